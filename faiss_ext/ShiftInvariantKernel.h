@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include <faiss_ext/Kernel.h>
+
+namespace faiss_ext {
+
+/** A kernel K(x - y) that falls with a norm of x - y, K(0) = 1.
+ *
+ * With r = scale * |x - y|, where the norm and the scale's dependence on the
+ * bandwidth gamma are the sub-class's, K is the function profile(r). By
+ * Bochner's theorem K is the Fourier transform of a probability density, from
+ * which sample_frequency draws.
+ *
+ * Errors: values are accurate to 1e-6 where r^2 (r for the Laplacian kernel) is
+ * at most 1, and to 1e-5 relative to K elsewhere; distances to 1e-5 relative,
+ * however close the vectors are.
+ */
+struct ShiftInvariantKernel : Kernel {
+    enum class Norm { L1, L2 };
+
+    /// Bandwidth; 0 while it waits for train(), if auto_gamma.
+    double gamma = 0;
+
+    /** Whether train() sets gamma, by the protocol of Raginsky and Lazebnik
+     * 2009, section 3: the radius R is the mean distance from a vector to its
+     * neighbor-th nearest neighbour, and gamma is such that distances are
+     * counted in units of R.
+     */
+    bool auto_gamma = true;
+
+    /// Parameters of that protocol: rank of the neighbour; queries and base
+    /// vectors sampled from the training set, and the seed of the sample. Where
+    /// there are fewer vectors than `neighbor`, the farthest counts.
+    int neighbor = 50;
+    idx_t sample_queries = 1000;
+    idx_t sample_points = 65536;
+    int64_t sample_seed = 1234;
+
+    /// @param gamma  bandwidth > 0, or 0 to have train() set it
+    explicit ShiftInvariantKernel(double gamma);
+
+    void train(idx_t n, const float* x, size_t d) override;
+
+    /// the norm that K depends on
+    virtual Norm norm() const = 0;
+
+    /// gamma such that K(x - y) = profile(|x - y| / radius)
+    virtual double gamma_of_radius(double radius) const = 0;
+
+    /// r / |x - y|, in the present bandwidth
+    virtual double scale() const = 0;
+
+    /// K as a function of r >= 0: decreasing from 1 to 0
+    virtual double profile(double r) const = 0;
+
+    /// The r >= 0 where profile(r) = k, for k in (0, 1]; infinity for k = 0. By
+    /// bisection, unless overridden.
+    virtual double inverse_profile(double k) const;
+
+    /// 1 - K without cancellation, as a function of r. By default 1 -
+    /// profile(r).
+    virtual double one_minus_profile(double r) const;
+
+    /** Draws omega from the spectral density of K at gamma =
+     * gamma_of_radius(1), so that E cos(omega . delta) = profile(|delta|).
+     *
+     * @param omega   output, size d
+     */
+    virtual void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
+            const = 0;
+
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void self_values(size_t n, const float* x, size_t d, float* out)
+            const override;
+
+   protected:
+    /// "gamma=0.25" or "gamma=auto", for description()
+    std::string describe_gamma() const;
+
+    /// out[i * m + j] = r_ij
+    void scaled_distances(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,114 @@
+// The grammar that all factory strings share.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace faiss_ext {
+
+/** One parsed item of a factory string: `NAME`, `NAME(a,key=value,...)`.
+ *
+ * A name starts with a letter and goes on with letters, digits and `_`. A value
+ * is a number, a word or an item with parentheses of its own. Every error is a
+ * faiss::FaissException that quotes the whole string, marks the place, and says
+ * what would be accepted there.
+ *
+ * A function that builds an object from an item reads each argument that it
+ * knows with one of the get functions and then calls finish(), which rejects
+ * all others and lists those that were asked for.
+ */
+struct Spec {
+    struct Argument {
+        std::string key;        ///< empty for a positional argument
+        std::string value;      ///< as written
+        size_t position = 0;    ///< of the argument, in the whole string
+        size_t value_begin = 0; ///< of the value, in the whole string
+        bool used = false;
+    };
+
+    std::shared_ptr<const std::string> text; ///< the whole string
+    size_t begin = 0, end = 0;               ///< the item's place in it
+    std::string name;
+    std::vector<Argument> arguments;
+
+    /// Parses all of `text` as one item.
+    static Spec parse(const std::string& text);
+
+    /// Parses text[begin, end) as one item.
+    static Spec parse(
+            std::shared_ptr<const std::string> text,
+            size_t begin,
+            size_t end);
+
+    /// the item as written
+    std::string str() const;
+
+    /// The i-th positional argument as an item; an error that lists `expected`
+    /// if there is none.
+    Spec get_item(size_t i, const std::vector<std::string>& expected);
+
+    /// The value of `key` as written; none if it is not given.
+    std::optional<std::string> get(const std::string& key);
+
+    /// Numbers. Without a default the key must be given; `low` and `high` are
+    /// the values allowed.
+    double get_double(
+            const std::string& key,
+            std::optional<double> default_value,
+            double low,
+            double high);
+    int64_t get_int(
+            const std::string& key,
+            std::optional<int64_t> default_value,
+            int64_t low,
+            int64_t high);
+
+    /// One of several words.
+    std::string get_word(
+            const std::string& key,
+            const std::string& default_value,
+            const std::vector<std::string>& choices);
+
+    /// Hands the keys that nobody has read so far over to an argument of this
+    /// item: in `SIK512(gaussian,gamma=1)` gamma is the kernel's.
+    void hand_over_keys(Spec& argument);
+
+    /// Throws if an argument has not been read.
+    void finish() const;
+
+    /// Throws an error about a place in the string.
+    [[noreturn]] void fail(
+            size_t position,
+            const std::string& message,
+            const std::vector<std::string>& expected = {}) const;
+    /// Throws an error about the value of `key`.
+    [[noreturn]] void fail_value(
+            const std::string& key,
+            const std::string& message) const;
+
+   private:
+    std::vector<std::string> known_keys;
+    Argument* find(const std::string& key);
+};
+
+/// Throws the error that all factory strings give: `text` quoted, `position`
+/// marked, and what would have been accepted there.
+[[noreturn]] void throw_parse_error(
+        const std::string& text,
+        size_t position,
+        const std::string& message,
+        const std::vector<std::string>& expected = {});
+
+/// Splits text[begin, end) at the commas outside parentheses; the pieces'
+/// places. Throws where parentheses do not match.
+std::vector<std::pair<size_t, size_t>> split_arguments(
+        const std::string& text,
+        size_t begin,
+        size_t end);
+
+} // namespace faiss_ext

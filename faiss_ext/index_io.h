@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+
+#include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
+#include <faiss/VectorTransform.h>
+
+namespace faiss {
+struct IOReader;
+struct IOWriter;
+} // namespace faiss
+
+namespace faiss_ext {
+
+/** Writes an index of this library, one of FAISS, or one of FAISS's wrappers
+ * around ours: IndexIDMap, IndexIDMap2, IndexPreTransform, IndexRefine,
+ * IndexShards, IndexReplicas, and IndexHNSW over IndexFlatKernel.
+ *
+ * What holds no object of this library is written by faiss::write_index, in
+ * FAISS's own format. Otherwise a file appears under its name only when it is
+ * complete: it is written beside it and renamed. Throws a faiss::FaissException
+ * on any failure, or for a class that is not in the list.
+ */
+void write_index(const faiss::Index* index, const char* fname);
+void write_index(const faiss::Index* index, faiss::IOWriter* f);
+
+/** Reads what write_index of this library or of FAISS has written.
+ *
+ * A truncated, damaged or foreign file gives a faiss::FaissException.
+ *
+ * @param io_flags  faiss::IO_FLAG_...; they concern FAISS's own classes
+ */
+std::unique_ptr<faiss::Index> read_index(const char* fname, int io_flags = 0);
+std::unique_ptr<faiss::Index> read_index(faiss::IOReader* f, int io_flags = 0);
+
+/// The same for binary indexes.
+void write_index_binary(const faiss::IndexBinary* index, const char* fname);
+void write_index_binary(const faiss::IndexBinary* index, faiss::IOWriter* f);
+std::unique_ptr<faiss::IndexBinary> read_index_binary(
+        const char* fname,
+        int io_flags = 0);
+std::unique_ptr<faiss::IndexBinary> read_index_binary(
+        faiss::IOReader* f,
+        int io_flags = 0);
+
+/// The same for transformations, hashes among them.
+void write_VectorTransform(const faiss::VectorTransform* vt, const char* fname);
+void write_VectorTransform(
+        const faiss::VectorTransform* vt,
+        faiss::IOWriter* f);
+std::unique_ptr<faiss::VectorTransform> read_VectorTransform(const char* fname);
+std::unique_ptr<faiss::VectorTransform> read_VectorTransform(
+        faiss::IOReader* f);
+
+/// Whether an object is of this library or holds one, so that FAISS's own
+/// functions cannot write, read or copy it.
+bool holds_faiss_ext(const faiss::Index* index);
+bool holds_faiss_ext(const faiss::IndexBinary* index);
+bool holds_faiss_ext(const faiss::VectorTransform* vt);
+
+} // namespace faiss_ext

@@ -1,0 +1,297 @@
+#include <faiss_ext/IndexFlatKernel.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/DistanceComputer.h>
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "check.h"
+#include "parallel.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// A distance (or a negated kernel value: smaller is always better) and an id.
+using Neighbor = std::pair<float, idx_t>;
+
+constexpr idx_t query_block = 16;
+
+/// Vectors that stay in the second-level cache while a block of queries is
+/// compared with them.
+idx_t vectors_per_block(int d) {
+    return std::clamp(131072 / d, 16, 1024);
+}
+
+/// Calls fn(query, id, score) for all selected pairs of a block of queries and
+/// stored vectors [j0, j1), by ascending id for each query.
+template <class F>
+void scan(
+        const IndexFlatKernel& index,
+        idx_t n,
+        const float* x,
+        idx_t j0,
+        idx_t j1,
+        const faiss::IDSelector* sel,
+        F&& fn) {
+    const idx_t step = vectors_per_block(index.d);
+    std::vector<float> scores(n * std::min(step, j1 - j0));
+    for (idx_t j = j0; j < j1; j += step) {
+        const idx_t m = std::min(step, j1 - j);
+        const float* y = index.get_xb() + j * index.d;
+        if (index.metric_type == faiss::METRIC_L2) {
+            index.kernel->distance_block(n, x, m, y, index.d, scores.data());
+        } else {
+            index.kernel->block(n, x, m, y, index.d, scores.data());
+            for (idx_t i = 0; i < n * m; i++) {
+                scores[i] = -scores[i];
+            }
+        }
+        for (idx_t i = 0; i < n; i++) {
+            for (idx_t l = 0; l < m; l++) {
+                if (!sel || sel->is_member(j + l)) {
+                    fn(i, j + l, scores[i * m + l]);
+                }
+            }
+        }
+    }
+}
+
+/// The k smallest of what is pushed by ascending id.
+struct TopK {
+    size_t k;
+    std::vector<Neighbor> heap; // the largest first
+
+    explicit TopK(size_t k) : k(k) {}
+
+    void push(idx_t id, float score) {
+        if (heap.size() < k) {
+            if (!std::isnan(score)) {
+                heap.emplace_back(score, id);
+                std::push_heap(heap.begin(), heap.end());
+            }
+        } else if (score < heap.front().first) {
+            std::pop_heap(heap.begin(), heap.end());
+            heap.back() = {score, id};
+            std::push_heap(heap.begin(), heap.end());
+        }
+    }
+};
+
+const faiss::IDSelector* selector_of(const faiss::SearchParameters* params) {
+    return params ? params->sel : nullptr;
+}
+
+struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
+    const Kernel& kernel;
+    faiss::MetricType metric;
+    size_t d;
+    const float* query = nullptr;
+
+    explicit KernelDistanceComputer(const IndexFlatKernel& index)
+            : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
+              kernel(*index.kernel),
+              metric(index.metric_type),
+              d(index.d) {}
+
+    void set_query(const float* x) override {
+        query = x;
+    }
+
+    float distance_to_code(const uint8_t* code) override {
+        return compare(query, reinterpret_cast<const float*>(code));
+    }
+
+    float symmetric_dis(idx_t i, idx_t j) override {
+        return compare(vector(i), vector(j));
+    }
+
+   private:
+    const float* vector(idx_t i) const {
+        return reinterpret_cast<const float*>(codes + i * code_size);
+    }
+
+    float compare(const float* x, const float* y) const {
+        float value;
+        if (metric == faiss::METRIC_L2) {
+            kernel.distance_block(1, x, 1, y, d, &value);
+        } else {
+            kernel.block(1, x, 1, y, d, &value);
+        }
+        return value;
+    }
+};
+
+} // namespace
+
+IndexFlatKernel::IndexFlatKernel(
+        int d,
+        const Kernel& kernel,
+        faiss::MetricType metric)
+        : IndexFlatCodes(d * sizeof(float), d, metric), kernel(kernel.clone()) {
+    FAISS_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    FAISS_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            int(metric));
+    is_trained = kernel.is_trained;
+}
+
+void IndexFlatKernel::train(idx_t n, const float* x) {
+    kernel->check_input(n, x, d, "IndexFlatKernel::train");
+    kernel->verbose = verbose;
+    kernel->train(n, x, d);
+    is_trained = kernel->is_trained;
+}
+
+void IndexFlatKernel::add(idx_t n, const float* x) {
+    FAISS_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::add: call train first");
+    kernel->check_input(n, x, d, "IndexFlatKernel::add");
+    IndexFlatCodes::add(n, x);
+}
+
+void IndexFlatKernel::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    FAISS_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::search: call train first");
+    FAISS_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexFlatKernel::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    kernel->check_input(n, x, d, "IndexFlatKernel::search");
+    const faiss::IDSelector* sel = selector_of(params);
+
+    // Few queries are compared with several slices of the vectors at once.
+    const idx_t nblocks = (n + query_block - 1) / query_block;
+    const idx_t nthreads = omp_get_max_threads();
+    const idx_t nslices = nblocks == 0 || nblocks >= 2 * nthreads
+            ? 1
+            : std::clamp<idx_t>(ntotal / 4096, 1, 2 * nthreads / nblocks);
+    std::vector<std::vector<TopK>> best(nslices);
+    for (auto& slice : best) {
+        slice.assign(n, TopK(std::min(k, ntotal)));
+    }
+    parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
+        const idx_t i0 = task / nslices * query_block;
+        const idx_t slice = task % nslices;
+        scan(*this,
+             std::min(query_block, n - i0),
+             x + i0 * d,
+             ntotal * slice / nslices,
+             ntotal * (slice + 1) / nslices,
+             sel,
+             [&](idx_t i, idx_t id, float score) {
+                 best[slice][i0 + i].push(id, score);
+             });
+    });
+
+    const bool is_distance = metric_type == faiss::METRIC_L2;
+    constexpr float max_float = std::numeric_limits<float>::max();
+    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+        std::vector<Neighbor> all;
+        for (idx_t i = begin; i < end; i++) {
+            all.clear();
+            for (const auto& slice : best) {
+                all.insert(
+                        all.end(), slice[i].heap.begin(), slice[i].heap.end());
+            }
+            std::sort(all.begin(), all.end());
+            for (idx_t j = 0; j < k; j++) {
+                const bool found = j < idx_t(all.size());
+                const float score = found ? all[j].first : max_float;
+                distances[i * k + j] = is_distance ? score : -score;
+                labels[i * k + j] = found ? all[j].second : -1;
+            }
+        }
+    });
+}
+
+void IndexFlatKernel::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    FAISS_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::range_search: call train first");
+    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
+    const faiss::IDSelector* sel = selector_of(params);
+    const bool is_distance = metric_type == faiss::METRIC_L2;
+    const float bound = is_distance ? radius : -radius;
+
+    std::vector<std::vector<Neighbor>> found(n);
+    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+        scan(*this,
+             end - begin,
+             x + begin * d,
+             0,
+             ntotal,
+             sel,
+             [&](idx_t i, idx_t id, float score) {
+                 if (score < bound) {
+                     found[begin + i].emplace_back(score, id);
+                 }
+             });
+    });
+    for (idx_t i = 0; i < n; i++) {
+        result->lims[i] = found[i].size();
+    }
+    result->do_allocation();
+    for (idx_t i = 0; i < n; i++) {
+        size_t at = result->lims[i];
+        for (const auto& [score, id] : found[i]) {
+            result->distances[at] = is_distance ? score : -score;
+            result->labels[at++] = id;
+        }
+    }
+}
+
+void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
+    if (n > 0) {
+        std::memcpy(bytes, x, n * code_size);
+    }
+}
+
+void IndexFlatKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
+    if (n > 0) {
+        std::memcpy(x, bytes, n * code_size);
+    }
+}
+
+faiss::FlatCodesDistanceComputer* IndexFlatKernel::
+        get_FlatCodesDistanceComputer() const {
+    return new KernelDistanceComputer(*this);
+}
+
+void IndexFlatKernel::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    IndexFlatCodes::check_compatible_for_merge(other);
+    const auto& source = dynamic_cast<const IndexFlatKernel&>(other);
+    FAISS_THROW_IF_NOT_FMT(
+            metric_type == source.metric_type &&
+                    kernel->description() == source.kernel->description(),
+            "cannot merge: one index is for %s in metric %d, the other for %s in metric %d",
+            kernel->description().c_str(),
+            int(metric_type),
+            source.kernel->description().c_str(),
+            int(source.metric_type));
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,149 @@
+#include <faiss_ext/IndexKernelHash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "hash_storage.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr float max_float = std::numeric_limits<float>::max();
+
+void check_metric(faiss::MetricType metric) {
+    FAISS_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            int(metric));
+}
+
+float metric_of_hamming(const IndexKernelHash& index, float hamming) {
+    return index.metric_type == faiss::METRIC_L2
+            ? hamming
+            : index.hash->nbits - 2 * hamming;
+}
+
+} // namespace
+
+IndexKernelHash::IndexKernelHash(
+        KernelHash* hash,
+        faiss::IndexBinary* storage,
+        faiss::MetricType metric)
+        : Index(hash ? hash->d_in : 0, metric), hash(hash), storage(storage) {
+    check_metric(metric);
+    check_hash_storage(hash, storage);
+    ntotal = storage->ntotal;
+    is_trained = hash->is_trained && storage->is_trained;
+}
+
+IndexKernelHash::~IndexKernelHash() {
+    if (own_fields) {
+        delete hash;
+        delete storage;
+    }
+}
+
+void IndexKernelHash::train(idx_t n, const float* x) {
+    train_hash_storage(*hash, *storage, n, x, verbose);
+    is_trained = true;
+}
+
+void IndexKernelHash::add(idx_t n, const float* x) {
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    check_codes(*storage, n, codes.data(), "add");
+    storage->add(n, codes.data());
+    ntotal = storage->ntotal;
+}
+
+void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    check_codes(*storage, n, codes.data(), "add_with_ids");
+    storage->add_with_ids(n, codes.data(), xids);
+    ntotal = storage->ntotal;
+}
+
+void IndexKernelHash::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
+    search_storage(
+            *storage, n, codes.data(), k, hamming.data(), labels, params);
+    const float padding =
+            metric_type == faiss::METRIC_L2 ? max_float : -max_float;
+    for (size_t i = 0; i < hamming.size(); i++) {
+        distances[i] = labels[i] < 0
+                ? padding
+                : metric_of_hamming(*this, float(hamming[i]));
+    }
+}
+
+void IndexKernelHash::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    check_codes(*storage, n, codes.data(), "range_search");
+    // Hamming < radius or nbits - 2 Hamming > radius, for whole numbers
+    const double bound = metric_type == faiss::METRIC_L2
+            ? radius
+            : (double(hash->nbits) - radius) / 2;
+    const int hamming_radius =
+            int(std::clamp(std::ceil(bound), 0.0, hash->nbits + 1.0));
+    storage->range_search(n, codes.data(), hamming_radius, result, params);
+    for (size_t i = 0; i < result->lims[n]; i++) {
+        result->distances[i] = metric_of_hamming(*this, result->distances[i]);
+    }
+}
+
+void IndexKernelHash::reset() {
+    reset_binary_index(*storage);
+    ntotal = storage->ntotal;
+}
+
+size_t IndexKernelHash::remove_ids(const faiss::IDSelector& sel) {
+    const size_t removed = storage->remove_ids(sel);
+    ntotal = storage->ntotal;
+    return removed;
+}
+
+void IndexKernelHash::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    auto& source = dynamic_cast<IndexKernelHash&>(other);
+    storage->merge_from(*source.storage, add_id);
+    ntotal = storage->ntotal;
+    source.ntotal = source.storage->ntotal;
+}
+
+void IndexKernelHash::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    auto* source = dynamic_cast<const IndexKernelHash*>(&other);
+    FAISS_THROW_IF_NOT_MSG(
+            source, "only another IndexKernelHash can be merged");
+    FAISS_THROW_IF_NOT_MSG(
+            metric_type == source->metric_type, "the metrics differ");
+    hash->check_identical(*source->hash);
+    storage->check_compatible_for_merge(*source->storage);
+}
+
+size_t IndexKernelHash::sa_code_size() const {
+    return hash->code_size();
+}
+
+void IndexKernelHash::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
+    hash->encode(n, x, bytes);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,80 @@
+#include <faiss_ext/Kernel.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/registry.h>
+
+#include "check.h"
+#include "parallel.h"
+
+namespace faiss_ext {
+
+void Kernel::train(idx_t, const float*, size_t) {}
+
+void Kernel::self_values(size_t n, const float* x, size_t d, float* out) const {
+    for (size_t i = 0; i < n; i++) {
+        block(1, x + i * d, 1, x + i * d, d, out + i);
+    }
+}
+
+void Kernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    std::vector<float> self(n + m);
+    self_values(n, x, d, self.data());
+    self_values(m, y, d, self.data() + n);
+    block(n, x, m, y, d, out);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++) {
+            // at identical vectors rounding may leave a negative value
+            out[i * m + j] =
+                    std::max(0.0f, self[i] + self[n + j] - 2 * out[i * m + j]);
+        }
+    }
+}
+
+void Kernel::check_input(idx_t n, const float* x, size_t d, const char* where)
+        const {
+    check_finite(n, x, d, where);
+}
+
+float Kernel::operator()(const float* x, const float* y, size_t d) const {
+    float value;
+    block(1, x, 1, y, d, &value);
+    return value;
+}
+
+void Kernel::gram(
+        idx_t n,
+        const float* x,
+        idx_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    FAISS_THROW_IF_NOT_FMT(
+            is_trained,
+            "Kernel::gram: %s has no bandwidth yet: call train, or give it in the string",
+            description().c_str());
+    check_input(n, x, d, "Kernel::gram");
+    check_input(m, y, d, "Kernel::gram");
+    if (m == 0) {
+        return;
+    }
+    const idx_t block_size = std::clamp<idx_t>(65536 / m, 1, 64);
+    parallel_blocks(n, block_size, [&](idx_t begin, idx_t end) {
+        block(end - begin, x + begin * d, m, y, d, out + begin * m);
+    });
+}
+
+std::unique_ptr<Kernel> Kernel::clone() const {
+    return find_kernel(*this).copy(*this);
+}
+
+} // namespace faiss_ext

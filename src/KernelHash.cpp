@@ -1,0 +1,89 @@
+#include <faiss_ext/KernelHash.h>
+
+#include <algorithm>
+#include <typeinfo>
+#include <vector>
+
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/io.h>
+
+#include <faiss_ext/index_io.h>
+#include <faiss_ext/registry.h>
+
+#include "check.h"
+#include "parallel.h"
+#include "simd/margins.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// Vectors to hash at a time: their margins fit the second-level cache.
+idx_t rows_per_block(int nbits) {
+    return std::clamp(262144 / nbits, 1, 64);
+}
+
+} // namespace
+
+KernelHash::KernelHash(int d, int nbits)
+        : VectorTransform(d, nbits), nbits(nbits) {
+    FAISS_THROW_IF_NOT_FMT(
+            d > 0, "the input dimension is %d, expected a positive number", d);
+    FAISS_THROW_IF_NOT_FMT(
+            nbits > 0 && nbits % 8 == 0,
+            "the number of bits is %d, expected a positive multiple of 8",
+            nbits);
+}
+
+void KernelHash::check_input(idx_t n, const float* x, const char* where) const {
+    check_finite(n, x, d_in, where);
+}
+
+void KernelHash::check_ready(idx_t n, const float* x, const char* where) const {
+    FAISS_THROW_IF_NOT_FMT(
+            is_trained, "%s: the hash is not trained; call train first", where);
+    check_input(n, x, where);
+}
+
+void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
+    check_ready(n, x, "KernelHash::encode");
+    parallel_blocks(n, rows_per_block(nbits), [&](idx_t begin, idx_t end) {
+        std::vector<float> block((end - begin) * nbits);
+        margins(end - begin, x + begin * d_in, block.data());
+        simd::pack_signs(
+                end - begin, nbits, block.data(), codes + begin * code_size());
+    });
+}
+
+void KernelHash::apply_noalloc(idx_t n, const float* x, float* xt) const {
+    check_ready(n, x, "KernelHash::apply");
+    parallel_blocks(n, rows_per_block(nbits), [&](idx_t begin, idx_t end) {
+        margins(end - begin, x + begin * d_in, xt + begin * nbits);
+    });
+}
+
+void KernelHash::check_identical(const faiss::VectorTransform& other) const {
+    FAISS_THROW_IF_NOT_MSG(
+            typeid(*this) == typeid(other), "hashes of different schemes");
+    faiss::VectorIOWriter mine, theirs;
+    write_VectorTransform(this, &mine);
+    write_VectorTransform(&other, &theirs);
+    FAISS_THROW_IF_NOT_MSG(
+            mine.data == theirs.data,
+            "hashes of the same scheme with different parameters, seeds or training");
+}
+
+std::unique_ptr<KernelHash> KernelHash::clone() const {
+    return find_hash(*this).copy(*this);
+}
+
+double KernelHash::normalized_hamming(double hamming) const {
+    FAISS_THROW_IF_NOT_FMT(
+            hamming >= 0 && hamming <= nbits,
+            "the Hamming distance is %g, expected 0 to %d bits",
+            hamming,
+            nbits);
+    return hamming / nbits;
+}
+
+} // namespace faiss_ext

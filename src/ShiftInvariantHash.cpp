@@ -1,0 +1,196 @@
+#include <faiss_ext/ShiftInvariantHash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/Spec.h>
+#include <faiss_ext/registry.h>
+
+#include "io_fields.h"
+#include "simd/margins.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using std::numbers::pi;
+
+std::unique_ptr<ShiftInvariantKernel> as_shift_invariant(
+        std::unique_ptr<Kernel> kernel) {
+    auto* cast = dynamic_cast<ShiftInvariantKernel*>(kernel.get());
+    FAISS_THROW_IF_NOT_FMT(
+            cast,
+            "%s is not shift-invariant, expected gaussian, laplacian or matern",
+            kernel->description().c_str());
+    kernel.release();
+    return std::unique_ptr<ShiftInvariantKernel>(cast);
+}
+
+std::unique_ptr<ShiftInvariantKernel> kernel_of_spec(Spec& spec) {
+    const std::vector<std::string> names = {"gaussian", "laplacian", "matern"};
+    Spec item = spec.get_item(0, names);
+    spec.hand_over_keys(item);
+    std::unique_ptr<Kernel> kernel = make_kernel(item);
+    if (!dynamic_cast<ShiftInvariantKernel*>(kernel.get())) {
+        item.fail(item.begin, item.name + " is not shift-invariant", names);
+    }
+    return as_shift_invariant(std::move(kernel));
+}
+
+void check_unit(double u) {
+    FAISS_THROW_IF_NOT_FMT(
+            u >= 0 && u <= 1,
+            "the kernel value is %g, expected a value from 0 to 1",
+            u);
+}
+
+} // namespace
+
+ShiftInvariantHash::ShiftInvariantHash(
+        int d,
+        int nbits,
+        const ShiftInvariantKernel& kernel,
+        int64_t seed)
+        : KernelHash(d, nbits),
+          kernel(as_shift_invariant(kernel.clone())),
+          seed(seed) {
+    is_trained = kernel.is_trained;
+    if (is_trained) {
+        draw();
+    }
+}
+
+ShiftInvariantHash::ShiftInvariantHash(int d, int nbits, Spec& spec)
+        : KernelHash(d, nbits) {
+    seed = spec.get_int("seed", 1234, 0, INT64_MAX);
+    spec.get_word("proj", "dense", {"dense"});
+    kernel = kernel_of_spec(spec);
+    is_trained = kernel->is_trained;
+    if (is_trained) {
+        draw();
+    }
+}
+
+ShiftInvariantHash::ShiftInvariantHash(const ShiftInvariantHash& other)
+        : KernelHash(other),
+          kernel(other.kernel ? as_shift_invariant(other.kernel->clone())
+                              : nullptr),
+          seed(other.seed),
+          projection(other.projection),
+          offset(other.offset),
+          threshold(other.threshold) {}
+
+void ShiftInvariantHash::draw() {
+    std::mt19937_64 rng(seed);
+    std::uniform_real_distribution<double> uniform;
+    projection = DenseProjection(d_in, nbits);
+    offset.resize(nbits);
+    threshold.resize(nbits);
+    const double turns = kernel->scale() / (2 * pi);
+    for (int i = 0; i < nbits; i++) {
+        float* row = projection.row(i);
+        kernel->sample_frequency(rng, d_in, row);
+        for (int k = 0; k < d_in; k++) {
+            row[k] = float(turns * row[k]);
+        }
+        offset[i] = float(uniform(rng));
+        threshold[i] = float(std::acos(1 - 2 * uniform(rng)) / (2 * pi));
+    }
+}
+
+void ShiftInvariantHash::train(idx_t n, const float* x) {
+    if (is_trained && !kernel->auto_gamma) {
+        return;
+    }
+    kernel->verbose = verbose;
+    kernel->train(n, x, d_in);
+    draw();
+    is_trained = true;
+}
+
+void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
+        const {
+    projection.apply(n, x, margins);
+    simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
+}
+
+// With sum_{m>=1} 1 / (4 m^2 - 1) = 1/2, h_K is 4/pi^2 less a series in
+// K(m delta) = profile(m r). Up to `exact` it is summed term by term; then runs
+// of terms of 1/64 of their m in length share the kernel value at their middle,
+// and their weights are known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1 / (2 a
+// - 1) - 1 / (2 b - 1)). The error is below 1e-9 for every r.
+double ShiftInvariantHash::expected_at(double r) const {
+    constexpr double exact = 1024, negligible = 1e-16;
+    double sum = 0;
+    for (double a = 1, b; a < 1e18; a = b) {
+        b = a < exact ? a + 1 : std::floor(a * (65.0 / 64));
+        const double k = kernel->profile((a + b - 1) / 2 * r);
+        if (!(k >= negligible)) {
+            break;
+        }
+        sum += k * 0.5 * (1 / (2 * a - 1) - 1 / (2 * b - 1));
+    }
+    return std::max(0.0, 4 / (pi * pi) - 8 / (pi * pi) * sum);
+}
+
+double ShiftInvariantHash::expected_hamming(double kernel_value) const {
+    check_unit(kernel_value);
+    return nbits * expected_at(kernel->inverse_profile(kernel_value));
+}
+
+double ShiftInvariantHash::kernel_estimate(double hamming) const {
+    const double h = normalized_hamming(hamming);
+    if (h >= 4 / (pi * pi)) {
+        return 0;
+    }
+    double low = 0, high = 1;
+    while (expected_at(high) < h) {
+        low = high;
+        high *= 2;
+    }
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        (expected_at(middle) < h ? low : high) = middle;
+    }
+    return kernel->profile(low);
+}
+
+double ShiftInvariantHash::h1(double u) {
+    check_unit(u);
+    return 4 / (pi * pi) * (1 - u);
+}
+
+double ShiftInvariantHash::h2(double u) {
+    check_unit(u);
+    return std::min(0.5 * std::sqrt(1 - u), 4 / (pi * pi) * (1 - 2 * u / 3));
+}
+
+void ShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
+    write_string(f, kernel->description());
+    write_value(f, seed);
+    projection.write(f);
+    write_vector(f, offset);
+    write_vector(f, threshold);
+}
+
+void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
+    kernel = as_shift_invariant(kernel_factory(read_string(f, "kernel")));
+    seed = read_value<int64_t>(f, "seed");
+    projection.read(f);
+    const size_t n = is_trained ? nbits : 0;
+    FAISS_THROW_IF_NOT_FMT(
+            projection.A.size() == n * d_in && kernel->is_trained == is_trained,
+            "%s is damaged: the projection is %d x %d, expected %zu x %d",
+            f->name.c_str(),
+            projection.d_out,
+            projection.d_in,
+            n,
+            d_in);
+    read_vector(f, offset, n, "offset");
+    read_vector(f, threshold, n, "threshold");
+}
+
+} // namespace faiss_ext

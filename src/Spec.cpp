@@ -1,0 +1,309 @@
+#include <faiss_ext/Spec.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include <faiss/impl/FaissException.h>
+
+namespace faiss_ext {
+
+namespace {
+
+bool is_name_char(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+/// All of `s` as a number, or none.
+template <class T>
+std::optional<T> parse_number(const std::string& s) {
+    T value{};
+    const char* last = s.data() + s.size();
+    const auto result = std::from_chars(s.data(), last, value);
+    if (result.ec != std::errc() || result.ptr != last) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+std::string shown(double v) {
+    std::ostringstream out;
+    out << v;
+    return out.str();
+}
+
+} // namespace
+
+void throw_parse_error(
+        const std::string& text,
+        size_t position,
+        const std::string& message,
+        const std::vector<std::string>& expected) {
+    std::ostringstream out;
+    out << "cannot use the string \"" << text << "\": " << message
+        << " at position " << position << "\n  " << text << "\n  "
+        << std::string(std::min(position, text.size()), ' ') << "^";
+    if (!expected.empty()) {
+        out << "\n  accepted here: ";
+        for (size_t i = 0; i < expected.size(); i++) {
+            out << (i ? ", " : "") << expected[i];
+        }
+    }
+    throw faiss::FaissException(out.str());
+}
+
+std::vector<std::pair<size_t, size_t>> split_arguments(
+        const std::string& text,
+        size_t begin,
+        size_t end) {
+    std::vector<std::pair<size_t, size_t>> pieces;
+    std::vector<size_t> open;
+    size_t start = begin;
+    for (size_t i = begin; i < end; i++) {
+        if (text[i] == '(') {
+            open.push_back(i);
+        } else if (text[i] == ')') {
+            if (open.empty()) {
+                throw_parse_error(text, i, "')' without '('");
+            }
+            open.pop_back();
+        } else if (text[i] == ',' && open.empty()) {
+            pieces.emplace_back(start, i);
+            start = i + 1;
+        }
+    }
+    if (!open.empty()) {
+        throw_parse_error(text, open.back(), "'(' without ')'");
+    }
+    pieces.emplace_back(start, end);
+    return pieces;
+}
+
+Spec Spec::parse(const std::string& text) {
+    return parse(std::make_shared<const std::string>(text), 0, text.size());
+}
+
+Spec Spec::parse(
+        std::shared_ptr<const std::string> text,
+        size_t begin,
+        size_t end) {
+    const std::string& s = *text;
+    Spec spec;
+    spec.text = text;
+    spec.begin = begin;
+    spec.end = end;
+
+    size_t i = begin;
+    if (i == end || !std::isalpha(static_cast<unsigned char>(s[i]))) {
+        throw_parse_error(s, i, "expected a name");
+    }
+    while (i < end && is_name_char(s[i])) {
+        i++;
+    }
+    spec.name = s.substr(begin, i - begin);
+    if (i == end) {
+        return spec;
+    }
+    if (s[i] != '(') {
+        throw_parse_error(
+                s, i, std::string("unexpected '") + s[i] + "'", {"'('", "','"});
+    }
+    split_arguments(s, i, end); // parentheses match
+    size_t close = i;
+    for (int depth = 0; close < end; close++) {
+        depth += (s[close] == '(') - (s[close] == ')');
+        if (depth == 0) {
+            break;
+        }
+    }
+    if (close + 1 != end) {
+        throw_parse_error(
+                s,
+                close + 1,
+                std::string("unexpected '") + s[close + 1] + "'",
+                {"','", "the end"});
+    }
+    if (close == i + 1) {
+        throw_parse_error(s, close, "expected an argument");
+    }
+    for (auto [from, to] : split_arguments(s, i + 1, close)) {
+        Argument a;
+        a.position = from;
+        size_t key_end = from;
+        while (key_end < to && is_name_char(s[key_end])) {
+            key_end++;
+        }
+        if (key_end < to && s[key_end] == '=') {
+            a.key = s.substr(from, key_end - from);
+            a.value_begin = key_end + 1;
+        } else {
+            a.value_begin = from;
+        }
+        a.value = s.substr(a.value_begin, to - a.value_begin);
+        if (a.value.empty()) {
+            throw_parse_error(
+                    s,
+                    a.value_begin,
+                    a.key.empty() ? "expected an argument"
+                                  : "expected a value of " + a.key);
+        }
+        for (const Argument& other : spec.arguments) {
+            if (!a.key.empty() && other.key == a.key) {
+                throw_parse_error(s, from, a.key + " is given twice");
+            }
+        }
+        spec.arguments.push_back(std::move(a));
+    }
+    return spec;
+}
+
+std::string Spec::str() const {
+    return text->substr(begin, end - begin);
+}
+
+Spec::Argument* Spec::find(const std::string& key) {
+    if (std::find(known_keys.begin(), known_keys.end(), key) ==
+        known_keys.end()) {
+        known_keys.push_back(key);
+    }
+    for (Argument& a : arguments) {
+        if (a.key == key) {
+            a.used = true;
+            return &a;
+        }
+    }
+    return nullptr;
+}
+
+Spec Spec::get_item(size_t i, const std::vector<std::string>& expected) {
+    for (Argument& a : arguments) {
+        if (a.key.empty() && i-- == 0) {
+            a.used = true;
+            return parse(text, a.value_begin, a.value_begin + a.value.size());
+        }
+    }
+    fail(arguments.empty() ? end : arguments[0].position,
+         "expected an argument of " + name,
+         expected);
+}
+
+std::optional<std::string> Spec::get(const std::string& key) {
+    const Argument* a = find(key);
+    return a ? std::optional(a->value) : std::nullopt;
+}
+
+double Spec::get_double(
+        const std::string& key,
+        std::optional<double> default_value,
+        double low,
+        double high) {
+    const Argument* a = find(key);
+    if (!a) {
+        if (!default_value) {
+            fail(end, name + " needs " + key);
+        }
+        return *default_value;
+    }
+    const auto value = parse_number<double>(a->value);
+    if (!value || !(*value >= low && *value <= high)) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             {"a number from " + shown(low) + " to " + shown(high)});
+    }
+    return *value;
+}
+
+int64_t Spec::get_int(
+        const std::string& key,
+        std::optional<int64_t> default_value,
+        int64_t low,
+        int64_t high) {
+    const Argument* a = find(key);
+    if (!a) {
+        if (!default_value) {
+            fail(end, name + " needs " + key);
+        }
+        return *default_value;
+    }
+    const auto value = parse_number<int64_t>(a->value);
+    if (!value || *value < low || *value > high) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             {"an integer from " + std::to_string(low) + " to " +
+              std::to_string(high)});
+    }
+    return *value;
+}
+
+std::string Spec::get_word(
+        const std::string& key,
+        const std::string& default_value,
+        const std::vector<std::string>& choices) {
+    const Argument* a = find(key);
+    if (!a) {
+        return default_value;
+    }
+    if (std::find(choices.begin(), choices.end(), a->value) == choices.end()) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             choices);
+    }
+    return a->value;
+}
+
+void Spec::hand_over_keys(Spec& argument) {
+    for (Argument& a : arguments) {
+        if (a.used || a.key.empty()) {
+            continue;
+        }
+        for (const Argument& b : argument.arguments) {
+            if (b.key == a.key) {
+                fail(a.position, a.key + " is given twice");
+            }
+        }
+        argument.arguments.push_back(a);
+        a.used = true;
+    }
+    argument.known_keys.insert(
+            argument.known_keys.end(), known_keys.begin(), known_keys.end());
+}
+
+void Spec::finish() const {
+    for (const Argument& a : arguments) {
+        if (!a.used) {
+            const std::string what = a.key.empty() ? "argument" : "key";
+            std::vector<std::string> expected;
+            for (const std::string& key : known_keys) {
+                expected.push_back(key + "=");
+            }
+            if (expected.empty()) {
+                expected.push_back("no argument");
+            }
+            fail(a.position,
+                 name + " knows no " + what + " '" +
+                         (a.key.empty() ? a.value : a.key) + "'",
+                 expected);
+        }
+    }
+}
+
+void Spec::fail(
+        size_t position,
+        const std::string& message,
+        const std::vector<std::string>& expected) const {
+    throw_parse_error(*text, position, message, expected);
+}
+
+void Spec::fail_value(const std::string& key, const std::string& message)
+        const {
+    for (const Argument& a : arguments) {
+        if (a.key == key) {
+            fail(a.value_begin, message);
+        }
+    }
+    fail(begin, message);
+}
+
+} // namespace faiss_ext

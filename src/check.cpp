@@ -1,0 +1,60 @@
+#include "check.h"
+
+#include <bit>
+#include <cinttypes>
+#include <cstdint>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include "parallel.h"
+
+namespace faiss_ext {
+
+namespace {
+
+bool is_finite(float v) {
+    constexpr uint32_t exponent = 0x7f800000;
+    return (std::bit_cast<uint32_t>(v) & exponent) != exponent;
+}
+
+bool all_finite(size_t n, const float* x) {
+    // integer arithmetic without a branch, so that it is vectorised
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        bad |= !is_finite(x[i]);
+    }
+    return bad == 0;
+}
+
+} // namespace
+
+void check_batch(idx_t n, const void* x, const char* where) {
+    FAISS_THROW_IF_NOT_FMT(
+            n >= 0,
+            "%s: the number of vectors is %" PRId64 ", expected 0 or more",
+            where,
+            int64_t(n));
+    FAISS_THROW_IF_NOT_FMT(
+            n == 0 || x, "%s: the pointer to the vectors is null", where);
+}
+
+void check_finite(idx_t n, const float* x, size_t d, const char* where) {
+    check_batch(n, x, where);
+    const idx_t block = std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
+    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
+        if (all_finite((end - begin) * d, x + begin * d)) {
+            return;
+        }
+        for (size_t i = begin * d; i < end * d; i++) {
+            FAISS_THROW_IF_NOT_FMT(
+                    is_finite(x[i]),
+                    "%s: component %zu of vector %zu is %f, expected a finite number",
+                    where,
+                    i % d,
+                    i / d,
+                    x[i]);
+        }
+    });
+}
+
+} // namespace faiss_ext

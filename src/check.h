@@ -1,0 +1,19 @@
+// Checks of what callers hand in.
+
+#pragma once
+
+#include <cstddef>
+
+#include <faiss_ext/compat.h>
+
+namespace faiss_ext {
+
+/// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
+/// caller hands in passes here. `where` names the function for the message.
+void check_batch(idx_t n, const void* x, const char* where);
+
+/// check_batch, and throws if a component is NaN or infinite, naming one such
+/// vector and component.
+void check_finite(idx_t n, const float* x, size_t d, const char* where);
+
+} // namespace faiss_ext

@@ -1,0 +1,449 @@
+#include <faiss_ext/index_factory.h>
+
+#include <cctype>
+#include <regex>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/index_factory.h>
+
+#include <faiss_ext/IndexBinaryKernelHash.h>
+#include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexKernelHash.h>
+#include <faiss_ext/registry.h>
+
+namespace faiss_ext {
+
+namespace {
+
+using faiss::Index;
+using faiss::IndexBinary;
+
+/// A part of a factory string.
+struct Part {
+    std::shared_ptr<const std::string> text;
+    size_t begin, end;
+
+    std::string str() const {
+        return text->substr(begin, end - begin);
+    }
+
+    bool starts_with(const std::string& prefix) const {
+        return str().compare(0, prefix.size(), prefix) == 0;
+    }
+
+    Part after(size_t n) const {
+        return {text, begin + n, end};
+    }
+
+    [[noreturn]] void fail(
+            const std::string& message,
+            const std::vector<std::string>& expected = {}) const {
+        throw_parse_error(*text, begin, message, expected);
+    }
+
+    /// the pieces between the commas outside parentheses
+    std::vector<Part> split() const {
+        std::vector<Part> parts;
+        for (auto [from, to] : split_arguments(*text, begin, end)) {
+            parts.push_back({text, from, to});
+        }
+        return parts;
+    }
+};
+
+Part whole(const std::string& text) {
+    return {std::make_shared<const std::string>(text), 0, text.size()};
+}
+
+std::vector<std::string> scheme_forms() {
+    std::vector<std::string> forms;
+    for (const std::string& name : hash_names()) {
+        forms.push_back(name + "<bits>(...)");
+    }
+    return forms;
+}
+
+std::vector<std::string> index_forms() {
+    std::vector<std::string> forms = scheme_forms();
+    forms.push_back("KFlat(<kernel>)");
+    forms.push_back("HNSW<m>,KFlat(<kernel>)");
+    forms.push_back("IDMap,...");
+    forms.push_back("IDMap2,...");
+    forms.push_back("...,Refine(KFlat(<kernel>))");
+    return forms;
+}
+
+/// NAME and DIGITS of `NAME512(...)`; NAME is all letters
+std::pair<std::string, std::string> scheme_name(const Part& part) {
+    const std::string s = part.str();
+    size_t i = 0, j;
+    while (i < s.size() && std::isalpha(static_cast<unsigned char>(s[i]))) {
+        i++;
+    }
+    for (j = i; j < s.size() && std::isdigit(static_cast<unsigned char>(s[j]));
+         j++) {
+    }
+    if (j < s.size() && s[j] != '(' && s[j] != ',') {
+        return {};
+    }
+    return {s.substr(0, i), s.substr(i, j - i)};
+}
+
+bool is_scheme(const Part& part) {
+    const auto name = scheme_name(part).first;
+    return !name.empty() && find_hash(name);
+}
+
+bool is_flat(const Part& part) {
+    return part.str() == "KFlat" || part.starts_with("KFlat(");
+}
+
+std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
+    const auto [name, digits] = scheme_name(part);
+    const auto entry = name.empty() ? nullptr : find_hash(name);
+    if (!entry) {
+        part.fail("'" + part.str() + "' is no scheme", scheme_forms());
+    }
+    const Part at_bits = part.after(name.size());
+    if (digits.empty()) {
+        at_bits.fail(
+                "expected the number of bits",
+                {"a positive multiple of 8 such as 512"});
+    }
+    // 2^26 bits are 8 MB a code
+    const int nbits = digits.size() > 8 ? 0 : std::stoi(digits);
+    if (nbits <= 0 || nbits % 8 != 0 || nbits > (1 << 26)) {
+        at_bits.fail(
+                "'" + digits + "' is no number of bits",
+                {"a multiple of 8 from 8 to 67108864"});
+    }
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    auto hash = entry->make(d, nbits, spec);
+    spec.finish();
+    return hash;
+}
+
+std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
+    static const std::regex known(
+            "BFlat|BHash([0-9]+)(x[0-9]+)?|BHNSW[0-9]+|BIVF[0-9]+([_(].*)?");
+    const std::vector<std::string> forms = {
+            "BFlat",
+            "BHash<b>",
+            "BHash<nhash>x<b>",
+            "BIVF<nlist>",
+            "BIVF<nlist>_HNSW<m>",
+            "BHNSW<m>"};
+    const std::string s = part.str();
+    std::smatch match;
+    if (!std::regex_match(s, match, known)) {
+        part.fail("'" + s + "' is no binary index", forms);
+    }
+    // FAISS takes numbers as they come and fails later, or not at all
+    static const std::regex number("[0-9]+");
+    std::vector<long> numbers;
+    for (std::sregex_iterator it(s.begin(), s.end(), number), end; it != end;
+         ++it) {
+        const bool good = it->length() <= 8 && std::stol(it->str()) > 0;
+        if (!good) {
+            part.after(it->position())
+                    .fail("'" + it->str() + "' is out of range",
+                          {"a number from 1 to 99999999"});
+        }
+        numbers.push_back(std::stol(it->str()));
+    }
+    if (part.starts_with("BHash")) {
+        const long b = numbers.back();
+        const long nhash = numbers.size() > 1 ? numbers[0] : 1;
+        if (b > 63 || nhash * b > nbits) {
+            part.fail(
+                    s + " needs more bits than there are",
+                    {"<b> up to 63 and <nhash> * <b> up to " +
+                     std::to_string(nbits)});
+        }
+    }
+    try {
+        return std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(nbits, s.c_str()));
+    } catch (const faiss::FaissException& e) {
+        part.fail(e.what(), forms);
+    }
+}
+
+std::unique_ptr<IndexFlatKernel> make_flat(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    Spec item = spec.get_item(0, kernel_names());
+    spec.hand_over_keys(item);
+    const auto kernel = make_kernel(item);
+    spec.finish();
+    return std::make_unique<IndexFlatKernel>(d, *kernel, metric);
+}
+
+std::unique_ptr<Index> make_hnsw(
+        int d,
+        const Part& hnsw,
+        const Part& flat,
+        faiss::MetricType metric) {
+    const std::string digits = hnsw.str().substr(4);
+    const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
+    if (m < 2 || m > 1024) {
+        hnsw.after(4).fail(
+                "'" + digits + "' is no number of links",
+                {"a number from 2 to 1024"});
+    }
+    auto storage = make_flat(d, flat, metric);
+    auto index = std::make_unique<faiss::IndexHNSW>(storage.get(), m);
+    index->is_trained = storage->is_trained;
+    storage.release();
+    index->own_fields = true;
+    return index;
+}
+
+bool is_hnsw(const Part& part) {
+    static const std::regex hnsw("HNSW[0-9]+");
+    return std::regex_match(part.str(), hnsw);
+}
+
+/// IDMap or IDMap2 if that stands in front, else empty
+std::string id_map_name(const std::vector<Part>& parts) {
+    const std::string name = parts[0].str();
+    const bool is_id_map = name == "IDMap" || name == "IDMap2";
+    return is_id_map && parts.size() > 1 ? name : "";
+}
+
+template <class IndexT>
+std::unique_ptr<IndexT> with_id_map(
+        const std::string& name,
+        std::unique_ptr<IndexT> sub) {
+    std::unique_ptr<faiss::IndexIDMapTemplate<IndexT>> index;
+    if (name == "IDMap2") {
+        index = std::make_unique<faiss::IndexIDMap2Template<IndexT>>(sub.get());
+    } else {
+        index = std::make_unique<faiss::IndexIDMapTemplate<IndexT>>(sub.get());
+    }
+    index->own_fields = true;
+    sub.release();
+    return index;
+}
+
+std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
+
+std::unique_ptr<Index> make_with_refine(
+        int d,
+        const Part& base_part,
+        const Part& refine_part,
+        faiss::MetricType metric) {
+    auto base = make_index(d, base_part, metric);
+    std::unique_ptr<Index> refine;
+    if (refine_part.str() == "RFlat") {
+        refine = std::make_unique<faiss::IndexFlat>(d, metric);
+    } else {
+        refine = make_index(
+                d,
+                {refine_part.text,
+                 refine_part.begin + std::string("Refine(").size(),
+                 refine_part.end - 1},
+                metric);
+    }
+    auto index = std::make_unique<faiss::IndexRefine>(base.get(), refine.get());
+    index->own_fields = true;
+    index->own_refine_index = true;
+    base.release();
+    refine.release();
+    return index;
+}
+
+/// The transformations that FAISS makes of a string such as `PCA64,L2norm`.
+std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
+        int d,
+        const Part& part) {
+    std::unique_ptr<Index> made;
+    try {
+        made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
+    } catch (const faiss::FaissException&) {
+    }
+    auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
+    if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index)) {
+        part.fail(
+                "'" + part.str() + "' is no transformation of FAISS",
+                index_forms());
+    }
+    std::vector<std::unique_ptr<faiss::VectorTransform>> chain;
+    for (faiss::VectorTransform* vt : pre->chain) {
+        chain.emplace_back(vt);
+    }
+    pre->chain.clear();
+    return chain;
+}
+
+/// An index without IDMap and Refine.
+std::unique_ptr<Index> make_core(
+        int d,
+        const std::vector<Part>& parts,
+        faiss::MetricType metric) {
+    const Part& head = parts[0];
+    const Part& second = parts.back();
+    if (is_scheme(head)) {
+        auto hash = make_hash(d, head);
+        if (parts.size() != 2) {
+            const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
+            throw_parse_error(
+                    *head.text,
+                    at,
+                    parts.size() == 1 ? "expected a binary index for the codes"
+                                      : "unexpected text",
+                    parts.size() == 1
+                            ? std::vector<std::string>{",BFlat", ",BHash16x16"}
+                            : std::vector<std::string>{
+                                      ",Refine(KFlat(...))", "the end"});
+        }
+        auto storage = make_storage(hash->nbits, second);
+        auto index = std::make_unique<IndexKernelHash>(
+                hash.get(), storage.get(), metric);
+        index->own_fields = true;
+        hash.release();
+        storage.release();
+        return index;
+    }
+    if (is_flat(head) && parts.size() == 1) {
+        return make_flat(d, head, metric);
+    }
+    if (is_hnsw(head) && parts.size() == 2 && is_flat(second)) {
+        return make_hnsw(d, head, second, metric);
+    }
+    if (is_flat(head)) {
+        throw_parse_error(
+                *head.text,
+                head.end,
+                "unexpected text",
+                {",Refine(...)", "the end"});
+    }
+    head.fail("'" + head.str() + "' is no index", index_forms());
+}
+
+std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
+    if (!is_faiss_ext_string(part.str())) {
+        return std::unique_ptr<Index>(
+                faiss::index_factory(d, part.str().c_str(), metric));
+    }
+    std::vector<Part> parts = part.split();
+
+    // IDMap stands outside of everything
+    if (const auto name = id_map_name(parts); !name.empty()) {
+        return with_id_map<Index>(
+                name, make_index(d, part.after(name.size() + 1), metric));
+    }
+
+    // then Refine, which sees the vectors as they come
+    const Part last = parts.back();
+    if (parts.size() > 1 &&
+        (last.str() == "RFlat" || last.starts_with("Refine("))) {
+        return make_with_refine(
+                d, {part.text, part.begin, last.begin - 1}, last, metric);
+    }
+
+    // then what FAISS knows to stand in front
+    size_t first = 0;
+    while (first < parts.size() && !is_scheme(parts[first]) &&
+           !is_flat(parts[first]) && !is_hnsw(parts[first])) {
+        first++;
+    }
+    if (first == parts.size()) {
+        part.fail("'" + part.str() + "' is no index", index_forms());
+    }
+    if (first == 0) {
+        return make_core(d, parts, metric);
+    }
+    auto chain =
+            make_transforms(d, {part.text, part.begin, parts[first].begin - 1});
+    auto core = make_core(
+            chain.back()->d_out,
+            std::vector<Part>(parts.begin() + first, parts.end()),
+            metric);
+    auto index = std::make_unique<faiss::IndexPreTransform>(core.get());
+    index->own_fields = true;
+    core.release();
+    for (; !chain.empty(); chain.pop_back()) {
+        index->prepend_transform(chain.back().release());
+    }
+    return index;
+}
+
+std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
+    if (!is_faiss_ext_string(part.str())) {
+        return std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(d, part.str().c_str()));
+    }
+    const std::vector<Part> parts = part.split();
+    if (const auto name = id_map_name(parts); !name.empty()) {
+        return with_id_map<IndexBinary>(
+                name, make_binary_index(d, part.after(name.size() + 1)));
+    }
+    if (!is_scheme(parts[0]) || parts.size() != 2) {
+        part.fail(
+                "'" + part.str() + "' is no binary index",
+                {"<scheme>,<binary index> such as SIK256(gaussian),BFlat",
+                 "IDMap,...",
+                 "IDMap2,..."});
+    }
+    auto hash = make_hash(d, parts[0]);
+    auto storage = make_storage(hash->nbits, parts[1]);
+    auto index =
+            std::make_unique<IndexBinaryKernelHash>(hash.get(), storage.get());
+    index->own_fields = true;
+    hash.release();
+    storage.release();
+    return index;
+}
+
+void check_dimension(int d) {
+    FAISS_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+}
+
+} // namespace
+
+bool is_faiss_ext_string(const std::string& description) {
+    // a name that is ours where an item can begin; parentheses need not match
+    for (size_t i = 0; i < description.size(); i++) {
+        if (i > 0 && description[i - 1] != ',' && description[i - 1] != '(') {
+            continue;
+        }
+        const Part rest = whole(description.substr(i));
+        if (is_flat(rest) || is_scheme(rest)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::unique_ptr<Index> index_factory(
+        int d,
+        const std::string& description,
+        faiss::MetricType metric) {
+    check_dimension(d);
+    return make_index(d, whole(description), metric);
+}
+
+std::unique_ptr<IndexBinary> index_binary_factory(
+        int d,
+        const std::string& description) {
+    check_dimension(d);
+    return make_binary_index(d, whole(description));
+}
+
+std::unique_ptr<KernelHash> kernel_hash_factory(
+        int d,
+        const std::string& description) {
+    check_dimension(d);
+    return make_hash(d, whole(description));
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,17 @@
+// Small helpers for the strings that objects describe themselves with.
+
+#pragma once
+
+#include <charconv>
+#include <string>
+
+namespace faiss_ext {
+
+/// The shortest decimal that reads back as the same number.
+inline std::string shortest(double v) {
+    char buffer[32];
+    return std::string(
+            buffer, std::to_chars(buffer, buffer + sizeof(buffer), v).ptr);
+}
+
+} // namespace faiss_ext

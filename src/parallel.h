@@ -1,0 +1,52 @@
+// Parallel loops over blocks, with exceptions and interrupts.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include <omp.h>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/compat.h>
+
+namespace faiss_ext {
+
+/** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
+ *
+ * The first exception thrown by a block ends the loop and is thrown again on
+ * the calling thread; so is an interrupt (Ctrl-C in Python).
+ */
+template <class F>
+void parallel_blocks(idx_t n, idx_t block, F&& fn) {
+    const idx_t nblocks = (n + block - 1) / block;
+    std::exception_ptr error;
+    std::atomic<bool> stop{false};
+#pragma omp parallel for schedule(dynamic) if (nblocks > 1)
+    for (idx_t b = 0; b < nblocks; b++) {
+        if (stop) {
+            continue; // OpenMP loops cannot break
+        }
+        try {
+            if (omp_get_thread_num() == 0 &&
+                faiss::InterruptCallback::is_interrupted()) {
+                FAISS_THROW_MSG("computation interrupted");
+            }
+            fn(b * block, std::min(n, (b + 1) * block));
+        } catch (...) {
+#pragma omp critical(faiss_ext_parallel_blocks)
+            if (!error) {
+                error = std::current_exception();
+            }
+            stop = true;
+        }
+    }
+    if (error) {
+        std::rethrow_exception(error);
+    }
+}
+
+} // namespace faiss_ext

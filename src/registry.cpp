@@ -1,0 +1,146 @@
+#include <faiss_ext/registry.h>
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/GaussianKernel.h>
+#include <faiss_ext/LaplacianKernel.h>
+#include <faiss_ext/LinearKernel.h>
+#include <faiss_ext/MaternKernel.h>
+#include <faiss_ext/ShiftInvariantHash.h>
+
+namespace faiss_ext {
+
+namespace {
+
+template <class Entry>
+struct Table {
+    std::vector<Entry> entries;
+    std::mutex mutex = {};
+
+    void add(Entry entry) {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (const Entry& e : entries) {
+            FAISS_THROW_IF_NOT_FMT(
+                    e.name != entry.name && e.type != entry.type,
+                    "%s, or its class, is already registered (as %s)",
+                    entry.name.c_str(),
+                    e.name.c_str());
+        }
+        entries.push_back(std::move(entry));
+    }
+
+    std::unique_ptr<Entry> find(const std::string& name) {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (const Entry& e : entries) {
+            if (e.name == name) {
+                return std::make_unique<Entry>(e);
+            }
+        }
+        return nullptr;
+    }
+
+    Entry find(const std::type_info& type) {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (const Entry& e : entries) {
+            if (e.type == type) {
+                return e;
+            }
+        }
+        FAISS_THROW_FMT(
+                "class %s is not registered with faiss_ext", type.name());
+    }
+
+    std::vector<std::string> names() {
+        std::lock_guard<std::mutex> lock(mutex);
+        std::vector<std::string> names;
+        for (const Entry& e : entries) {
+            names.push_back(e.name);
+        }
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+};
+
+// One line for each class of this library.
+
+Table<KernelEntry>& kernels() {
+    static Table<KernelEntry> table{
+            {kernel_entry<GaussianKernel>("gaussian"),
+             kernel_entry<LaplacianKernel>("laplacian"),
+             kernel_entry<LinearKernel>("linear"),
+             kernel_entry<MaternKernel>("matern")}};
+    return table;
+}
+
+Table<HashEntry>& hashes() {
+    static Table<HashEntry> table{{hash_entry<ShiftInvariantHash>("SIK")}};
+    return table;
+}
+
+void check_name(const std::string& name, bool digits) {
+    bool good =
+            !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
+    for (unsigned char c : name) {
+        good = good && (digits ? std::isalnum(c) || c == '_' : std::isalpha(c));
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            good,
+            "'%s' cannot be the name of a %s: expected %s",
+            name.c_str(),
+            digits ? "kernel" : "hash",
+            digits ? "a letter, then letters, digits and '_'" : "letters");
+}
+
+} // namespace
+
+void register_kernel_entry(KernelEntry entry) {
+    check_name(entry.name, true);
+    kernels().add(std::move(entry));
+}
+
+void register_hash_entry(HashEntry entry) {
+    check_name(entry.name, false);
+    hashes().add(std::move(entry));
+}
+
+std::vector<std::string> kernel_names() {
+    return kernels().names();
+}
+
+std::vector<std::string> hash_names() {
+    return hashes().names();
+}
+
+KernelEntry find_kernel(const Kernel& kernel) {
+    return kernels().find(typeid(kernel));
+}
+
+HashEntry find_hash(const KernelHash& hash) {
+    return hashes().find(typeid(hash));
+}
+
+std::unique_ptr<HashEntry> find_hash(const std::string& name) {
+    return hashes().find(name);
+}
+
+std::unique_ptr<Kernel> make_kernel(Spec& spec) {
+    const auto entry = kernels().find(spec.name);
+    if (!entry) {
+        spec.fail(
+                spec.begin, "'" + spec.name + "' is no kernel", kernel_names());
+    }
+    auto kernel = entry->make(spec);
+    spec.finish();
+    return kernel;
+}
+
+std::unique_ptr<Kernel> kernel_factory(const std::string& description) {
+    Spec spec = Spec::parse(description);
+    return make_kernel(spec);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,84 @@
+#include "simd/margins.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/margins.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// at most 8 lanes, so that any nbits that is a multiple of 8 needs no rest
+using Tag = hn::CappedTag<float, 8>;
+
+void fold_phases_target(
+        size_t n,
+        size_t nbits,
+        const float* HWY_RESTRICT offset,
+        const float* HWY_RESTRICT threshold,
+        float* HWY_RESTRICT u) {
+    const Tag tag;
+    const size_t lanes = hn::Lanes(tag);
+    for (size_t i = 0; i < n; i++) {
+        float* row = u + i * nbits;
+        for (size_t j = 0; j < nbits; j += lanes) {
+            const auto v = hn::Add(
+                    hn::LoadU(tag, row + j), hn::LoadU(tag, offset + j));
+            const auto r = hn::Sub(v, hn::Round(v));
+            hn::StoreU(
+                    hn::Sub(hn::LoadU(tag, threshold + j), hn::Abs(r)),
+                    tag,
+                    row + j);
+        }
+    }
+}
+
+void pack_signs_target(
+        size_t n,
+        size_t nbits,
+        const float* HWY_RESTRICT margins,
+        uint8_t* HWY_RESTRICT codes) {
+    const Tag tag;
+    const size_t lanes = hn::Lanes(tag);
+    const size_t nbytes = n * nbits / 8;
+    for (size_t b = 0; b < nbytes; b++) {
+        unsigned byte = 0;
+        for (size_t j = 0; j < 8; j += lanes) {
+            uint8_t bits[8] = {};
+            const auto v = hn::LoadU(tag, margins + b * 8 + j);
+            hn::StoreMaskBits(tag, hn::Ge(v, hn::Zero(tag)), bits);
+            byte |= static_cast<unsigned>(bits[0]) << j;
+        }
+        codes[b] = static_cast<uint8_t>(byte);
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(fold_phases_target);
+HWY_EXPORT(pack_signs_target);
+
+void fold_phases(
+        size_t n,
+        size_t nbits,
+        const float* offset,
+        const float* threshold,
+        float* u) {
+    HWY_DYNAMIC_DISPATCH(fold_phases_target)(n, nbits, offset, threshold, u);
+}
+
+void pack_signs(size_t n, size_t nbits, const float* margins, uint8_t* codes) {
+    HWY_DYNAMIC_DISPATCH(pack_signs_target)(n, nbits, margins, codes);
+}
+
+} // namespace faiss_ext::simd
+#endif

@@ -1,0 +1,36 @@
+// What follows a projection: its wrap-around to the period of a cosine, and the
+// packing of signs into codes.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace faiss_ext::simd {
+
+/** u[i * nbits + j] = threshold[j] - |r|, r = v - round(v), v = u[...] +
+ * offset[j].
+ *
+ * With phases in turns this is >= 0 exactly where cos(2 pi v) >= cos(2 pi
+ * threshold[j]), for thresholds in [0, 1/2].
+ *
+ * @param offset     size nbits
+ * @param threshold  size nbits
+ * @param u          size n * nbits, changed in place
+ */
+void fold_phases(
+        size_t n,
+        size_t nbits,
+        const float* offset,
+        const float* threshold,
+        float* u);
+
+/** Packs signs: bit j mod 8 of byte j / 8 is 1 where margins[j] >= 0, as in
+ * faiss::fvecs2bitvecs.
+ *
+ * @param margins  size n * nbits, nbits a multiple of 8
+ * @param codes    size n * nbits / 8
+ */
+void pack_signs(size_t n, size_t nbits, const float* margins, uint8_t* codes);
+
+} // namespace faiss_ext::simd

@@ -1,0 +1,207 @@
+#include "simd/pairwise.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/pairwise.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<float>;
+using Vec = hn::Vec<Tag>;
+
+struct Dot {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        return hn::MulAdd(x, y, sum);
+    }
+};
+
+struct SquaredL2 {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        const Vec diff = hn::Sub(x, y);
+        return hn::MulAdd(diff, diff, sum);
+    }
+};
+
+struct L1 {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        return hn::Add(sum, hn::Abs(hn::Sub(x, y)));
+    }
+};
+
+constexpr size_t run_length = 2048;
+
+/// R rows of x against C rows of y: R * C sums that stay in registers over one
+/// run of components.
+template <class Op, size_t R, size_t C>
+HWY_NOINLINE void tile(
+        const float* HWY_RESTRICT x,
+        const float* HWY_RESTRICT y,
+        size_t d,
+        float* HWY_RESTRICT out,
+        size_t ldout) {
+    const Tag tag;
+    const size_t lanes = hn::Lanes(tag);
+    double total[R][C] = {};
+    for (size_t k0 = 0; k0 < d; k0 += run_length) {
+        const size_t k1 = std::min(d, k0 + run_length);
+        Vec sum[R][C];
+        for (size_t r = 0; r < R; r++) {
+            for (size_t c = 0; c < C; c++) {
+                sum[r][c] = hn::Zero(tag);
+            }
+        }
+        size_t k = k0;
+        for (; k + lanes <= k1; k += lanes) {
+            Vec xv[R];
+            for (size_t r = 0; r < R; r++) {
+                xv[r] = hn::LoadU(tag, x + r * d + k);
+            }
+            for (size_t c = 0; c < C; c++) {
+                const Vec yv = hn::LoadU(tag, y + c * d + k);
+                for (size_t r = 0; r < R; r++) {
+                    sum[r][c] = Op::add(xv[r], yv, sum[r][c]);
+                }
+            }
+        }
+        if (k < k1) {
+            // the rest is padded with zeros, whose terms are zero
+            HWY_ALIGN float rest[hn::MaxLanes(Tag())];
+            Vec xv[R];
+            for (size_t r = 0; r < R; r++) {
+                std::fill_n(rest, lanes, 0.0f);
+                std::copy(x + r * d + k, x + r * d + k1, rest);
+                xv[r] = hn::Load(tag, rest);
+            }
+            for (size_t c = 0; c < C; c++) {
+                std::fill_n(rest, lanes, 0.0f);
+                std::copy(y + c * d + k, y + c * d + k1, rest);
+                const Vec yv = hn::Load(tag, rest);
+                for (size_t r = 0; r < R; r++) {
+                    sum[r][c] = Op::add(xv[r], yv, sum[r][c]);
+                }
+            }
+        }
+        for (size_t r = 0; r < R; r++) {
+            for (size_t c = 0; c < C; c++) {
+                total[r][c] += hn::GetLane(hn::SumOfLanes(tag, sum[r][c]));
+            }
+        }
+    }
+    for (size_t r = 0; r < R; r++) {
+        for (size_t c = 0; c < C; c++) {
+            out[r * ldout + c] = static_cast<float>(total[r][c]);
+        }
+    }
+}
+
+// 16 sums and 5 operands need 32 registers; with 16 registers 3 * 3 fit.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr size_t tile_size = 4;
+#else
+constexpr size_t tile_size = 3;
+#endif
+
+/// R rows of x against all m rows of y.
+template <class Op, size_t R>
+void stripe(
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        size_t ldout) {
+    size_t j = 0;
+    for (; j + tile_size <= m; j += tile_size) {
+        tile<Op, R, tile_size>(x, y + j * d, d, out + j, ldout);
+    }
+    for (; j < m; j++) {
+        tile<Op, R, 1>(x, y + j * d, d, out + j, ldout);
+    }
+}
+
+template <class Op>
+void blocks(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        size_t ldout) {
+    // rows of y that stay in the second-level cache while x passes by
+    const size_t rows =
+            std::clamp<size_t>(65536 / std::max<size_t>(d, 1), 4, 4096);
+    const size_t my = rows / tile_size * tile_size;
+    for (size_t j = 0; j < m; j += my) {
+        const size_t mj = std::min(my, m - j);
+        size_t i = 0;
+        for (; i + tile_size <= n; i += tile_size) {
+            stripe<Op, tile_size>(
+                    x + i * d, mj, y + j * d, d, out + i * ldout + j, ldout);
+        }
+        for (; i < n; i++) {
+            stripe<Op, 1>(
+                    x + i * d, mj, y + j * d, d, out + i * ldout + j, ldout);
+        }
+    }
+}
+
+void pairwise_target(
+        PairOp op,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        size_t ldout) {
+    switch (op) {
+        case PairOp::dot:
+            return blocks<Dot>(n, x, m, y, d, out, ldout);
+        case PairOp::squared_l2:
+            return blocks<SquaredL2>(n, x, m, y, d, out, ldout);
+        case PairOp::l1:
+            return blocks<L1>(n, x, m, y, d, out, ldout);
+    }
+}
+
+const char* target_name_target() {
+    return hwy::TargetName(HWY_TARGET);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(pairwise_target);
+HWY_EXPORT(target_name_target);
+
+void pairwise(
+        PairOp op,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        size_t ldout) {
+    HWY_DYNAMIC_DISPATCH(pairwise_target)(op, n, x, m, y, d, out, ldout);
+}
+
+const char* target_name() {
+    return HWY_DYNAMIC_DISPATCH(target_name_target)();
+}
+
+} // namespace faiss_ext::simd
+#endif

@@ -1,0 +1,42 @@
+// Sums over pairs of vectors: the inner loop of every kernel and of every
+// dense projection.
+
+#pragma once
+
+#include <cstddef>
+
+namespace faiss_ext::simd {
+
+/// The term of component k in the sum over k.
+enum class PairOp {
+    dot,        ///< x_k y_k
+    squared_l2, ///< (x_k - y_k)^2
+    l1,         ///< |x_k - y_k|
+};
+
+/** out[i * ldout + j] = sum_k term(x_i, y_j), on the calling thread.
+ *
+ * The value of a pair depends on the two vectors and on the instruction set,
+ * and on nothing else: not on n, m, nor on the pair's place in the block. It is
+ * symmetric in x and y bit for bit. Runs of 2,048 components are summed in
+ * float and the runs in double, so that the error is at most 1e-4 times
+ * sum_k |term| for any d, and typically 1e-7 times it.
+ *
+ * @param x      size n * d
+ * @param y      size m * d
+ * @param out    size n * ldout, of which the first m of each row are written
+ */
+void pairwise(
+        PairOp op,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        size_t ldout);
+
+/// Name of the instruction set in use, e.g. "AVX3".
+const char* target_name();
+
+} // namespace faiss_ext::simd
