@@ -1,0 +1,339 @@
+"""NumPy methods of the classes that SWIG wraps.
+
+FAISS's own wrappers serve where they can (``faiss.class_wrappers``); before
+them, the shapes are checked, so that a mistake gives a message.
+"""
+
+import faiss
+import numpy as np
+from faiss import class_wrappers as faiss_wrappers
+
+from . import swigfaiss_ext as swig
+
+
+def as_vectors(x, d, where):
+    """x as a C-contiguous float32 array of shape (n, d)."""
+    x = np.asarray(x)
+    if x.ndim != 2 or x.shape[1] != d:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, {d}), got {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{where}: expected numbers, got an array of {x.dtype}")
+    with np.errstate(over="ignore"):  # the C++ side rejects infinities
+        return np.ascontiguousarray(x, dtype="float32")
+
+
+def as_matrix(x, where):
+    """x as a C-contiguous float32 array of shape (n, d), whatever d is."""
+    x = np.asarray(x)
+    if x.ndim != 2:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, d), got {x.shape}")
+    return as_vectors(x, x.shape[1], where)
+
+
+def as_codes(x, code_size, where):
+    """x as a C-contiguous uint8 array of shape (n, code_size)."""
+    if x.ndim != 2 or x.shape[1] != code_size:
+        raise ValueError(
+            f"{where}: expected codes of shape (n, {code_size}), "
+            f"got {x.shape} (uint8 arrays are codes, vectors are float32)")
+    return np.ascontiguousarray(x)
+
+
+def as_ids(ids, n, where):
+    ids = np.ascontiguousarray(ids, dtype="int64")
+    if ids.shape != (n,):
+        raise ValueError(
+            f"{where}: expected {n} ids, got an array of shape {ids.shape}")
+    return ids
+
+
+def check_k(k, where):
+    if not k > 0:
+        raise ValueError(f"{where}: k must be positive, got {k}")
+
+
+def part_property(getter_name, doc):
+    """A property whose object keeps its owner alive."""
+
+    def get(self):
+        part = getattr(self, getter_name)()
+        if part is not None:
+            part._owner = self
+        return part
+
+    return property(get, doc=doc)
+
+
+def keep_arguments(the_class, *positions):
+    """Has objects keep those constructor arguments alive that they point to."""
+    original_init = the_class.__init__
+
+    def init(self, *args):
+        original_init(self, *args)
+        self.referenced_objects = [args[i] for i in positions if i < len(args)]
+
+    init.__doc__ = original_init.__doc__
+    the_class.__init__ = init
+
+
+def to_bytes(write, thing):
+    writer = faiss.VectorIOWriter()
+    write(thing, writer)
+    return faiss.vector_to_array(writer.data).tobytes()
+
+
+def from_bytes(read, data):
+    reader = faiss.VectorIOReader()
+    faiss.copy_array_to_vector(np.frombuffer(data, dtype="uint8"), reader.data)
+    return read(reader)
+
+
+# ---------------------------------------------------------------- kernels
+
+def wrap_kernels():
+    gram_c = swig.Kernel.gram
+
+    def train(self, x):
+        """Sets the parameters that were left to the data, from an array of
+        shape (n, d)."""
+        x = as_matrix(x, "Kernel.train")
+        self.train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
+
+    def gram(self, x, y=None):
+        """The kernel matrix, float32 of shape (n, m).
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        y : array_like, shape (m, d); x if left out
+        """
+        x = as_matrix(x, "Kernel.gram")
+        d = x.shape[1]
+        y = x if y is None else as_vectors(y, d, "Kernel.gram")
+        out = np.empty((x.shape[0], y.shape[0]), dtype="float32")
+        gram_c(self, x.shape[0], faiss.swig_ptr(x), y.shape[0],
+               faiss.swig_ptr(y), d, faiss.swig_ptr(out))
+        return out
+
+    def call(self, x, y):
+        """k(x, y) of two vectors of the same length."""
+        x, y = np.asarray(x), np.asarray(y)
+        if x.ndim != 1 or x.shape != y.shape:
+            raise ValueError(
+                "Kernel: expected two vectors of the same length, got shapes "
+                f"{x.shape} and {y.shape}")
+        return float(self.gram(x[None], y[None])[0, 0])
+
+    for the_class in subclasses(swig.Kernel):
+        if "train" in vars(the_class):
+            the_class.train_c = the_class.train
+            del the_class.train
+        del the_class.__repr__
+    swig.Kernel.train = train
+    swig.Kernel.gram = gram
+    swig.Kernel.__call__ = call
+    swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
+    swig.Kernel.__reduce__ = lambda self: (
+        swig.kernel_factory, (self.description(),))
+
+
+# ----------------------------------------------------------------- hashes
+
+def unpickle_hash(data):
+    return from_bytes(swig.read_VectorTransform, data)
+
+
+def wrap_hashes():
+    encode_c = swig.KernelHash.encode
+
+    def encode(self, x):
+        """The codes of vectors, uint8 of shape (n, code_size()).
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d_in)
+        """
+        x = as_vectors(x, self.d_in, "KernelHash.encode")
+        codes = np.empty((x.shape[0], self.code_size()), dtype="uint8")
+        encode_c(self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(codes))
+        return codes
+
+    for the_class in subclasses(swig.KernelHash):
+        faiss_wrappers.handle_VectorTransform(the_class)
+    for name in ["train", "apply", "apply_py"]:
+        check_first_argument(swig.KernelHash, name, "d_in")
+        for the_class in subclasses(swig.KernelHash)[1:]:
+            check_first_argument(the_class, name, "d_in")
+    swig.KernelHash.encode = encode
+    swig.KernelHash.__reduce__ = lambda self: (
+        unpickle_hash, (to_bytes(swig.write_VectorTransform, self),))
+    swig.ShiftInvariantHash.kernel = part_property(
+        "get_kernel", "the kernel; its gamma is set by train")
+
+
+def subclasses(base):
+    """The wrapped classes from a base on, bases first."""
+    found = [c for c in vars(swig).values()
+             if isinstance(c, type) and issubclass(c, base)]
+    return sorted(set(found), key=lambda c: len(c.__mro__))
+
+
+def check_first_argument(the_class, name, d_name):
+    """Checks the vectors that a method takes before anything else."""
+    if name not in vars(the_class):
+        return
+    method = vars(the_class)[name]
+    if getattr(method, "checks_vectors", False):
+        return
+
+    def checked(self, x, *args, **kwargs):
+        where = f"{type(self).__name__}.{name}"
+        x = as_vectors(x, getattr(self, d_name), where)
+        if name in ("search", "assign", "search_and_reconstruct"):
+            check_k(args[0] if args else kwargs["k"], where)
+        if name == "add_with_ids":
+            ids = args[0] if args else kwargs["ids"]
+            return method(self, x, as_ids(ids, len(x), where))
+        return method(self, x, *args, **kwargs)
+
+    checked.__name__ = method.__name__
+    checked.__doc__ = method.__doc__
+    checked.checks_vectors = True
+    setattr(the_class, name, checked)
+
+
+# ---------------------------------------------------------- float indexes
+
+def wrap_float_indexes():
+    for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel):
+        faiss_wrappers.handle_Index(the_class)
+        for name in ["train", "add", "add_with_ids", "search", "assign",
+                     "range_search", "search_and_reconstruct", "sa_encode"]:
+            if name not in vars(the_class):
+                setattr(the_class, name, inherited(the_class, name))
+            check_first_argument(the_class, name, "d")
+    wrap_hash_and_storage(swig.IndexKernelHash)
+    swig.IndexFlatKernel.kernel = part_property(
+        "get_kernel", "the kernel; train sets what was left to the data")
+
+
+def inherited(the_class, name):
+    """A method of a base class, as a function of its own."""
+    base_method = getattr(the_class, name)
+
+    def method(self, *args, **kwargs):
+        return base_method(self, *args, **kwargs)
+
+    method.__name__ = base_method.__name__
+    method.__doc__ = base_method.__doc__
+    return method
+
+
+def wrap_hash_and_storage(the_class):
+    the_class.hash = part_property("get_hash", "the hash")
+    the_class.storage = part_property(
+        "get_storage", "the binary index that stores the codes")
+    keep_arguments(the_class, 0, 1)
+
+
+# ---------------------------------------------------------- binary indexes
+
+def wrap_binary_indexes():
+    the_class = swig.IndexBinaryKernelHash
+    c = {name: getattr(the_class, name) for name in (
+        "train", "add", "add_with_ids", "search", "range_search")}
+
+    def as_input(self, x, where):
+        """uint8 arrays are codes, all others vectors."""
+        x = np.asarray(x)
+        where = f"IndexBinaryKernelHash.{where}"
+        if x.dtype == np.uint8:
+            return as_codes(x, self.code_size, where)
+        return as_vectors(x, self.hash.d_in, where)
+
+    def train(self, x):
+        """Trains the hash and the storage on vectors, float32 of shape
+        (n, hash.d_in), or the storage alone on codes, uint8 of shape
+        (n, code_size)."""
+        x = as_input(self, x, "train")
+        c["train"](self, x.shape[0], faiss.swig_ptr(x))
+
+    def add(self, x):
+        """Adds vectors, float32 of shape (n, hash.d_in), or codes, uint8 of
+        shape (n, code_size)."""
+        x = as_input(self, x, "add")
+        c["add"](self, x.shape[0], faiss.swig_ptr(x))
+
+    def add_with_ids(self, x, ids):
+        """The same with ids, int64 of shape (n,)."""
+        x = as_input(self, x, "add_with_ids")
+        ids = as_ids(ids, x.shape[0], "IndexBinaryKernelHash.add_with_ids")
+        c["add_with_ids"](
+            self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(ids))
+
+    def search(self, x, k, *, params=None):
+        """The k nearest codes of each vector (float32) or code (uint8).
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        """
+        x = as_input(self, x, "search")
+        check_k(k, "IndexBinaryKernelHash.search")
+        D = np.empty((x.shape[0], k), dtype="int32")
+        I = np.empty((x.shape[0], k), dtype="int64")
+        c["search"](self, x.shape[0], faiss.swig_ptr(x), k, faiss.swig_ptr(D),
+                    faiss.swig_ptr(I), params)
+        return D, I
+
+    def range_search(self, x, thresh, *, params=None):
+        """All codes at a Hamming distance below thresh of each vector
+        (float32) or code (uint8).
+
+        Returns
+        -------
+        lims, D, I : query i has D[lims[i]:lims[i + 1]] and the ids
+            I[lims[i]:lims[i + 1]]
+        """
+        x = as_input(self, x, "range_search")
+        result = faiss.RangeSearchResult(x.shape[0])
+        c["range_search"](
+            self, x.shape[0], faiss.swig_ptr(x), int(thresh), result, params)
+        lims = faiss.rev_swig_ptr(result.lims, x.shape[0] + 1).copy()
+        found = int(lims[-1])
+        D = faiss.rev_swig_ptr(result.distances, found).copy()
+        I = faiss.rev_swig_ptr(result.labels, found).copy()
+        return lims, D, I
+
+    faiss_wrappers.handle_IndexBinary(the_class)
+    for method in (train, add, add_with_ids, search, range_search):
+        setattr(the_class, method.__name__, method)
+    wrap_hash_and_storage(the_class)
+
+
+wrap_kernels()
+wrap_hashes()
+wrap_float_indexes()
+wrap_binary_indexes()
+
+
+def mean_neighbor_distance(x, norm="l2", neighbor=50, max_queries=1000,
+                           max_points=65536, seed=1234):
+    """Mean distance from a vector to its neighbor-th nearest other vector, on
+    a sample: the radius by which bandwidths are chosen.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+    norm : "l1" or "l2"
+    """
+    if norm not in ("l1", "l2"):
+        raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
+    x = as_matrix(x, "mean_neighbor_distance")
+    return swig.mean_neighbor_distance(
+        norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1], neighbor,
+        max_queries, max_points, seed)

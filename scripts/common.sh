@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# What test.sh, demo.sh and the checks in .ci share. To be sourced.
+
+FAISS_EXT_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+
+# shellcheck source=scripts/install_deps.sh
+source "$FAISS_EXT_ROOT/scripts/install_deps.sh"
+
+# Prints how many compilers to run at once: one for each core, as long as
+# there are about 2 GB of memory for each.
+build_jobs() {
+    local cores limit jobs
+    cores="$(nproc)"
+    jobs="$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo)"
+    limit="$(cat /sys/fs/cgroup/memory.max 2>/dev/null || true)"
+    if [[ "$limit" =~ ^[0-9]+$ ]] && ((limit / 2147483648 < jobs)); then
+        jobs=$((limit / 2147483648))
+    fi
+    ((jobs < cores)) || jobs=$cores
+    ((jobs >= 1)) || jobs=1
+    echo "$jobs"
+}
+
+# cache_value FOLDER NAME: prints the value that FOLDER's cache holds.
+cache_value() {
+    sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true
+}
+
+forget_cache() {
+    rm -rf "$1/CMakeCache.txt" "$1/CMakeFiles"
+}
+
+# configure FOLDER ARGUMENT...: runs CMake in the build folder FOLDER. A cache
+# that was made from other sources or in another place is dropped, and so is
+# one that no longer works; a generator chosen earlier is kept.
+# FAISS_EXT_CMAKE_ARGS is appended.
+configure() {
+    local build="$1" home place
+    shift
+    local -a extra=()
+    read -r -a extra <<<"${FAISS_EXT_CMAKE_ARGS:-}" || true
+    local -a command=("$CMAKE" -S "$FAISS_EXT_ROOT" -B "$build" "$@" "${extra[@]}")
+
+    if [[ -e "$build/CMakeCache.txt" ]]; then
+        home="$(cache_value "$build" CMAKE_HOME_DIRECTORY)"
+        place="$(cache_value "$build" CMAKE_CACHEFILE_DIR)"
+        if [[ "$home" -ef "$FAISS_EXT_ROOT" && "$place" -ef "$build" ]]; then
+            if "${command[@]}"; then
+                return 0
+            fi
+            echo "The configuration kept in $build does not work; configuring afresh."
+        else
+            echo "$build was configured from ${home:-elsewhere}; configuring afresh."
+        fi
+        forget_cache "$build"
+    fi
+    "${command[@]}" -G Ninja
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the Python module in build/ and runs the
+# demo. All arguments go to scripts/demo.py; --help lists them.
+#
+#   scripts/demo.sh [--data FOLDER] [--dataset NAME] ...
+#
+# Environment: as for test.sh.
+set -euo pipefail
+
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+install_deps build demo
+find_tools
+
+# The caller's folder stays the current one: relative paths among the
+# arguments are meant from there.
+build="$FAISS_EXT_ROOT/build"
+options=(-DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON")
+if [[ -z "$(cache_value "$build" FAISS_EXT_BUILD_TESTS)" ]]; then
+    options+=(-DFAISS_EXT_BUILD_TESTS=OFF -DCMAKE_BUILD_TYPE=Release)
+fi
+configure "$build" "${options[@]}"
+"$CMAKE" --build "$build" --target faiss_ext_python --parallel "$(build_jobs)"
+
+PYTHONPATH="$build/python${PYTHONPATH:+:$PYTHONPATH}" \
+    exec "$PYTHON" "$FAISS_EXT_ROOT/scripts/demo.py" "$@"

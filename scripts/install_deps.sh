@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that faiss_ext needs, only those that are
+# missing, and finds the Python and the CMake to build with.
+#
+#   scripts/install_deps.sh [build] [test] [demo] [ci]     (default: build)
+#
+# Or source it and call
+#
+#   install_deps SET...   install what is missing
+#   find_tools            export PYTHON, CMAKE and CTEST
+#
+# Environment:
+#   PYTHON                    an interpreter that can import faiss
+#   FAISS_EXT_SKIP_INSTALL=1  use what is there, install nothing (conda,
+#                             other distributions)
+
+# One line for each package: the set it belongs to, its name, what it is for.
+deps_table() {
+    cat <<'TABLE'
+build g++ C++20 compiler
+build cmake build system, 3.22 or newer
+build make build tool
+build ninja-build build tool
+build libfaiss-dev FAISS for C++
+build libopenblas-dev fast BLAS and LAPACK, used by FAISS as well
+build libeigen3-dev linear algebra
+build libhwy-dev SIMD with run-time dispatch
+build swig generates the Python module
+build python3 Python
+build python3-dev Python headers
+build python3-faiss FAISS for Python
+build python3-numpy arrays in Python
+test libgtest-dev GoogleTest
+test python3-pytest runs the Python tests
+test python3-hypothesis property tests
+test python3-sklearn independent references, digits data set
+test python3-scipy independent references
+test python3-venv packaging test
+test python3-pip packaging test
+demo python3-sklearn digits data set
+demo python3-matplotlib figures
+demo python3-tqdm progress bars
+ci clang-format checks the formatting
+TABLE
+}
+
+deps_is_installed() {
+    # shellcheck disable=SC2016 # a dpkg-query format, not a shell variable
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+install_deps() {
+    local sets=" $* " name set package purpose
+    local -a missing=()
+    for name in "$@"; do
+        if ! deps_table | grep -q "^$name "; then
+            echo "install_deps: no such set: $name (build, test, demo, ci)" >&2
+            return 2
+        fi
+    done
+    if [[ "${FAISS_EXT_SKIP_INSTALL:-0}" == 1 ]]; then
+        return 0
+    fi
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        echo "install_deps: this is not a Debian system. Install the" \
+            "counterparts of these packages, then set" \
+            "FAISS_EXT_SKIP_INSTALL=1:" >&2
+        while read -r set package purpose; do
+            [[ "$sets" != *" $set "* ]] || echo "  $package: $purpose" >&2
+        done < <(deps_table)
+        return 1
+    fi
+
+    while read -r set package purpose; do
+        if [[ "$sets" != *" $set "* || " ${missing[*]-} " == *" $package "* ]] ||
+            deps_is_installed "$package"; then
+            continue
+        fi
+        if ((${#missing[@]} == 0)); then
+            echo "Missing Debian packages:"
+        fi
+        echo "  $package: $purpose"
+        missing+=("$package")
+    done < <(deps_table)
+    if ((${#missing[@]} == 0)); then
+        return 0
+    fi
+
+    local -a as_root=()
+    if ((EUID != 0)); then
+        if ! command -v sudo >/dev/null; then
+            echo "install_deps: neither root nor sudo. Run as root:" >&2
+            echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+            return 1
+        fi
+        as_root=(sudo)
+    fi
+    local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+        apt-get -q -o DPkg::Lock::Timeout=300)
+    echo "Installing: ${missing[*]}"
+    # An index that cannot be refreshed may still do.
+    "${apt[@]}" update </dev/null ||
+        echo "install_deps: apt-get update failed, trying without" >&2
+    if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null; then
+        echo "install_deps: could not install: ${missing[*]}" >&2
+        return 1
+    fi
+}
+
+# Prints the absolute path of the interpreter $1 if it can import faiss.
+deps_python_with_faiss() {
+    (cd / && "$1" -c 'import sys, faiss; faiss.IndexFlatL2; print(sys.executable)') 2>/dev/null
+}
+
+# True if $1 is a CMake of version 3.22 or newer. (A wrapper on PATH may exist
+# and still not run.)
+deps_is_good_cmake() {
+    local version
+    version="$("$1" --version 2>/dev/null | sed -n 's/^cmake version //p')" || return 1
+    [[ -n "$version" ]] &&
+        printf '%s\n' 3.22 "$version" | sort -V -C
+}
+
+find_tools() {
+    local candidate found=""
+    for candidate in ${PYTHON:+"$PYTHON"} /usr/bin/python3 python3; do
+        if found="$(deps_python_with_faiss "$candidate")"; then
+            break
+        fi
+        found=""
+    done
+    if [[ -z "$found" ]]; then
+        echo "find_tools: no Python that can import faiss. Tried:" \
+            ${PYTHON:+"$PYTHON,"} "/usr/bin/python3, python3 on PATH." \
+            "Name one in the variable PYTHON." >&2
+        return 1
+    fi
+    export PYTHON="$found"
+
+    if deps_is_good_cmake cmake && ctest --version >/dev/null 2>&1; then
+        export CMAKE=cmake CTEST=ctest
+    elif deps_is_good_cmake /usr/bin/cmake; then
+        export CMAKE=/usr/bin/cmake CTEST=/usr/bin/ctest
+    else
+        echo "find_tools: CMake 3.22 or newer is needed" >&2
+        return 1
+    fi
+}
+
+if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
+    set -euo pipefail
+    install_deps "${@:-build}"
+    find_tools
+    echo "Python: $PYTHON"
+    echo "CMake:  $(command -v "$CMAKE")"
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything in build/ and runs all tests,
+# those in C++ and those in Python.
+#
+#   scripts/test.sh
+#
+# Environment: FAISS_EXT_CMAKE_ARGS is appended to CMake's arguments; see
+# install_deps.sh for PYTHON and FAISS_EXT_SKIP_INSTALL.
+set -euo pipefail
+
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+install_deps build test
+find_tools
+
+cd "$FAISS_EXT_ROOT"
+configure build \
+    -DCMAKE_BUILD_TYPE=Release \
+    -DFAISS_EXT_BUILD_TESTS=ON \
+    -DFAISS_EXT_BUILD_PYTHON=ON \
+    -DFAISS_EXT_SANITIZE= \
+    -DPython3_EXECUTABLE="$PYTHON"
+"$CMAKE" --build build --parallel "$(build_jobs)"
+
+"$CTEST" --test-dir build --output-on-failure --no-tests=error
+PYTHONPATH="$FAISS_EXT_ROOT/build/python${PYTHONPATH:+:$PYTHONPATH}" \
+    "$PYTHON" -m pytest -q tests/python

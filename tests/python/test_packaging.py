@@ -1,0 +1,160 @@
+"""The wheel and the source archive, and ``pip install`` without a network."""
+
+import base64
+import csv
+import hashlib
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def backend():
+    spec = importlib.util.spec_from_file_location(
+        "build_backend", ROOT / "python_bindings" / "build_backend.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def clean_environment():
+    """Neither the checkout's build nor the user's pip settings count."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PIP_", "VIRTUAL_ENV"))
+    }
+    env["PIP_CONFIG_FILE"] = os.devnull
+    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    return env
+
+
+def run(*command, cwd):
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def files_below(folder):
+    return {
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if "__pycache__" not in path.parts
+    }
+
+
+def unpacked_sources(backend, folder):
+    """A copy of the sources: the source archive, unpacked."""
+    name = backend.build_sdist(str(folder))
+    with tarfile.open(folder / name) as archive:
+        archive.extractall(folder)
+    return folder / name[: -len(".tar.gz")]
+
+
+def test_wheel_is_well_formed(backend, tmp_path):
+    package = tmp_path / "faiss_ext"
+    (package / "__pycache__").mkdir(parents=True)
+    (package / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"no")
+    (package / "__init__.py").write_text("x = 1\n")
+    (package / "_swigfaiss_ext.so").write_bytes(b"\x7fELF")
+    name = backend.write_wheel(package, tmp_path)
+
+    assert name == f"faiss_ext-{backend.version()}-{backend.wheel_tag()}.whl"
+    info = f"faiss_ext-{backend.version()}.dist-info"
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        assert wheel.testzip() is None
+        data = {entry: wheel.read(entry) for entry in wheel.namelist()}
+    assert set(data) == {
+        "faiss_ext/__init__.py",
+        "faiss_ext/_swigfaiss_ext.so",
+        *(f"{info}/{x}" for x in ("METADATA", "WHEEL", "LICENSE", "RECORD")),
+    }
+    metadata = data[f"{info}/METADATA"].decode()
+    assert "\nName: faiss_ext\n" in metadata
+    assert f"\nVersion: {backend.version()}\n" in metadata
+    assert "\nLicense: MIT\n" in metadata
+
+    record = data.pop(f"{info}/RECORD").decode()
+    listed = {row[0]: row[1:] for row in csv.reader(io.StringIO(record))}
+    assert listed.pop(f"{info}/RECORD") == ["", ""]
+    assert set(listed) == set(data)
+    for entry, (digest, size) in listed.items():
+        assert int(size) == len(data[entry])
+        expected = hashlib.sha256(data[entry]).digest()
+        assert digest.startswith("sha256=")
+        assert base64.urlsafe_b64decode(digest[7:] + "=") == expected
+
+
+def test_prepared_metadata_is_that_of_the_wheel(backend, tmp_path):
+    name = backend.prepare_metadata_for_build_wheel(str(tmp_path))
+    assert name == f"faiss_ext-{backend.version()}.dist-info"
+    for file, data in backend.metadata_files().items():
+        assert (tmp_path / name / file).read_bytes() == data
+
+
+def test_source_archive_has_sources_only(backend, tmp_path):
+    sources = unpacked_sources(backend, tmp_path)
+    for name in (
+        "CMakeLists.txt",
+        "LICENSE",
+        "PKG-INFO",
+        "pyproject.toml",
+        "python_bindings/build_backend.py",
+        "python_bindings/faiss_ext/__init__.py",
+    ):
+        assert (sources / name).is_file(), name
+    for folder in ("faiss_ext", "src"):
+        here = {p.name for p in (ROOT / folder).glob("*.[hc]*")}
+        assert here and here <= {p.name for p in (sources / folder).iterdir()}
+    assert not list(sources.rglob("*.so"))
+
+
+def test_pip_install_in_a_virtual_environment(backend, tmp_path):
+    for module in ("venv", "ensurepip"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"this Python has no module {module}")
+    sources = unpacked_sources(backend, tmp_path)
+    before = files_below(sources)
+    venv = tmp_path / "venv"
+    python = venv / "bin" / "python"
+    run(sys.executable, "-m", "venv", "--system-site-packages", venv, cwd="/")
+    run(
+        python, "-m", "pip", "install", "--no-index", sources, cwd=tmp_path
+    )
+    assert files_below(sources) == before
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program = """
+import faiss, faiss_ext, numpy as np
+x = np.random.RandomState(1).rand(100, 16).astype("float32")
+index = faiss.index_factory(16, "SIK64(gaussian,gamma=1),BFlat")
+index.train(x)
+index.add(x)
+D, I = index.search(x, 3)
+assert I.shape == D.shape == (100, 3)
+assert (D[:, 0] == 0).all() and (np.diff(D) >= 0).all(), D
+print(faiss_ext.__file__)
+"""
+    where = run(python, "-c", program, cwd=elsewhere).splitlines()[-1]
+    assert venv in Path(where).parents
+    shown = run(python, "-m", "pip", "show", "faiss_ext", cwd=elsewhere)
+    assert f"Version: {backend.version()}" in shown
