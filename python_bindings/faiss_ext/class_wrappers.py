@@ -61,7 +61,7 @@ def part_property(getter_name, doc):
     def get(self):
         part = getattr(self, getter_name)()
         if part is not None:
-            part._owner = self
+            part.referenced_objects = [self]
         return part
 
     return property(get, doc=doc)

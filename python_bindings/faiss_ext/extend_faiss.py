@@ -27,7 +27,7 @@ def real_class(thing, owner=None):
     if not is_ours(thing):
         return thing
     real = swig.downcast(thing)
-    real._owner = (thing, owner)
+    real.referenced_objects = [thing, owner]
     return real
 
 
