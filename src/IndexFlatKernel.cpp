@@ -25,6 +25,9 @@ using Neighbor = std::pair<float, idx_t>;
 
 constexpr idx_t query_block = 16;
 
+/// Vectors to pass by before interrupts are looked for again.
+constexpr idx_t chunk_size = 32768;
+
 /// Vectors that stay in the second-level cache while a block of queries is
 /// compared with them.
 idx_t vectors_per_block(int d) {
@@ -86,8 +89,58 @@ struct TopK {
     }
 };
 
-const faiss::IDSelector* selector_of(const faiss::SearchParameters* params) {
-    return params ? params->sel : nullptr;
+/// Searches for a group of queries whose results fit into memory.
+void search_group(
+        const IndexFlatKernel& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::IDSelector* sel) {
+    // Few queries are compared with several slices of the vectors at once.
+    const idx_t nblocks = (n + query_block - 1) / query_block;
+    const idx_t nslices = std::clamp<idx_t>(
+            2 * omp_get_max_threads() / nblocks, 1, index.ntotal / 4096 + 1);
+    const idx_t chunk = chunk_size * nslices;
+
+    std::vector<std::vector<TopK>> best(
+            nslices, std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
+    for (idx_t j = 0; j < index.ntotal; j += chunk) {
+        const idx_t m = std::min(chunk, index.ntotal - j);
+        parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
+            const idx_t i0 = task / nslices * query_block;
+            const idx_t slice = task % nslices;
+            scan(index,
+                 std::min(query_block, n - i0),
+                 x + i0 * index.d,
+                 j + m * slice / nslices,
+                 j + m * (slice + 1) / nslices,
+                 sel,
+                 [&](idx_t i, idx_t id, float score) {
+                     best[slice][i0 + i].push(id, score);
+                 });
+        });
+    }
+
+    const bool is_distance = index.metric_type == faiss::METRIC_L2;
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        std::vector<Neighbor> all;
+        for (idx_t i = begin; i < end; i++) {
+            all.clear();
+            for (const auto& slice : best) {
+                const auto& heap = slice[i].heap;
+                all.insert(all.end(), heap.begin(), heap.end());
+            }
+            std::sort(all.begin(), all.end());
+            all.resize(k, {std::numeric_limits<float>::max(), -1});
+            for (idx_t j = 0; j < k; j++) {
+                const auto [score, id] = all[j];
+                distances[i * k + j] = is_distance ? score : -score;
+                labels[i * k + j] = id;
+            }
+        }
+    });
 }
 
 struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
@@ -175,51 +228,18 @@ void IndexFlatKernel::search(
             ", expected a positive number",
             int64_t(k));
     kernel->check_input(n, x, d, "IndexFlatKernel::search");
-    const faiss::IDSelector* sel = selector_of(params);
-
-    // Few queries are compared with several slices of the vectors at once.
-    const idx_t nblocks = (n + query_block - 1) / query_block;
     const idx_t nthreads = omp_get_max_threads();
-    const idx_t nslices = nblocks == 0 || nblocks >= 2 * nthreads
-            ? 1
-            : std::clamp<idx_t>(ntotal / 4096, 1, 2 * nthreads / nblocks);
-    std::vector<std::vector<TopK>> best(nslices);
-    for (auto& slice : best) {
-        slice.assign(n, TopK(std::min(k, ntotal)));
+    const idx_t group = 8 * query_block * nthreads;
+    for (idx_t i = 0; i < n; i += group) {
+        search_group(
+                *this,
+                std::min(group, n - i),
+                x + i * d,
+                k,
+                distances + i * k,
+                labels + i * k,
+                params ? params->sel : nullptr);
     }
-    parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
-        const idx_t i0 = task / nslices * query_block;
-        const idx_t slice = task % nslices;
-        scan(*this,
-             std::min(query_block, n - i0),
-             x + i0 * d,
-             ntotal * slice / nslices,
-             ntotal * (slice + 1) / nslices,
-             sel,
-             [&](idx_t i, idx_t id, float score) {
-                 best[slice][i0 + i].push(id, score);
-             });
-    });
-
-    const bool is_distance = metric_type == faiss::METRIC_L2;
-    constexpr float max_float = std::numeric_limits<float>::max();
-    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
-        std::vector<Neighbor> all;
-        for (idx_t i = begin; i < end; i++) {
-            all.clear();
-            for (const auto& slice : best) {
-                all.insert(
-                        all.end(), slice[i].heap.begin(), slice[i].heap.end());
-            }
-            std::sort(all.begin(), all.end());
-            for (idx_t j = 0; j < k; j++) {
-                const bool found = j < idx_t(all.size());
-                const float score = found ? all[j].first : max_float;
-                distances[i * k + j] = is_distance ? score : -score;
-                labels[i * k + j] = found ? all[j].second : -1;
-            }
-        }
-    });
 }
 
 void IndexFlatKernel::range_search(
@@ -232,24 +252,26 @@ void IndexFlatKernel::range_search(
             is_trained, "IndexFlatKernel::range_search: call train first");
     FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
-    const faiss::IDSelector* sel = selector_of(params);
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const bool is_distance = metric_type == faiss::METRIC_L2;
     const float bound = is_distance ? radius : -radius;
 
     std::vector<std::vector<Neighbor>> found(n);
-    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
-        scan(*this,
-             end - begin,
-             x + begin * d,
-             0,
-             ntotal,
-             sel,
-             [&](idx_t i, idx_t id, float score) {
-                 if (score < bound) {
-                     found[begin + i].emplace_back(score, id);
-                 }
-             });
-    });
+    for (idx_t j = 0; j < ntotal; j += chunk_size) {
+        parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+            scan(*this,
+                 end - begin,
+                 x + begin * d,
+                 j,
+                 std::min(ntotal, j + chunk_size),
+                 sel,
+                 [&](idx_t i, idx_t id, float score) {
+                     if (score < bound) {
+                         found[begin + i].emplace_back(score, id);
+                     }
+                 });
+        });
+    }
     for (idx_t i = 0; i < n; i++) {
         result->lims[i] = found[i].size();
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 
 #include <omp.h>
@@ -14,6 +15,20 @@
 #include <faiss_ext/compat.h>
 
 namespace faiss_ext {
+
+/// Throws if the user wants to interrupt. Asks at most ten times a second: in
+/// Python the answer needs the interpreter lock.
+inline void check_interrupt() {
+    using Clock = std::chrono::steady_clock;
+    thread_local Clock::time_point next_time;
+    const auto now = Clock::now();
+    if (now >= next_time) {
+        next_time = now + std::chrono::milliseconds(100);
+        FAISS_THROW_IF_NOT_MSG(
+                !faiss::InterruptCallback::is_interrupted(),
+                "computation interrupted");
+    }
+}
 
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
@@ -31,9 +46,8 @@ void parallel_blocks(idx_t n, idx_t block, F&& fn) {
             continue; // OpenMP loops cannot break
         }
         try {
-            if (omp_get_thread_num() == 0 &&
-                faiss::InterruptCallback::is_interrupted()) {
-                FAISS_THROW_MSG("computation interrupted");
+            if (omp_get_thread_num() == 0) {
+                check_interrupt();
             }
             fn(b * block, std::min(n, (b + 1) * block));
         } catch (...) {
