@@ -37,10 +37,13 @@ test python3-sklearn independent references, digits data set
 test python3-scipy independent references
 test python3-venv packaging test
 test python3-pip packaging test
+test python3-matplotlib the demo is tested
+test python3-tqdm the demo is tested
 demo python3-sklearn digits data set
 demo python3-matplotlib figures
 demo python3-tqdm progress bars
 ci clang-format checks the formatting
+ci libbenchmark-dev benchmarks
 TABLE
 }
 
