@@ -14,7 +14,7 @@ namespace faiss_ext {
 /** A linear map by a matrix: y_j = <A_j, x>.
  *
  * The value for one vector does not depend on the others in its batch, nor on
- * the number of threads. Between instruction sets it differs by at most 1e-4
+ * the number of threads. Between instruction sets it differs by at most 1e-5
  * sum_k |A_jk x_k|, typically by 1e-7 of it.
  */
 struct DenseProjection {

@@ -54,10 +54,21 @@ struct IndexKernelHash : faiss::Index {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throw: codes cannot be decoded.
+    void reconstruct(idx_t key, float* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* recons)
+            const override;
+
     void reset() override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
+
+    /// Hamming distances (or nbits - 2 * Hamming) to stored codes, so that long
+    /// codes can rank again what short ones find. For storages that can
+    /// reconstruct a code from its id, and faiss::IndexBinaryMultiHash.
+    faiss::DistanceComputer* get_distance_computer() const override;
 
     /// Standalone codec: the codes of the hash. They cannot be decoded.
     size_t sa_code_size() const override;

@@ -29,7 +29,8 @@ struct Kernel {
 
     virtual ~Kernel() = default;
 
-    /** Sets parameters that were left to the data. Does nothing by default.
+    /** Sets parameters that were left to the data. Does nothing by default, and
+     * if the kernel is trained.
      *
      * @param x   training vectors, size n * d
      */

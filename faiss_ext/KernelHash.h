@@ -51,7 +51,7 @@ struct KernelHash : faiss::VectorTransform {
     }
 
     /** The codes of n vectors, on all threads, in memory of about 1 MB a thread
-     * whatever n is.
+     * (or the margins of one vector, if they take more), whatever n is.
      *
      * @param x      size n * d_in
      * @param codes  output, size n * code_size()
@@ -108,7 +108,7 @@ struct KernelHash : faiss::VectorTransform {
     double normalized_hamming(double hamming) const;
 };
 
-/** Makes an untrained hash for vectors of dimension d from a string such as
+/** Makes a hash for vectors of dimension d from a string such as
  * `SIK512(gaussian,gamma=0.02)`.
  *
  * Throws a faiss::FaissException that marks the place of an error.

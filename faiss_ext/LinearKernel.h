@@ -9,7 +9,7 @@ struct Spec;
 /** k(x, y) = <x, y>. String: `linear`.
  *
  * Its METRIC_L2 is the squared Euclidean distance, computed from differences.
- * Values and distances are accurate to 1e-4 relative to the sum of the absolute
+ * Values and distances are accurate to 1e-5 relative to the sum of the absolute
  * values of their terms for any dimension, typically to 1e-7.
  */
 struct LinearKernel : Kernel {

@@ -60,7 +60,7 @@ struct ShiftInvariantHash : KernelHash {
     ShiftInvariantHash(const ShiftInvariantHash& other);
 
     /// Sets the bandwidth if it was left to the data, and draws the random
-    /// numbers. x: size n * d_in
+    /// numbers. Does nothing if the hash is trained. x: size n * d_in
     void train(idx_t n, const float* x) override;
 
     double expected_hamming(double kernel_value) const override;

@@ -14,20 +14,23 @@ namespace faiss_ext {
  * Bochner's theorem K is the Fourier transform of a probability density, from
  * which sample_frequency draws.
  *
- * Errors: values are accurate to 1e-6 where r^2 (r for the Laplacian kernel) is
- * at most 1, and to 1e-5 relative to K elsewhere; distances to 1e-5 relative,
- * however close the vectors are.
+ * Errors, with s = r^2 for the Gaussian kernel, r for the Laplacian one and
+ * sqrt(2 nu) r for Matern kernels: values are accurate to 2e-6 where s <= 1 and
+ * to 2e-6 s relative to K beyond (down to the smallest normal floats),
+ * distances to 1e-5 relative, however close the vectors are (unless their
+ * squared distance leaves the range of float).
  */
 struct ShiftInvariantKernel : Kernel {
     enum class Norm { L1, L2 };
 
-    /// Bandwidth; 0 while it waits for train(), if auto_gamma.
+    /// Bandwidth, from 1e-200 to 1e200; 0 while it waits for train().
     double gamma = 0;
 
     /** Whether train() sets gamma, by the protocol of Raginsky and Lazebnik
      * 2009, section 3: the radius R is the mean distance from a vector to its
      * neighbor-th nearest neighbour, and gamma is such that distances are
-     * counted in units of R.
+     * counted in units of R. A copy read from a file has the bandwidth that was
+     * chosen, and not the parameters of the choice.
      */
     bool auto_gamma = true;
 
@@ -60,8 +63,8 @@ struct ShiftInvariantKernel : Kernel {
     /// bisection, unless overridden.
     virtual double inverse_profile(double k) const;
 
-    /// 1 - K without cancellation, as a function of r. By default 1 -
-    /// profile(r).
+    /// 1 - K as a function of r. By default 1 - profile(r); sub-classes do it
+    /// without cancellation.
     virtual double one_minus_profile(double r) const;
 
     /** Draws omega from the spectral density of K at gamma =
@@ -93,14 +96,16 @@ struct ShiftInvariantKernel : Kernel {
     /// "gamma=0.25" or "gamma=auto", for description()
     std::string describe_gamma() const;
 
-    /// out[i * m + j] = r_ij
-    void scaled_distances(
+   private:
+    template <class F>
+    void map_distances(
             size_t n,
             const float* x,
             size_t m,
             const float* y,
             size_t d,
-            float* out) const;
+            float* out,
+            F&& f) const;
 };
 
 } // namespace faiss_ext

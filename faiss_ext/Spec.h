@@ -56,17 +56,20 @@ struct Spec {
     std::optional<std::string> get(const std::string& key);
 
     /// Numbers. Without a default the key must be given; `low` and `high` are
-    /// the values allowed.
+    /// the values allowed; `words` are other values, which the caller has
+    /// looked for, to be listed in an error.
     double get_double(
             const std::string& key,
             std::optional<double> default_value,
             double low,
-            double high);
+            double high,
+            const std::vector<std::string>& words = {});
     int64_t get_int(
             const std::string& key,
             std::optional<int64_t> default_value,
             int64_t low,
-            int64_t high);
+            int64_t high,
+            const std::vector<std::string>& words = {});
 
     /// One of several words.
     std::string get_word(

@@ -10,8 +10,8 @@ namespace faiss_ext {
 
 /** A deep copy of anything that write_index can write.
  *
- * What holds an object of this library is copied through its file format in
- * memory, everything else by FAISS.
+ * It is copied through its file format in memory. What files do not hold
+ * (`verbose`, say) has its default value in the copy.
  */
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index);
 

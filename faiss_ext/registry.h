@@ -98,7 +98,10 @@ HashEntry find_hash(const KernelHash& hash);
 /// The entry of a name, or null.
 std::unique_ptr<HashEntry> find_hash(const std::string& name);
 
-/// Makes the kernel that an item of a string describes.
-std::unique_ptr<Kernel> make_kernel(Spec& spec);
+/// Makes the kernel that an item of a string describes. `expected` are the
+/// names to list if there is none of its name (by default, all).
+std::unique_ptr<Kernel> make_kernel(
+        Spec& spec,
+        const std::vector<std::string>& expected = {});
 
 } // namespace faiss_ext

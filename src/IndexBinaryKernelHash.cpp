@@ -38,7 +38,9 @@ void IndexBinaryKernelHash::train(idx_t n, const float* x) {
 
 void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
     check_codes(*storage, n, codes, "add");
-    storage->add(n, codes);
+    if (n > 0) {
+        storage->add(n, codes);
+    }
     ntotal = storage->ntotal;
 }
 
@@ -51,7 +53,9 @@ void IndexBinaryKernelHash::add_with_ids(
         const uint8_t* codes,
         const idx_t* xids) {
     check_codes(*storage, n, codes, "add_with_ids");
-    storage->add_with_ids(n, codes, xids);
+    if (n > 0) {
+        storage->add_with_ids(n, codes, xids);
+    }
     ntotal = storage->ntotal;
 }
 
@@ -118,7 +122,10 @@ void IndexBinaryKernelHash::reconstruct(idx_t key, uint8_t* recons) const {
 
 void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    storage->reconstruct_n(i0, ni, recons);
+    // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
+    for (idx_t i = 0; i < ni; i++) {
+        storage->reconstruct_n(i0 + i, 1, recons + i * code_size);
+    }
 }
 
 void IndexBinaryKernelHash::merge_from(

@@ -210,7 +210,11 @@ void IndexFlatKernel::add(idx_t n, const float* x) {
     FAISS_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::add: call train first");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
-    IndexFlatCodes::add(n, x);
+    if (n > 0) {
+        codes.resize((ntotal + n) * code_size);
+        std::memcpy(codes.data() + ntotal * code_size, x, n * code_size);
+        ntotal += n;
+    }
 }
 
 void IndexFlatKernel::search(
@@ -286,6 +290,7 @@ void IndexFlatKernel::range_search(
 }
 
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
+    kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
     if (n > 0) {
         std::memcpy(bytes, x, n * code_size);
     }

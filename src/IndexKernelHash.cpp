@@ -1,10 +1,15 @@
 #include <faiss_ext/IndexKernelHash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "hash_storage.h"
@@ -27,6 +32,79 @@ float metric_of_hamming(const IndexKernelHash& index, float hamming) {
             ? hamming
             : index.hash->nbits - 2 * hamming;
 }
+
+/// The number of Hamming distances, from 0 on, that are within a radius.
+int to_hamming_radius(const IndexKernelHash& index, float radius) {
+    int low = 0, high = index.hash->nbits + 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        const float distance = metric_of_hamming(index, float(middle));
+        const bool within = index.metric_type == faiss::METRIC_L2
+                ? distance < radius
+                : distance > radius;
+        if (within) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int32_t hamming_distance(const uint8_t* a, const uint8_t* b, size_t size) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t u = 0, v = 0;
+        const size_t m = std::min<size_t>(8, size - i);
+        std::memcpy(&u, a + i, m);
+        std::memcpy(&v, b + i, m);
+        sum += std::popcount(u ^ v);
+    }
+    return sum;
+}
+
+struct HashDistanceComputer : faiss::DistanceComputer {
+    const IndexKernelHash& index;
+    const faiss::IndexBinary& codes;
+    std::vector<uint8_t> query, a, b;
+
+    HashDistanceComputer(
+            const IndexKernelHash& index,
+            const faiss::IndexBinary& codes)
+            : index(index),
+              codes(codes),
+              query(index.sa_code_size()),
+              a(query.size()),
+              b(query.size()) {}
+
+    // FAISS calls this from parallel loops, which exceptions cannot leave
+    void set_query(const float* x) override {
+        try {
+            query.resize(a.size());
+            index.hash->encode(1, x, query.data());
+        } catch (const faiss::FaissException&) {
+            query.clear();
+        }
+    }
+
+    float operator()(idx_t i) override {
+        codes.reconstruct(i, a.data());
+        return query.empty() ? NAN : distance(query);
+    }
+
+    float symmetric_dis(idx_t i, idx_t j) override {
+        codes.reconstruct(i, a.data());
+        codes.reconstruct(j, b.data());
+        return distance(b);
+    }
+
+   private:
+    float distance(const std::vector<uint8_t>& other) const {
+        return metric_of_hamming(
+                index,
+                float(hamming_distance(a.data(), other.data(), a.size())));
+    }
+};
 
 } // namespace
 
@@ -56,14 +134,18 @@ void IndexKernelHash::train(idx_t n, const float* x) {
 void IndexKernelHash::add(idx_t n, const float* x) {
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
     check_codes(*storage, n, codes.data(), "add");
-    storage->add(n, codes.data());
+    if (n > 0) {
+        storage->add(n, codes.data());
+    }
     ntotal = storage->ntotal;
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
     check_codes(*storage, n, codes.data(), "add_with_ids");
-    storage->add_with_ids(n, codes.data(), xids);
+    if (n > 0) {
+        storage->add_with_ids(n, codes.data(), xids);
+    }
     ntotal = storage->ntotal;
 }
 
@@ -96,16 +178,25 @@ void IndexKernelHash::range_search(
     FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
     check_codes(*storage, n, codes.data(), "range_search");
-    // Hamming < radius or nbits - 2 Hamming > radius, for whole numbers
-    const double bound = metric_type == faiss::METRIC_L2
-            ? radius
-            : (double(hash->nbits) - radius) / 2;
-    const int hamming_radius =
-            int(std::clamp(std::ceil(bound), 0.0, hash->nbits + 1.0));
+    const int hamming_radius = to_hamming_radius(*this, radius);
     storage->range_search(n, codes.data(), hamming_radius, result, params);
     for (size_t i = 0; i < result->lims[n]; i++) {
         result->distances[i] = metric_of_hamming(*this, result->distances[i]);
     }
+}
+
+void IndexKernelHash::reconstruct(idx_t, float*) const {
+    FAISS_THROW_MSG(
+            "IndexKernelHash: vectors cannot be reconstructed from their codes");
+}
+
+void IndexKernelHash::reconstruct_n(idx_t, idx_t, float* recons) const {
+    reconstruct(0, recons);
+}
+
+void IndexKernelHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
+        const {
+    reconstruct(0, recons);
 }
 
 void IndexKernelHash::reset() {
@@ -136,6 +227,19 @@ void IndexKernelHash::check_compatible_for_merge(
             metric_type == source->metric_type, "the metrics differ");
     hash->check_identical(*source->hash);
     storage->check_compatible_for_merge(*source->storage);
+}
+
+faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
+    if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(storage)) {
+        return new HashDistanceComputer(*this, *multi->storage);
+    }
+    // FAISS asks for codes in parallel loops, which exceptions cannot leave
+    auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
+    FAISS_THROW_IF_NOT_MSG(
+            !dynamic_cast<faiss::IndexBinaryHash*>(storage) &&
+                    !(ivf && ivf->direct_map.no()),
+            "this binary index gives no access to codes by id");
+    return new HashDistanceComputer(*this, *storage);
 }
 
 size_t IndexKernelHash::sa_code_size() const {

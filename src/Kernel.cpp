@@ -64,12 +64,19 @@ void Kernel::gram(
             description().c_str());
     check_input(n, x, d, "Kernel::gram");
     check_input(m, y, d, "Kernel::gram");
-    if (m == 0) {
-        return;
-    }
-    const idx_t block_size = std::clamp<idx_t>(65536 / m, 1, 64);
-    parallel_blocks(n, block_size, [&](idx_t begin, idx_t end) {
-        block(end - begin, x + begin * d, m, y, d, out + begin * m);
+    // blocks of rows, and within them of columns, that are copied into place
+    constexpr idx_t rows = 64, columns = 1024;
+    const idx_t row_blocks = (n + rows - 1) / rows;
+    const idx_t column_blocks = (m + columns - 1) / columns;
+    parallel_blocks(row_blocks * column_blocks, 1, [&](idx_t b, idx_t) {
+        const idx_t i0 = b / column_blocks * rows;
+        const idx_t j0 = b % column_blocks * columns;
+        const idx_t ni = std::min(rows, n - i0), nj = std::min(columns, m - j0);
+        std::vector<float> values(ni * nj);
+        block(ni, x + i0 * d, nj, y + j0 * d, d, values.data());
+        for (idx_t i = 0; i < ni; i++) {
+            std::copy_n(&values[i * nj], nj, out + (i0 + i) * m + j0);
+        }
     });
 }
 

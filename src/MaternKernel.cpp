@@ -1,5 +1,7 @@
 #include <faiss_ext/MaternKernel.h>
 
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include <faiss/impl/FaissAssert.h>
@@ -14,6 +16,30 @@ namespace {
 constexpr double min_nu = 0.1, max_nu = 20;
 /// beyond it the kernel is below 1e-250
 constexpr double max_z = 700;
+
+/// 1 - K for small q = z^2 / 4 and nu other than 1/2, 3/2 and 5/2, by the power
+/// series of I_nu and I_-nu in K_nu = pi/2 (I_-nu - I_nu) / sin(nu pi). The
+/// series has poles at whole nu, which are stepped around.
+double one_minus_series(double nu, double q) {
+    if (q < 1e-300) {
+        return 0;
+    }
+    if (std::abs(nu - std::round(nu)) < 1e-7) {
+        nu = std::round(nu) + 1e-7;
+    }
+    double even = 0, odd = 1, even_term = 1, odd_term = 1;
+    for (int m = 1; m <= 20; m++) {
+        even_term *= q / (m * (m - nu));
+        odd_term *= q / (m * (m + nu));
+        even -= even_term;
+        odd += odd_term;
+    }
+    return std::max(
+            0.0,
+            even +
+                    std::tgamma(1 - nu) / std::tgamma(1 + nu) *
+                            std::pow(q, nu) * odd);
+}
 
 } // namespace
 
@@ -59,7 +85,7 @@ double MaternKernel::profile(double r) const {
         return (1 + z + z * z / 3) * std::exp(-z);
     }
     // z^nu underflows and K_nu(z) overflows below this z, where the kernel is 1
-    if (z < std::pow(10.0, -150 / nu)) {
+    if (z <= std::max(std::pow(10.0, -150 / nu), DBL_MIN)) {
         return 1;
     }
     return std::exp2(1 - nu) / std::tgamma(nu) * std::pow(z, nu) *
@@ -74,13 +100,18 @@ double MaternKernel::one_minus_profile(double r) const {
     if (nu == 0.5) {
         return -std::expm1(-z);
     }
+    // near 0 by power series, since the closed forms cancel
     if (nu == 1.5) {
-        return -std::expm1(-z) - z * std::exp(-z);
+        return z < 1e-2
+                ? z * z * (1.0 / 2 - z * (1.0 / 3 - z * (1.0 / 8 - z / 30)))
+                : 1 - profile(r);
     }
     if (nu == 2.5) {
-        return -std::expm1(-z) - (z + z * z / 3) * std::exp(-z);
+        return z < 1e-2 ? z * z * (1.0 / 6 - z * z * (1.0 / 24 - z / 45))
+                        : 1 - profile(r);
     }
-    return 1 - profile(r);
+    const double q = z * z / 4;
+    return q < 1e-7 ? one_minus_series(nu, q) : 1 - profile(r);
 }
 
 void MaternKernel::sample_frequency(

@@ -10,6 +10,7 @@
 #include <faiss_ext/registry.h>
 
 #include "io_fields.h"
+#include "parallel.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -33,11 +34,13 @@ std::unique_ptr<ShiftInvariantKernel> kernel_of_spec(Spec& spec) {
     const std::vector<std::string> names = {"gaussian", "laplacian", "matern"};
     Spec item = spec.get_item(0, names);
     spec.hand_over_keys(item);
-    std::unique_ptr<Kernel> kernel = make_kernel(item);
-    if (!dynamic_cast<ShiftInvariantKernel*>(kernel.get())) {
+    std::unique_ptr<Kernel> kernel = make_kernel(item, names);
+    auto* cast = dynamic_cast<ShiftInvariantKernel*>(kernel.get());
+    if (!cast) {
         item.fail(item.begin, item.name + " is not shift-invariant", names);
     }
-    return as_shift_invariant(std::move(kernel));
+    kernel.release();
+    return std::unique_ptr<ShiftInvariantKernel>(cast);
 }
 
 void check_unit(double u) {
@@ -91,6 +94,7 @@ void ShiftInvariantHash::draw() {
     threshold.resize(nbits);
     const double turns = kernel->scale() / (2 * pi);
     for (int i = 0; i < nbits; i++) {
+        check_interrupt();
         float* row = projection.row(i);
         kernel->sample_frequency(rng, d_in, row);
         for (int k = 0; k < d_in; k++) {
@@ -102,9 +106,11 @@ void ShiftInvariantHash::draw() {
 }
 
 void ShiftInvariantHash::train(idx_t n, const float* x) {
-    if (is_trained && !kernel->auto_gamma) {
+    check_input(n, x, "ShiftInvariantHash::train");
+    if (is_trained) {
         return;
     }
+    kernel->is_trained = false; // a call may have ended half-way
     kernel->verbose = verbose;
     kernel->train(n, x, d_in);
     draw();
@@ -119,14 +125,15 @@ void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
 
 // With sum_{m>=1} 1 / (4 m^2 - 1) = 1/2, h_K is 4/pi^2 less a series in
 // K(m delta) = profile(m r). Up to `exact` it is summed term by term; then runs
-// of terms of 1/64 of their m in length share the kernel value at their middle,
-// and their weights are known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1 / (2 a
+// of terms of 1/256 of their m in length share the kernel value at their
+// middle, and their weights are known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1
+// / (2 a
 // - 1) - 1 / (2 b - 1)). The error is below 1e-9 for every r.
 double ShiftInvariantHash::expected_at(double r) const {
     constexpr double exact = 1024, negligible = 1e-16;
     double sum = 0;
     for (double a = 1, b; a < 1e18; a = b) {
-        b = a < exact ? a + 1 : std::floor(a * (65.0 / 64));
+        b = a < exact ? a + 1 : std::floor(a * (257.0 / 256));
         const double k = kernel->profile((a + b - 1) / 2 * r);
         if (!(k >= negligible)) {
             break;
@@ -146,13 +153,19 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
     if (h >= 4 / (pi * pi)) {
         return 0;
     }
+    if (h == 0) {
+        return 1;
+    }
     double low = 0, high = 1;
     while (expected_at(high) < h) {
         low = high;
         high *= 2;
     }
-    for (int i = 0; i < 60; i++) {
-        const double middle = (low + high) / 2;
+    while (true) {
+        const double middle = low + (high - low) / 2;
+        if (middle <= low || middle >= high) {
+            break;
+        }
         (expected_at(middle) < h ? low : high) = middle;
     }
     return kernel->profile(low);
@@ -182,7 +195,9 @@ void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
     projection.read(f);
     const size_t n = is_trained ? nbits : 0;
     FAISS_THROW_IF_NOT_FMT(
-            projection.A.size() == n * d_in && kernel->is_trained == is_trained,
+            projection.A.size() == n * d_in &&
+                    (n == 0 || projection.d_in == d_in) &&
+                    kernel->is_trained == is_trained,
             "%s is damaged: the projection is %d x %d, expected %zu x %d",
             f->name.c_str(),
             projection.d_out,

@@ -1,5 +1,6 @@
 #include <faiss_ext/ShiftInvariantKernel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -8,23 +9,38 @@
 
 #include <faiss_ext/bandwidth.h>
 
-#include "check.h"
+#include "kernel_args.h"
 #include "number_format.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
+namespace {
+
+bool are_all_the_same(idx_t n, const float* x, size_t d) {
+    for (idx_t i = 1; i < n; i++) {
+        if (!std::equal(x, x + d, x + i * d)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
 ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
         : gamma(gamma), auto_gamma(gamma == 0) {
     FAISS_THROW_IF_NOT_FMT(
-            gamma >= 0 && std::isfinite(gamma),
-            "the bandwidth gamma is %g, expected a positive number, or 0 to have train choose it",
-            gamma);
+            gamma == 0 || (gamma >= min_gamma && gamma <= max_gamma),
+            "the bandwidth gamma is %g, expected a number from %g to %g, or 0 to have train choose it",
+            gamma,
+            min_gamma,
+            max_gamma);
     is_trained = !auto_gamma;
 }
 
 void ShiftInvariantKernel::train(idx_t n, const float* x, size_t d) {
-    if (!auto_gamma) {
+    if (is_trained) {
         return;
     }
     check_input(n, x, d, "ShiftInvariantKernel::train");
@@ -37,10 +53,14 @@ void ShiftInvariantKernel::train(idx_t n, const float* x, size_t d) {
             sample_queries,
             sample_points,
             sample_seed);
-    FAISS_THROW_IF_NOT_MSG(
-            radius > 0,
-            "cannot choose the bandwidth gamma: the training vectors are all the same; give gamma in the string");
-    gamma = gamma_of_radius(radius);
+    const double chosen = gamma_of_radius(radius);
+    FAISS_THROW_IF_NOT_FMT(
+            chosen >= min_gamma && chosen <= max_gamma,
+            "cannot choose the bandwidth gamma: the mean distance of neighbours is %g (%s); give gamma in the string",
+            radius,
+            are_all_the_same(n, x, d) ? "the training vectors are all the same"
+                                      : "too small or too large for float");
+    gamma = chosen;
     is_trained = true;
     if (verbose) {
         printf("ShiftInvariantKernel::train: radius %g, gamma %g\n",
@@ -50,20 +70,27 @@ void ShiftInvariantKernel::train(idx_t n, const float* x, size_t d) {
 }
 
 double ShiftInvariantKernel::inverse_profile(double k) const {
-    if (k == 0) {
+    if (k <= 0) {
         return std::numeric_limits<double>::infinity();
     }
+    if (k >= 1) {
+        return 0;
+    }
+    // near 1 the kernel is flat, but 1 - K is not
+    const auto is_above = [&](double r) {
+        return k > 0.5 ? one_minus_profile(r) <= 1 - k : profile(r) >= k;
+    };
     double low = 0, high = 1;
-    while (profile(high) > k) {
+    while (is_above(high)) {
         low = high;
         high *= 2;
     }
     while (true) {
-        const double middle = (low + high) / 2;
+        const double middle = low + (high - low) / 2;
         if (middle <= low || middle >= high) {
             return low;
         }
-        (profile(middle) >= k ? low : high) = middle;
+        (is_above(middle) ? low : high) = middle;
     }
 }
 
@@ -71,24 +98,27 @@ double ShiftInvariantKernel::one_minus_profile(double r) const {
     return 1 - profile(r);
 }
 
-void ShiftInvariantKernel::scaled_distances(
+/// Replaces norms by f(r).
+template <class F>
+void ShiftInvariantKernel::map_distances(
         size_t n,
         const float* x,
         size_t m,
         const float* y,
         size_t d,
-        float* out) const {
+        float* out,
+        F&& f) const {
+    const double s = scale();
     if (norm() == Norm::L1) {
         simd::pairwise(simd::PairOp::l1, n, x, m, y, d, out, m);
+        for (size_t i = 0; i < n * m; i++) {
+            out[i] = float(f(s * out[i]));
+        }
     } else {
         simd::pairwise(simd::PairOp::squared_l2, n, x, m, y, d, out, m);
         for (size_t i = 0; i < n * m; i++) {
-            out[i] = std::sqrt(out[i]);
+            out[i] = float(f(s * std::sqrt(double(out[i]))));
         }
-    }
-    const double s = scale();
-    for (size_t i = 0; i < n * m; i++) {
-        out[i] = float(s * out[i]);
     }
 }
 
@@ -99,10 +129,7 @@ void ShiftInvariantKernel::block(
         const float* y,
         size_t d,
         float* out) const {
-    scaled_distances(n, x, m, y, d, out);
-    for (size_t i = 0; i < n * m; i++) {
-        out[i] = float(profile(out[i]));
-    }
+    map_distances(n, x, m, y, d, out, [&](double r) { return profile(r); });
 }
 
 void ShiftInvariantKernel::distance_block(
@@ -112,10 +139,9 @@ void ShiftInvariantKernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    scaled_distances(n, x, m, y, d, out);
-    for (size_t i = 0; i < n * m; i++) {
-        out[i] = float(2 * one_minus_profile(out[i]));
-    }
+    map_distances(n, x, m, y, d, out, [&](double r) {
+        return 2 * one_minus_profile(r);
+    });
 }
 
 void ShiftInvariantKernel::self_values(

@@ -28,6 +28,28 @@ std::optional<T> parse_number(const std::string& s) {
     return value;
 }
 
+std::vector<std::string> with(
+        std::string first,
+        std::vector<std::string> words) {
+    words.insert(words.begin(), std::move(first));
+    return words;
+}
+
+/// UTF-8 characters before a position
+size_t num_characters(const std::string& text, size_t position) {
+    return std::count_if(
+            text.begin(),
+            text.begin() + std::min(position, text.size()),
+            [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+std::string unexpected(char c) {
+    // a part of a longer UTF-8 character is no text by itself
+    return std::isprint(static_cast<unsigned char>(c))
+            ? std::string("unexpected '") + c + "'"
+            : "unexpected character";
+}
+
 std::string shown(double v) {
     std::ostringstream out;
     out << v;
@@ -44,7 +66,7 @@ void throw_parse_error(
     std::ostringstream out;
     out << "cannot use the string \"" << text << "\": " << message
         << " at position " << position << "\n  " << text << "\n  "
-        << std::string(std::min(position, text.size()), ' ') << "^";
+        << std::string(num_characters(text, position), ' ') << "^";
     if (!expected.empty()) {
         out << "\n  accepted here: ";
         for (size_t i = 0; i < expected.size(); i++) {
@@ -107,8 +129,7 @@ Spec Spec::parse(
         return spec;
     }
     if (s[i] != '(') {
-        throw_parse_error(
-                s, i, std::string("unexpected '") + s[i] + "'", {"'('", "','"});
+        throw_parse_error(s, i, unexpected(s[i]), {"'('", "the end"});
     }
     split_arguments(s, i, end); // parentheses match
     size_t close = i;
@@ -119,11 +140,7 @@ Spec Spec::parse(
         }
     }
     if (close + 1 != end) {
-        throw_parse_error(
-                s,
-                close + 1,
-                std::string("unexpected '") + s[close + 1] + "'",
-                {"','", "the end"});
+        throw_parse_error(s, close + 1, unexpected(s[close + 1]), {"the end"});
     }
     if (close == i + 1) {
         throw_parse_error(s, close, "expected an argument");
@@ -136,6 +153,9 @@ Spec Spec::parse(
             key_end++;
         }
         if (key_end < to && s[key_end] == '=') {
+            if (key_end == from) {
+                throw_parse_error(s, from, "expected a key before '='");
+            }
             a.key = s.substr(from, key_end - from);
             a.value_begin = key_end + 1;
         } else {
@@ -198,7 +218,8 @@ double Spec::get_double(
         const std::string& key,
         std::optional<double> default_value,
         double low,
-        double high) {
+        double high,
+        const std::vector<std::string>& words) {
     const Argument* a = find(key);
     if (!a) {
         if (!default_value) {
@@ -210,7 +231,7 @@ double Spec::get_double(
     if (!value || !(*value >= low && *value <= high)) {
         fail(a->value_begin,
              "'" + a->value + "' is no value of " + key,
-             {"a number from " + shown(low) + " to " + shown(high)});
+             with("a number from " + shown(low) + " to " + shown(high), words));
     }
     return *value;
 }
@@ -219,7 +240,8 @@ int64_t Spec::get_int(
         const std::string& key,
         std::optional<int64_t> default_value,
         int64_t low,
-        int64_t high) {
+        int64_t high,
+        const std::vector<std::string>& words) {
     const Argument* a = find(key);
     if (!a) {
         if (!default_value) {
@@ -231,8 +253,9 @@ int64_t Spec::get_int(
     if (!value || *value < low || *value > high) {
         fail(a->value_begin,
              "'" + a->value + "' is no value of " + key,
-             {"an integer from " + std::to_string(low) + " to " +
-              std::to_string(high)});
+             with("an integer from " + std::to_string(low) + " to " +
+                          std::to_string(high),
+                  words));
     }
     return *value;
 }
@@ -266,8 +289,13 @@ void Spec::hand_over_keys(Spec& argument) {
         argument.arguments.push_back(a);
         a.used = true;
     }
-    argument.known_keys.insert(
-            argument.known_keys.end(), known_keys.begin(), known_keys.end());
+    // inside parentheses of its own, only its own keys are accepted
+    if (argument.end == argument.begin + argument.name.size()) {
+        argument.known_keys.insert(
+                argument.known_keys.end(),
+                known_keys.begin(),
+                known_keys.end());
+    }
 }
 
 void Spec::finish() const {

@@ -9,6 +9,7 @@
 
 #include <faiss/impl/FaissAssert.h>
 
+#include "check.h"
 #include "parallel.h"
 #include "simd/pairwise.h"
 
@@ -54,6 +55,8 @@ double mean_neighbor_distance(
             neighbor,
             int64_t(max_queries),
             int64_t(max_points));
+
+    check_finite(n, x, d, "mean_neighbor_distance");
 
     const std::vector<idx_t> ids = sample(n, max_points, seed);
     const size_t npoints = ids.size();

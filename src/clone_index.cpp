@@ -1,6 +1,5 @@
 #include <faiss_ext/clone_index.h>
 
-#include <faiss/clone_index.h>
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
@@ -10,9 +9,6 @@ namespace faiss_ext {
 
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index) {
     FAISS_THROW_IF_NOT_MSG(index, "the index is null");
-    if (!holds_faiss_ext(index)) {
-        return std::unique_ptr<faiss::Index>(faiss::clone_index(index));
-    }
     faiss::VectorIOWriter writer;
     write_index(index, &writer);
     faiss::VectorIOReader reader;

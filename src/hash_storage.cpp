@@ -24,7 +24,10 @@ std::vector<uint8_t> encode_vectors(
         idx_t n,
         const float* x) {
     check_batch(n, x, "encode");
-    std::vector<uint8_t> codes(n * hash.code_size());
+    // in 1.7.3 faiss::IndexBinaryHash reads eight bytes where a code may end
+    std::vector<uint8_t> codes;
+    codes.reserve(n * hash.code_size() + 8);
+    codes.resize(n * hash.code_size());
     hash.encode(n, x, codes.data());
     return codes;
 }
@@ -36,13 +39,20 @@ void train_hash_storage(
         const float* x,
         bool verbose) {
     hash.check_input(n, x, "train");
+    const bool hash_was_trained = hash.is_trained;
     if (!hash.is_trained) {
         hash.verbose = verbose;
         hash.train(n, x);
     }
     if (!storage.is_trained) {
         storage.verbose = verbose;
-        storage.train(n, encode_vectors(hash, n, x).data());
+        try {
+            storage.train(n, encode_vectors(hash, n, x).data());
+        } catch (...) {
+            // another call must choose anew
+            hash.is_trained = hash_was_trained;
+            throw;
+        }
     }
 }
 

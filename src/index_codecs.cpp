@@ -64,8 +64,8 @@ struct Header {
     int32_t metric_type;
 
     explicit Header(IOReader* f)
-            : d(read_value_in<int32_t>(f, "d", 0, 1 << 30)),
-              ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 48)),
+            : d(read_value_in<int32_t>(f, "d", 0, 1 << 24)),
+              ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36)),
               is_trained(read_value<bool>(f, "is_trained")),
               metric_type(read_value_in<int32_t>(
                       f,
@@ -108,7 +108,10 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
                                                             : index->hash->d_in;
     check_file(
             index->storage->d == index->hash->nbits &&
-                    index->storage->ntotal == index->ntotal && index->d == d,
+                    index->storage->ntotal == index->ntotal && index->d == d &&
+                    index->is_trained ==
+                            (index->hash->is_trained &&
+                             index->storage->is_trained),
             f,
             "its hash and its binary index do not fit");
     return index;
@@ -128,6 +131,10 @@ std::unique_ptr<IndexFlatKernel> read_flat_kernel(IOReader* f, int) {
     index->kernel = kernel_factory(read_string(f, "kernel"));
     index->code_size = index->d * sizeof(float);
     read_vector(f, index->codes, index->ntotal * index->code_size, "vectors");
+    check_file(
+            index->kernel->is_trained == index->is_trained && index->d > 0,
+            f,
+            "its kernel and its vectors do not fit");
     return index;
 }
 
@@ -265,7 +272,9 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
     own_group(*index);
     const auto n = read_value_in<int32_t>(f, "count", 0, 1 << 20);
     for (int i = 0; i < n; i++) {
-        index->addIndex(read_part<IndexT>(f, io_flags).release());
+        auto part = read_part<IndexT>(f, io_flags);
+        index->addIndex(part.get());
+        part.release();
     }
     check_file(index->ntotal == header.ntotal, f, "its parts do not fit");
     header.apply(*index);
@@ -311,17 +320,36 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
         good = level >= 1 && level <= hnsw.max_level + 1 &&
                 hnsw.offsets[i + 1] == hnsw.offsets[i] + cum[level];
     }
-    good = good && hnsw.neighbors.size() == hnsw.offsets[ntotal];
-    for (size_t i = 0; good && i < hnsw.neighbors.size(); i++) {
-        good = hnsw.neighbors[i] >= -1 && hnsw.neighbors[i] < ntotal;
+    good = good && hnsw.neighbors.size() == hnsw.offsets[ntotal] &&
+            hnsw.assign_probas.size() == size_t(nlevels);
+    double sum = 0;
+    for (double p : hnsw.assign_probas) {
+        good = good && p >= 0 && p <= 1;
+        sum += p;
+    }
+    good = good && sum > 0.99;
+    // a link on some level leads to a vector that is on that level
+    for (int64_t i = 0; good && i < ntotal; i++) {
+        for (int l = 0; good && l < hnsw.levels[i]; l++) {
+            for (size_t j = hnsw.offsets[i] + cum[l];
+                 good && j < hnsw.offsets[i] + cum[l + 1];
+                 j++) {
+                const auto to = hnsw.neighbors[j];
+                good = to == -1 ||
+                        (to >= 0 && to < ntotal && hnsw.levels[to] > l);
+            }
+        }
     }
     return good;
 }
 
 std::unique_ptr<faiss::IndexHNSW> read_hnsw(IOReader* f, int io_flags) {
-    auto index = std::make_unique<faiss::IndexHNSW>();
+    const Header header(f);
+    // new versions of FAISS note in the graph what the metric is
+    auto index = std::make_unique<faiss::IndexHNSW>(
+            header.d, 32, faiss::MetricType(header.metric_type));
     index->own_fields = true;
-    Header(f).apply(*index);
+    header.apply(*index);
     faiss::HNSW& hnsw = index->hnsw;
     read_vector(f, hnsw.assign_probas, "assign_probas");
     read_vector(f, hnsw.cum_nneighbor_per_level, "cum_nneighbor_per_level");

@@ -1,7 +1,8 @@
 #include <faiss_ext/index_factory.h>
 
+#include <algorithm>
 #include <cctype>
-#include <regex>
+#include <stdexcept>
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
@@ -78,20 +79,20 @@ std::vector<std::string> index_forms() {
     return forms;
 }
 
+/// how many digits there are from a position on
+size_t num_digits(const std::string& s, size_t from) {
+    const size_t end = s.find_first_not_of("0123456789", from);
+    return std::min(end, s.size()) - from;
+}
+
 /// NAME and DIGITS of `NAME512(...)`; NAME is all letters
 std::pair<std::string, std::string> scheme_name(const Part& part) {
     const std::string s = part.str();
-    size_t i = 0, j;
+    size_t i = 0;
     while (i < s.size() && std::isalpha(static_cast<unsigned char>(s[i]))) {
         i++;
     }
-    for (j = i; j < s.size() && std::isdigit(static_cast<unsigned char>(s[j]));
-         j++) {
-    }
-    if (j < s.size() && s[j] != '(' && s[j] != ',') {
-        return {};
-    }
-    return {s.substr(0, i), s.substr(i, j - i)};
+    return {s.substr(0, i), s.substr(i, num_digits(s, i))};
 }
 
 bool is_scheme(const Part& part) {
@@ -110,16 +111,20 @@ std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
         part.fail("'" + part.str() + "' is no scheme", scheme_forms());
     }
     const Part at_bits = part.after(name.size());
-    if (digits.empty()) {
+    const std::string rest = at_bits.after(digits.size()).str();
+    if (digits.empty() && (rest.empty() || rest[0] == '(')) {
         at_bits.fail(
                 "expected the number of bits",
                 {"a positive multiple of 8 such as 512"});
     }
     // 2^26 bits are 8 MB a code
-    const int nbits = digits.size() > 8 ? 0 : std::stoi(digits);
+    const bool is_number = !digits.empty() && digits.size() <= 8 &&
+            (rest.empty() || rest[0] == '(');
+    const int nbits = is_number ? std::stoi(digits) : 0;
     if (nbits <= 0 || nbits % 8 != 0 || nbits > (1 << 26)) {
         at_bits.fail(
-                "'" + digits + "' is no number of bits",
+                "'" + at_bits.str().substr(0, at_bits.str().find('(')) +
+                        "' is no number of bits",
                 {"a multiple of 8 from 8 to 67108864"});
     }
     Spec spec = Spec::parse(part.text, part.begin, part.end);
@@ -129,8 +134,6 @@ std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
 }
 
 std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
-    static const std::regex known(
-            "BFlat|BHash([0-9]+)(x[0-9]+)?|BHNSW[0-9]+|BIVF[0-9]+([_(].*)?");
     const std::vector<std::string> forms = {
             "BFlat",
             "BHash<b>",
@@ -139,22 +142,32 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
             "BIVF<nlist>_HNSW<m>",
             "BHNSW<m>"};
     const std::string s = part.str();
-    std::smatch match;
-    if (!std::regex_match(s, match, known)) {
-        part.fail("'" + s + "' is no binary index", forms);
-    }
-    // FAISS takes numbers as they come and fails later, or not at all
-    static const std::regex number("[0-9]+");
+    // the form, with # for each number; FAISS takes numbers as they come and
+    // fails later, or not at all
+    std::string form;
     std::vector<long> numbers;
-    for (std::sregex_iterator it(s.begin(), s.end(), number), end; it != end;
-         ++it) {
-        const bool good = it->length() <= 8 && std::stol(it->str()) > 0;
-        if (!good) {
-            part.after(it->position())
-                    .fail("'" + it->str() + "' is out of range",
-                          {"a number from 1 to 99999999"});
+    for (size_t i = 0; i < s.size();) {
+        const size_t n = num_digits(s, i);
+        if (n == 0) {
+            form += s[i++];
+            continue;
         }
-        numbers.push_back(std::stol(it->str()));
+        form += '#';
+        const bool is_graph = form.ends_with("HNSW#");
+        const long low = is_graph ? 2 : 1, high = is_graph ? 1024 : 99999999;
+        const long value = n > 8 ? 0 : std::stol(s.substr(i, n));
+        if (value < low || value > high) {
+            part.after(i).fail(
+                    "'" + s.substr(i, n) + "' is out of range",
+                    {"a number from " + std::to_string(low) + " to " +
+                     std::to_string(high)});
+        }
+        numbers.push_back(value);
+        i += n;
+    }
+    if (form != "BFlat" && form != "BHash#" && form != "BHash#x#" &&
+        form != "BIVF#" && form != "BIVF#_HNSW#" && form != "BHNSW#") {
+        part.fail("'" + s + "' is no binary index", forms);
     }
     if (part.starts_with("BHash")) {
         const long b = numbers.back();
@@ -169,8 +182,8 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
     try {
         return std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(nbits, s.c_str()));
-    } catch (const faiss::FaissException& e) {
-        part.fail(e.what(), forms);
+    } catch (const std::exception& e) {
+        part.fail(std::string("FAISS says: ") + e.what(), forms);
     }
 }
 
@@ -207,8 +220,9 @@ std::unique_ptr<Index> make_hnsw(
 }
 
 bool is_hnsw(const Part& part) {
-    static const std::regex hnsw("HNSW[0-9]+");
-    return std::regex_match(part.str(), hnsw);
+    const std::string s = part.str();
+    return part.starts_with("HNSW") && s.size() > 4 &&
+            num_digits(s, 4) == s.size() - 4;
 }
 
 /// IDMap or IDMap2 if that stands in front, else empty
@@ -252,6 +266,13 @@ std::unique_ptr<Index> make_with_refine(
                  refine_part.end - 1},
                 metric);
     }
+    try {
+        delete refine->get_distance_computer();
+    } catch (const faiss::FaissException& e) {
+        refine_part.fail(
+                std::string("this index cannot rank again: ") + e.what(),
+                {"Refine(KFlat(<kernel>))", "RFlat"});
+    }
     auto index = std::make_unique<faiss::IndexRefine>(base.get(), refine.get());
     index->own_fields = true;
     index->own_refine_index = true;
@@ -267,10 +288,12 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     std::unique_ptr<Index> made;
     try {
         made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
-    } catch (const faiss::FaissException&) {
+    } catch (const std::exception&) {
+        // said below
     }
     auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
-    if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index)) {
+    if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index) ||
+        pre->index->d <= 0) {
         part.fail(
                 "'" + part.str() + "' is no transformation of FAISS",
                 index_forms());
@@ -281,6 +304,25 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     }
     pre->chain.clear();
     return chain;
+}
+
+/// What is all FAISS's.
+std::unique_ptr<Index> make_faiss_index(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    const std::string s = part.str();
+    try {
+        return std::unique_ptr<Index>(
+                faiss::index_factory(d, s.c_str(), metric));
+    } catch (const faiss::FaissException& e) {
+        if (s == *part.text) {
+            throw;
+        }
+        part.fail(std::string("FAISS says: ") + e.what(), index_forms());
+    } catch (const std::out_of_range&) {
+        part.fail("FAISS finds a number too large");
+    }
 }
 
 /// An index without IDMap and Refine.
@@ -318,10 +360,12 @@ std::unique_ptr<Index> make_core(
     if (is_hnsw(head) && parts.size() == 2 && is_flat(second)) {
         return make_hnsw(d, head, second, metric);
     }
-    if (is_flat(head)) {
+    const bool is_graph =
+            is_hnsw(head) && parts.size() > 2 && is_flat(parts[1]);
+    if (is_flat(head) || is_graph) {
         throw_parse_error(
                 *head.text,
-                head.end,
+                is_graph ? parts[1].end : head.end,
                 "unexpected text",
                 {",Refine(...)", "the end"});
     }
@@ -330,8 +374,7 @@ std::unique_ptr<Index> make_core(
 
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     if (!is_faiss_ext_string(part.str())) {
-        return std::unique_ptr<Index>(
-                faiss::index_factory(d, part.str().c_str(), metric));
+        return make_faiss_index(d, part, metric);
     }
     std::vector<Part> parts = part.split();
 
@@ -377,14 +420,14 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
 }
 
 std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
-    if (!is_faiss_ext_string(part.str())) {
-        return std::unique_ptr<IndexBinary>(
-                faiss::index_binary_factory(d, part.str().c_str()));
-    }
     const std::vector<Part> parts = part.split();
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(
                 name, make_binary_index(d, part.after(name.size() + 1)));
+    }
+    if (!is_faiss_ext_string(part.str())) {
+        return std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(d, part.str().c_str()));
     }
     if (!is_scheme(parts[0]) || parts.size() != 2) {
         part.fail(

@@ -164,11 +164,11 @@ struct DepthGuard {
         return value;
     }
 
-    explicit DepthGuard(const IOReader* f) {
+    explicit DepthGuard(const std::string& file) {
         FAISS_THROW_IF_NOT_FMT(
                 depth() < limit,
-                "%s is damaged: more than %d objects inside each other",
-                f->name.c_str(),
+                "%s: more than %d objects inside each other",
+                file.c_str(),
                 limit);
         depth()++;
     }
@@ -196,7 +196,7 @@ struct ReaderWithHead : IOReader {
 
 template <class T>
 std::unique_ptr<T> read_ours(IOReader* f, int io_flags) {
-    DepthGuard guard(f);
+    DepthGuard guard(f->name);
     const auto version = read_value<uint32_t>(f, "version");
     FAISS_THROW_IF_NOT_FMT(
             version == format_version,
@@ -216,6 +216,11 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
     if (std::memcmp(reader.head, Kind<T>::magic, magic_size) == 0) {
         return read_ours<T>(f, io_flags);
     }
+    // FAISS may want to map the file into memory, so it gets the file itself
+    auto* file = dynamic_cast<faiss::FileIOReader*>(f);
+    if (file && fseek(file->f, -long(magic_size), SEEK_CUR) == 0) {
+        return std::unique_ptr<T>(Kind<T>::faiss_read(f, io_flags));
+    }
     return std::unique_ptr<T>(
             Kind<T>::faiss_read(static_cast<IOReader*>(&reader), io_flags));
 }
@@ -223,15 +228,9 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
 template <class T>
 std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     FAISS_THROW_IF_NOT_MSG(fname, "the file name is null");
-    char head[magic_size];
     faiss::FileIOReader f(fname);
     f.name = fname;
-    read_bytes(&f, head, magic_size, "the first field");
-    if (std::memcmp(head, Kind<T>::magic, magic_size) == 0) {
-        return read_ours<T>(&f, io_flags);
-    }
-    // FAISS may want to map the file into memory, so it opens it itself
-    return std::unique_ptr<T>(Kind<T>::faiss_read(fname, io_flags));
+    return read_any<T>(&f, io_flags);
 }
 
 template <class T>
@@ -241,6 +240,7 @@ void write_any(const T* object, IOWriter* f) {
         Kind<T>::faiss_write(object, f);
         return;
     }
+    DepthGuard guard(f->name);
     write_bytes(f, Kind<T>::magic, magic_size);
     write_value(f, format_version);
     write_body(object, f);
@@ -248,11 +248,11 @@ void write_any(const T* object, IOWriter* f) {
 
 /// A file being written, closed without a word if something goes wrong.
 struct OpenFile {
-    std::string name;
+    std::string name; ///< for messages
     FILE* f;
 
-    explicit OpenFile(const std::string& name)
-            : name(name), f(fopen(name.c_str(), "wb")) {
+    OpenFile(const std::string& path, const std::string& name)
+            : name(name), f(fopen(path.c_str(), "wb")) {
         check(f);
     }
 
@@ -280,7 +280,7 @@ struct OpenFile {
 
 template <class T>
 void write_to(const T* object, const std::string& path, const char* fname) {
-    OpenFile file(path);
+    OpenFile file(path, fname);
     faiss::FileIOWriter writer(file.f);
     writer.name = fname;
     write_any(object, static_cast<IOWriter*>(&writer));
@@ -291,10 +291,6 @@ template <class T>
 void write_file(const T* object, const char* fname) {
     FAISS_THROW_IF_NOT_MSG(fname, "the file name is null");
     FAISS_THROW_IF_NOT_MSG(object, "the object to write is null");
-    if (!holds_faiss_ext(object)) {
-        Kind<T>::faiss_write(object, fname);
-        return;
-    }
     std::error_code error;
     const fs::file_status status = fs::status(fname, error);
     if (fs::exists(status) && !fs::is_regular_file(status)) {
@@ -302,13 +298,16 @@ void write_file(const T* object, const char* fname) {
         return;
     }
     // behind a symbolic link, its target is replaced and not the link
-    const fs::path resolved = fs::canonical(fname, error);
-    const std::string target = error ? fname : resolved.string();
+    fs::path target = fname;
+    for (int i = 0; i < 40 && fs::is_symlink(target, error); i++) {
+        target = target.parent_path() / fs::read_symlink(target, error);
+    }
     static std::atomic<unsigned> counter{0};
-    const std::string temporary = target + ".tmp" + std::to_string(getpid()) +
-            "_" + std::to_string(counter++);
+    const fs::path temporary = target.parent_path() /
+            (".faiss_ext_" + std::to_string(getpid()) + "_" +
+             std::to_string(counter++));
     try {
-        write_to(object, temporary, fname);
+        write_to(object, temporary.string(), fname);
         if (fs::exists(status)) {
             fs::permissions(temporary, status.permissions(), error);
         }

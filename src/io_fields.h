@@ -95,7 +95,7 @@ template <class Vector>
 void read_vector(faiss::IOReader* f, Vector& v, const char* field) {
     using T = std::remove_reference_t<decltype(*v.data())>;
     const auto size = read_value<uint64_t>(f, field);
-    constexpr uint64_t step = (uint64_t(1) << 26) / sizeof(T);
+    constexpr uint64_t step = (uint64_t(1) << 20) / sizeof(T);
     v.clear();
     for (uint64_t i = 0; i < size; i += step) {
         const uint64_t m = std::min(step, size - i);

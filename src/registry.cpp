@@ -127,11 +127,15 @@ std::unique_ptr<HashEntry> find_hash(const std::string& name) {
     return hashes().find(name);
 }
 
-std::unique_ptr<Kernel> make_kernel(Spec& spec) {
+std::unique_ptr<Kernel> make_kernel(
+        Spec& spec,
+        const std::vector<std::string>& expected) {
     const auto entry = kernels().find(spec.name);
     if (!entry) {
         spec.fail(
-                spec.begin, "'" + spec.name + "' is no kernel", kernel_names());
+                spec.begin,
+                "'" + spec.name + "' is no kernel",
+                expected.empty() ? kernel_names() : expected);
     }
     auto kernel = entry->make(spec);
     spec.finish();

@@ -14,4 +14,8 @@ from .swigfaiss_ext import *
 from .class_wrappers import mean_neighbor_distance
 from . import extend_faiss
 
-index_factory = swigfaiss_ext.index_factory
+# what takes NumPy's and Python's types, under this package's name as well
+from faiss import (
+    index_factory, index_binary_factory, write_index, read_index,
+    write_index_binary, read_index_binary, write_VectorTransform,
+    read_VectorTransform, clone_index)

@@ -142,6 +142,21 @@ def wrap_kernels():
 
 # ----------------------------------------------------------------- hashes
 
+def of_arrays(method):
+    """A method of one number, for arrays of numbers too."""
+
+    def function(self, values):
+        if np.ndim(values) == 0:
+            return method(self, float(values))
+        unique, inverse = np.unique(values, return_inverse=True)
+        results = np.array([method(self, float(v)) for v in unique])
+        return results[inverse].reshape(np.shape(values))
+
+    function.__name__ = method.__name__
+    function.__doc__ = method.__doc__
+    return function
+
+
 def unpickle_hash(data):
     return from_bytes(swig.read_VectorTransform, data)
 
@@ -163,6 +178,9 @@ def wrap_hashes():
 
     for the_class in subclasses(swig.KernelHash):
         faiss_wrappers.handle_VectorTransform(the_class)
+        for name in ("expected_hamming", "kernel_estimate"):
+            if name in vars(the_class):
+                setattr(the_class, name, of_arrays(vars(the_class)[name]))
     for name in ["train", "apply", "apply_py"]:
         check_first_argument(swig.KernelHash, name, "d_in")
         for the_class in subclasses(swig.KernelHash)[1:]:
@@ -192,9 +210,10 @@ def check_first_argument(the_class, name, d_name):
     def checked(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
         x = as_vectors(x, getattr(self, d_name), where)
-        if name in ("search", "assign", "search_and_reconstruct"):
+        if (name in ("search", "assign", "search_and_reconstruct")
+                and (args or "k" in kwargs)):
             check_k(args[0] if args else kwargs["k"], where)
-        if name == "add_with_ids":
+        if name == "add_with_ids" and (args or "ids" in kwargs):
             ids = args[0] if args else kwargs["ids"]
             return method(self, x, as_ids(ids, len(x), where))
         return method(self, x, *args, **kwargs)
@@ -300,9 +319,13 @@ def wrap_binary_indexes():
             I[lims[i]:lims[i + 1]]
         """
         x = as_input(self, x, "range_search")
+        if np.isnan(thresh):
+            raise ValueError("IndexBinaryKernelHash.range_search: "
+                             "the radius is NaN")
+        radius = int(np.clip(np.ceil(thresh), 0, self.d + 1))
         result = faiss.RangeSearchResult(x.shape[0])
         c["range_search"](
-            self, x.shape[0], faiss.swig_ptr(x), int(thresh), result, params)
+            self, x.shape[0], faiss.swig_ptr(x), radius, result, params)
         lims = faiss.rev_swig_ptr(result.lims, x.shape[0] + 1).copy()
         found = int(lims[-1])
         D = faiss.rev_swig_ptr(result.distances, found).copy()

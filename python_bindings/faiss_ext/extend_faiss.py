@@ -9,6 +9,7 @@ import functools
 import os
 
 import faiss
+import numpy as np
 
 from . import swigfaiss_ext as swig
 from .class_wrappers import from_bytes, to_bytes
@@ -23,8 +24,9 @@ def is_ours(thing):
 
 
 def real_class(thing, owner=None):
-    """The same object as its own class, if it is or holds one of faiss_ext."""
-    if not is_ours(thing):
+    """The same object as its own class, if it or its owner is or holds one of
+    faiss_ext; it keeps its owner alive."""
+    if thing is None or not (is_ours(thing) or is_ours(owner)):
         return thing
     real = swig.downcast(thing)
     real.referenced_objects = [thing, owner]
@@ -68,6 +70,8 @@ def holds_magic(source):
     """Whether a file, or what a reader would read next, is of faiss_ext; None
     if only reading can tell."""
     if isinstance(source, (str, os.PathLike)):
+        if not os.path.isfile(source):
+            return None if os.path.exists(source) else False
         try:
             with open(source, "rb") as f:
                 return f.read(4) in FILE_MAGICS
@@ -87,9 +91,25 @@ def reader(ours):
                 return original(source, *args)
             if isinstance(source, (str, os.PathLike)):
                 source = os.fspath(source)
-            return ours(source, *args)
+            thing = ours(source, *args)
+            return thing if is_ours(thing) else as_faiss_would(thing)
         return function
     return make
+
+
+def as_faiss_would(thing):
+    """The object as the class that FAISS's own functions give it."""
+    for base, name in ((faiss.Index, "downcast_index"),
+                       (faiss.IndexBinary, "downcast_IndexBinary"),
+                       (faiss.VectorTransform, "downcast_VectorTransform")):
+        if isinstance(thing, base):
+            downcast_original = getattr(faiss, name)
+            result = getattr(downcast_original, "without_faiss_ext",
+                             downcast_original)(thing)
+            thing.this.disown()
+            result.this.own(True)
+            return result
+    return thing
 
 
 def cloner(ours):
@@ -136,21 +156,59 @@ def extend_parts():
                 cls.at = with_real_class(member)
 
 
+def unpickle_index(data):
+    return from_bytes(swig.read_index, data)
+
+
+def unpickle_index_binary(data):
+    return from_bytes(swig.read_index_binary, data)
+
+
 def extend_pickling():
-    """Binary indexes, which FAISS may not know how to pickle."""
+    """What holds an object of faiss_ext is unpickled by functions of faiss_ext,
+    so that loading it imports the package."""
 
-    def getstate(self):
-        return {"this": to_bytes(faiss.write_index_binary, self)}
+    def make(write, unpickle):
+        def reduce_ex(self, protocol):
+            if is_ours(self):
+                return unpickle, (to_bytes(write, self),)
+            return object.__reduce_ex__(self, protocol)
+        return reduce_ex
 
-    def setstate(self, state):
-        self.this = from_bytes(faiss.read_index_binary, state["this"]).this
+    faiss.Index.__reduce_ex__ = make(swig.write_index, unpickle_index)
+    faiss.IndexBinary.__reduce_ex__ = make(
+        swig.write_index_binary, unpickle_index_binary)
 
-    for cls in (swig.IndexBinaryKernelHash, faiss.IndexBinaryIDMap,
-                faiss.IndexBinaryIDMap2, faiss.IndexBinaryShards,
-                faiss.IndexBinaryReplicas):
-        if "__setstate__" not in dir(cls):
-            cls.__getstate__ = getstate
-            cls.__setstate__ = setstate
+
+def extend_binary_id_maps():
+    """IndexBinaryIDMap over IndexBinaryKernelHash takes vectors too."""
+
+    def innermost(index):
+        while hasattr(index, "index"):
+            index = index.index
+        return index
+
+    def takes_vectors(method, trains):
+        @functools.wraps(method)
+        def function(self, x, *args, **kwargs):
+            x = np.asarray(x)
+            if x.dtype != np.uint8 and is_ours(self):
+                base = innermost(self)
+                if trains:
+                    base.train(x)
+                    self.is_trained = base.is_trained
+                    return None
+                x = base.hash.encode(x)
+            return method(self, x, *args, **kwargs)
+
+        function.without_faiss_ext = method
+        return function
+
+    for cls in (faiss.IndexBinaryIDMap, faiss.IndexBinaryIDMap2):
+        for name in ("train", "add_with_ids", "search", "range_search"):
+            method = getattr(cls, name)
+            if not hasattr(method, "without_faiss_ext"):
+                setattr(cls, name, takes_vectors(method, name == "train"))
 
 
 def extend():
@@ -166,6 +224,7 @@ def extend():
         replace(name, downcast)
     extend_parts()
     extend_pickling()
+    extend_binary_id_maps()
 
 
 extend()

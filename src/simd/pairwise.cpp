@@ -36,7 +36,8 @@ struct L1 {
     }
 };
 
-constexpr size_t run_length = 2048;
+/// Components summed in float: 64 in each lane, a multiple of the lanes.
+constexpr size_t run_length = 64 * hn::MaxLanes(Tag());
 
 /// R rows of x against C rows of y: R * C sums that stay in registers over one
 /// run of components.

@@ -18,9 +18,10 @@ enum class PairOp {
  *
  * The value of a pair depends on the two vectors and on the instruction set,
  * and on nothing else: not on n, m, nor on the pair's place in the block. It is
- * symmetric in x and y bit for bit. Runs of 2,048 components are summed in
- * float and the runs in double, so that the error is at most 1e-4 times
- * sum_k |term| for any d, and typically 1e-7 times it.
+ * symmetric in x and y bit for bit. Runs of 64
+ * components for each lane are summed in float and the runs in double, so that
+ * the error is at most 1e-5 times sum_k |term| for any d, and typically 1e-7
+ * times it.
  *
  * @param x      size n * d
  * @param y      size m * d
