@@ -187,7 +187,7 @@ void IndexKernelHash::range_search(
 
 void IndexKernelHash::reconstruct(idx_t, float*) const {
     FAISS_THROW_MSG(
-            "IndexKernelHash: vectors cannot be reconstructed from their codes");
+            "reconstruction is not implemented: vectors cannot be had from their codes");
 }
 
 void IndexKernelHash::reconstruct_n(idx_t, idx_t, float* recons) const {

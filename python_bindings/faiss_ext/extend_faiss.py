@@ -66,12 +66,17 @@ def writer(ours):
     return make
 
 
+def is_stream(path):
+    """Whether a path is a pipe or the like, which can be read only once."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def holds_magic(source):
     """Whether a file, or what a reader would read next, is of faiss_ext; None
     if only reading can tell."""
     if isinstance(source, (str, os.PathLike)):
         if not os.path.isfile(source):
-            return None if os.path.exists(source) else False
+            return None if is_stream(source) else False
         try:
             with open(source, "rb") as f:
                 return f.read(4) in FILE_MAGICS
@@ -106,8 +111,9 @@ def as_faiss_would(thing):
             downcast_original = getattr(faiss, name)
             result = getattr(downcast_original, "without_faiss_ext",
                              downcast_original)(thing)
-            thing.this.disown()
-            result.this.own(True)
+            # (an object cannot be handed over: in SWIG 4.1 that miscounts the
+            # references to the module's types)
+            result.referenced_objects = [thing]
             return result
     return thing
 

@@ -43,7 +43,7 @@ STRINGS = {
     "SIK512(gaussian),BFlat,Refine(Flat)": [faiss.IndexRefine, HASH],
     "SIK512(gaussian),BFlat,RFlat": [faiss.IndexRefine, HASH],
     # a part that is FAISS's own comes as FAISS gives it
-    "IVF16,Flat,Refine(KFlat(gaussian))": [faiss.IndexRefine, faiss.Index],
+    "IVF16,Flat,Refine(KFlat(gaussian))": [faiss.IndexRefine, faiss.IndexIVFFlat],
     "HNSW32,KFlat(gaussian)": [faiss.IndexHNSW, FLAT],
     "HNSW16,KFlat(laplacian),Refine(KFlat(laplacian))": [
         faiss.IndexRefine,
@@ -265,11 +265,10 @@ def test_hash_tables_over_784_dimensions():
 )
 def test_the_strings_of_faiss_go_on_as_before(digits, string, one_thread):
     before = faiss.index_factory.without_faiss_ext(64, string)
+    fill(before, digits.base)
     for factory in (faiss.index_factory, faiss_ext.index_factory):
         index = factory(64, string)
         assert type(index) is type(before)
-        if factory is faiss.index_factory:
-            fill(before, digits.base)
         fill(index, digits.base)
         for mine, theirs in zip(
             index.search(digits.queries, 5), before.search(digits.queries, 5)
@@ -297,7 +296,7 @@ def test_the_binary_strings_of_faiss_go_on_as_before(string):
         ("SIK512(gaussian),BHash16x64", 17, "63"),
         ("SIK512(gaussian),BHash40x16", 17, "up to 512"),
         ("SIK512(gaussian),BIVF0", 21, "from 1"),
-        ("SIK512(gaussian),BHNSW999999999", 22, "from 1"),
+        ("SIK512(gaussian),BHNSW999999999", 22, "from 2"),
         ("SIK512(gaussian), BFlat", 17, "BFlat"),
         ("SIK512(gaussian),BFlat,foo", 22, "Refine(KFlat(...))"),
         ("SIK512(chi3),BFlat", 7, "gaussian"),
@@ -1216,8 +1215,8 @@ def test_constructors_take_parts(digits):
         expected.search(digits.queries, 5)[0],
     )
     flat = FLAT(64, kernel)
-    kernel.gamma = 77.0  # the index has a copy
-    assert flat.kernel.gamma == 0.001 and flat.metric_type == L2
+    kernel.neighbor = 77  # the index has a copy
+    assert flat.kernel.neighbor == 50 and flat.metric_type == L2
 
     for cls in (HASH, BINARY):
         with pytest.raises(

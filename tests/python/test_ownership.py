@@ -232,14 +232,16 @@ def test_a_kernel_index_has_its_own_copy_of_the_kernel(digits):
     kernel = faiss_ext.GaussianKernel(0.001)
     index = faiss_ext.IndexFlatKernel(64, kernel)
     hash = faiss_ext.ShiftInvariantHash(64, 64, kernel)
-    kernel.gamma = 1.0
-    assert index.kernel.gamma == hash.kernel.gamma == 0.001
-    index.kernel.gamma = 2.0
-    assert kernel.gamma == 1.0
+    kernel.neighbor = 7
+    assert index.kernel.neighbor == hash.kernel.neighbor == 50
+    index.kernel.neighbor = 8
+    assert kernel.neighbor == 7
+    with pytest.raises(AttributeError):
+        kernel.gamma = 1.0  # codes and graphs would no longer fit
     del kernel
     collect()
     index.add(digits.base)
-    assert index.kernel.gamma == 2.0
+    assert index.kernel.neighbor == 8
 
 
 @pytest.mark.parametrize("order", itertools.permutations(range(4)))
