@@ -273,8 +273,15 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
     const auto n = read_value_in<int32_t>(f, "count", 0, 1 << 20);
     for (int i = 0; i < n; i++) {
         auto part = read_part<IndexT>(f, io_flags);
-        index->addIndex(part.get());
-        part.release();
+        // what addIndex would refuse while the part is still ours; what it
+        // refuses later belongs to the group already
+        check_file(
+                part->d == header.d &&
+                        (i == 0 ||
+                         part->metric_type == index->at(0)->metric_type),
+                f,
+                "its parts do not fit");
+        index->addIndex(part.release());
     }
     check_file(index->ntotal == header.ntotal, f, "its parts do not fit");
     header.apply(*index);

@@ -187,7 +187,9 @@ struct ReaderWithHead : IOReader {
         auto* to = static_cast<char*>(ptr);
         const size_t wanted = size * nitems;
         const size_t n = std::min(wanted, magic_size - position);
-        std::memcpy(to, head + position, n);
+        if (n > 0) { // `to` may be null for no bytes
+            std::memcpy(to, head + position, n);
+        }
         position += n;
         const size_t rest = n == wanted ? 0 : (*f)(to + n, 1, wanted - n);
         return size == 0 ? 0 : (n + rest) / size;
