@@ -24,5 +24,6 @@ configure build \
 "$CMAKE" --build build --parallel "$(build_jobs)"
 
 "$CTEST" --test-dir build --output-on-failure --no-tests=error
+# (the packaging test builds by itself, with its own arguments)
 PYTHONPATH="$FAISS_EXT_ROOT/build/python${PYTHONPATH:+:$PYTHONPATH}" \
-    "$PYTHON" -m pytest -q tests/python
+    env -u FAISS_EXT_CMAKE_ARGS "$PYTHON" -m pytest -q tests/python
