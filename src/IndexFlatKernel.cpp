@@ -172,12 +172,19 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
         return reinterpret_cast<const float*>(codes + i * code_size);
     }
 
-    float compare(const float* x, const float* y) const {
+    // FAISS calls this from parallel loops, which exceptions cannot leave
+    float compare(const float* x, const float* y) const noexcept {
+        const bool is_distance = metric == faiss::METRIC_L2;
+        constexpr float worst = std::numeric_limits<float>::max();
         float value;
-        if (metric == faiss::METRIC_L2) {
-            kernel.distance_block(1, x, 1, y, d, &value);
-        } else {
-            kernel.block(1, x, 1, y, d, &value);
+        try {
+            if (is_distance) {
+                kernel.distance_block(1, x, 1, y, d, &value);
+            } else {
+                kernel.block(1, x, 1, y, d, &value);
+            }
+        } catch (...) {
+            return is_distance ? worst : -worst;
         }
         return value;
     }

@@ -10,6 +10,7 @@
 #include <faiss_ext/registry.h>
 
 #include "io_fields.h"
+#include "kernel_io.h"
 #include "parallel.h"
 #include "simd/margins.h"
 
@@ -182,7 +183,7 @@ double ShiftInvariantHash::h2(double u) {
 }
 
 void ShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
-    write_string(f, kernel->description());
+    write_kernel(f, *kernel);
     write_value(f, seed);
     projection.write(f);
     write_vector(f, offset);
@@ -190,7 +191,7 @@ void ShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
 }
 
 void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
-    kernel = as_shift_invariant(kernel_factory(read_string(f, "kernel")));
+    kernel = as_shift_invariant(read_kernel(f));
     seed = read_value<int64_t>(f, "seed");
     projection.read(f);
     const size_t n = is_trained ? nbits : 0;

@@ -4,35 +4,16 @@
 #include <cinttypes>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <vector>
 
 #include <faiss/impl/FaissAssert.h>
 
 #include "check.h"
 #include "parallel.h"
+#include "sample.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
-
-namespace {
-
-/// k of the numbers below n without replacement, in random order; all of them
-/// if k >= n
-std::vector<idx_t> sample(idx_t n, idx_t k, int64_t seed) {
-    std::vector<idx_t> ids(n);
-    std::iota(ids.begin(), ids.end(), 0);
-    std::mt19937_64 rng(seed);
-    k = std::min(n, k);
-    for (idx_t i = 0; i < k; i++) {
-        std::uniform_int_distribution<idx_t> rest(i, n - 1);
-        std::swap(ids[i], ids[rest(rng)]);
-    }
-    ids.resize(k);
-    return ids;
-}
-
-} // namespace
 
 double mean_neighbor_distance(
         bool l1,
@@ -58,20 +39,15 @@ double mean_neighbor_distance(
 
     check_finite(n, x, d, "mean_neighbor_distance");
 
-    const std::vector<idx_t> ids = sample(n, max_points, seed);
+    std::vector<idx_t> ids = sample_ids(n, max_points, seed);
     const size_t npoints = ids.size();
-    const size_t nqueries = std::min<size_t>(max_queries, npoints);
-    const auto gather = [&](size_t count) {
-        std::vector<float> rows(count * d);
-        for (size_t i = 0; i < count; i++) {
-            std::copy_n(x + ids[i] * d, d, &rows[i * d]);
-        }
-        return rows;
-    };
-    const std::vector<float> queries = gather(nqueries);
     const bool whole = idx_t(npoints) == n; // in any order
-    const std::vector<float> sampled = gather(whole ? 0 : npoints);
+    const std::vector<float> sampled =
+            whole ? std::vector<float>() : gather_rows(ids, x, d);
     const float* points = whole ? x : sampled.data();
+    const size_t nqueries = std::min<size_t>(max_queries, npoints);
+    ids.resize(nqueries);
+    const std::vector<float> queries = gather_rows(ids, x, d);
 
     // the distance of a query to itself is 0 and sorts first
     const size_t rank = std::min<size_t>(neighbor, npoints - 1);

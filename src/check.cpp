@@ -17,13 +17,42 @@ bool is_finite(float v) {
     return (std::bit_cast<uint32_t>(v) & exponent) != exponent;
 }
 
-bool all_finite(size_t n, const float* x) {
-    // integer arithmetic without a branch, so that it is vectorised
+/// Whether good(v) holds for all of them, without a branch for each, so that it
+/// is vectorised.
+template <class Good>
+bool all_good(size_t n, const float* x, Good good) {
     uint32_t bad = 0;
     for (size_t i = 0; i < n; i++) {
-        bad |= !is_finite(x[i]);
+        bad |= !good(x[i]);
     }
     return bad == 0;
+}
+
+template <class Good>
+void check_components(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where,
+        const char* expected,
+        Good good) {
+    check_batch(n, x, where);
+    const idx_t block = std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
+    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
+        if (all_good((end - begin) * d, x + begin * d, good)) {
+            return;
+        }
+        for (size_t i = begin * d; i < end * d; i++) {
+            FAISS_THROW_IF_NOT_FMT(
+                    good(x[i]),
+                    "%s: component %zu of vector %zu is %g, expected %s",
+                    where,
+                    i % d,
+                    i / d,
+                    x[i],
+                    expected);
+        }
+    });
 }
 
 } // namespace
@@ -39,22 +68,14 @@ void check_batch(idx_t n, const void* x, const char* where) {
 }
 
 void check_finite(idx_t n, const float* x, size_t d, const char* where) {
-    check_batch(n, x, where);
-    const idx_t block = std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
-    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
-        if (all_finite((end - begin) * d, x + begin * d)) {
-            return;
-        }
-        for (size_t i = begin * d; i < end * d; i++) {
-            FAISS_THROW_IF_NOT_FMT(
-                    is_finite(x[i]),
-                    "%s: component %zu of vector %zu is %f, expected a finite number",
-                    where,
-                    i % d,
-                    i / d,
-                    x[i]);
-        }
-    });
+    check_components(n, x, d, where, "a finite number", is_finite);
+}
+
+void check_histograms(idx_t n, const float* x, size_t d, const char* where) {
+    check_components(
+            n, x, d, where, "a finite number >= 0 (a histogram)", [](float v) {
+                return is_finite(v) & (v >= 0);
+            });
 }
 
 } // namespace faiss_ext

@@ -16,4 +16,7 @@ void check_batch(idx_t n, const void* x, const char* where);
 /// vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
+/// check_finite, and throws if a component is negative.
+void check_histograms(idx_t n, const float* x, size_t d, const char* where);
+
 } // namespace faiss_ext

@@ -9,11 +9,13 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/IndexBinaryKernelHash.h>
+#include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/index_io.h>
 
 #include "io_fields.h"
+#include "kernel_io.h"
 
 namespace faiss_ext {
 
@@ -117,18 +119,47 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     return index;
 }
 
+// Codes; their sorted lists are built again.
+
+void write_permuted(const IndexBinaryPermuted& index, IOWriter* f) {
+    write_header<IndexBinary>(index, f);
+    write_value(f, index.eps);
+    write_value(f, index.M);
+    write_value(f, index.B);
+    write_value(f, index.seed);
+    write_value(f, index.max_bytes);
+    write_vector(f, index.xb);
+}
+
+std::unique_ptr<IndexBinaryPermuted> read_permuted(IOReader* f, int) {
+    auto index = std::make_unique<IndexBinaryPermuted>();
+    Header(f).apply(*index);
+    index->eps = read_value<double>(f, "eps");
+    index->M = read_value_in<int>(f, "M", 0, 1 << 24);
+    index->B = read_value_in<int>(f, "B", 0, 1 << 30);
+    index->seed = read_value<int64_t>(f, "seed");
+    index->max_bytes = read_value<double>(f, "max_bytes");
+    check_file(
+            index->d > 0 && index->d % 8 == 0 && index->eps > 0,
+            f,
+            "the parameters of its lists are out of range");
+    read_vector(f, index->xb, index->ntotal * index->code_size, "codes");
+    index->rebuild();
+    return index;
+}
+
 // Vectors and a kernel.
 
 void write_flat_kernel(const IndexFlatKernel& index, IOWriter* f) {
     write_header<Index>(index, f);
-    write_string(f, index.kernel->description());
+    write_kernel(f, *index.kernel);
     write_vector(f, index.codes);
 }
 
 std::unique_ptr<IndexFlatKernel> read_flat_kernel(IOReader* f, int) {
     auto index = std::make_unique<IndexFlatKernel>();
     Header(f).apply(*index);
-    index->kernel = kernel_factory(read_string(f, "kernel"));
+    index->kernel = read_kernel(f);
     index->code_size = index->d * sizeof(float);
     read_vector(f, index->codes, index->ntotal * index->code_size, "vectors");
     check_file(
@@ -507,7 +538,9 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
                     "BinaryKernelHash",
                     binary_yes,
                     write_hash_index<IndexBinaryKernelHash, IndexBinary>,
-                    read_hash_index<IndexBinaryKernelHash>)};
+                    read_hash_index<IndexBinaryKernelHash>),
+            codec<IndexBinaryPermuted, IndexBinary>(
+                    "Permuted", binary_yes, write_permuted, read_permuted)};
     add_wrappers(codecs);
     return codecs;
 }

@@ -13,6 +13,7 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/IndexBinaryKernelHash.h>
+#include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/registry.h>
@@ -104,6 +105,10 @@ bool is_flat(const Part& part) {
     return part.str() == "KFlat" || part.starts_with("KFlat(");
 }
 
+bool is_permuted(const Part& part) {
+    return part.str() == "BPerm" || part.starts_with("BPerm(");
+}
+
 std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
     const auto [name, digits] = scheme_name(part);
     const auto entry = name.empty() ? nullptr : find_hash(name);
@@ -140,8 +145,15 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
             "BHash<nhash>x<b>",
             "BIVF<nlist>",
             "BIVF<nlist>_HNSW<m>",
-            "BHNSW<m>"};
+            "BHNSW<m>",
+            "BPerm(eps=0.5,B=10)"};
     const std::string s = part.str();
+    if (is_permuted(part)) {
+        Spec spec = Spec::parse(part.text, part.begin, part.end);
+        auto index = std::make_unique<IndexBinaryPermuted>(nbits, spec);
+        spec.finish();
+        return index;
+    }
     // the form, with # for each number; FAISS takes numbers as they come and
     // fails later, or not at all
     std::string form;
@@ -425,6 +437,13 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
         return with_id_map<IndexBinary>(
                 name, make_binary_index(d, part.after(name.size() + 1)));
     }
+    if (is_permuted(parts[0]) && parts.size() == 1) {
+        FAISS_THROW_IF_NOT_FMT(
+                d % 8 == 0,
+                "the number of bits is %d, expected a multiple of 8",
+                d);
+        return make_storage(d, part);
+    }
     if (!is_faiss_ext_string(part.str())) {
         return std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(d, part.str().c_str()));
@@ -460,7 +479,7 @@ bool is_faiss_ext_string(const std::string& description) {
             continue;
         }
         const Part rest = whole(description.substr(i));
-        if (is_flat(rest) || is_scheme(rest)) {
+        if (is_flat(rest) || is_scheme(rest) || is_permuted(rest)) {
             return true;
         }
     }

@@ -6,10 +6,16 @@
 
 #include <faiss/impl/FaissAssert.h>
 
+#include <faiss_ext/AdditiveKernel.h>
+#include <faiss_ext/ExpChi2Kernel.h>
+#include <faiss_ext/ExponentialKernel.h>
 #include <faiss_ext/GaussianKernel.h>
+#include <faiss_ext/KernelizedHash.h>
 #include <faiss_ext/LaplacianKernel.h>
 #include <faiss_ext/LinearKernel.h>
 #include <faiss_ext/MaternKernel.h>
+#include <faiss_ext/NormalizedKernel.h>
+#include <faiss_ext/PolynomialKernel.h>
 #include <faiss_ext/ShiftInvariantHash.h>
 
 namespace faiss_ext {
@@ -69,15 +75,26 @@ struct Table {
 
 Table<KernelEntry>& kernels() {
     static Table<KernelEntry> table{
-            {kernel_entry<GaussianKernel>("gaussian"),
+            {kernel_entry<Chi2Kernel>("chi2"),
+             kernel_entry<CosineKernel>("cosine"),
+             kernel_entry<ExpChi2Kernel>("expchi2"),
+             kernel_entry<ExponentialKernel>("exponential"),
+             kernel_entry<GaussianKernel>("gaussian"),
+             kernel_entry<HellingerKernel>("hellinger"),
+             kernel_entry<IntersectionKernel>("intersection"),
+             kernel_entry<JensenShannonKernel>("js"),
              kernel_entry<LaplacianKernel>("laplacian"),
              kernel_entry<LinearKernel>("linear"),
-             kernel_entry<MaternKernel>("matern")}};
+             kernel_entry<MaternKernel>("matern"),
+             kernel_entry<NormalizedKernel>("normalized"),
+             kernel_entry<PolynomialKernel>("poly")}};
     return table;
 }
 
 Table<HashEntry>& hashes() {
-    static Table<HashEntry> table{{hash_entry<ShiftInvariantHash>("SIK")}};
+    static Table<HashEntry> table{
+            {hash_entry<KernelizedHash>("KLSH"),
+             hash_entry<ShiftInvariantHash>("SIK")}};
     return table;
 }
 

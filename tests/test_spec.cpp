@@ -492,7 +492,8 @@ TEST(Spec, KernelStrings) {
     std::vector<BadString> table = {
             {"gausian", 0, kernels},
             {"Gaussian", 0, kernels},
-            {"chi2(gamma=1)", 0, kernels},
+            {"chi3(gamma=1)", 0, kernels},
+            {"chi2(gamma=1)", 5, {"gamma"}},
             {"gaussian(gama=1)", 9, {"gama", "gamma="}},
             {"gaussian(nu=1)", 9, {"nu", "gamma="}},
             {"gaussian(gamma)", 9, {"gamma="}},

@@ -127,6 +127,7 @@ def wrap_kernels():
                 f"{x.shape} and {y.shape}")
         return float(self.gram(x[None], y[None])[0, 0])
 
+    swig.CallbackKernel.__init__ = init_callback_kernel
     for the_class in subclasses(swig.Kernel):
         if "train" in vars(the_class):
             the_class.train_c = the_class.train
@@ -136,8 +137,52 @@ def wrap_kernels():
     swig.Kernel.gram = gram
     swig.Kernel.__call__ = call
     swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
-    swig.Kernel.__reduce__ = lambda self: (
-        swig.kernel_factory, (self.description(),))
+    swig.Kernel.__reduce__ = reduce_kernel
+    swig.Kernel.__copy__ = lambda self: self.copy()
+    swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
+
+
+def reduce_kernel(self):
+    description = self.description()
+    try:
+        swig.kernel_factory(description)
+    except RuntimeError:
+        raise TypeError(f"the kernel {description} cannot be pickled: "
+                        "no string makes it") from None
+    return swig.kernel_factory, (description,)
+
+
+def init_callback_kernel(self, function):
+    """A kernel that a Python function computes.
+
+    Parameters
+    ----------
+    function : callable
+        function(X, Y) takes float32 arrays of shape (n, d) and (m, d) and
+        returns the kernel values, shape (n, m). It is called by one thread at
+        a time. Its exceptions reach the caller.
+    """
+
+    def fill(x, y, out, n, m, d):
+        X = np.frombuffer(x, dtype="float32").reshape(n, d).copy()
+        Y = np.frombuffer(y, dtype="float32").reshape(m, d).copy()
+        values = np.asarray(function(X, Y))
+        if values.shape != (n, m):
+            raise ValueError(
+                f"CallbackKernel: expected kernel values of shape ({n}, {m}), "
+                f"got {values.shape}")
+        if values.dtype.kind not in "fiub":
+            raise TypeError("CallbackKernel: expected real kernel values, got "
+                            f"an array of {values.dtype}")
+        with np.errstate(over="ignore"):
+            values = values.astype("float32")
+        if not np.isfinite(values).all():
+            raise ValueError("CallbackKernel: the kernel is not finite")
+        np.frombuffer(out, dtype="float32").reshape(n, m)[...] = values
+
+    if not callable(function):
+        raise TypeError(f"CallbackKernel: {function!r} is not callable")
+    self.this = swig.make_callback_kernel(fill).this
 
 
 # ----------------------------------------------------------------- hashes
@@ -186,10 +231,22 @@ def wrap_hashes():
         for the_class in subclasses(swig.KernelHash)[1:]:
             check_first_argument(the_class, name, "d_in")
     swig.KernelHash.encode = encode
+    swig.KernelHash.__copy__ = lambda self: self.copy()
+    swig.KernelHash.__deepcopy__ = lambda self, memo: self.copy()
     swig.KernelHash.__reduce__ = lambda self: (
         unpickle_hash, (to_bytes(swig.write_VectorTransform, self),))
-    swig.ShiftInvariantHash.kernel = part_property(
-        "get_kernel", "the kernel; its gamma is set by train")
+    for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash):
+        the_class.kernel = part_property(
+            "get_kernel", "the kernel; train sets what was left to the data")
+
+    set_landmarks_c = swig.KernelizedHash.set_landmarks
+
+    def set_landmarks(self, x):
+        """Has train use these landmarks, shape (p, d_in), and not a sample."""
+        x = as_vectors(x, self.d_in, "KernelizedHash.set_landmarks")
+        set_landmarks_c(self, x.shape[0], faiss.swig_ptr(x))
+
+    swig.KernelizedHash.set_landmarks = set_landmarks
 
 
 def subclasses(base):
@@ -332,6 +389,7 @@ def wrap_binary_indexes():
         I = faiss.rev_swig_ptr(result.labels, found).copy()
         return lims, D, I
 
+    faiss_wrappers.handle_IndexBinary(swig.IndexBinaryPermuted)
     faiss_wrappers.handle_IndexBinary(the_class)
     for method in (train, add, add_with_ids, search, range_search):
         setattr(the_class, method.__name__, method)

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "simd/pairwise.cpp"
 #include <hwy/foreach_target.h>
 // (must follow foreach_target.h)
+#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -33,6 +34,69 @@ struct SquaredL2 {
 struct L1 {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
         return hn::Add(sum, hn::Abs(hn::Sub(x, y)));
+    }
+};
+
+/// Below it a denominator counts as 0. Smaller components are lost, but not
+/// turned into NaN.
+constexpr float tiny = 1e-37f;
+
+struct Chi2 {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        const Tag tag;
+        const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
+        // x (y / (x + y)): the product of x and y could underflow
+        const Vec half = hn::Mul(hn::Min(x, y), hn::Div(hn::Max(x, y), bottom));
+        return hn::Add(sum, hn::Add(half, half));
+    }
+};
+
+struct Chi2Distance {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        const Tag tag;
+        const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
+        const Vec diff = hn::Sub(x, y);
+        return hn::MulAdd(diff, hn::Div(diff, bottom), sum);
+    }
+};
+
+struct Intersection {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        return hn::Add(sum, hn::Min(x, y));
+    }
+};
+
+struct Hellinger {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        return hn::Add(sum, hn::Mul(hn::Sqrt(x), hn::Sqrt(y)));
+    }
+};
+
+struct HellingerDistance {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        const Vec diff = hn::Sub(hn::Sqrt(x), hn::Sqrt(y));
+        return hn::MulAdd(diff, diff, sum);
+    }
+};
+
+struct JensenShannon {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        const Tag tag;
+        const Vec floor = hn::Set(tag, tiny);
+        const Vec low = hn::Min(x, y), high = hn::Max(x, y);
+        // q = low / high; 1/2 (high log2(1 + q) + low log2(1 + 1/q)), with
+        // log(1 + 1/q) = log(1 + q) + log(high) - log(low)
+        const Vec q = hn::Div(low, hn::Max(high, floor));
+        const Vec log_sum = hn::Log1p(tag, q);
+        const Vec log_ratio =
+                hn::Sub(hn::Log(tag, hn::Max(high, floor)),
+                        hn::Log(tag, hn::Max(low, floor)));
+        const Vec half_log2e = hn::Set(tag, 0.72134752f);
+        // where q may underflow, high log(1 + q) is low
+        const Vec first = hn::IfThenElse(
+                hn::Lt(q, hn::Set(tag, 1e-30f)), low, hn::Mul(high, log_sum));
+        const Vec nats = hn::MulAdd(low, hn::Add(log_sum, log_ratio), first);
+        return hn::MulAdd(half_log2e, nats, sum);
     }
 };
 
@@ -171,6 +235,18 @@ void pairwise_target(
             return blocks<SquaredL2>(n, x, m, y, d, out, ldout);
         case PairOp::l1:
             return blocks<L1>(n, x, m, y, d, out, ldout);
+        case PairOp::chi2:
+            return blocks<Chi2>(n, x, m, y, d, out, ldout);
+        case PairOp::chi2_distance:
+            return blocks<Chi2Distance>(n, x, m, y, d, out, ldout);
+        case PairOp::intersection:
+            return blocks<Intersection>(n, x, m, y, d, out, ldout);
+        case PairOp::hellinger:
+            return blocks<Hellinger>(n, x, m, y, d, out, ldout);
+        case PairOp::hellinger_distance:
+            return blocks<HellingerDistance>(n, x, m, y, d, out, ldout);
+        case PairOp::jensen_shannon:
+            return blocks<JensenShannon>(n, x, m, y, d, out, ldout);
     }
 }
 

@@ -12,6 +12,14 @@ enum class PairOp {
     dot,        ///< x_k y_k
     squared_l2, ///< (x_k - y_k)^2
     l1,         ///< |x_k - y_k|
+
+    // for components >= 0; 0 where both are 0
+    chi2,               ///< 2 x_k y_k / (x_k + y_k)
+    chi2_distance,      ///< (x_k - y_k)^2 / (x_k + y_k)
+    intersection,       ///< min(x_k, y_k)
+    hellinger,          ///< sqrt(x_k y_k)
+    hellinger_distance, ///< (sqrt(x_k) - sqrt(y_k))^2
+    jensen_shannon,     ///< x_k/2 log2(1 + y_k/x_k) + y_k/2 log2(1 + x_k/y_k)
 };
 
 /** out[i * ldout + j] = sum_k term(x_i, y_j), on the calling thread.

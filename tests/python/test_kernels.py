@@ -415,7 +415,7 @@ def test_bandwidth_cannot_come_from_too_little_data():
 @pytest.mark.parametrize(
     "string, position, accepted",
     [
-        ("gausian", 0, "gaussian, laplacian, linear, matern"),
+        ("gausian", 0, "chi2, cosine, expchi2, exponential, gaussian"),
         ("gaussian(gamma=x)", 15, "a number"),
         ("gaussian(gamma=-1)", 15, "a number"),
         ("gaussian(gamma=0)", 15, "a number"),
