@@ -1073,18 +1073,19 @@ X = np.tile(x, (200, 1))
 flat = faiss_ext.IndexFlatKernel(8, kernel, faiss.METRIC_INNER_PRODUCT)
 flat.add(x)
 armed = True
-begin = time.time()
+# a shell may have started this process with interrupts ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     {call}
-    print("went on")
+    print("went on", calls)
 except KeyboardInterrupt:
-    print("interrupted", time.time() - begin)
+    print("interrupted", calls)
 armed = False
 np.testing.assert_allclose(kernel.gram(x), x @ x.T, rtol=1e-5)
 """
     )
-    word, seconds = output.split()
-    assert word == "interrupted" and float(seconds) < 1.5
+    word, calls = output.split()
+    assert word == "interrupted" and int(calls) < 200  # of more than 300
 
 
 def test_callbacks_from_several_python_threads():
