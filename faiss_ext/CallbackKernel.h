@@ -12,7 +12,7 @@ namespace faiss_ext {
  * and infinities. Exceptions in it reach the caller, but for those inside
  * FAISS's own loops (faiss::IndexHNSW and IndexRefine over IndexFlatKernel),
  * where the pair counts as farthest. Such a kernel has no string, so that what
- * holds it cannot be written to files, nor copied by clone_index.
+ * holds it cannot be written to files.
  *
  * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape
  * (n, d) and (m, d) and returns the kernel values, shape (n, m); it is called

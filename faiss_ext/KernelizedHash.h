@@ -43,7 +43,8 @@ struct Spec;
  * its row of kernel values against the landmarks, so d = p, and train takes the
  * p x p matrix of the landmarks; these values are not normalised here.
  *
- * Training takes O(p^3) time and 24 p^2 bytes.
+ * Training takes O(p^3) time and 28 p^2 bytes, and with verbose tells how far it
+ * has come.
  */
 struct KernelizedHash : KernelHash {
     enum class Draw { clt, gauss };

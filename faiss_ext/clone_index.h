@@ -8,7 +8,8 @@
 
 namespace faiss_ext {
 
-/** A deep copy of anything that write_index can write.
+/** A deep copy of anything that write_index can write, and of what it cannot
+ * write because of a CallbackKernel.
  *
  * It is copied through its file format in memory. What files do not hold
  * (`verbose`, say) has its default value in the copy.

@@ -40,7 +40,8 @@ struct Spectrum {
     std::vector<double> means;  ///< mean_j K_ij
 };
 
-Spectrum decompose(size_t p, const float* K, bool nystrom, double tolerance) {
+Spectrum decompose(const KernelizedHash& hash, const float* K) {
+    const size_t p = hash.p;
     Spectrum s;
     s.means.assign(p, 0);
     double mean = 0, largest = 0;
@@ -57,11 +58,11 @@ Spectrum decompose(size_t p, const float* K, bool nystrom, double tolerance) {
             // K is symmetric up to rounding
             const double k =
                     0.5 * (double(K[i * p + j]) + double(K[j * p + i]));
-            a[i * p + j] = nystrom ? k : k - s.means[i] - s.means[j] + mean;
+            a[i * p + j] = hash.nystrom ? k : k - s.means[i] - s.means[j] + mean;
         }
     }
     std::vector<double> values;
-    eigen_symmetric(p, a, values);
+    eigen_symmetric(p, a, values, hash.verbose);
     const double top = values.back();
     FAISS_THROW_IF_NOT_FMT(
             std::max(top, -values[0]) > 1e-6 * largest,
@@ -73,7 +74,7 @@ Spectrum decompose(size_t p, const float* K, bool nystrom, double tolerance) {
             values[0],
             top);
     size_t rank = 0;
-    while (rank < p && values[p - 1 - rank] > tolerance * top) {
+    while (rank < p && values[p - 1 - rank] > hash.tolerance * top) {
         rank++;
     }
     s.vectors.resize(rank, p);
@@ -411,7 +412,7 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
     }
     apply_scale(scale, K.size(), K.data());
 
-    const Spectrum s = decompose(p, K.data(), nystrom, tolerance);
+    const Spectrum s = decompose(*this, K.data());
     const int found = int(s.values.size());
     FAISS_THROW_IF_NOT_FMT(
             rank <= found,
@@ -487,7 +488,7 @@ void KernelizedHash::choose_parameters(
         std::vector<float> K_s(K, K + size_t(p) * p), rows_s = rows;
         apply_scale(s, K_s.size(), K_s.data());
         apply_scale(s, rows_s.size(), rows_s.data());
-        const Spectrum spectrum = decompose(p, K_s.data(), nystrom, tolerance);
+        const Spectrum spectrum = decompose(*this, K_s.data());
         const int full = int(spectrum.values.size());
         std::vector<int> ranks;
         for (int r = 16; auto_rank && r < full; r *= 2) {

@@ -5,25 +5,42 @@
 
 #include <faiss_ext/index_io.h>
 
+#include "kernel_io.h"
+
 namespace faiss_ext {
 
-std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index) {
+namespace {
+
+template <class IndexT, class Write, class Read>
+std::unique_ptr<IndexT> copy(const IndexT* index, Write write, Read read) {
     FAISS_THROW_IF_NOT_MSG(index, "the index is null");
+    const KernelsInMemory kernels;
     faiss::VectorIOWriter writer;
-    write_index(index, &writer);
+    write(index, &writer);
     faiss::VectorIOReader reader;
     reader.data.swap(writer.data);
-    return read_index(&reader);
+    return read(&reader);
+}
+
+} // namespace
+
+std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index) {
+    return copy(
+            index,
+            [](const faiss::Index* from, faiss::IOWriter* f) {
+                write_index(from, f);
+            },
+            [](faiss::IOReader* f) { return read_index(f); });
 }
 
 std::unique_ptr<faiss::IndexBinary> clone_binary_index(
         const faiss::IndexBinary* index) {
-    FAISS_THROW_IF_NOT_MSG(index, "the index is null");
-    faiss::VectorIOWriter writer;
-    write_index_binary(index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data.swap(writer.data);
-    return read_index_binary(&reader);
+    return copy(
+            index,
+            [](const faiss::IndexBinary* from, faiss::IOWriter* f) {
+                write_index_binary(from, f);
+            },
+            [](faiss::IOReader* f) { return read_index_binary(f); });
 }
 
 } // namespace faiss_ext

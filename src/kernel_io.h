@@ -3,30 +3,30 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
-#include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/io.h>
 
 #include <faiss_ext/Kernel.h>
-
-#include "io_fields.h"
 
 namespace faiss_ext {
 
 /// Throws if the kernel's string does not make it again.
-inline void write_kernel(faiss::IOWriter* f, const Kernel& kernel) {
-    const std::string description = kernel.description();
-    try {
-        kernel_factory(description);
-    } catch (const faiss::FaissException&) {
-        FAISS_THROW_FMT(
-                "the kernel %s cannot be written to a file: no string makes it",
-                description.c_str());
-    }
-    write_string(f, description);
-}
+void write_kernel(faiss::IOWriter* f, const Kernel& kernel);
+std::unique_ptr<Kernel> read_kernel(faiss::IOReader* f);
 
-inline std::unique_ptr<Kernel> read_kernel(faiss::IOReader* f) {
-    return kernel_factory(read_string(f, "kernel"));
-}
+/** While one of these lives, write_kernel of this thread copies kernels into
+ * it, and read_kernel takes them out again in the same order: copies made
+ * through a file in memory may hold kernels that no string makes.
+ */
+struct KernelsInMemory {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    size_t read = 0; ///< how many are out again
+
+    KernelsInMemory();
+    ~KernelsInMemory();
+    KernelsInMemory(const KernelsInMemory&) = delete;
+    KernelsInMemory& operator=(const KernelsInMemory&) = delete;
+};
 
 } // namespace faiss_ext
