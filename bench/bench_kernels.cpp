@@ -134,3 +134,5 @@ BENCHMARK_CAPTURE(search, laplacian, "KFlat(laplacian,gamma=1)")
         ->UseRealTime();
 
 } // namespace
+
+BENCHMARK_MAIN();

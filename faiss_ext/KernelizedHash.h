@@ -43,8 +43,8 @@ struct Spec;
  * its row of kernel values against the landmarks, so d = p, and train takes the
  * p x p matrix of the landmarks; these values are not normalised here.
  *
- * Training takes O(p^3) time and 28 p^2 bytes, and with verbose tells how far it
- * has come.
+ * Training takes O(p^3) time and 28 p^2 bytes, and with verbose tells how far
+ * it has come.
  */
 struct KernelizedHash : KernelHash {
     enum class Draw { clt, gauss };
@@ -62,8 +62,8 @@ struct KernelizedHash : KernelHash {
     bool nystrom = false;
     bool center = true;
     bool normalize = true;
-    /// Eigenvalues below tolerance times the largest one are dropped. Kernels
-    /// are computed in float.
+    /// Eigenvalues below tolerance (at least p 2^-52) times the largest one are
+    /// dropped. Kernels are computed in float.
     double tolerance = 1e-6;
     int64_t seed = 1234;
 

@@ -18,12 +18,9 @@ void AdditiveKernel::check_input(
 void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)
         const {
     for (size_t i = 0; i < n; i++) {
-        double sum = 0;
-        for (size_t k = 0; k < d; k++) {
-            const float v = x[i * d + k];
-            sum += v < 1e-37f ? 0 : v;
-        }
-        out[i] = float(sum);
+        // min(x, x) = x
+        const float* row = x + i * d;
+        simd::pairwise(PairOp::intersection, 1, row, 1, row, d, out + i, 1);
     }
 }
 

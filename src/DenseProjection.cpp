@@ -1,27 +1,50 @@
 #include <faiss_ext/DenseProjection.h>
 
 #include "io_fields.h"
-#include "simd/pairwise.h"
+#include "simd/projection.h"
 
 namespace faiss_ext {
 
 DenseProjection::DenseProjection(int d_in, int d_out)
-        : d_in(d_in), d_out(d_out), A(size_t(d_in) * d_out) {}
+        : d_in(d_in), d_out(d_out), panels(simd::packed_size(d_in, d_out)) {}
+
+DenseProjection::DenseProjection(int d_in, int d_out, const float* A)
+        : DenseProjection(d_in, d_out) {
+    for (int j = 0; j < d_out; j++) {
+        set_row(j, A + size_t(j) * d_in);
+    }
+}
+
+void DenseProjection::set_row(int j, const float* row) {
+    for (int k = 0; k < d_in; k++) {
+        panels[simd::panel_index(d_in, j, k)] = row[k];
+    }
+}
+
+std::vector<float> DenseProjection::matrix() const {
+    std::vector<float> A(size_t(d_in) * d_out);
+    for (int j = 0; j < d_out; j++) {
+        for (int k = 0; k < d_in; k++) {
+            A[size_t(j) * d_in + k] = panels[simd::panel_index(d_in, j, k)];
+        }
+    }
+    return A;
+}
 
 void DenseProjection::apply(size_t n, const float* x, float* y) const {
-    simd::pairwise(simd::PairOp::dot, n, x, d_out, A.data(), d_in, y, d_out);
+    simd::project(n, x, d_out, panels.data(), d_in, y);
 }
 
 void DenseProjection::write(faiss::IOWriter* f) const {
     write_value(f, d_in);
     write_value(f, d_out);
-    write_vector(f, A);
+    write_vector(f, panels);
 }
 
 void DenseProjection::read(faiss::IOReader* f) {
     d_in = read_value_in<int>(f, "projection.d_in", 0, 1 << 30);
     d_out = read_value_in<int>(f, "projection.d_out", 0, 1 << 30);
-    read_vector(f, A, uint64_t(d_in) * d_out, "projection.A");
+    read_vector(f, panels, simd::packed_size(d_in, d_out), "projection.panels");
 }
 
 } // namespace faiss_ext

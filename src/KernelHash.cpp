@@ -18,9 +18,14 @@ namespace faiss_ext {
 
 namespace {
 
-/// Vectors to hash at a time: their margins fit the second-level cache.
-idx_t rows_per_block(int nbits) {
-    return std::clamp(262144 / nbits, 1, 64);
+/// Vectors to hash at a time: work for every thread, and margins that fit the
+/// second-level cache.
+idx_t rows_per_block(idx_t n, int nbits) {
+    const idx_t threads = omp_get_max_threads();
+    // tiles of a projection are 6 vectors high
+    const idx_t share = (n / threads + 5) / 6 * 6;
+    return std::clamp<idx_t>(
+            share, 1, std::clamp<idx_t>(262144 / nbits, 1, 192));
 }
 
 } // namespace
@@ -47,17 +52,18 @@ void KernelHash::check_ready(idx_t n, const float* x, const char* where) const {
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     check_ready(n, x, "KernelHash::encode");
-    parallel_blocks(n, rows_per_block(nbits), [&](idx_t begin, idx_t end) {
-        std::vector<float> block((end - begin) * nbits);
-        margins(end - begin, x + begin * d_in, block.data());
+    parallel_blocks(n, rows_per_block(n, nbits), [&](idx_t begin, idx_t end) {
+        const auto block =
+                std::make_unique_for_overwrite<float[]>((end - begin) * nbits);
+        margins(end - begin, x + begin * d_in, block.get());
         simd::pack_signs(
-                end - begin, nbits, block.data(), codes + begin * code_size());
+                end - begin, nbits, block.get(), codes + begin * code_size());
     });
 }
 
 void KernelHash::apply_noalloc(idx_t n, const float* x, float* xt) const {
     check_ready(n, x, "KernelHash::apply");
-    parallel_blocks(n, rows_per_block(nbits), [&](idx_t begin, idx_t end) {
+    parallel_blocks(n, rows_per_block(n, nbits), [&](idx_t begin, idx_t end) {
         margins(end - begin, x + begin * d_in, xt + begin * nbits);
     });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <random>
 
@@ -20,6 +21,7 @@
 #include "kernel_io.h"
 #include "parallel.h"
 #include "sample.h"
+#include "simd/elementwise.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -58,7 +60,8 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
             // K is symmetric up to rounding
             const double k =
                     0.5 * (double(K[i * p + j]) + double(K[j * p + i]));
-            a[i * p + j] = hash.nystrom ? k : k - s.means[i] - s.means[j] + mean;
+            a[i * p + j] =
+                    hash.nystrom ? k : k - s.means[i] - s.means[j] + mean;
         }
     }
     std::vector<double> values;
@@ -73,8 +76,11 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
             "KernelizedHash: the kernel is not positive semi-definite: its matrix has the eigenvalues %g and %g",
             values[0],
             top);
+    // what is smaller is rounding
+    const double tolerance = std::max(
+            hash.tolerance, double(p) * std::numeric_limits<double>::epsilon());
     size_t rank = 0;
-    while (rank < p && values[p - 1 - rank] > hash.tolerance * top) {
+    while (rank < p && values[p - 1 - rank] > tolerance * top) {
         rank++;
     }
     s.vectors.resize(rank, p);
@@ -146,12 +152,14 @@ Matrix make_weights(
 void set_weights(KernelizedHash& hash, const Matrix& w, const Spectrum& s) {
     hash.weights = DenseProjection(hash.p, hash.nbits);
     hash.threshold.assign(hash.nbits, 0);
+    std::vector<float> row(hash.p);
     for (int b = 0; b < hash.nbits; b++) {
         double c = 0;
         for (int i = 0; i < hash.p; i++) {
-            hash.weights.row(b)[i] = float(w(b, i));
+            row[i] = float(w(b, i));
             c += w(b, i) * s.means[i];
         }
+        hash.weights.set_row(b, row.data());
         hash.threshold[b] = hash.center ? float(c) : 0;
     }
 }
@@ -276,10 +284,7 @@ void KernelizedHash::check_parameters() const {
 
 void KernelizedHash::apply_scale(double s, size_t n, float* values) const {
     if (s > 0) {
-        const float f = float(s);
-        for (size_t i = 0; i < n; i++) {
-            values[i] = std::exp(f * (values[i] - 1));
-        }
+        simd::exp_affine(n, float(s), float(-s), values);
     }
 }
 
@@ -302,8 +307,7 @@ void KernelizedHash::normalize_block(
     const std::vector<float> x_scale = inverse_norms(*kernel, n, x, d_in);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < m; j++) {
-            const double s = double(x_scale[i]) * y_scale[j];
-            block[i * m + j] = s > 0 ? float(block[i * m + j] * s) : 0;
+            block[i * m + j] *= x_scale[i] * y_scale[j];
         }
     }
 }
@@ -550,10 +554,10 @@ void KernelizedHash::choose_parameters(
 }
 
 void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
-    std::vector<float> rows(n * p);
-    kernel_rows(n, x, rows.data());
-    apply_scale(scale, rows.size(), rows.data());
-    rows_to_margins(*this, n, rows.data(), margins);
+    const auto rows = std::make_unique_for_overwrite<float[]>(n * p);
+    kernel_rows(n, x, rows.get());
+    apply_scale(scale, n * p, rows.get());
+    rows_to_margins(*this, n, rows.get(), margins);
 }
 
 void KernelizedHash::check_input(idx_t n, const float* x, const char* where)
@@ -630,7 +634,7 @@ void KernelizedHash::read_fields(faiss::IOReader* f) {
     read_vector(f, eigenvalues, "eigenvalues");
     mean_value = read_value<double>(f, "mean_value");
     FAISS_THROW_IF_NOT_FMT(
-            weights.A.size() == rows * p && (rows == 0 || weights.d_in == p) &&
+            size_t(weights.d_out) == rows && (rows == 0 || weights.d_in == p) &&
                     (!is_trained ||
                      landmarks.size() == (kernel ? size_t(p) * d_in : 0)) &&
                     (kernel || p == d_in) && scale >= 0,

@@ -94,13 +94,14 @@ void ShiftInvariantHash::draw() {
     offset.resize(nbits);
     threshold.resize(nbits);
     const double turns = kernel->scale() / (2 * pi);
+    std::vector<float> row(d_in);
     for (int i = 0; i < nbits; i++) {
         check_interrupt();
-        float* row = projection.row(i);
-        kernel->sample_frequency(rng, d_in, row);
-        for (int k = 0; k < d_in; k++) {
-            row[k] = float(turns * row[k]);
+        kernel->sample_frequency(rng, d_in, row.data());
+        for (float& v : row) {
+            v = float(turns * v);
         }
+        projection.set_row(i, row.data());
         offset[i] = float(uniform(rng));
         threshold[i] = float(std::acos(1 - 2 * uniform(rng)) / (2 * pi));
     }
@@ -196,7 +197,7 @@ void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
     projection.read(f);
     const size_t n = is_trained ? nbits : 0;
     FAISS_THROW_IF_NOT_FMT(
-            projection.A.size() == n * d_in &&
+            size_t(projection.d_out) == n &&
                     (n == 0 || projection.d_in == d_in) &&
                     kernel->is_trained == is_trained,
             "%s is damaged: the projection is %d x %d, expected %zu x %d",

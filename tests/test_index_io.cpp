@@ -438,7 +438,7 @@ void expect_same_fields(const KernelHash& a, const KernelHash& b) {
     EXPECT_EQ(c.seed, e.seed);
     EXPECT_EQ(c.projection.d_in, e.projection.d_in);
     EXPECT_EQ(c.projection.d_out, e.projection.d_out);
-    EXPECT_EQ(c.projection.A, e.projection.A);
+    EXPECT_EQ(c.projection.panels, e.projection.panels);
     EXPECT_EQ(c.offset, e.offset);
     EXPECT_EQ(c.threshold, e.threshold);
 }

@@ -159,8 +159,8 @@ struct Spectrum {
 
 /// one row for each bit
 MatrixXd weights_of(const KernelizedHash& hash) {
-    return Eigen::Map<const FloatRows>(
-                   hash.weights.A.data(), hash.nbits, hash.p)
+    const std::vector<float> A = hash.weights.matrix();
+    return Eigen::Map<const FloatRows>(A.data(), hash.nbits, hash.p)
             .cast<double>();
 }
 
@@ -350,7 +350,7 @@ TEST(Weights, ThresholdIsTheMeanOfTheLandmarks) {
         const auto papers =
                 trained(dim, "KLSH64(" + parameters + ",p=50,center=0)", x);
         EXPECT_EQ(papers->threshold, std::vector<float>(64, 0));
-        EXPECT_EQ(papers->weights.A, hash->weights.A);
+        EXPECT_EQ(papers->weights.matrix(), hash->weights.matrix());
         EXPECT_EQ(papers->landmarks, hash->landmarks);
         // seen from the landmarks, the margins have mean 0
         const VectorXd sums =
@@ -391,7 +391,7 @@ TEST(Weights, SeedsDraw) {
     const auto a = trained(dim, "KLSH64(chi2,p=40,t=8,seed=3)", x);
     const auto b = trained(dim, "KLSH64(chi2,p=40,t=8,seed=3)", x);
     const auto c = trained(dim, "KLSH64(chi2,p=40,t=8,seed=4)", x);
-    EXPECT_EQ(a->weights.A, b->weights.A);
+    EXPECT_EQ(a->weights.matrix(), b->weights.matrix());
     a->check_identical(*b);
     EXPECT_NE(a->landmarks, c->landmarks);
     EXPECT_NE(encode(*a, x), encode(*c, x));

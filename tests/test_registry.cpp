@@ -58,12 +58,13 @@ struct SignProjectionHash : KernelHash {
 
     void train(idx_t count, const float* x) override {
         check_input(count, x, "SignProjectionHash::train");
-        projection = DenseProjection(d_in, nbits);
+        std::vector<float> A(size_t(d_in) * nbits);
         std::mt19937_64 rng(seed);
         std::normal_distribution<float> normal;
-        for (float& v : projection.A) {
+        for (float& v : A) {
             v = normal(rng);
         }
+        projection = DenseProjection(d_in, nbits, A.data());
         is_trained = true;
     }
 
@@ -178,7 +179,7 @@ void expect_same_hash(const KernelHash& a, const KernelHash& b) {
     EXPECT_EQ(c.is_trained, e.is_trained);
     EXPECT_EQ(c.bias, e.bias);
     EXPECT_EQ(c.seed, e.seed);
-    EXPECT_EQ(c.projection.A, e.projection.A);
+    EXPECT_EQ(c.projection.matrix(), e.projection.matrix());
     a.check_identical(b);
 }
 
@@ -253,11 +254,11 @@ TEST_F(Registry, HashFromAString) {
     hash->encode(n, x.data(), codes.data());
     std::vector<float> bad(d, NAN);
     EXPECT_TRUE(throws([&] { hash->encode(1, bad.data(), codes.data()); }));
+    const std::vector<float> A = srp.projection.matrix();
     for (idx_t i = 0; i < n; i++) {
         for (int j = 0; j < 64; j++) {
             float margin;
-            DenseProjection row(d, 1);
-            std::copy_n(&srp.projection.A[j * d], d, row.row(0));
+            const DenseProjection row(d, 1, &A[j * d]);
             row.apply(1, &x[i * d], &margin);
             EXPECT_EQ(codes[i * 8 + j / 8] >> j % 8 & 1, margin - 0.5f >= 0);
         }

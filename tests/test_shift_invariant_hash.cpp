@@ -71,8 +71,9 @@ struct ExactMargins {
     /// to the nearest integer changes by no more than its argument.
     ExactMargins(const ShiftInvariantHash& hash, const float* x) {
         const size_t d = hash.d_in;
+        const std::vector<float> A = hash.projection.matrix();
         for (int i = 0; i < hash.nbits; i++) {
-            const float* a = &hash.projection.A[i * d];
+            const float* a = &A[i * d];
             double u = hash.offset[i], absolute = 0;
             for (size_t k = 0; k < d; k++) {
                 u += double(a[k]) * x[k];
@@ -322,17 +323,18 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     }
     if (cdf && !c.nu) { // independent coordinates
         std::vector<double> sample;
-        for (float a : hash.projection.A) {
+        for (float a : hash.projection.matrix()) {
             sample.push_back(2 * pi * a / scale);
         }
         EXPECT_LT(
                 kolmogorov_smirnov(sample, cdf),
                 kolmogorov_smirnov_limit(sample.size()));
     } else if (cdf) {
+        const std::vector<float> A = hash.projection.matrix();
         for (size_t k = 0; k < d; k++) {
             std::vector<double> sample(nbits);
             for (size_t i = 0; i < nbits; i++) {
-                sample[i] = 2 * pi * hash.projection.A[i * d + k] / scale;
+                sample[i] = 2 * pi * A[i * d + k] / scale;
             }
             EXPECT_LT(
                     kolmogorov_smirnov(sample, cdf),
@@ -348,10 +350,11 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     // t with 2 nu degrees of freedom and exp(-s / 2) for the normal
     // distribution; the direction is uniform.
     const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6);
+    const std::vector<float> A = flat.projection.matrix();
     std::vector<double> squared(nbits), angle(nbits);
     for (size_t i = 0; i < nbits; i++) {
-        const double a = 2 * pi * flat.projection.A[i * 2] / scale;
-        const double b = 2 * pi * flat.projection.A[i * 2 + 1] / scale;
+        const double a = 2 * pi * A[i * 2] / scale;
+        const double b = 2 * pi * A[i * 2 + 1] / scale;
         squared[i] = a * a + b * b;
         angle[i] = std::atan2(b, a);
     }
@@ -376,6 +379,7 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
     for (size_t d : {1, 4, 20}) {
         const double gamma = 0.7;
         const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d);
+        const std::vector<float> A = hash.projection.matrix();
         for (double r : {0.1, 0.5, 1.0, 2.0, 5.0}) {
             std::vector<float> delta = normal_vectors(1, d, 10 + d);
             const std::vector<float> origin(d);
@@ -390,8 +394,7 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
             for (size_t i = 0; i < nbits; i++) {
                 double phase = 0, absolute = 0;
                 for (size_t j = 0; j < d; j++) {
-                    const double term =
-                            2 * pi * hash.projection.A[i * d + j] * delta[j];
+                    const double term = 2 * pi * A[i * d + j] * delta[j];
                     phase += term;
                     absolute += std::abs(term);
                 }
@@ -450,10 +453,12 @@ TEST_P(ShiftInvariantHashes, BandwidthScalesTheProjection) {
     const KernelCase& c = GetParam();
     const ShiftInvariantHash one(9, 64, *c.make(1), 4);
     const ShiftInvariantHash other(9, 64, *c.make(16), 4);
-    ASSERT_EQ(one.projection.A.size(), other.projection.A.size());
-    for (size_t i = 0; i < one.projection.A.size(); i++) {
+    const std::vector<float> A = one.projection.matrix();
+    const std::vector<float> B = other.projection.matrix();
+    ASSERT_EQ(A.size(), B.size());
+    for (size_t i = 0; i < A.size(); i++) {
         // a power of 2 changes no rounding
-        EXPECT_EQ(other.projection.A[i], c.scale(16) * one.projection.A[i]);
+        EXPECT_EQ(B[i], c.scale(16) * A[i]);
     }
     EXPECT_EQ(one.offset, other.offset);
     EXPECT_EQ(one.threshold, other.threshold);
@@ -597,13 +602,13 @@ TEST(KernelHash, SeedsRepeatAndDiffer) {
         const ShiftInvariantHash a = make_hash(d, 64, seed);
         const ShiftInvariantHash b = make_hash(d, 64, seed);
         EXPECT_EQ(a.seed, seed);
-        EXPECT_EQ(a.projection.A, b.projection.A);
+        EXPECT_EQ(a.projection.matrix(), b.projection.matrix());
         EXPECT_EQ(a.offset, b.offset);
         EXPECT_EQ(a.threshold, b.threshold);
         EXPECT_EQ(encode(a, n, x), encode(b, n, x));
         const std::vector<uint8_t> code = encode(a, n, x);
         codes.emplace(code.begin(), code.end());
-        matrices.insert(a.projection.A);
+        matrices.insert(a.projection.matrix());
     }
     EXPECT_EQ(codes.size(), seeds.size());
     EXPECT_EQ(matrices.size(), seeds.size());
@@ -674,7 +679,7 @@ TEST(KernelHash, BadInput) {
 TEST(KernelHash, Untrained) {
     ShiftInvariantHash hash(4, 16, GaussianKernel());
     EXPECT_FALSE(hash.is_trained);
-    EXPECT_TRUE(hash.projection.A.empty());
+    EXPECT_TRUE(hash.projection.panels.empty());
     const std::vector<float> x = normal_vectors(60, 4, 1);
     uint8_t code[2];
     float margins[16];

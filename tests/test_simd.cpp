@@ -416,12 +416,12 @@ TEST(DenseProjection, AgreesWithMatrixProduct) {
           {128, 64},
           {784, 30},
           {5000, 9}}) {
-        DenseProjection projection(d_in, d_out);
-        EXPECT_EQ(projection.A, std::vector<float>(d_in * d_out));
-        projection.A = normal_vectors(d_out, d_in, d_in);
         EXPECT_EQ(
-                projection.row(d_out - 1) - projection.row(0),
-                (d_out - 1) * d_in);
+                DenseProjection(d_in, d_out).matrix(),
+                std::vector<float>(d_in * d_out));
+        const std::vector<float> A = normal_vectors(d_out, d_in, d_in);
+        const DenseProjection projection(d_in, d_out, A.data());
+        EXPECT_EQ(projection.matrix(), A);
         const size_t n = 7;
         const std::vector<float> x = normal_vectors(n, d_in, d_out, 3);
         std::vector<float> y(n * d_out);
@@ -430,8 +430,7 @@ TEST(DenseProjection, AgreesWithMatrixProduct) {
         using Matrix = Eigen::
                 Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
         const Eigen::MatrixXd a =
-                Eigen::Map<const Matrix>(projection.A.data(), d_out, d_in)
-                        .cast<double>();
+                Eigen::Map<const Matrix>(A.data(), d_out, d_in).cast<double>();
         const Eigen::MatrixXd b =
                 Eigen::Map<const Matrix>(x.data(), n, d_in).cast<double>();
         const Eigen::MatrixXd expected = b * a.transpose();
@@ -456,8 +455,7 @@ TEST(DenseProjection, AgreesWithMatrixProduct) {
 }
 
 TEST(DenseProjection, WriteAndRead) {
-    DenseProjection projection(5, 3);
-    projection.A = normal_vectors(3, 5, 1);
+    const DenseProjection projection(5, 3, normal_vectors(3, 5, 1).data());
     faiss::VectorIOWriter writer;
     projection.write(&writer);
     faiss::VectorIOReader reader;
@@ -466,7 +464,7 @@ TEST(DenseProjection, WriteAndRead) {
     again.read(&reader);
     EXPECT_EQ(again.d_in, 5);
     EXPECT_EQ(again.d_out, 3);
-    EXPECT_EQ(again.A, projection.A);
+    EXPECT_EQ(again.matrix(), projection.matrix());
     EXPECT_EQ(reader.rp, writer.data.size());
     // cut anywhere, the file is refused
     for (size_t size = 0; size < writer.data.size(); size++) {

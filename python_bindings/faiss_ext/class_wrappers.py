@@ -239,6 +239,14 @@ def wrap_hashes():
         the_class.kernel = part_property(
             "get_kernel", "the kernel; train sets what was left to the data")
 
+    def matrix(self):
+        """The matrix, float32 of shape (d_out, d_in)."""
+        A = np.empty((self.d_out, self.d_in), dtype="float32")
+        self.get_matrix(faiss.swig_ptr(A))
+        return A
+
+    swig.DenseProjection.matrix = matrix
+
     set_landmarks_c = swig.KernelizedHash.set_landmarks
 
     def set_landmarks(self, x):

@@ -78,7 +78,7 @@ def landmarks_of(hash):
 
 
 def weights_of(hash):
-    A = faiss.vector_to_array(hash.weights.A)
+    A = hash.weights.matrix()
     return A.reshape(hash.nbits, hash.p).astype(float)
 
 

@@ -195,7 +195,7 @@ def test_the_same_vector_has_the_same_code_and_far_ones_differ(digits):
 def test_random_numbers_have_their_distributions(name, marginal, scale):
     nbits, d, gamma = 20_000, 3, 0.25
     hash = hash_of(name, d, nbits, gamma=gamma, seed=11)
-    omega = faiss.vector_to_array(hash.projection.A).reshape(nbits, d)
+    omega = hash.projection.matrix().reshape(nbits, d)
     omega = 2 * np.pi * omega.astype(float) / scale(gamma)
     b = faiss.vector_to_array(hash.offset)
     t = np.cos(2 * np.pi * faiss.vector_to_array(hash.threshold))
@@ -211,10 +211,10 @@ def test_random_numbers_have_their_distributions(name, marginal, scale):
 def test_coordinates_of_matern_frequencies_share_their_scale():
     """Multivariate Student-t, not independent coordinates."""
     hash = hash_of("matern,nu=0.5", 2, 20_000, gamma=1.0)
-    omega = np.abs(faiss.vector_to_array(hash.projection.A)).reshape(-1, 2)
+    omega = np.abs(hash.projection.matrix()).reshape(-1, 2)
     assert stats.spearmanr(omega).correlation > 0.3
     hash = hash_of("laplacian", 2, 20_000, gamma=1.0)
-    omega = np.abs(faiss.vector_to_array(hash.projection.A)).reshape(-1, 2)
+    omega = np.abs(hash.projection.matrix()).reshape(-1, 2)
     assert abs(stats.spearmanr(omega).correlation) < 0.05
 
 
@@ -223,7 +223,7 @@ def test_bits_are_those_of_the_definition(digits, name):
     """cos(omega x + b) + t >= 0, in double precision."""
     x = digits.queries
     hash = hash_of(name, nbits=1024, gamma=0.001)
-    u = x.astype(float) @ faiss.vector_to_array(hash.projection.A).reshape(
+    u = x.astype(float) @ hash.projection.matrix().reshape(
         1024, 64
     ).T + faiss.vector_to_array(hash.offset)
     t = -np.cos(2 * np.pi * faiss.vector_to_array(hash.threshold))
@@ -233,7 +233,7 @@ def test_bits_are_those_of_the_definition(digits, name):
     # rounding decides only where a phase of many turns is next to a threshold
     assert differ.mean() < 1e-3
     turns = 1 + np.abs(x) @ np.abs(
-        faiss.vector_to_array(hash.projection.A).reshape(1024, 64).T
+        hash.projection.matrix().reshape(1024, 64).T
     )
     assert (np.abs(value) <= 1e-4 * turns)[differ].all()
 

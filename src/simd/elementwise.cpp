@@ -1,0 +1,52 @@
+#include "simd/elementwise.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/elementwise.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+void exp_affine_target(size_t n, float a, float b, float* HWY_RESTRICT v) {
+    const hn::ScalableTag<float> tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto exp = [&](auto x) {
+        return hn::Exp(tag, hn::MulAdd(hn::Set(tag, a), x, hn::Set(tag, b)));
+    };
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        hn::StoreU(exp(hn::LoadU(tag, v + i)), tag, v + i);
+    }
+    if (i < n) {
+        HWY_ALIGN float rest[hn::MaxLanes(hn::ScalableTag<float>())] = {};
+        for (size_t j = i; j < n; j++) {
+            rest[j - i] = v[j];
+        }
+        hn::Store(exp(hn::Load(tag, rest)), tag, rest);
+        for (size_t j = i; j < n; j++) {
+            v[j] = rest[j - i];
+        }
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(exp_affine_target);
+
+void exp_affine(size_t n, float a, float b, float* v) {
+    HWY_DYNAMIC_DISPATCH(exp_affine_target)(n, a, b, v);
+}
+
+} // namespace faiss_ext::simd
+#endif

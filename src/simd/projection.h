@@ -1,0 +1,44 @@
+// Products with a fixed matrix, whose rows are packed in panels beforehand: the
+// inner loop of every dense projection.
+
+#pragma once
+
+#include <cstddef>
+
+namespace faiss_ext::simd {
+
+/** Rows of a matrix in a panel. Row j, component k, of a matrix with d columns
+ * lies at packed[panel_index(d, j, k)]; the last panel is padded with rows of
+ * zeros.
+ */
+constexpr size_t panel_width = 16;
+
+inline size_t panel_index(size_t d, size_t j, size_t k) {
+    return (j / panel_width * d + k) * panel_width + j % panel_width;
+}
+
+inline size_t packed_size(size_t d, size_t rows) {
+    return (rows + panel_width - 1) / panel_width * panel_width * d;
+}
+
+/** y[i * m + j] = <x_i, a_j>, on the calling thread.
+ *
+ * A product is summed one component after the other by fused multiply-adds:
+ * runs of 256 components in float and the runs in double. It does not depend on
+ * n, m or its place among the others, and is the same for every instruction set
+ * that has fused multiply-adds (AVX2, AVX-512, NEON). The error is at most 2e-5
+ * sum_k |x_ik a_jk| for any d, and typically 1e-7 times it.
+ *
+ * @param x       size n * d
+ * @param packed  m rows of d components in panels, size packed_size(d, m)
+ * @param y       size n * m
+ */
+void project(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* packed,
+        size_t d,
+        float* y);
+
+} // namespace faiss_ext::simd
