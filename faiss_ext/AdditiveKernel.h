@@ -13,8 +13,25 @@ struct Spec;
  * that they are normalised on L1-normalised vectors. Values are accurate to
  * 1e-4 relative for any dimension, typically to 1e-6. Components below 1e-37
  * count as 0.
+ *
+ * They are homogeneous, k(c x, c y) = c k(x, y), so that one function of the
+ * log-ratio tells all: k(x, y) = sqrt(x y) K(log y / x). Its Fourier transform
+ * is what explicit feature maps are made of (HomogeneousKernelMap; Vedaldi and
+ * Zisserman, PAMI 2012, section 3 and table 1).
  */
 struct AdditiveKernel : Kernel {
+    enum class Window { uniform, rectangular };
+
+    /// K(lambda) = k(exp(lambda / 2), exp(-lambda / 2)) for one component
+    virtual double signature(double lambda) const = 0;
+
+    /// 1 / (2 pi) times the integral of exp(-i omega lambda) K(lambda)
+    virtual double spectrum(double omega) const = 0;
+
+    /// A period Lambda at which to sample the spectrum, `order` samples besides
+    /// that at 0; 0 if the spectrum is a single line at 0, as for Hellinger's.
+    virtual double default_period(int order, Window window) const = 0;
+
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
@@ -44,6 +61,9 @@ struct Chi2Kernel : AdditiveKernel {
             size_t d,
             float* out) const override;
     std::string description() const override;
+    double signature(double lambda) const override;
+    double spectrum(double omega) const override;
+    double default_period(int order, Window window) const override;
 };
 
 /** k(x, y) = min(x, y). String: `intersection`.
@@ -69,6 +89,9 @@ struct IntersectionKernel : AdditiveKernel {
             size_t d,
             float* out) const override;
     std::string description() const override;
+    double signature(double lambda) const override;
+    double spectrum(double omega) const override;
+    double default_period(int order, Window window) const override;
 };
 
 /** k(x, y) = x/2 log2((x + y) / x) + y/2 log2((x + y) / y), 0 where one is 0.
@@ -86,6 +109,9 @@ struct JensenShannonKernel : AdditiveKernel {
             size_t d,
             float* out) const override;
     std::string description() const override;
+    double signature(double lambda) const override;
+    double spectrum(double omega) const override;
+    double default_period(int order, Window window) const override;
 };
 
 /** k(x, y) = sqrt(x y), the Bhattacharyya coefficient. String: `hellinger`.
@@ -112,6 +138,9 @@ struct HellingerKernel : AdditiveKernel {
             size_t d,
             float* out) const override;
     std::string description() const override;
+    double signature(double lambda) const override;
+    double spectrum(double omega) const override;
+    double default_period(int order, Window window) const override;
 };
 
 } // namespace faiss_ext

@@ -1,11 +1,17 @@
 #include <faiss_ext/AdditiveKernel.h>
 
+#include <cmath>
+#include <limits>
+#include <numbers>
+
 #include "check.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
 using simd::PairOp;
+using std::numbers::ln2;
+using std::numbers::pi;
 
 void AdditiveKernel::check_input(
         idx_t n,
@@ -48,6 +54,19 @@ std::string Chi2Kernel::description() const {
     return "chi2";
 }
 
+double Chi2Kernel::signature(double lambda) const {
+    return 1 / std::cosh(lambda / 2);
+}
+
+double Chi2Kernel::spectrum(double omega) const {
+    return 1 / std::cosh(pi * omega);
+}
+
+double Chi2Kernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 5.86 * std::sqrt(order) + 3.65
+                                     : 8.80 * std::sqrt(order + 4.44) - 12.6;
+}
+
 void IntersectionKernel::block(
         size_t n,
         const float* x,
@@ -72,6 +91,19 @@ std::string IntersectionKernel::description() const {
     return "intersection";
 }
 
+double IntersectionKernel::signature(double lambda) const {
+    return std::exp(-std::abs(lambda) / 2);
+}
+
+double IntersectionKernel::spectrum(double omega) const {
+    return 2 / pi / (1 + 4 * omega * omega);
+}
+
+double IntersectionKernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 2.38 * std::log(order + 0.8) + 5.6
+                                     : 2.00 * std::log(order + 0.99) + 3.52;
+}
+
 void JensenShannonKernel::block(
         size_t n,
         const float* x,
@@ -84,6 +116,21 @@ void JensenShannonKernel::block(
 
 std::string JensenShannonKernel::description() const {
     return "js";
+}
+
+double JensenShannonKernel::signature(double lambda) const {
+    const double a = std::exp(-std::abs(lambda) / 2); // the smaller component
+    return 0.5 / ln2 *
+            (std::log1p(a * a) / a + a * (std::log1p(a * a) - 2 * std::log(a)));
+}
+
+double JensenShannonKernel::spectrum(double omega) const {
+    return 1 / ln2 / std::cosh(pi * omega) / (1 + 4 * omega * omega);
+}
+
+double JensenShannonKernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 6.64 * std::sqrt(order) + 7.24
+                                     : 9.63 * std::sqrt(order + 1.0) - 2.93;
 }
 
 void HellingerKernel::block(
@@ -108,6 +155,18 @@ void HellingerKernel::distance_block(
 
 std::string HellingerKernel::description() const {
     return "hellinger";
+}
+
+double HellingerKernel::signature(double) const {
+    return 1;
+}
+
+double HellingerKernel::spectrum(double omega) const {
+    return omega == 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+double HellingerKernel::default_period(int, Window) const {
+    return 0;
 }
 
 } // namespace faiss_ext

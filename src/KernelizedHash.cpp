@@ -15,11 +15,13 @@
 #include <faiss_ext/ShiftInvariantKernel.h>
 #include <faiss_ext/registry.h>
 
+#include "angle.h"
 #include "check.h"
 #include "eigen_symmetric.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 #include "parallel.h"
+#include "random_projection.h"
 #include "sample.h"
 #include "simd/elementwise.h"
 #include "simd/margins.h"
@@ -184,11 +186,7 @@ void rows_to_margins(
         const float* rows,
         float* margins) {
     hash.weights.apply(n, rows, margins);
-    for (size_t i = 0; i < n; i++) {
-        for (int b = 0; b < hash.nbits; b++) {
-            margins[i * hash.nbits + b] -= hash.threshold[b];
-        }
-    }
+    subtract_thresholds(hash.threshold, n, margins);
 }
 
 } // namespace
@@ -576,7 +574,7 @@ double KernelizedHash::scaled_value(double k) const {
 double KernelizedHash::expected_hamming(double kernel_value) const {
     const double k = scaled_value(kernel_value);
     const double cosine = (k - mean_value) / (1 - mean_value);
-    return nbits * std::acos(std::clamp(cosine, -1.0, 1.0)) / pi;
+    return nbits * angle_share(cosine);
 }
 
 double KernelizedHash::kernel_estimate(double hamming) const {

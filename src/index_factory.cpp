@@ -12,6 +12,7 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/index_factory.h>
 
+#include <faiss_ext/HomogeneousKernelMap.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
@@ -74,6 +75,7 @@ std::vector<std::string> index_forms() {
     std::vector<std::string> forms = scheme_forms();
     forms.push_back("KFlat(<kernel>)");
     forms.push_back("HNSW<m>,KFlat(<kernel>)");
+    forms.push_back("HKM<order>(<kernel>),...");
     forms.push_back("IDMap,...");
     forms.push_back("IDMap2,...");
     forms.push_back("...,Refine(KFlat(<kernel>))");
@@ -103,6 +105,16 @@ bool is_scheme(const Part& part) {
 
 bool is_flat(const Part& part) {
     return part.str() == "KFlat" || part.starts_with("KFlat(");
+}
+
+/// HKM, a number or none, and then parentheses, a comma or nothing
+bool is_map(const Part& part) {
+    if (!part.starts_with("HKM")) {
+        return false;
+    }
+    const std::string s = part.str();
+    const size_t end = 3 + num_digits(s, 3);
+    return end == s.size() || s[end] == '(' || s[end] == ',';
 }
 
 bool is_permuted(const Part& part) {
@@ -136,6 +148,23 @@ std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
     auto hash = entry->make(d, nbits, spec);
     spec.finish();
     return hash;
+}
+
+std::unique_ptr<HomogeneousKernelMap> make_map(int d, const Part& part) {
+    const Part at_order = part.after(std::string("HKM").size());
+    const std::string digits =
+            at_order.str().substr(0, num_digits(at_order.str(), 0));
+    const int order =
+            digits.empty() || digits.size() > 4 ? -1 : std::stoi(digits);
+    if (order < 0 || order > 1000) {
+        at_order.fail(
+                "'" + digits + "' is no order of a map",
+                {"a number from 0 to 1000"});
+    }
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    auto map = std::make_unique<HomogeneousKernelMap>(d, order, spec);
+    spec.finish();
+    return map;
 }
 
 std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
@@ -260,6 +289,41 @@ std::unique_ptr<IndexT> with_id_map(
 }
 
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
+
+/// A transformation in front of an index, and of those in front of it already.
+std::unique_ptr<Index> prepend(
+        std::unique_ptr<faiss::VectorTransform> vt,
+        std::unique_ptr<Index> index) {
+    auto* pre = dynamic_cast<faiss::IndexPreTransform*>(index.get());
+    if (!pre) {
+        pre = new faiss::IndexPreTransform(index.get());
+        pre->own_fields = true;
+        index.release();
+        index.reset(pre);
+    }
+    pre->prepend_transform(vt.get());
+    vt.release();
+    return index;
+}
+
+/// An explicit map in front of any other index.
+std::unique_ptr<Index> make_mapped(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    const Part head = part.split()[0];
+    if (head.end == part.end) {
+        throw_parse_error(
+                *part.text,
+                part.end,
+                "expected an index for the mapped vectors",
+                {",Flat", ",IVF1024,PQ32", ",HNSW32"});
+    }
+    auto map = make_map(d, head);
+    auto index =
+            make_index(map->d_out, {part.text, head.end + 1, part.end}, metric);
+    return prepend(std::move(map), std::move(index));
+}
 
 std::unique_ptr<Index> make_with_refine(
         int d,
@@ -407,26 +471,31 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     // then what FAISS knows to stand in front
     size_t first = 0;
     while (first < parts.size() && !is_scheme(parts[first]) &&
-           !is_flat(parts[first]) && !is_hnsw(parts[first])) {
+           !is_flat(parts[first]) && !is_hnsw(parts[first]) &&
+           !is_map(parts[first])) {
         first++;
     }
     if (first == parts.size()) {
         part.fail("'" + part.str() + "' is no index", index_forms());
     }
+    const auto behind = [&](int d) {
+        if (is_map(parts[first])) {
+            return make_mapped(
+                    d, {part.text, parts[first].begin, part.end}, metric);
+        }
+        return make_core(
+                d,
+                std::vector<Part>(parts.begin() + first, parts.end()),
+                metric);
+    };
     if (first == 0) {
-        return make_core(d, parts, metric);
+        return behind(d);
     }
     auto chain =
             make_transforms(d, {part.text, part.begin, parts[first].begin - 1});
-    auto core = make_core(
-            chain.back()->d_out,
-            std::vector<Part>(parts.begin() + first, parts.end()),
-            metric);
-    auto index = std::make_unique<faiss::IndexPreTransform>(core.get());
-    index->own_fields = true;
-    core.release();
+    auto index = behind(chain.back()->d_out);
     for (; !chain.empty(); chain.pop_back()) {
-        index->prepend_transform(chain.back().release());
+        index = prepend(std::move(chain.back()), std::move(index));
     }
     return index;
 }
@@ -479,7 +548,8 @@ bool is_faiss_ext_string(const std::string& description) {
             continue;
         }
         const Part rest = whole(description.substr(i));
-        if (is_flat(rest) || is_scheme(rest) || is_permuted(rest)) {
+        if (is_flat(rest) || is_scheme(rest) || is_permuted(rest) ||
+            is_map(rest)) {
             return true;
         }
     }

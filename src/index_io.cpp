@@ -13,6 +13,7 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 
+#include <faiss_ext/HomogeneousKernelMap.h>
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/registry.h>
 
@@ -38,6 +39,9 @@ using faiss::VectorTransform;
 
 constexpr uint32_t format_version = 1;
 constexpr size_t magic_size = 4;
+
+/// the transformation that is no hash; names of hashes are theirs in strings
+constexpr const char* map_name = "HKM";
 
 // What the three kinds of objects have in a file, and how FAISS does it.
 
@@ -107,6 +111,12 @@ void write_body(const IndexT* index, IOWriter* f) {
 }
 
 void write_body(const VectorTransform* vt, IOWriter* f) {
+    if (const auto* map = dynamic_cast<const HomogeneousKernelMap*>(vt)) {
+        write_string(f, map_name);
+        write_value(f, int32_t(map->d_in));
+        map->write_fields(f);
+        return;
+    }
     const auto& hash = dynamic_cast<const KernelHash&>(*vt);
     write_string(f, find_hash(hash).name);
     write_value(f, int32_t(hash.d_in));
@@ -136,6 +146,12 @@ std::unique_ptr<VectorTransform> read_body<VectorTransform>(
         const std::string& name,
         IOReader* f,
         int) {
+    if (name == map_name) {
+        auto map = std::make_unique<HomogeneousKernelMap>();
+        map->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
+        map->read_fields(f);
+        return map;
+    }
     const auto entry = find_hash(name);
     FAISS_THROW_IF_NOT_FMT(
             entry,
@@ -344,7 +360,8 @@ bool holds_faiss_ext(const IndexBinary* index) {
 }
 
 bool holds_faiss_ext(const VectorTransform* vt) {
-    return dynamic_cast<const KernelHash*>(vt) != nullptr;
+    return dynamic_cast<const KernelHash*>(vt) ||
+            dynamic_cast<const HomogeneousKernelMap*>(vt);
 }
 
 void write_index(const Index* index, const char* fname) {

@@ -7,9 +7,11 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/AdditiveKernel.h>
+#include <faiss_ext/AdditiveKernelHash.h>
 #include <faiss_ext/ExpChi2Kernel.h>
 #include <faiss_ext/ExponentialKernel.h>
 #include <faiss_ext/GaussianKernel.h>
+#include <faiss_ext/HyperplaneHash.h>
 #include <faiss_ext/KernelizedHash.h>
 #include <faiss_ext/LaplacianKernel.h>
 #include <faiss_ext/LinearKernel.h>
@@ -17,6 +19,7 @@
 #include <faiss_ext/NormalizedKernel.h>
 #include <faiss_ext/PolynomialKernel.h>
 #include <faiss_ext/ShiftInvariantHash.h>
+#include <faiss_ext/SignCauchyHash.h>
 
 namespace faiss_ext {
 
@@ -93,7 +96,10 @@ Table<KernelEntry>& kernels() {
 
 Table<HashEntry>& hashes() {
     static Table<HashEntry> table{
-            {hash_entry<KernelizedHash>("KLSH"),
+            {hash_entry<AdditiveKernelHash>("AHK"),
+             hash_entry<HyperplaneHash>("RHBE"),
+             hash_entry<KernelizedHash>("KLSH"),
+             hash_entry<SignCauchyHash>("SCR"),
              hash_entry<ShiftInvariantHash>("SIK")}};
     return table;
 }
@@ -103,6 +109,19 @@ void check_name(const std::string& name, bool digits) {
             !name.empty() && std::isalpha(static_cast<unsigned char>(name[0]));
     for (unsigned char c : name) {
         good = good && (digits ? std::isalnum(c) || c == '_' : std::isalpha(c));
+    }
+    if (!digits) {
+        // before a number these mean something else in factory strings
+        for (const char* taken :
+             {"HKM",  "PCA",       "PCAR",  "PCAW", "PCAWR", "OPQ",
+              "RR",   "ITQ",       "Pad",   "IVF",  "IMI",   "HNSW",
+              "NSG",  "PQ",        "SQ",    "RQ",   "LSQ",   "PRQ",
+              "PLSQ", "ZnLattice", "IDMap", "BIVF", "BHash", "BHNSW"}) {
+            FAISS_THROW_IF_NOT_FMT(
+                    name != taken,
+                    "'%s' cannot be the name of a hash: it has another meaning in factory strings",
+                    taken);
+        }
     }
     FAISS_THROW_IF_NOT_FMT(
             good,

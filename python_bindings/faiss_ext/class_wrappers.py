@@ -67,6 +67,18 @@ def part_property(getter_name, doc):
     return property(get, doc=doc)
 
 
+def member_keeps_owner(the_class, name):
+    """Has a member object keep the object alive that it is a part of."""
+    member = vars(the_class)[name]
+
+    def get(self):
+        part = member.fget(self)
+        part.referenced_objects = [self]
+        return part
+
+    setattr(the_class, name, property(get, member.fset, doc=member.__doc__))
+
+
 def keep_arguments(the_class, *positions):
     """Has objects keep those constructor arguments alive that they point to."""
     original_init = the_class.__init__
@@ -202,8 +214,30 @@ def of_arrays(method):
     return function
 
 
-def unpickle_hash(data):
+def unpickle_transform(data):
     return from_bytes(swig.read_VectorTransform, data)
+
+
+def wrap_transform(the_class):
+    faiss_wrappers.handle_VectorTransform(the_class)
+    for name in ["train", "apply", "apply_py"]:
+        check_first_argument(the_class, name, "d_in")
+    check_first_argument(the_class, "reverse_transform", "d_out")
+
+
+def copied_and_pickled(transform_class):
+    transform_class.__copy__ = lambda self: self.copy()
+    transform_class.__deepcopy__ = lambda self, memo: self.copy()
+    transform_class.__reduce__ = lambda self: (
+        unpickle_transform, (to_bytes(swig.write_VectorTransform, self),))
+
+
+def wrap_maps():
+    the_class = swig.HomogeneousKernelMap
+    wrap_transform(the_class)
+    copied_and_pickled(the_class)
+    the_class.map_signature = of_arrays(the_class.map_signature)
+    the_class.kernel = part_property("get_kernel", "the kernel")
 
 
 def wrap_hashes():
@@ -222,19 +256,16 @@ def wrap_hashes():
         return codes
 
     for the_class in subclasses(swig.KernelHash):
-        faiss_wrappers.handle_VectorTransform(the_class)
+        wrap_transform(the_class)
         for name in ("expected_hamming", "kernel_estimate"):
             if name in vars(the_class):
                 setattr(the_class, name, of_arrays(vars(the_class)[name]))
-    for name in ["train", "apply", "apply_py"]:
-        check_first_argument(swig.KernelHash, name, "d_in")
-        for the_class in subclasses(swig.KernelHash)[1:]:
-            check_first_argument(the_class, name, "d_in")
     swig.KernelHash.encode = encode
-    swig.KernelHash.__copy__ = lambda self: self.copy()
-    swig.KernelHash.__deepcopy__ = lambda self, memo: self.copy()
-    swig.KernelHash.__reduce__ = lambda self: (
-        unpickle_hash, (to_bytes(swig.write_VectorTransform, self),))
+    copied_and_pickled(swig.KernelHash)
+    for the_class in subclasses(swig.KernelHash):
+        for name in ("map", "projection", "weights"):
+            if name in vars(the_class):
+                member_keeps_owner(the_class, name)
     for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash):
         the_class.kernel = part_property(
             "get_kernel", "the kernel; train sets what was left to the data")
@@ -414,6 +445,7 @@ def wrap_binary_indexes():
 
 
 wrap_kernels()
+wrap_maps()
 wrap_hashes()
 wrap_float_indexes()
 wrap_binary_indexes()

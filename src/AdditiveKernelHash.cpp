@@ -1,0 +1,152 @@
+#include <faiss_ext/AdditiveKernelHash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/Spec.h>
+
+#include "angle.h"
+#include "io_fields.h"
+#include "random_projection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using std::numbers::pi;
+
+/// Maps of so many vectors stay in the second-level cache.
+size_t rows_per_map(int d) {
+    return std::clamp(131072 / d, 1, 192);
+}
+
+} // namespace
+
+AdditiveKernelHash::AdditiveKernelHash(
+        const HomogeneousKernelMap& map,
+        int nbits,
+        bool center,
+        int64_t seed)
+        : KernelHash(map.d_in, nbits), map(map), center(center), seed(seed) {
+    init();
+}
+
+AdditiveKernelHash::AdditiveKernelHash(int d, int nbits, Spec& spec)
+        : KernelHash(d, nbits),
+          map(d, int(spec.get_int("order", 1, 0, 1000)), spec),
+          center(spec.get_int("center", 0, 0, 1)),
+          seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
+    spec.get_word("proj", "dense", {"dense"});
+    init();
+}
+
+void AdditiveKernelHash::init() {
+    projection = random_projection<std::normal_distribution<double>>(
+            map.d_out, nbits, seed);
+    is_trained = !center;
+}
+
+void AdditiveKernelHash::train(idx_t n, const float* x) {
+    check_input(n, x, "AdditiveKernelHash::train");
+    if (is_trained) {
+        return;
+    }
+    FAISS_THROW_IF_NOT_MSG(
+            n > 0, "AdditiveKernelHash::train: there are no vectors");
+    // |Psi(x)|^2 is one feature more
+    std::vector<float> mean(map.d_out + 1);
+    mean_of_features(
+            n,
+            x,
+            d_in,
+            seed,
+            mean,
+            [&](size_t, const float* from, float* features) {
+                map.map(1, from, features);
+                double sum = 0;
+                for (int k = 0; k < map.d_out; k++) {
+                    sum += double(features[k]) * features[k];
+                }
+                features[map.d_out] = float(sum);
+            });
+    double sum = 0;
+    for (int k = 0; k < map.d_out; k++) {
+        sum += double(mean[k]) * mean[k];
+    }
+    mean_value = mean.back() > 0 ? std::min(sum / mean.back(), 1.0) : 0;
+    threshold.resize(nbits);
+    projection.apply(1, mean.data(), threshold.data());
+    is_trained = true;
+}
+
+void AdditiveKernelHash::margins(size_t n, const float* x, float* margins)
+        const {
+    const size_t rows = std::min(n, rows_per_map(map.d_out));
+    const auto mapped =
+            std::make_unique_for_overwrite<float[]>(rows * map.d_out);
+    for (size_t i = 0; i < n; i += rows) {
+        const size_t m = std::min(rows, n - i);
+        map.map(m, x + i * d_in, mapped.get());
+        projection.apply(m, mapped.get(), margins + i * nbits);
+    }
+    subtract_thresholds(threshold, n, margins);
+}
+
+void AdditiveKernelHash::check_input(idx_t n, const float* x, const char* where)
+        const {
+    map.check_input(n, x, where);
+}
+
+double AdditiveKernelHash::expected_hamming(double kernel_value) const {
+    check_kernel_value(kernel_value, 0);
+    if (mean_value == 1) { // all training vectors were equal
+        return kernel_value < 1 ? nbits / 2.0 : 0;
+    }
+    return nbits * angle_share((kernel_value - mean_value) / (1 - mean_value));
+}
+
+double AdditiveKernelHash::kernel_estimate(double hamming) const {
+    const double cosine = std::cos(pi * normalized_hamming(hamming));
+    return std::clamp(mean_value + cosine * (1 - mean_value), 0.0, 1.0);
+}
+
+double AdditiveKernelHash::f(double u, double delta) {
+    const double v = (u + delta) / (1 - delta);
+    return 0.5 - v / pi - 3 / (5 * pi) * v * v * v;
+}
+
+double AdditiveKernelHash::g(double u, double delta) {
+    const double v = u - delta;
+    return 0.5 - v / pi - v * v * v / (6 * pi);
+}
+
+void AdditiveKernelHash::write_fields(faiss::IOWriter* f) const {
+    map.write_fields(f);
+    write_value(f, center);
+    write_value(f, seed);
+    projection.write(f);
+    write_vector(f, threshold);
+    write_value(f, mean_value);
+}
+
+void AdditiveKernelHash::read_fields(faiss::IOReader* f) {
+    map.d_in = d_in;
+    map.read_fields(f);
+    center = read_value<bool>(f, "center");
+    seed = read_value<int64_t>(f, "seed");
+    projection.read(f);
+    read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
+    mean_value = read_value<double>(f, "mean_value");
+    FAISS_THROW_IF_NOT_FMT(
+            projection.d_in == map.d_out && projection.d_out == nbits &&
+                    (center || is_trained) && mean_value >= 0 &&
+                    mean_value <= 1,
+            "%s is damaged: the parts of a hash do not fit",
+            f->name.c_str());
+}
+
+} // namespace faiss_ext

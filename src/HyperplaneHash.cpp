@@ -1,0 +1,86 @@
+#include <faiss_ext/HyperplaneHash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <faiss/impl/FaissAssert.h>
+
+#include <faiss_ext/Spec.h>
+
+#include "angle.h"
+#include "io_fields.h"
+#include "random_projection.h"
+
+namespace faiss_ext {
+
+HyperplaneHash::HyperplaneHash(int d, int nbits, bool center, int64_t seed)
+        : KernelHash(d, nbits), center(center), seed(seed) {
+    init();
+}
+
+HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
+        : KernelHash(d, nbits),
+          center(spec.get_int("center", 0, 0, 1)),
+          seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
+    spec.get_word("proj", "dense", {"dense"});
+    init();
+}
+
+void HyperplaneHash::init() {
+    projection = random_projection<std::normal_distribution<double>>(
+            d_in, nbits, seed);
+    is_trained = !center;
+}
+
+void HyperplaneHash::train(idx_t n, const float* x) {
+    check_input(n, x, "HyperplaneHash::train");
+    if (is_trained) {
+        return;
+    }
+    FAISS_THROW_IF_NOT_MSG(
+            n > 0, "HyperplaneHash::train: there are no vectors");
+    std::vector<float> mean(d_in);
+    mean_of_features(
+            n, x, d_in, seed, mean, [&](size_t, const float* from, float* to) {
+                std::copy_n(from, d_in, to);
+            });
+    threshold.resize(nbits);
+    projection.apply(1, mean.data(), threshold.data());
+    is_trained = true;
+}
+
+void HyperplaneHash::margins(size_t n, const float* x, float* margins) const {
+    projection.apply(n, x, margins);
+    subtract_thresholds(threshold, n, margins);
+}
+
+double HyperplaneHash::expected_hamming(double kernel_value) const {
+    check_kernel_value(kernel_value, -1);
+    return nbits * angle_share(kernel_value);
+}
+
+double HyperplaneHash::kernel_estimate(double hamming) const {
+    return std::cos(std::numbers::pi * normalized_hamming(hamming));
+}
+
+void HyperplaneHash::write_fields(faiss::IOWriter* f) const {
+    write_value(f, center);
+    write_value(f, seed);
+    projection.write(f);
+    write_vector(f, threshold);
+}
+
+void HyperplaneHash::read_fields(faiss::IOReader* f) {
+    center = read_value<bool>(f, "center");
+    seed = read_value<int64_t>(f, "seed");
+    projection.read(f);
+    read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
+    FAISS_THROW_IF_NOT_FMT(
+            projection.d_in == d_in && projection.d_out == nbits &&
+                    (center || is_trained),
+            "%s is damaged: the parts of a hash do not fit",
+            f->name.c_str());
+}
+
+} // namespace faiss_ext

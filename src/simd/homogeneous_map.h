@@ -1,0 +1,33 @@
+// The explicit feature map of homogeneous kernels, one vector at a time.
+
+#pragma once
+
+#include <cstddef>
+
+namespace faiss_ext::simd {
+
+struct HomogeneousMap {
+    size_t order;            ///< m
+    const float* amplitudes; ///< a_0 .. a_m
+    float frequency;         ///< L
+    float half_degree;       ///< r = v^half_degree
+};
+
+/** With v = |x_k| scale and r = v^half_degree, signed as x_k: a_0 r, then for j
+ * = 1..m a_j r cos(j L log v) and a_j r sin(j L log v). Component i of
+ * coordinate k goes to out[i * d + k]. Zeros where v < 1e-37.
+ *
+ * The error of a component is at most 1e-6 (j + |L log v|) a_j r, typically a
+ * tenth of it.
+ *
+ * @param x    size d
+ * @param out  size d * (2 m + 1)
+ */
+void homogeneous_map(
+        const HomogeneousMap& map,
+        size_t d,
+        const float* x,
+        float scale,
+        float* out);
+
+} // namespace faiss_ext::simd
