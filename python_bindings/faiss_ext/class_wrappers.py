@@ -219,10 +219,18 @@ def unpickle_transform(data):
 
 
 def wrap_transform(the_class):
+    own = set(vars(the_class))
     faiss_wrappers.handle_VectorTransform(the_class)
-    for name in ["train", "apply", "apply_py"]:
-        check_first_argument(the_class, name, "d_in")
-    check_first_argument(the_class, "reverse_transform", "d_out")
+    # what is inherited has been wrapped already
+    for name in ("train", "reverse_transform"):
+        if name not in own and name in vars(the_class):
+            delattr(the_class, name)
+            delattr(the_class, name + "_c")
+    for name, d in [("train", "d_in"), ("apply", "d_in"), ("apply_py", "d_in"),
+                    ("reverse_transform", "d_out")]:
+        if the_class.__mro__[1] is faiss.VectorTransform and name not in own:
+            setattr(the_class, name, inherited(the_class, name))
+        check_first_argument(the_class, name, d)
 
 
 def copied_and_pickled(transform_class):
