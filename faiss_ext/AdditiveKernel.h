@@ -9,10 +9,10 @@ struct Spec;
 /** Additive homogeneous kernels: k(x, y) = sum_i k(x_i, y_i) on vectors with
  * components >= 0, such as histograms, bags of words and spectra.
  *
- * A negative component is an error. k(x, x) = sum_i x_i for all of them, so
- * that they are normalised on L1-normalised vectors. Values are accurate to
- * 1e-4 relative for any dimension, typically to 1e-6. Components below 1e-37
- * count as 0.
+ * A negative component is an error, and so is one above 1e37. k(x, x) = sum_i
+ * x_i for all of them, so that they are normalised on L1-normalised vectors.
+ * Values are accurate to 1e-4 relative for any dimension, typically to 1e-6.
+ * Components below 1e-37 count as 0.
  *
  * They are homogeneous, k(c x, c y) = c k(x, y), so that one function of the
  * log-ratio tells all: k(x, y) = sqrt(x y) K(log y / x). Its Fourier transform

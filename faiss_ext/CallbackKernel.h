@@ -9,10 +9,11 @@ namespace faiss_ext {
 /** A kernel that a function computes.
  *
  * The function is called from several threads at once, on vectors without NaN
- * and infinities. Exceptions in it reach the caller, but for those inside
- * FAISS's own loops (faiss::IndexHNSW and IndexRefine over IndexFlatKernel),
- * where the pair counts as farthest. Such a kernel has no string, so that what
- * holds it cannot be written to files.
+ * and infinities. Exceptions in it reach the caller, but in C++ for those
+ * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
+ * IndexFlatKernel), where the pair counts as farthest (see
+ * lost_exception_handler). Such a kernel has no string, so that what holds it
+ * cannot be written to files.
  *
  * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape
  * (n, d) and (m, d) and returns the kernel values, shape (n, m); it is called

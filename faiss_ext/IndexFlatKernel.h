@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
 
 #include <faiss/IndexFlatCodes.h>
@@ -67,5 +69,14 @@ struct IndexFlatKernel : faiss::IndexFlatCodes {
         return reinterpret_cast<const float*>(codes.data());
     }
 };
+
+/** Called, if set, with exceptions of kernels that cannot reach the caller
+ * because FAISS's own loops (faiss::IndexHNSW, IndexRefine) do not let
+ * exceptions out; from any thread. There the pair, and all others that the same
+ * thread looks at in that call, count as farthest.
+ *
+ * The Python package sets it, and raises the exception when the call ends.
+ */
+extern std::function<void(std::exception_ptr)> lost_exception_handler;
 
 } // namespace faiss_ext

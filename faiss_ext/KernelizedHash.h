@@ -41,9 +41,11 @@ struct Spec;
  * (10 nearest of up to 200 queries among the 100 nearest by Hamming distance in
  * up to 5,000 vectors). `KLSH256(precomputed,...)` takes in place of a vector
  * its row of kernel values against the landmarks, so d = p, and train takes the
- * p x p matrix of the landmarks; these values are not normalised here.
+ * p x p matrix of the landmarks; these values are not normalised here. t is by
+ * default 30, or p / 2 if that is less.
  *
- * Training takes O(p^3) time and 28 p^2 bytes, and with verbose tells how far
+ * Training takes O(p^3) time and 28 p^2 bytes (rank=auto and scale=auto: 32 p^2
+ * and 50 KB for each landmark), and with verbose tells how far
  * it has come.
  */
 struct KernelizedHash : KernelHash {
@@ -53,7 +55,7 @@ struct KernelizedHash : KernelHash {
     std::unique_ptr<Kernel> kernel;
 
     int p = 300; ///< landmarks, from 2 to 8192
-    int t = 30;  ///< landmarks in a clt draw, from 1 to p
+    int t = 30;  ///< landmarks in a clt draw, from 1 to p - 1
     int rank = 0;
     bool auto_rank = false;
     double scale = 0; ///< 0: no transform
@@ -98,7 +100,7 @@ struct KernelizedHash : KernelHash {
      * center=0. An approximation: a pair's own means may differ from the mean,
      * and the landmarks span only a part of the space. kernel_value is that
      * before normalisation and transform have been applied, but of a
-     * normalised kernel.
+     * normalised kernel: with normalize=0 it assumes k(x, x) = 1.
      */
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;

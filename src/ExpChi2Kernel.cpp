@@ -63,9 +63,8 @@ void ExpChi2Kernel::block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    const float scale = float(-1 / gamma);
     for (size_t i = 0; i < n * m; i++) {
-        out[i] = std::exp(scale * out[i]);
+        out[i] = std::exp(float(-out[i] / gamma));
     }
 }
 
@@ -77,9 +76,8 @@ void ExpChi2Kernel::distance_block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    const float scale = float(-1 / gamma);
     for (size_t i = 0; i < n * m; i++) {
-        out[i] = -2 * std::expm1(scale * out[i]);
+        out[i] = -2 * std::expm1(float(-out[i] / gamma));
     }
 }
 

@@ -175,7 +175,7 @@ IndexBinaryPermuted::IndexBinaryPermuted(int d, Spec& spec)
                   d,
                   spec.get_double("eps", 0.5, 1e-3, 1e3),
                   int(spec.get_int("B", 10, 0, 1 << 30))) {
-    M = int(spec.get_int("M", 0, 0, 1 << 24));
+    M = int(spec.get_int("M", 0, 0, 1 << 20));
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     max_bytes = 1e9 * spec.get_double("max_gb", 8.0, 0, 1e6);
     if (M > 0 && spec.get("eps")) {
@@ -193,7 +193,7 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
 }
 
 void IndexBinaryPermuted::check_size(idx_t n) const {
-    const double bytes = 12.0 * num_lists(n) * double(n);
+    const double bytes = num_lists(n) * (12.0 * double(n) + 4.0 * d);
     FAISS_THROW_IF_NOT_FMT(
             bytes <= max_bytes,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64

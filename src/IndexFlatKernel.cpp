@@ -18,6 +18,8 @@
 
 namespace faiss_ext {
 
+std::function<void(std::exception_ptr)> lost_exception_handler;
+
 namespace {
 
 /// A distance (or a negated kernel value: smaller is always better) and an id.
@@ -178,16 +180,26 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
         constexpr float worst = std::numeric_limits<float>::max();
         float value;
         try {
+            if (failed) {
+                return is_distance ? worst : -worst;
+            }
             if (is_distance) {
                 kernel.distance_block(1, x, 1, y, d, &value);
             } else {
                 kernel.block(1, x, 1, y, d, &value);
             }
         } catch (...) {
+            failed = true;
+            if (lost_exception_handler) {
+                lost_exception_handler(std::current_exception());
+            }
             return is_distance ? worst : -worst;
         }
         return value;
     }
+
+    /// after an exception all other pairs count as farthest, too
+    mutable bool failed = false;
 };
 
 } // namespace

@@ -1,6 +1,8 @@
 #include <faiss_ext/Kernel.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <faiss/impl/FaissAssert.h>
@@ -33,9 +35,13 @@ void Kernel::distance_block(
     block(n, x, m, y, d, out);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < m; j++) {
-            // at identical vectors rounding may leave a negative value
-            out[i * m + j] =
-                    std::max(0.0f, self[i] + self[n + j] - 2 * out[i * m + j]);
+            const float v = self[i] + self[n + j] - 2 * out[i * m + j];
+            // at identical vectors rounding may leave a negative value; where
+            // kernel values have overflowed, the vectors count as far apart
+            out[i * m + j] = std::isnan(v)
+                    ? std::numeric_limits<float>::infinity()
+                    : v < 0 ? 0
+                            : v;
         }
     }
 }

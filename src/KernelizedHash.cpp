@@ -56,6 +56,11 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
         }
         mean += s.means[i] / double(p);
     }
+    const auto [low, high] = std::minmax_element(K, K + p * p);
+    FAISS_THROW_IF_NOT_FMT(
+            double(*high) - *low > 1e-6 * largest,
+            "KernelizedHash: the kernel is (nearly) the same for all pairs of the %zu landmarks",
+            p);
     std::vector<double> a(p * p);
     for (size_t i = 0; i < p; i++) {
         for (size_t j = 0; j < p; j++) {
@@ -70,7 +75,8 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
     eigen_symmetric(p, a, values, hash.verbose);
     const double top = values.back();
     FAISS_THROW_IF_NOT_FMT(
-            std::max(top, -values[0]) > 1e-6 * largest,
+            // rounding alone gives eigenvalues of 1e-7 sqrt(p)
+            std::max(top, -values[0]) > 1e-6 * std::sqrt(double(p)) * largest,
             "KernelizedHash: the kernel is (nearly) the same for all pairs of the %zu landmarks",
             p);
     FAISS_THROW_IF_NOT_FMT(
@@ -180,6 +186,14 @@ std::vector<float> inverse_norms(
     return norms;
 }
 
+/// Large values may overflow in kernels that are not bounded.
+void check_values(size_t n, const float* values, const KernelizedHash& hash) {
+    FAISS_THROW_IF_NOT_FMT(
+            all_finite(n, values),
+            "KernelizedHash: values of the kernel %s are not finite on these vectors",
+            hash.kernel ? hash.kernel->description().c_str() : "given");
+}
+
 void rows_to_margins(
         const KernelizedHash& hash,
         size_t n,
@@ -191,6 +205,15 @@ void rows_to_margins(
 
 } // namespace
 
+namespace {
+
+/// The papers' 30, and fewer where these would be more than half.
+int default_t(int p) {
+    return std::min(30, p / 2);
+}
+
+} // namespace
+
 KernelizedHash::KernelizedHash(int d, int nbits, const Kernel* kernel)
         : KernelHash(d, nbits) {
     is_trained = false;
@@ -198,7 +221,7 @@ KernelizedHash::KernelizedHash(int d, int nbits, const Kernel* kernel)
         this->kernel = kernel->clone();
     } else {
         p = d;
-        t = std::min(t, p);
+        t = default_t(p);
     }
 }
 
@@ -216,7 +239,7 @@ KernelizedHash::KernelizedHash(int d, int nbits, Spec& spec)
                 "rows of kernel values have as many components as there are landmarks, " +
                         std::to_string(d));
     }
-    t = int(spec.get_int("t", std::min(30, p), 1, p));
+    t = int(spec.get_int("t", default_t(p), 1, p - 1));
     auto_rank = spec.get("rank") == "auto";
     if (!auto_rank) {
         rank = int(spec.get_int("rank", 0, 0, p));
@@ -231,7 +254,14 @@ KernelizedHash::KernelizedHash(int d, int nbits, Spec& spec)
     nystrom = spec.get_int("nystrom", 0, 0, 1);
     center = spec.get_int("center", 1, 0, 1);
     normalize = spec.get_int("normalize", 1, 0, 1);
-    tolerance = spec.get_double("tolerance", 1e-6, 0, 1);
+    tolerance = spec.get_double("tolerance", 1e-6, 0, 0.999);
+    for (const char* key : {"rank", "scale"}) {
+        if (precomputed && spec.get(key) == "auto") {
+            spec.fail_value(
+                    key,
+                    "precomputed values cannot be tried out: auto needs vectors");
+        }
+    }
     seed = spec.get_int("seed", 1234, 0, INT64_MAX - 1);
     spec.hand_over_keys(item);
     if (precomputed) {
@@ -265,9 +295,9 @@ KernelizedHash::KernelizedHash(const KernelizedHash& other)
 
 void KernelizedHash::check_parameters() const {
     FAISS_THROW_IF_NOT_FMT(
-            p >= 2 && p <= max_landmarks && t >= 1 && t <= p && rank >= 0 &&
+            p >= 2 && p <= max_landmarks && t >= 1 && t < p && rank >= 0 &&
                     rank <= p,
-            "KernelizedHash: p is %d, t %d and rank %d; expected p from 2 to %d, t from 1 to p, rank from 0 to p",
+            "KernelizedHash: p is %d, t %d and rank %d; expected p from 2 to %d, t from 1 to p - 1, rank from 0 to p",
             p,
             t,
             rank,
@@ -331,9 +361,12 @@ void KernelizedHash::set_landmarks(idx_t n, const float* x) {
             int64_t(n),
             max_landmarks);
     kernel->check_input(n, x, d_in, "KernelizedHash::set_landmarks");
+    FAISS_THROW_IF_NOT_MSG(
+            !is_trained,
+            "KernelizedHash::set_landmarks: the hash is trained; landmarks must be given before");
     landmarks.assign(x, x + n * d_in);
     p = int(n);
-    t = std::min(t, p);
+    t = std::min(t, p - 1);
 }
 
 void KernelizedHash::train(idx_t n, const float* x) {
@@ -413,6 +446,7 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
         choose_parameters(n, x, K.data());
     }
     apply_scale(scale, K.size(), K.data());
+    check_values(K.size(), K.data(), *this);
 
     const Spectrum s = decompose(*this, K.data());
     const int found = int(s.values.size());
@@ -458,7 +492,7 @@ void KernelizedHash::choose_parameters(
     FAISS_THROW_IF_NOT_FMT(
             nq >= 1 && nb > within,
             "KernelizedHash: rank=auto and scale=auto need at least %d training vectors, not %" PRId64,
-            int(2 * within),
+            126, // a fifth of which are queries
             int64_t(n));
     const std::vector<float> sample = gather_rows(ids, x, d_in);
     const float *queries = sample.data(), *base = queries + nq * d_in;
@@ -555,6 +589,7 @@ void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
     const auto rows = std::make_unique_for_overwrite<float[]>(n * p);
     kernel_rows(n, x, rows.get());
     apply_scale(scale, n * p, rows.get());
+    check_values(n * p, rows.get(), *this);
     rows_to_margins(*this, n, rows.get(), margins);
 }
 
@@ -568,6 +603,9 @@ void KernelizedHash::check_input(idx_t n, const float* x, const char* where)
 }
 
 double KernelizedHash::scaled_value(double k) const {
+    FAISS_THROW_IF_NOT_MSG(
+            is_trained && !std::isnan(k),
+            "KernelizedHash::expected_hamming: the hash is not trained, or the kernel value is NaN");
     return scale > 0 ? std::exp(scale * (k - 1)) : k;
 }
 
@@ -614,7 +652,7 @@ void KernelizedHash::write_fields(faiss::IOWriter* f) const {
 void KernelizedHash::read_fields(faiss::IOReader* f) {
     kernel = read_value<bool>(f, "has_kernel") ? read_kernel(f) : nullptr;
     p = read_value_in<int>(f, "p", 2, max_landmarks);
-    t = read_value_in<int>(f, "t", 1, p);
+    t = read_value_in<int>(f, "t", 1, p - 1);
     rank = read_value_in<int>(f, "rank", 0, p);
     auto_rank = read_value<bool>(f, "auto_rank");
     scale = read_value<double>(f, "scale");

@@ -86,6 +86,9 @@ std::vector<std::pair<size_t, size_t>> split_arguments(
     for (size_t i = begin; i < end; i++) {
         if (text[i] == '(') {
             open.push_back(i);
+            if (open.size() > 64) {
+                throw_parse_error(text, i, "too many '(' inside each other");
+            }
         } else if (text[i] == ')') {
             if (open.empty()) {
                 throw_parse_error(text, i, "')' without '('");

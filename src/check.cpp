@@ -71,11 +71,18 @@ void check_finite(idx_t n, const float* x, size_t d, const char* where) {
     check_components(n, x, d, where, "a finite number", is_finite);
 }
 
+bool all_finite(size_t n, const float* x) {
+    return all_good(n, x, is_finite);
+}
+
 void check_histograms(idx_t n, const float* x, size_t d, const char* where) {
     check_components(
-            n, x, d, where, "a finite number >= 0 (a histogram)", [](float v) {
-                return is_finite(v) & (v >= 0);
-            });
+            n,
+            x,
+            d,
+            where,
+            "a finite number >= 0 (a histogram), at most 1e37",
+            [](float v) { return (v >= 0) & (v <= 1e37f); });
 }
 
 } // namespace faiss_ext

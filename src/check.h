@@ -16,7 +16,11 @@ void check_batch(idx_t n, const void* x, const char* where);
 /// vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
-/// check_finite, and throws if a component is negative.
+/// Whether none is NaN or infinite; on the calling thread.
+bool all_finite(size_t n, const float* x);
+
+/// check_finite, and throws if a component is negative, or above 1e37, where
+/// sums of two may overflow.
 void check_histograms(idx_t n, const float* x, size_t d, const char* where);
 
 } // namespace faiss_ext

@@ -135,7 +135,7 @@ std::unique_ptr<IndexBinaryPermuted> read_permuted(IOReader* f, int) {
     auto index = std::make_unique<IndexBinaryPermuted>();
     Header(f).apply(*index);
     index->eps = read_value<double>(f, "eps");
-    index->M = read_value_in<int>(f, "M", 0, 1 << 24);
+    index->M = read_value_in<int>(f, "M", 0, 1 << 20);
     index->B = read_value_in<int>(f, "B", 0, 1 << 30);
     index->seed = read_value<int64_t>(f, "seed");
     index->max_bytes = read_value<double>(f, "max_bytes");
@@ -247,6 +247,10 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
     index->own_refine_index = true;
     Header(f).apply(*index);
     index->k_factor = read_value<float>(f, "k_factor");
+    check_file(
+            index->k_factor >= 1 && index->k_factor < 1e9f,
+            f,
+            "its k_factor is below 1, or no number");
     index->base_index = read_index(f, io_flags).release();
     index->refine_index = read_index(f, io_flags).release();
     for (const Index* part : {index->base_index, index->refine_index}) {

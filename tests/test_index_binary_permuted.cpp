@@ -518,7 +518,7 @@ TEST(Adding, LimitOfMemory) {
     const int d = 64;
     const Codes codes = random_codes(100, d, 1), q = random_codes(5, d, 2);
     auto index = make(d, 10, 3);
-    index->max_bytes = 12 * 10 * 50;
+    index->max_bytes = 10 * (12 * 50 + 4 * d);
     index->add(50, codes.data());
     const auto before = clone_binary_index(index.get());
     EXPECT_TRUE(throws(
@@ -533,7 +533,7 @@ TEST(Adding, LimitOfMemory) {
     expect_same_lists(*index, *make(d, 10, 3, codes));
     // M from eps grows with n
     IndexBinaryPermuted growing(d, 0.5);
-    growing.max_bytes = 12 * 69 * 200;
+    growing.max_bytes = 69 * (12 * 200 + 4 * d);
     const Codes more = random_codes(201, d, 1);
     growing.add(100, more.data());
     EXPECT_TRUE(throws([&] { growing.add(101, more.data() + 800); }));
@@ -865,7 +865,7 @@ TEST(Strings, Alone) {
     mapped->add_with_ids(20, codes.data(), ids.data());
     EXPECT_EQ(search(*mapped, codes, 1).labels, ids);
     // the limit of the string holds
-    const auto small = index_binary_factory(64, "BPerm(M=100,max_gb=1e-5)");
+    const auto small = index_binary_factory(64, "BPerm(M=100,max_gb=3.52e-5)");
     small->add(8, codes.data());
     EXPECT_TRUE(throws([&] { small->add(1, codes.data()); }, {"max_gb"}));
 }

@@ -196,7 +196,7 @@ TEST(Weights, CltDrawsAreIndicatorsOfLandmarks) {
     const auto x = histograms(500);
     for (const std::string description :
          {"KLSH64(chi2,p=40,t=7)",
-          "KLSH64(intersection,p=40,t=40,tolerance=0)",
+          "KLSH64(intersection,p=40,t=39,tolerance=0)",
           "KLSH64(gaussian,gamma=20,p=60,t=1)",
           "KLSH64(chi2,p=40,t=11,scale=4)",
           "KLSH64(js,p=50,t=20,nystrom=1)",
@@ -769,6 +769,9 @@ TEST(Landmarks, Given) {
     EXPECT_TRUE(
             throws([&] { given->set_landmarks(10, bad.data()); },
                    {"component 1 of vector 3"}));
+    // the weights are those of the landmarks that it was trained with
+    EXPECT_TRUE(throws(
+            [&] { given->set_landmarks(40, x.data()); }, {"is trained"}));
     EXPECT_EQ(encode(*given, x), encode(*drawn, x));
 }
 
@@ -911,14 +914,16 @@ TEST(Auto, ChoosesSomethingBetterThanPlain) {
 }
 
 TEST(Auto, NeedsEnoughVectors) {
-    const auto x = histograms(100);
+    const auto x = histograms(100), more = histograms(126);
     auto hash = make(dim, "KLSH64(chi2,p=30,rank=auto)");
-    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"200"}));
+    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"126"}));
+    EXPECT_TRUE(throws([&] { hash->train(125, more.data()); }, {"126"}));
     EXPECT_FALSE(hash->is_trained);
-    const std::vector<float> K(30 * 30, 1);
-    auto precomputed = make(30, "KLSH64(precomputed,scale=auto)");
-    EXPECT_TRUE(
-            throws([&] { precomputed->train(30, K.data()); }, {"precomputed"}));
+    hash->train(126, more.data());
+    EXPECT_TRUE(hash->is_trained);
+    EXPECT_TRUE(throws(
+            [] { make(30, "KLSH64(precomputed,scale=auto)"); },
+            {"precomputed", "position 29"}));
 }
 
 // Errors.
@@ -1063,8 +1068,8 @@ TEST(Errors, Strings) {
     EXPECT_TRUE(plain->center);
     EXPECT_TRUE(plain->normalize);
     // few landmarks, few in a draw
-    EXPECT_EQ(make(dim, "KLSH64(chi2,p=20)")->t, 20);
-    EXPECT_EQ(make(20, "KLSH64(precomputed)")->t, 20);
+    EXPECT_EQ(make(dim, "KLSH64(chi2,p=20)")->t, 10);
+    EXPECT_EQ(make(20, "KLSH64(precomputed)")->t, 10);
 }
 
 // A kernel matrix that cannot be used, and then data that can: as if nothing

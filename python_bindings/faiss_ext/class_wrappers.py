@@ -150,6 +150,8 @@ def wrap_kernels():
     swig.Kernel.__call__ = call
     swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
     swig.Kernel.__reduce__ = reduce_kernel
+    for the_class in (swig.NormalizedKernel, swig.ExponentialKernel):
+        the_class.kernel = part_property("get_kernel", "the kernel inside")
     swig.Kernel.__copy__ = lambda self: self.copy()
     swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
 
@@ -338,7 +340,6 @@ def wrap_float_indexes():
             if name not in vars(the_class):
                 setattr(the_class, name, inherited(the_class, name))
             check_first_argument(the_class, name, "d")
-        copied_by(the_class, swig.clone_index)
     wrap_hash_and_storage(swig.IndexKernelHash)
     swig.IndexFlatKernel.kernel = part_property(
         "get_kernel", "the kernel; train sets what was left to the data")
@@ -361,12 +362,6 @@ def wrap_hash_and_storage(the_class):
     the_class.storage = part_property(
         "get_storage", "the binary index that stores the codes")
     keep_arguments(the_class, 0, 1)
-
-
-def copied_by(the_class, clone):
-    """copy.copy and copy.deepcopy clone an index."""
-    the_class.__copy__ = lambda self: clone(self)
-    the_class.__deepcopy__ = lambda self, memo: clone(self)
 
 
 # ---------------------------------------------------------- binary indexes
@@ -448,8 +443,6 @@ def wrap_binary_indexes():
     for method in (train, add, add_with_ids, search, range_search):
         setattr(the_class, method.__name__, method)
     wrap_hash_and_storage(the_class)
-    for index_class in (the_class, swig.IndexBinaryPermuted):
-        copied_by(index_class, swig.clone_binary_index)
 
 
 wrap_kernels()

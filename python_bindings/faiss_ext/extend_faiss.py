@@ -7,6 +7,7 @@ they came.
 
 import functools
 import os
+import pickle
 
 import faiss
 import numpy as np
@@ -162,6 +163,32 @@ def extend_parts():
                 cls.at = with_real_class(member)
 
 
+def with_callback_errors(method):
+    """A method that raises what a CallbackKernel has raised inside FAISS's own
+    loops, which let no exception out."""
+
+    @functools.wraps(method)
+    def function(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            swig.raise_callback_error()
+
+    function.with_callback_errors = True
+    return function
+
+
+def extend_methods():
+    for cls in list(vars(faiss).values()):
+        if not (isinstance(cls, type) and issubclass(cls, faiss.Index)):
+            continue
+        for name in ("train", "add", "add_with_ids", "search", "range_search",
+                     "assign", "search_and_reconstruct"):
+            method = vars(cls).get(name)
+            if callable(method) and not hasattr(method, "with_callback_errors"):
+                setattr(cls, name, with_callback_errors(method))
+
+
 def unpickle_index(data):
     return from_bytes(swig.read_index, data)
 
@@ -181,9 +208,19 @@ def extend_pickling():
             return object.__reduce_ex__(self, protocol)
         return reduce_ex
 
+    def deepcopy(clone):
+        def function(self, memo=None):
+            if is_ours(self):
+                return clone(self)
+            return pickle.loads(pickle.dumps(self))
+        return function
+
     faiss.Index.__reduce_ex__ = make(swig.write_index, unpickle_index)
     faiss.IndexBinary.__reduce_ex__ = make(
         swig.write_index_binary, unpickle_index_binary)
+    for cls, clone in ((faiss.Index, swig.clone_index),
+                       (faiss.IndexBinary, swig.clone_binary_index)):
+        cls.__copy__ = cls.__deepcopy__ = deepcopy(clone)
 
 
 def extend_binary_id_maps():
@@ -229,6 +266,7 @@ def extend():
                  "downcast_VectorTransform"):
         replace(name, downcast)
     extend_parts()
+    extend_methods()
     extend_pickling()
     extend_binary_id_maps()
 

@@ -438,7 +438,7 @@ def test_what_is_no_histogram_is_named(name, bad):
         lambda: hash.encode(x),
         lambda: hash.apply(x),
         lambda: hash.train(x),
-        lambda: hash.set_landmarks(x),
+        lambda: hash.set_landmarks(x),  # (checked before that it is trained)
     ):
         with pytest.raises(RuntimeError, match=place):
             function()
