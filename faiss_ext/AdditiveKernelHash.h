@@ -20,15 +20,15 @@ struct Spec;
  *
  *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi,
  *
- * and between the bounds f and g. A bit does not depend on the scale of x; for
- * histograms of other masses k is k(x, y) / sqrt(sum x sum y). For one pair the
- * deviation of Ham / nbits from P is above e with probability at most
- * 2 exp(-2 nbits e^2).
+ * and between the bounds f and g. For histograms of other masses k is k(x, y) /
+ * sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes the scale
+ * out. For one pair the deviation of Ham / nbits from P is above e with
+ * probability at most 2 exp(-2 nbits e^2).
  *
  * center=1 (beyond the paper) learns the mean map mu in train, from at most
  * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
  * small angles are spread over more of them. P is then the angle as seen from
- * mu, and bits do depend on the scale of x (norm=l1 takes it out).
+ * mu.
  *
  * A row of zeros has all bits 1, or, with center=1, those of w . mu <= 0.
  *
@@ -72,7 +72,8 @@ struct AdditiveKernelHash : KernelHash {
     /** Lower and upper bound of P at kernel value u, for a map that is nowhere
      * wrong by more than delta (the paper's theorem): 1/2 - v / pi - 3 v^3 /
      * (5 pi) with v = (u + delta) / (1 - delta), and 1/2 - v / pi - v^3 / (6
-     * pi) with v = u - delta.
+     * pi) with v = u - delta. For u >= delta and maps with |Psi|^2 <= 1, as
+     * they are with the default periods.
      */
     static double f(double u, double delta);
     static double g(double u, double delta);

@@ -43,8 +43,10 @@ struct Spec;
  * y) kernel->signature(log y / x). The largest difference falls exponentially
  * with m for chi2 and js, and like 1 / m for intersection.
  *
- * In single precision a component is accurate to 1e-6 (j + |j L log x|) of its
- * amplitude, typically a tenth of it. Components below 1e-37 count as 0.
+ * In single precision a component of order j is accurate to 1e-6 (1 + j + |j L
+ * log x|) times its amplitude, typically to a tenth of it; a degree other than
+ * 1 adds 1e-6 |log x|. Components below 1e-37, and with norm=l1 vectors of a
+ * sum below it, count as 0.
  *
  * String, in front of any index: `HKM1(chi2),IVF1024,PQ32`, `HKM2(js),HNSW32`,
  * `HKM3(intersection,period=8,window=rectangular,degree=1,negative=sign,norm=l1)`.
@@ -61,7 +63,7 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     enum class Norm { none, l1 };
 
     std::unique_ptr<AdditiveKernel> kernel;
-    int order = 0; ///< m, from 0 to 1000
+    int order = 0; ///< m, from 0 to 100
     Window window = Window::uniform;
     double period = 0; ///< Lambda; 0 for Hellinger's kernel
     double degree = 1; ///< g, above 0 and up to 2

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/KernelHash.h>
+#include <faiss_ext/Projection.h>
 
 namespace faiss_ext {
 
@@ -18,18 +19,32 @@ struct Spec;
  * mean: theta is then the angle as seen from the mean, and the kernel the
  * cosine of that angle.
  *
- * String: `RHBE256`, `RHBE256(center=1,seed=3)`; proj=dense.
+ * proj=bilinear reads x as a matrix X, and the bit is w' X v >= 0 (Kim and
+ * Choi, CVPR 2015, equation 6; Gong et al., CVPR 2013), for many dimensions and
+ * many bits; see BilinearProjection. The expected distance is then not theta /
+ * pi but the mean over w of the angle between X' w and Y' w, close to it where
+ * X and Y have many singular values of a size.
+ *
+ * String: `RHBE256`, `RHBE256(center=1,seed=3)`,
+ * `RHBE4096(proj=bilinear,shape=28x28,m=5)`; proj=dense is the default.
  */
 struct HyperplaneHash : KernelHash {
     bool center = false;
     int64_t seed = 1234;
 
-    DenseProjection projection;   ///< w, nbits rows
+    std::unique_ptr<Projection> projection; ///< w, nbits rows
     std::vector<float> threshold; ///< w . mean, size nbits; empty if center=0
 
     HyperplaneHash(int d, int nbits, bool center = false, int64_t seed = 1234);
     HyperplaneHash(int d, int nbits, Spec& spec);
     HyperplaneHash() = default;
+    HyperplaneHash(const HyperplaneHash& other);
+
+    /// @param projection  is taken over; its outputs are the bits
+    HyperplaneHash(
+            std::unique_ptr<Projection> projection,
+            bool center,
+            int64_t seed);
 
     /// Learns the mean if center=1, from at most 65,536 vectors. Does nothing
     /// if the hash is trained.
@@ -42,9 +57,6 @@ struct HyperplaneHash : KernelHash {
     void margins(size_t n, const float* x, float* margins) const override;
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
-
-   private:
-    void init();
 };
 
 } // namespace faiss_ext

@@ -52,6 +52,9 @@ struct Spec {
     /// if there is none.
     Spec get_item(size_t i, const std::vector<std::string>& expected);
 
+    /// The i-th positional argument as written, if there is one.
+    std::optional<Argument> get_positional(size_t i);
+
     /// The value of `key` as written; none if it is not given.
     std::optional<std::string> get(const std::string& key);
 

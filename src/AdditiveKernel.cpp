@@ -119,9 +119,11 @@ std::string JensenShannonKernel::description() const {
 }
 
 double JensenShannonKernel::signature(double lambda) const {
-    const double a = std::exp(-std::abs(lambda) / 2); // the smaller component
-    return 0.5 / ln2 *
-            (std::log1p(a * a) / a + a * (std::log1p(a * a) - 2 * std::log(a)));
+    const double half = std::abs(lambda) / 2;
+    const double a = std::exp(-half); // the smaller component
+    // log(1 + a^2) / a, which tends to a
+    const double first = a < 1e-8 ? a : std::log1p(a * a) / a;
+    return 0.5 / ln2 * (first + a * (std::log1p(a * a) + 2 * half));
 }
 
 double JensenShannonKernel::spectrum(double omega) const {

@@ -37,7 +37,7 @@ AdditiveKernelHash::AdditiveKernelHash(
 
 AdditiveKernelHash::AdditiveKernelHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits),
-          map(d, int(spec.get_int("order", 1, 0, 1000)), spec),
+          map(d, int(spec.get_int("order", 1, 0, 100)), spec),
           center(spec.get_int("center", 0, 0, 1)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
     spec.get_word("proj", "dense", {"dense"});
@@ -57,27 +57,27 @@ void AdditiveKernelHash::train(idx_t n, const float* x) {
     }
     FAISS_THROW_IF_NOT_MSG(
             n > 0, "AdditiveKernelHash::train: there are no vectors");
-    // |Psi(x)|^2 is one feature more
-    std::vector<float> mean(map.d_out + 1);
-    mean_of_features(
+    const std::vector<double> means = mean_of_features(
             n,
             x,
             d_in,
             seed,
-            mean,
-            [&](size_t, const float* from, float* features) {
-                map.map(1, from, features);
-                double sum = 0;
+            map.d_out + 1, // |Psi(x)|^2 is one feature more
+            [&](const float* from, double* features) {
+                std::vector<float> mapped(map.d_out);
+                map.map(1, from, mapped.data());
+                features[map.d_out] = 0;
                 for (int k = 0; k < map.d_out; k++) {
-                    sum += double(features[k]) * features[k];
+                    features[k] = mapped[k];
+                    features[map.d_out] += features[k] * features[k];
                 }
-                features[map.d_out] = float(sum);
             });
+    const std::vector<float> mean(means.begin(), means.end() - 1);
     double sum = 0;
     for (int k = 0; k < map.d_out; k++) {
-        sum += double(mean[k]) * mean[k];
+        sum += means[k] * means[k];
     }
-    mean_value = mean.back() > 0 ? std::min(sum / mean.back(), 1.0) : 0;
+    mean_value = means.back() > 0 ? std::min(sum / means.back(), 1.0) : 0;
     threshold.resize(nbits);
     projection.apply(1, mean.data(), threshold.data());
     is_trained = true;

@@ -6,7 +6,10 @@
 namespace faiss_ext {
 
 DenseProjection::DenseProjection(int d_in, int d_out)
-        : d_in(d_in), d_out(d_out), panels(simd::packed_size(d_in, d_out)) {}
+        : panels(simd::packed_size(d_in, d_out)) {
+    this->d_in = d_in;
+    this->d_out = d_out;
+}
 
 DenseProjection::DenseProjection(int d_in, int d_out, const float* A)
         : DenseProjection(d_in, d_out) {
@@ -33,6 +36,10 @@ std::vector<float> DenseProjection::matrix() const {
 
 void DenseProjection::apply(size_t n, const float* x, float* y) const {
     simd::project(n, x, d_out, panels.data(), d_in, y);
+}
+
+std::unique_ptr<Projection> DenseProjection::clone() const {
+    return std::make_unique<DenseProjection>(*this);
 }
 
 void DenseProjection::write(faiss::IOWriter* f) const {

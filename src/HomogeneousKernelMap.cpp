@@ -23,7 +23,7 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr int max_order = 1000;
+constexpr int max_order = 100;
 constexpr double min_period = 1e-3, max_period = 1e4;
 
 std::unique_ptr<AdditiveKernel> as_additive(std::unique_ptr<Kernel> kernel) {
@@ -128,6 +128,7 @@ void HomogeneousKernelMap::init() {
         period = 0;
         amplitudes = {1};
     } else {
+        const bool is_root = order == 0 && period == 0;
         if (period == 0) {
             // the fits of the defaults do not reach down to order 0
             period = order > 0 ? default_period : 2 * pi * kernel->spectrum(0);
@@ -146,6 +147,9 @@ void HomogeneousKernelMap::init() {
                     : windowed_spectrum(*kernel, period, j * L);
             amplitudes.push_back(
                     float(std::sqrt((j == 0 ? 1 : 2) * L * kappa)));
+        }
+        if (is_root) {
+            amplitudes = {1};
         }
     }
     const int64_t dimension = int64_t(d_in) * components();

@@ -10,27 +10,58 @@
 
 #include "angle.h"
 #include "io_fields.h"
+#include "projection_io.h"
 #include "random_projection.h"
+#include "shape_args.h"
 
 namespace faiss_ext {
 
 HyperplaneHash::HyperplaneHash(int d, int nbits, bool center, int64_t seed)
         : KernelHash(d, nbits), center(center), seed(seed) {
-    init();
+    projection = std::make_unique<DenseProjection>(
+            random_projection<std::normal_distribution<double>>(
+                    d, nbits, seed));
+    is_trained = !center;
 }
+
+HyperplaneHash::HyperplaneHash(
+        std::unique_ptr<Projection> projection,
+        bool center,
+        int64_t seed)
+        : KernelHash(projection->d_in, projection->d_out),
+          center(center),
+          seed(seed),
+          projection(std::move(projection)) {
+    is_trained = !center;
+}
+
+HyperplaneHash::HyperplaneHash(const HyperplaneHash& other)
+        : KernelHash(other),
+          center(other.center),
+          seed(other.seed),
+          projection(other.projection ? other.projection->clone() : nullptr),
+          threshold(other.threshold) {}
 
 HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits),
           center(spec.get_int("center", 0, 0, 1)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
-    spec.get_word("proj", "dense", {"dense"});
-    init();
-}
-
-void HyperplaneHash::init() {
-    projection = random_projection<std::normal_distribution<double>>(
-            d_in, nbits, seed);
     is_trained = !center;
+    if (spec.get_word("proj", "dense", {"dense", "bilinear"}) == "dense") {
+        projection = std::make_unique<DenseProjection>(
+                random_projection<std::normal_distribution<double>>(
+                        d, nbits, seed));
+        return;
+    }
+    const std::string text = spec.get("shape").value_or("auto");
+    size_t position = spec.begin;
+    for (const Spec::Argument& a : spec.arguments) {
+        position = a.key == "shape" ? a.value_begin : position;
+    }
+    const auto [d_w, d_v] = parse_shape(spec, text, position, d);
+    const int m = int(spec.get_int("m", 5, 1, 1000));
+    projection = std::make_unique<BilinearProjection>(
+            d_w, d_v, nbits, m, true, seed);
 }
 
 void HyperplaneHash::train(idx_t n, const float* x) {
@@ -40,18 +71,18 @@ void HyperplaneHash::train(idx_t n, const float* x) {
     }
     FAISS_THROW_IF_NOT_MSG(
             n > 0, "HyperplaneHash::train: there are no vectors");
-    std::vector<float> mean(d_in);
-    mean_of_features(
-            n, x, d_in, seed, mean, [&](size_t, const float* from, float* to) {
+    const std::vector<double> means = mean_of_features(
+            n, x, d_in, seed, d_in, [&](const float* from, double* to) {
                 std::copy_n(from, d_in, to);
             });
+    const std::vector<float> mean(means.begin(), means.end());
     threshold.resize(nbits);
-    projection.apply(1, mean.data(), threshold.data());
+    projection->apply(1, mean.data(), threshold.data());
     is_trained = true;
 }
 
 void HyperplaneHash::margins(size_t n, const float* x, float* margins) const {
-    projection.apply(n, x, margins);
+    projection->apply(n, x, margins);
     subtract_thresholds(threshold, n, margins);
 }
 
@@ -67,17 +98,17 @@ double HyperplaneHash::kernel_estimate(double hamming) const {
 void HyperplaneHash::write_fields(faiss::IOWriter* f) const {
     write_value(f, center);
     write_value(f, seed);
-    projection.write(f);
+    write_projection(f, *projection);
     write_vector(f, threshold);
 }
 
 void HyperplaneHash::read_fields(faiss::IOReader* f) {
     center = read_value<bool>(f, "center");
     seed = read_value<int64_t>(f, "seed");
-    projection.read(f);
+    projection = read_projection(f);
     read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
     FAISS_THROW_IF_NOT_FMT(
-            projection.d_in == d_in && projection.d_out == nbits &&
+            projection->d_in == d_in && projection->d_out == nbits &&
                     (center || is_trained),
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());

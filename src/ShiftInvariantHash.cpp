@@ -9,6 +9,7 @@
 #include <faiss_ext/Spec.h>
 #include <faiss_ext/registry.h>
 
+#include "hamming_series.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 #include "parallel.h"
@@ -125,24 +126,8 @@ void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
     simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
 }
 
-// With sum_{m>=1} 1 / (4 m^2 - 1) = 1/2, h_K is 4/pi^2 less a series in
-// K(m delta) = profile(m r). Up to `exact` it is summed term by term; then runs
-// of terms of 1/256 of their m in length share the kernel value at their
-// middle, and their weights are known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1
-// / (2 a
-// - 1) - 1 / (2 b - 1)). The error is below 1e-9 for every r.
 double ShiftInvariantHash::expected_at(double r) const {
-    constexpr double exact = 1024, negligible = 1e-16;
-    double sum = 0;
-    for (double a = 1, b; a < 1e18; a = b) {
-        b = a < exact ? a + 1 : std::floor(a * (257.0 / 256));
-        const double k = kernel->profile((a + b - 1) / 2 * r);
-        if (!(k >= negligible)) {
-            break;
-        }
-        sum += k * 0.5 * (1 / (2 * a - 1) - 1 / (2 * b - 1));
-    }
-    return std::max(0.0, 4 / (pi * pi) - 8 / (pi * pi) * sum);
+    return expected_share([&](double m) { return kernel->profile(m * r); });
 }
 
 double ShiftInvariantHash::expected_hamming(double kernel_value) const {
@@ -158,19 +143,8 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
     if (h == 0) {
         return 1;
     }
-    double low = 0, high = 1;
-    while (expected_at(high) < h) {
-        low = high;
-        high *= 2;
-    }
-    while (true) {
-        const double middle = low + (high - low) / 2;
-        if (middle <= low || middle >= high) {
-            break;
-        }
-        (expected_at(middle) < h ? low : high) = middle;
-    }
-    return kernel->profile(low);
+    return kernel->profile(
+            inverse_share(h, [&](double r) { return expected_at(r); }));
 }
 
 double ShiftInvariantHash::h1(double u) {

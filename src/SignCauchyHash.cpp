@@ -31,6 +31,10 @@ void SignCauchyHash::init() {
             d_in, nbits, seed);
 }
 
+void SignCauchyHash::train(idx_t n, const float* x) {
+    check_input(n, x, "SignCauchyHash::train");
+}
+
 void SignCauchyHash::margins(size_t n, const float* x, float* margins) const {
     projection.apply(n, x, margins);
 }

@@ -201,15 +201,22 @@ Spec::Argument* Spec::find(const std::string& key) {
 }
 
 Spec Spec::get_item(size_t i, const std::vector<std::string>& expected) {
-    for (Argument& a : arguments) {
-        if (a.key.empty() && i-- == 0) {
-            a.used = true;
-            return parse(text, a.value_begin, a.value_begin + a.value.size());
-        }
+    if (const auto a = get_positional(i)) {
+        return parse(text, a->value_begin, a->value_begin + a->value.size());
     }
     fail(arguments.empty() ? end : arguments[0].position,
          "expected an argument of " + name,
          expected);
+}
+
+std::optional<Spec::Argument> Spec::get_positional(size_t i) {
+    for (Argument& a : arguments) {
+        if (a.key.empty() && i-- == 0) {
+            a.used = true;
+            return a;
+        }
+    }
+    return std::nullopt;
 }
 
 std::optional<std::string> Spec::get(const std::string& key) {

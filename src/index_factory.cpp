@@ -156,10 +156,10 @@ std::unique_ptr<HomogeneousKernelMap> make_map(int d, const Part& part) {
             at_order.str().substr(0, num_digits(at_order.str(), 0));
     const int order =
             digits.empty() || digits.size() > 4 ? -1 : std::stoi(digits);
-    if (order < 0 || order > 1000) {
+    if (order < 0 || order > 100) {
         at_order.fail(
                 "'" + digits + "' is no order of a map",
-                {"a number from 0 to 1000"});
+                {"a number from 0 to 100"});
     }
     Spec spec = Spec::parse(part.text, part.begin, part.end);
     auto map = std::make_unique<HomogeneousKernelMap>(d, order, spec);

@@ -13,6 +13,12 @@
 
 namespace faiss_ext {
 
+/// Random numbers of their own for each row and stream.
+inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
+    std::seed_seq sequence{seed & 0xffffffff, seed >> 32, row, int64_t(stream)};
+    return std::mt19937_64(sequence);
+}
+
 /// A matrix of independent random numbers, the same for any number of threads.
 template <class Distribution>
 DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
@@ -20,8 +26,7 @@ DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
     parallel_blocks(d_out, 1, [&](idx_t begin, idx_t end) {
         std::vector<float> row(d_in);
         for (idx_t j = begin; j < end; j++) {
-            std::seed_seq sequence{seed & 0xffffffff, seed >> 32, int64_t(j)};
-            std::mt19937_64 rng(sequence);
+            std::mt19937_64 rng = row_rng(seed, j, 0);
             Distribution distribution;
             for (float& v : row) {
                 v = float(distribution(rng));
@@ -32,41 +37,41 @@ DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
     return projection;
 }
 
-/** Mean of what features(n, x, out) makes of vectors, from a sample of at most
+/** Mean of what features(x_i, out) makes of vectors, from a sample of at most
  * 65,536 of them; the same for any number of threads.
  *
  * @param x     size n * d
- * @param mean  its size is that of the features of a vector
+ * @param size  of the features of a vector, and of the result
  */
 template <class Features>
-void mean_of_features(
+std::vector<double> mean_of_features(
         idx_t n,
         const float* x,
         size_t d,
         int64_t seed,
-        std::vector<float>& mean,
+        size_t size,
         Features&& features) {
     constexpr idx_t max_vectors = 65536, block = 1024;
     const std::vector<idx_t> ids = sample_ids(n, max_vectors, seed);
     const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
-    const size_t size = mean.size();
     std::vector<double> sums(nblocks * size);
     parallel_blocks(nblocks, 1, [&](idx_t b, idx_t) {
-        std::vector<float> one(size);
+        std::vector<double> one(size);
         for (idx_t i = b * block; i < std::min(m, (b + 1) * block); i++) {
-            features(1, x + ids[i] * d, one.data());
+            features(x + ids[i] * d, one.data());
             for (size_t k = 0; k < size; k++) {
                 sums[b * size + k] += one[k];
             }
         }
     });
+    std::vector<double> mean(size);
     for (size_t k = 0; k < size; k++) {
-        double sum = 0;
         for (idx_t b = 0; b < nblocks; b++) {
-            sum += sums[b * size + k];
+            mean[k] += sums[b * size + k];
         }
-        mean[k] = float(sum / double(m));
+        mean[k] /= double(m);
     }
+    return mean;
 }
 
 /// Subtracts the thresholds, if there are any, from the margins of n vectors.

@@ -8,6 +8,7 @@
 
 #include <faiss_ext/AdditiveKernel.h>
 #include <faiss_ext/AdditiveKernelHash.h>
+#include <faiss_ext/BilinearShiftInvariantHash.h>
 #include <faiss_ext/ExpChi2Kernel.h>
 #include <faiss_ext/ExponentialKernel.h>
 #include <faiss_ext/GaussianKernel.h>
@@ -97,6 +98,7 @@ Table<KernelEntry>& kernels() {
 Table<HashEntry>& hashes() {
     static Table<HashEntry> table{
             {hash_entry<AdditiveKernelHash>("AHK"),
+             hash_entry<BilinearShiftInvariantHash>("BSIK"),
              hash_entry<HyperplaneHash>("RHBE"),
              hash_entry<KernelizedHash>("KLSH"),
              hash_entry<SignCauchyHash>("SCR"),

@@ -921,9 +921,9 @@ TEST(Auto, NeedsEnoughVectors) {
     EXPECT_FALSE(hash->is_trained);
     hash->train(126, more.data());
     EXPECT_TRUE(hash->is_trained);
-    EXPECT_TRUE(throws(
-            [] { make(30, "KLSH64(precomputed,scale=auto)"); },
-            {"precomputed", "position 29"}));
+    EXPECT_TRUE(
+            throws([] { make(30, "KLSH64(precomputed,scale=auto)"); },
+                   {"precomputed", "position 25"}));
 }
 
 // Errors.

@@ -276,7 +276,10 @@ def wrap_hashes():
         for name in ("map", "projection", "weights"):
             if name in vars(the_class):
                 member_keeps_owner(the_class, name)
-    for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash):
+    swig.HyperplaneHash.projection = part_property(
+        "get_projection", "the hyperplanes' normals")
+    for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash,
+                      swig.BilinearShiftInvariantHash):
         the_class.kernel = part_property(
             "get_kernel", "the kernel; train sets what was left to the data")
 
@@ -286,7 +289,24 @@ def wrap_hashes():
         self.get_matrix(faiss.swig_ptr(A))
         return A
 
-    swig.DenseProjection.matrix = matrix
+    swig.Projection.matrix = matrix
+
+    def of_pair(name):
+        method = getattr(swig.BilinearShiftInvariantHash, name)
+
+        def function(self, x, y):
+            x, y = (as_vectors(np.atleast_2d(v), self.d_in, name)
+                    for v in (x, y))
+            if len(x) != 1 or len(y) != 1:
+                raise ValueError(f"{name}: expected two vectors")
+            return method(self, faiss.swig_ptr(x), faiss.swig_ptr(y))
+
+        function.__name__ = name
+        function.__doc__ = method.__doc__
+        setattr(swig.BilinearShiftInvariantHash, name, function)
+
+    of_pair("bilinear_kernel")
+    of_pair("expected_hamming_of_pair")
 
     set_landmarks_c = swig.KernelizedHash.set_landmarks
 

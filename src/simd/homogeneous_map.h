@@ -17,8 +17,9 @@ struct HomogeneousMap {
  * = 1..m a_j r cos(j L log v) and a_j r sin(j L log v). Component i of
  * coordinate k goes to out[i * d + k]. Zeros where v < 1e-37.
  *
- * The error of a component is at most 1e-6 (j + |L log v|) a_j r, typically a
- * tenth of it.
+ * The error of a component is at most 1e-6 (1 + j + |j L log v|) a_j r,
+ * typically a tenth of it; for half_degree other than 1/2 add 1e-6 |log v| a_j
+ * r.
  *
  * @param x    size d
  * @param out  size d * (2 m + 1)

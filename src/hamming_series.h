@@ -1,0 +1,58 @@
+// The expected Hamming distance of codes made by a cosine and a random
+// threshold.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace faiss_ext {
+
+/** 8/pi^2 sum_{m>=1} (1 - K(m)) / (4 m^2 - 1), where kernel(m) = K(m delta) for
+ * a fixed delta, decreasing in m (Raginsky and Lazebnik 2009, lemma 2.2).
+ *
+ * With sum_{m>=1} 1 / (4 m^2 - 1) = 1/2 it is 4/pi^2 less a series in K(m). Up
+ * to `exact` that is summed term by term; then runs of terms of 1/256 of their
+ * m in length share the kernel value at their middle, and their weights are
+ * known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1 / (2 a - 1) - 1 / (2 b - 1)).
+ * The error is below 1e-9.
+ */
+template <class Kernel>
+double expected_share(Kernel&& kernel) {
+    using std::numbers::pi;
+    constexpr double exact = 1024, negligible = 1e-16;
+    double sum = 0;
+    for (double a = 1, b; a < 1e18; a = b) {
+        b = a < exact ? a + 1 : std::floor(a * (257.0 / 256));
+        const double k = kernel((a + b - 1) / 2);
+        if (!(k >= negligible)) {
+            break;
+        }
+        sum += k * 0.5 * (1 / (2 * a - 1) - 1 / (2 * b - 1));
+    }
+    return std::max(0.0, 4 / (pi * pi) - 8 / (pi * pi) * sum);
+}
+
+/** The r >= 0 at which a share is expected; expected(r) is increasing, from 0
+ * at 0 towards 4/pi^2.
+ *
+ * @param share  above 0, below 4/pi^2
+ */
+template <class Expected>
+double inverse_share(double share, Expected&& expected) {
+    double low = 0, high = 1;
+    while (expected(high) < share) {
+        low = high;
+        high *= 2;
+    }
+    while (true) {
+        const double middle = low + (high - low) / 2;
+        if (middle <= low || middle >= high) {
+            return low;
+        }
+        (expected(middle) < share ? low : high) = middle;
+    }
+}
+
+} // namespace faiss_ext
