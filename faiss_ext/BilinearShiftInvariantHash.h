@@ -24,10 +24,11 @@ struct Spec;
  *
  *     k_b = prod_j (1 + lambda_j)^(-1/2) = E cos(sqrt(gamma) w' (X - Y) v)
  *
- * (lemma 1), and the expected normalised Hamming distance of two codes is
- * 8/pi^2 sum_{m>=1} (1 - k_b(m (X - Y))) / (4 m^2 - 1) (lemma 2). For small and
- * well spread differences k_b is close to the Gaussian kernel k_g = exp(-gamma
- * |x - y|^2 / 2): k_g <= k_b <= k_g^0.79 if sqrt(gamma) |x - y| <= 0.8 and the
+ * (lemma 1), X and Y after the shuffle of their components if shuffle is on,
+ * and the expected normalised Hamming distance of two codes is 8/pi^2
+ * sum_{m>=1} (1 - k_b(m (X - Y))) / (4 m^2 - 1) (lemma 2). For small and well
+ * spread differences k_b is close to the Gaussian kernel k_g = exp(-gamma |x -
+ * y|^2 / 2): k_g <= k_b <= k_g^0.79 if sqrt(gamma) |x - y| <= 0.8 and the
  * largest lambda is at most 0.28 times the sum of the others.
  *
  * Two bits are independent but for those that share a w or a v (given X - Y,
@@ -37,14 +38,15 @@ struct Spec;
  *
  * String: `BSIK6400(28x28,m=5)`, `BSIK62464(auto,m=5,gamma=0.02,seed=1)`; shape
  * `auto`, or none, is the most nearly square one; m is 5 by default; gamma left
- * out, or `auto`, is set by train as for SIK; proj=structured is the default,
- * proj=dense the paper's form.
+ * out, or `auto`, is set by train as for SIK. proj=structured and shuffle=1 are
+ * the defaults; proj=dense,shuffle=0 is the paper's form.
  */
 struct BilinearShiftInvariantHash : KernelHash {
     GaussianKernel kernel; ///< holds gamma
     int d_w = 0, d_v = 0;  ///< shape of X
     int m = 5;
     bool structured = true;
+    bool shuffle = true;
     int64_t seed = 1234;
 
     /// w' X v sqrt(gamma) / 2 pi; drawn when gamma is known
@@ -63,7 +65,8 @@ struct BilinearShiftInvariantHash : KernelHash {
             double gamma = 0,
             int m = 5,
             bool structured = true,
-            int64_t seed = 1234);
+            int64_t seed = 1234,
+            bool shuffle = true);
     BilinearShiftInvariantHash(int d, int nbits, Spec& spec);
     BilinearShiftInvariantHash() = default;
 

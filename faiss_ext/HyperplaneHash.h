@@ -26,7 +26,9 @@ struct Spec;
  * X and Y have many singular values of a size.
  *
  * String: `RHBE256`, `RHBE256(center=1,seed=3)`,
- * `RHBE4096(proj=bilinear,shape=28x28,m=5)`; proj=dense is the default.
+ * `RHBE4096(proj=bilinear,shape=28x28,m=5)`, with shuffle=1 and
+ * form=structured as for BSIK (form=dense,shuffle=0 is the paper's);
+ * proj=dense is the default.
  */
 struct HyperplaneHash : KernelHash {
     bool center = false;

@@ -182,6 +182,42 @@ def _to_float32(vectors, source):
     return vectors
 
 
+# ---------------------------------------------------------------- VLAD
+
+
+def vlad_centres(descriptors, k, seed=1):
+    """k centres of local descriptors, by k-means on at most 100 descriptors for each."""
+    import faiss
+
+    if len(descriptors) < k:
+        raise DatasetError(f"VLAD: {len(descriptors)} descriptors are too few for {k} centres")
+    kmeans = faiss.Kmeans(descriptors.shape[1], k, niter=10, seed=seed, max_points_per_centroid=100)
+    kmeans.train(np.ascontiguousarray(descriptors))
+    return kmeans.centroids
+
+
+def vlad(descriptors, centres, group):
+    """VLAD vectors (Jegou et al., CVPR 2010): one for each `group` consecutive descriptors, as if of one image.
+
+    A vector holds, for each centre, the sum of the differences to it of the descriptors nearest to it; signed square
+    roots, then unit length. Its shape as a matrix is centres x dimension of a descriptor.
+    """
+    import faiss
+
+    n = len(descriptors) // group
+    if n == 0:
+        raise DatasetError(f"VLAD: {len(descriptors)} descriptors make no group of {group}")
+    index = faiss.IndexFlatL2(centres.shape[1])
+    index.add(centres)
+    nearest = index.search(np.ascontiguousarray(descriptors[: n * group]), 1)[1][:, 0]
+    out = np.zeros((n, *centres.shape), np.float32)
+    differences = descriptors[: n * group] - centres[nearest]
+    np.add.at(out, (np.repeat(np.arange(n), group), nearest), differences)
+    out = out.reshape(n, -1)
+    out = np.sign(out) * np.sqrt(np.abs(out))
+    return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-30)
+
+
 # ---------------------------------------------------------------- file formats
 
 

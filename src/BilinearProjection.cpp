@@ -22,7 +22,13 @@ namespace {
 constexpr int panel = int(simd::panel_width);
 
 // streams of random numbers
-enum { stream_w = 1, stream_v = 2, stream_signs = 3, stream_pairs = 4 };
+enum {
+    stream_w = 1,
+    stream_v = 2,
+    stream_signs = 3,
+    stream_pairs = 4,
+    stream_shuffle = 6
+};
 
 /// k different numbers below n, in random order
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
@@ -61,7 +67,8 @@ BilinearProjection::BilinearProjection(
         int m,
         bool structured,
         int64_t seed,
-        double scale)
+        double scale,
+        bool shuffle)
         : d_w(d_w), d_v(d_v), m(m), structured(structured) {
     FAISS_THROW_IF_NOT_FMT(
             d_w > 0 && d_v > 0 && d_out > 0 && m > 0 && m <= 1000,
@@ -80,6 +87,18 @@ BilinearProjection::BilinearProjection(
     k_w = int(std::ceil(m * std::sqrt(double(d_out))));
     k_v = m > 1 ? k_w : (d_out + k_w - 1) / k_w;
 
+    if (shuffle) {
+        std::mt19937_64 rng = row_rng(seed, 0, stream_shuffle);
+        source.resize(d_in);
+        std::iota(source.begin(), source.end(), 0);
+        for (int i = 0; i < d_in; i++) {
+            std::uniform_int_distribution<int> rest(i, d_in - 1);
+            std::swap(source[i], source[rest(rng)]);
+        }
+        for (int32_t& i : source) {
+            i = rng() & 1 ? -1 - i : i;
+        }
+    }
     if (structured) {
         const int D = next_power_of_2(d_w);
         const int blocks = (k_w + D - 1) / D;
@@ -132,8 +151,8 @@ int BilinearProjection::block_size() const {
 
 void BilinearProjection::prepare() {
     const int w_block = block_size();
-    // 256 KB of v
-    const int v_block = std::max(1, 65536 / padded_d_v());
+    // 384 KB of v
+    const int v_block = std::max(1, 98304 / padded_d_v());
     std::vector<int32_t> order(d_out);
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int32_t j) {
@@ -144,7 +163,10 @@ void BilinearProjection::prepare() {
         return key(a) < key(b);
     });
     sorted_v.clear();
-    sorted_out = order;
+    position.resize(d_out);
+    for (int i = 0; i < d_out; i++) {
+        position[order[i]] = i;
+    }
     runs.clear();
     const int nblocks = (k_w + w_block - 1) / w_block;
     block_run.assign(nblocks + 1, 0);
@@ -193,11 +215,12 @@ void BilinearProjection::apply(size_t n, const float* x, float* y) const {
     const int size = block_size(), dv = padded_d_v();
     const size_t packed = simd::packed_size(d_w, dv);
     const size_t t_stride = size_t(size) * dv;
-    // half a megabyte of products
+    // a megabyte of products: they pass by once, while the v stay in the cache
     const size_t batch =
-            std::min<size_t>(n, std::clamp<size_t>(131072 / t_stride, 1, 4));
+            std::min<size_t>(n, std::clamp<size_t>(262144 / t_stride, 1, 4));
     const auto panels = std::make_unique_for_overwrite<float[]>(batch * packed);
     const auto t = std::make_unique_for_overwrite<float[]>(batch * t_stride);
+    const auto sorted = std::make_unique_for_overwrite<float[]>(batch * d_out);
     const auto buffer = std::make_unique_for_overwrite<float[]>(
             structured ? size * panel : 0);
 
@@ -209,9 +232,15 @@ void BilinearProjection::apply(size_t n, const float* x, float* y) const {
                 for (int k = 0; k < d_w; k++) {
                     float* to =
                             &panels[i * packed + (size_t(p) * d_w + k) * panel];
-                    const float* from =
-                            x + (i0 + i) * d_in + size_t(k) * d_v + p * panel;
-                    if (columns == panel) {
+                    const size_t first = size_t(k) * d_v + p * panel;
+                    const float* from = x + (i0 + i) * d_in + first;
+                    if (!source.empty()) {
+                        for (int c = 0; c < panel; c++) {
+                            to[c] = c < columns
+                                    ? component(x + (i0 + i) * d_in, first + c)
+                                    : 0;
+                        }
+                    } else if (columns == panel) {
                         std::memcpy(to, from, panel * sizeof(float));
                     } else {
                         std::copy_n(from, columns, to);
@@ -238,10 +267,15 @@ void BilinearProjection::apply(size_t n, const float* x, float* y) const {
                         &sorted_v[at],
                         V.data(),
                         dv,
-                        &sorted_out[at],
-                        y + i0 * d_out,
+                        &sorted[at],
                         d_out);
                 at += runs[r].count;
+            }
+        }
+        for (size_t i = 0; i < rows; i++) {
+            const float* from = &sorted[i * d_out];
+            for (int j = 0; j < d_out; j++) {
+                y[(i0 + i) * d_out + j] = from[position[j]];
             }
         }
     }
@@ -272,9 +306,12 @@ std::vector<float> BilinearProjection::matrix() const {
     for (int j = 0; j < d_out; j++) {
         for (int r = 0; r < d_w; r++) {
             for (int c = 0; c < d_v; c++) {
-                A[size_t(j) * d_in + size_t(r) * d_v + c] =
-                        w[size_t(pair_w[j]) * dv + r] *
+                const size_t i = size_t(r) * d_v + c;
+                const int32_t from = source.empty() ? int32_t(i) : source[i];
+                const float value = w[size_t(pair_w[j]) * dv + r] *
                         V[size_t(pair_v[j]) * padded_d_v() + c];
+                A[size_t(j) * d_in + (from < 0 ? -1 - from : from)] =
+                        from < 0 ? -value : value;
             }
         }
     }
@@ -290,8 +327,8 @@ size_t BilinearProjection::memory() const {
             sizeof(float) *
             (W.size() + signs.size() + norms.size() + V.size()) +
             sizeof(int32_t) *
-            (pair_w.size() + pair_v.size() + sorted_v.size() +
-             sorted_out.size()) +
+            (source.size() + pair_w.size() + pair_v.size() + sorted_v.size() +
+             position.size()) +
             sizeof(Run) * runs.size() + sizeof(size_t) * block_run.size();
 }
 
@@ -311,6 +348,7 @@ void BilinearProjection::write(faiss::IOWriter* f) const {
     write_value(f, structured);
     write_value(f, k_w);
     write_value(f, k_v);
+    write_vector(f, source);
     write_vector(f, W);
     write_vector(f, signs);
     write_vector(f, norms);
@@ -329,6 +367,15 @@ void BilinearProjection::read(faiss::IOReader* f) {
     structured = read_value<bool>(f, "projection.structured");
     k_w = read_value_in<int>(f, "projection.k_w", 1, most);
     k_v = read_value_in<int>(f, "projection.k_v", 1, most);
+    read_vector(f, source, "projection.source");
+    bool fits = source.empty() || source.size() == size_t(d_in);
+    for (int32_t i : source) {
+        fits = fits && i >= -d_in && i < d_in;
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            fits,
+            "%s is damaged: a projection shuffles components that do not exist",
+            f->name.c_str());
     const uint64_t D = next_power_of_2(d_w);
     read_vector(f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
     read_vector(

@@ -51,7 +51,8 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
         double gamma,
         int m,
         bool structured,
-        int64_t seed)
+        int64_t seed,
+        bool shuffle)
         : KernelHash(
                   d_w > 0 && d_v > 0 && int64_t(d_w) * d_v <= (1 << 30)
                           ? d_w * d_v
@@ -62,6 +63,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
           d_v(d_v),
           m(m),
           structured(structured),
+          shuffle(shuffle),
           seed(seed) {
     FAISS_THROW_IF_NOT_FMT(
             m >= 1 && m <= max_m,
@@ -87,6 +89,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
     kernel = GaussianKernel(get_gamma(spec));
     structured = spec.get_word("proj", "structured", {"structured", "dense"}) ==
             "structured";
+    shuffle = spec.get_int("shuffle", 1, 0, 1);
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     is_trained = kernel.is_trained;
     if (is_trained) {
@@ -96,7 +99,14 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
 
 void BilinearShiftInvariantHash::draw() {
     projection = BilinearProjection(
-            d_w, d_v, nbits, m, structured, seed, kernel.scale() / (2 * pi));
+            d_w,
+            d_v,
+            nbits,
+            m,
+            structured,
+            seed,
+            kernel.scale() / (2 * pi),
+            shuffle);
     std::mt19937_64 rng = row_rng(seed, 0, 5);
     std::uniform_real_distribution<double> uniform;
     offset.resize(nbits);
@@ -161,7 +171,8 @@ std::vector<double> BilinearShiftInvariantHash::eigenvalues(
     const size_t r = rows ? d_w : d_v, length = rows ? d_v : d_w;
     const auto difference = [&](size_t i, size_t k) {
         const size_t at = rows ? i * d_v + k : k * d_v + i;
-        return double(x[at]) - y[at];
+        return double(projection.component(x, at)) -
+                projection.component(y, at);
     };
     std::vector<double> a(r * r), values;
     for (size_t i = 0; i < r; i++) {
@@ -225,6 +236,7 @@ void BilinearShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
     write_value(f, d_v);
     write_value(f, m);
     write_value(f, structured);
+    write_value(f, shuffle);
     write_value(f, seed);
     if (is_trained) {
         projection.write(f);
@@ -246,6 +258,7 @@ void BilinearShiftInvariantHash::read_fields(faiss::IOReader* f) {
     d_v = read_value_in<int>(f, "d_v", 1, d_in);
     m = read_value_in<int>(f, "m", 1, max_m);
     structured = read_value<bool>(f, "structured");
+    shuffle = read_value<bool>(f, "shuffle");
     seed = read_value<int64_t>(f, "seed");
     bool fits = int64_t(d_w) * d_v == d_in;
     if (is_trained) {

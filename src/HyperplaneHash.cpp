@@ -61,7 +61,15 @@ HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
     const auto [d_w, d_v] = parse_shape(spec, text, position, d);
     const int m = int(spec.get_int("m", 5, 1, 1000));
     projection = std::make_unique<BilinearProjection>(
-            d_w, d_v, nbits, m, true, seed);
+            d_w,
+            d_v,
+            nbits,
+            m,
+            spec.get_word("form", "structured", {"structured", "dense"}) ==
+                    "structured",
+            seed,
+            1.0,
+            spec.get_int("shuffle", 1, 0, 1));
 }
 
 void HyperplaneHash::train(idx_t n, const float* x) {

@@ -1,5 +1,7 @@
 #include "simd/bilinear.h"
 
+#include <type_traits>
+
 #include "simd/projection.h" // panel_width
 
 #undef HWY_TARGET_INCLUDE
@@ -24,6 +26,13 @@ using Vec = hn::Vec<Tag>;
 constexpr size_t vector_lanes = hn::MaxLanes(Tag());
 constexpr size_t panel_vectors = panel_width / vector_lanes;
 
+// Rows that share the loads of up to four vectors: 16 sums need 32 registers.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr size_t tile_rows = 4;
+#else
+constexpr size_t tile_rows = 2;
+#endif
+
 /// R rows against C vectors.
 template <size_t R, size_t C>
 HWY_INLINE void dots(
@@ -32,7 +41,6 @@ HWY_INLINE void dots(
         const int32_t* HWY_RESTRICT ids,
         const float* HWY_RESTRICT v,
         size_t d,
-        const int32_t* HWY_RESTRICT out,
         float* HWY_RESTRICT y,
         size_t y_stride) {
     const Tag tag;
@@ -60,8 +68,7 @@ HWY_INLINE void dots(
     }
     for (size_t r = 0; r < R; r++) {
         for (size_t c = 0; c < C; c++) {
-            y[r * y_stride + out[c]] =
-                    hn::GetLane(hn::SumOfLanes(tag, sum[r][c]));
+            y[r * y_stride + c] = hn::GetLane(hn::SumOfLanes(tag, sum[r][c]));
         }
     }
 }
@@ -74,15 +81,19 @@ void all_dots(
         const int32_t* ids,
         const float* v,
         size_t d,
-        const int32_t* out,
         float* y,
         size_t y_stride) {
     size_t j = 0;
     for (; j + 4 <= count; j += 4) {
-        dots<R, 4>(t, t_stride, ids + j, v, d, out + j, y, y_stride);
+        dots<R, 4>(t, t_stride, ids + j, v, d, y + j, y_stride);
     }
-    for (; j < count; j++) {
-        dots<R, 1>(t, t_stride, ids + j, v, d, out + j, y, y_stride);
+    switch (count - j) {
+        case 3:
+            return dots<R, 3>(t, t_stride, ids + j, v, d, y + j, y_stride);
+        case 2:
+            return dots<R, 2>(t, t_stride, ids + j, v, d, y + j, y_stride);
+        case 1:
+            return dots<R, 1>(t, t_stride, ids + j, v, d, y + j, y_stride);
     }
 }
 
@@ -94,33 +105,28 @@ void selected_dots_target(
         const int32_t* ids,
         const float* v,
         size_t d,
-        const int32_t* out,
         float* y,
         size_t y_stride) {
-    size_t r = 0;
-    for (; r + 2 <= rows; r += 2) {
-        all_dots<2>(
+    const auto dots_of = [&](auto count_of_rows, size_t r) {
+        all_dots<count_of_rows()>(
                 t + r * t_stride,
                 t_stride,
                 count,
                 ids,
                 v,
                 d,
-                out,
                 y + r * y_stride,
                 y_stride);
+    };
+    size_t r = 0;
+    for (; r + tile_rows <= rows; r += tile_rows) {
+        dots_of(std::integral_constant<size_t, tile_rows>(), r);
+    }
+    for (; r + 2 <= rows; r += 2) {
+        dots_of(std::integral_constant<size_t, 2>(), r);
     }
     if (r < rows) {
-        all_dots<1>(
-                t + r * t_stride,
-                t_stride,
-                count,
-                ids,
-                v,
-                d,
-                out,
-                y + r * y_stride,
-                y_stride);
+        dots_of(std::integral_constant<size_t, 1>(), r);
     }
 }
 
@@ -213,11 +219,10 @@ void selected_dots(
         const int32_t* ids,
         const float* v,
         size_t d,
-        const int32_t* out,
         float* y,
         size_t y_stride) {
     HWY_DYNAMIC_DISPATCH(selected_dots_target)
-    (rows, t, t_stride, count, ids, v, d, out, y, y_stride);
+    (rows, t, t_stride, count, ids, v, d, y, y_stride);
 }
 
 void hadamard_rounds(size_t d, const float* signs, float* x) {

@@ -7,7 +7,7 @@
 
 namespace faiss_ext::simd {
 
-/** y[r * y_stride + out[j]] = <t_r, v_ids[j]> for all r < rows, j < count.
+/** y[r * y_stride + j] = <t_r, v_ids[j]> for all r < rows, j < count.
  *
  * Products are summed in float, one sum for each lane; a value does not depend
  * on the others.
@@ -24,7 +24,6 @@ void selected_dots(
         const int32_t* ids,
         const float* v,
         size_t d,
-        const int32_t* out,
         float* y,
         size_t y_stride);
 
