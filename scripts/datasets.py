@@ -148,6 +148,16 @@ def load_digits(queries=1000, limit=None, seed=1):
     return _split("digits", "digits", sklearn_digits().data, queries, limit, seed)
 
 
+def l1_normalised(dataset):
+    """The same vectors as histograms of mass 1; those with a negative component are refused."""
+    parts = []
+    for x in (dataset.base, dataset.queries):
+        if (x < 0).any():
+            raise DatasetError(f"{dataset.name}: has negative components, which histograms have not")
+        parts.append(x / np.maximum(x.sum(axis=1, keepdims=True), 1e-30))
+    return Dataset(dataset.name, *parts)
+
+
 def _split(name, source, vectors, queries, limit, seed):
     """Queries and base from one array, by a random permutation; never more queries than `QUERY_SHARE` of it."""
     n = len(vectors)

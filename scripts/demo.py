@@ -1,8 +1,9 @@
 """Kernel search on real vectors: how many exact kernel neighbours binary codes find, at which speed and size.
 
 The exact neighbours under a kernel come from an exhaustive scan (KFlat). Measured against them are codes of
-shift-invariant kernel hashing (SIK) in FAISS's binary indexes, the same codes re-ranked by the kernel, and FAISS's
-own LSH and Flat. Prints a table, and writes it as CSV together with a recall-speed plot.
+shift-invariant kernel hashing (SIK), or, for kernels of histograms, of additive kernel hashing (AHK) in FAISS's binary
+indexes, the same codes re-ranked by the kernel, and FAISS's own LSH and Flat; under a Gaussian kernel bilinear codes
+(BSIK) as well. Prints a table, and writes it as CSV together with a recall-speed plot.
 """
 
 import argparse
@@ -28,6 +29,7 @@ except ImportError as problem:
 RANKS = (1, 10, 100)
 K = max(RANKS)
 KERNEL_SHAPES = {"gaussian": (), "laplacian": (), "matern": ("nu=1.5",)}
+HISTOGRAM_KERNELS = ("chi2", "intersection", "js", "hellinger")
 NFLIPS = (0, 1, 2)
 K_FACTORS = (1, 4, 10)
 # Feature-space distances lie between 0 and 2; two of them no further apart than float32 rounding are a tie.
@@ -134,8 +136,10 @@ class Demo:
 
     def __init__(self, data, kernel, bits, seed):
         self.data, self.kernel, self.bits, self.seed = data, kernel, bits, seed
+        self.is_histogram = kernel in HISTOGRAM_KERNELS
+        self.scheme = "AHK" if self.is_histogram else "SIK"
         self.rows = []
-        per_length = 2 + 1 + len(K_FACTORS) + len(NFLIPS)
+        per_length = 2 + 1 + len(K_FACTORS) + len(NFLIPS) + (kernel == "gaussian")
         self.progress = Progress(2 + per_length * len(bits))
 
     def run(self):
@@ -146,6 +150,8 @@ class Demo:
                 self._lsh(bits)
                 self._codes(bits)
                 self._buckets(bits)
+                if self.kernel == "gaussian":
+                    self._bilinear(bits)
         finally:
             self.progress.close()
         return self.rows
@@ -157,13 +163,13 @@ class Demo:
         self.progress.finish()
 
     def _exact(self):
-        arguments = ",".join(KERNEL_SHAPES[self.kernel])
+        arguments = ",".join(KERNEL_SHAPES.get(self.kernel, ()))
         name = f"KFlat({self.kernel}({arguments}))" if arguments else f"KFlat({self.kernel})"
         self.progress.start(name)
         self.exact = index_factory(self.data.d, name)
         train_s, _ = timed(self.exact.train, self.data.base)
         self.exact_add_s, _ = timed(self.exact.add, self.data.base)
-        self.gamma = self.exact.kernel.gamma
+        self.gamma = None if self.is_histogram else self.exact.kernel.gamma
         self.truth = Truth(self.exact, self.data.queries)
         self._measure(name, "KFlat (exact)", self.exact, train_s + self.exact_add_s, 0, 4 * self.data.d)
 
@@ -181,18 +187,18 @@ class Demo:
 
     def _codes(self, bits):
         """All codes scanned; then the same index in front of the exact one, which re-ranks what it finds."""
-        method = f"SIK{bits},BFlat"
+        method = f"{self.scheme}{bits},BFlat"
         self.progress.start(method)
-        codes = index_factory(self.data.d, self._scheme(bits) + ",BFlat")
+        codes = index_factory(self.data.d, self._string(bits) + ",BFlat")
         build_s = build(codes, self.data.base)
-        self._measure(method, "SIK,BFlat", codes, build_s, bits, bits // 8)
+        self._measure(method, f"{self.scheme},BFlat", codes, build_s, bits, bits // 8)
         for k_factor in K_FACTORS:
             suffix = f",Refine(KFlat) k_factor={k_factor}"
             self.progress.start(method + suffix)
             index = faiss.IndexRefine(codes, self.exact)
             index.k_factor = k_factor
             total_s = build_s + self.exact_add_s
-            self._measure(method + suffix, "SIK,BFlat" + suffix, index, total_s, bits, bits // 8 + 4 * self.data.d)
+            self._measure(method + suffix, f"{self.scheme},BFlat" + suffix, index, total_s, bits, bits // 8 + 4 * self.data.d)
 
     def _buckets(self, bits):
         """Multi-index hashing: only codes that agree with the query's in one of several parts, up to nflip bits."""
@@ -200,16 +206,25 @@ class Demo:
         part = min(bits, max(4, round(math.log2(len(self.data.base)))))
         tables = bits // part
         storage = f"BHash{tables}x{part}"
-        self.progress.start(f"SIK{bits},{storage} (building)")
-        index = index_factory(self.data.d, f"{self._scheme(bits)},{storage}")
+        self.progress.start(f"{self.scheme}{bits},{storage} (building)")
+        index = index_factory(self.data.d, f"{self._string(bits)},{storage}")
         build_s = build(index, self.data.base)
         for nflip in NFLIPS:
-            method = f"SIK{bits},{storage} nflip={nflip}"
+            method = f"{self.scheme}{bits},{storage} nflip={nflip}"
             self.progress.start(method)
             faiss.downcast_IndexBinary(index.storage).nflip = nflip
-            self._measure(method, f"SIK,BHash nflip={nflip}", index, build_s, bits, bits // 8)
+            self._measure(method, f"{self.scheme},BHash nflip={nflip}", index, build_s, bits, bits // 8)
 
-    def _scheme(self, bits):
+    def _bilinear(self, bits):
+        """Bilinear projections: a matrix of few numbers in place of bits x d."""
+        method = f"BSIK{bits},BFlat"
+        self.progress.start(method)
+        index = index_factory(self.data.d, f"BSIK{bits}(auto,gamma={self.gamma:.9g},seed={self.seed}),BFlat")
+        self._measure(method, "BSIK,BFlat", index, build(index, self.data.base), bits, bits // 8)
+
+    def _string(self, bits):
+        if self.is_histogram:
+            return f"AHK{bits}({self.kernel},center=1,seed={self.seed})"
         arguments = [self.kernel, *KERNEL_SHAPES[self.kernel], f"gamma={self.gamma:.9g}", f"seed={self.seed}"]
         return f"SIK{bits}({','.join(arguments)})"
 
@@ -229,10 +244,11 @@ def cpu_model():
 
 def facts(data, kernel, gamma, seed):
     """What a reader needs in order to judge the timings, as pairs of name and value."""
-    shape = "".join(f", {argument}" for argument in KERNEL_SHAPES[kernel])
+    shape = "".join(f", {argument}" for argument in KERNEL_SHAPES.get(kernel, ()))
+    gamma = f", gamma = {gamma:.6g} (chosen on the base vectors)" if gamma else ", vectors L1-normalised"
     return [
         ("dataset", f"{data.name}: {len(data.base):,} base vectors, {len(data.queries):,} queries, d = {data.d}"),
-        ("kernel", f"{kernel}{shape}, gamma = {gamma:.6g} (chosen on the base vectors), seed = {seed}"),
+        ("kernel", f"{kernel}{shape}{gamma}, seed = {seed}"),
         ("machine", f"{cpu_model()}, {faiss.omp_get_max_threads()} thread(s)"),
         ("software", f"FAISS {faiss.__version__}, Python {platform.python_version()}, NumPy {np.__version__}"),
     ]
@@ -269,9 +285,16 @@ LOOKS = (
     ("KFlat", "*", ("black",)),
     ("Flat", "P", ("dimgrey",)),
     ("LSH", "s", ("#b5a184", "#7a5c30")),
-    ("SIK,BFlat,Refine", "^", ("#9ecae1", "#4292c6", "#084594")),
-    ("SIK,BFlat", "o", ("#2ca02c",)),
-    ("SIK,BHash", "D", ("#fdae6b", "#f16913", "#a63603")),
+    ("BSIK,BFlat", "v", ("#7b3294",)),
+    *(
+        (f"{scheme},{kind}", marker, shades)
+        for scheme in ("SIK", "AHK")
+        for kind, marker, shades in (
+            ("BFlat,Refine", "^", ("#9ecae1", "#4292c6", "#084594")),
+            ("BFlat", "o", ("#2ca02c",)),
+            ("BHash", "D", ("#fdae6b", "#f16913", "#a63603")),
+        )
+    ),
 )
 
 
@@ -398,7 +421,16 @@ def parse_arguments(argv=None):
         "such folders",
     )
     parser.add_argument("--dataset", metavar="NAME", help="which dataset in FOLDER; needed where there are several")
-    parser.add_argument("--kernel", choices=list(KERNEL_SHAPES), default="gaussian", help="default: %(default)s")
+    parser.add_argument(
+        "--kernel", choices=[*KERNEL_SHAPES, *HISTOGRAM_KERNELS], default="gaussian", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--vlad",
+        type=positive,
+        metavar="K",
+        help="the data are local descriptors: search VLAD vectors of K centres, each of --group consecutive descriptors",
+    )
+    parser.add_argument("--group", type=positive, default=100, metavar="N", help="see --vlad (default: %(default)s)")
     parser.add_argument(
         "--queries",
         type=positive,
@@ -438,9 +470,18 @@ def parse_arguments(argv=None):
 def run(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     if arguments.data:
-        data = datasets.load(arguments.data, arguments.dataset, arguments.queries, arguments.limit, arguments.seed)
+        queries = arguments.queries * (arguments.group if arguments.vlad else 1)
+        data = datasets.load(arguments.data, arguments.dataset, queries, arguments.limit, arguments.seed)
     else:
         data = datasets.load_digits(arguments.queries, arguments.limit, arguments.seed)
+    if arguments.vlad:
+        centres = datasets.vlad_centres(data.base, arguments.vlad, arguments.seed)
+        data = datasets.Dataset(
+            f"{data.name}, VLAD of {arguments.vlad} centres",
+            *(datasets.vlad(x, centres, arguments.group) for x in (data.base, data.queries)),
+        )
+    if arguments.kernel in HISTOGRAM_KERNELS:
+        data = datasets.l1_normalised(data)
     if len(data.base) < K:
         raise datasets.DatasetError(f"{data.name}: has {len(data.base)} base vectors; recall@{K} needs at least {K}")
 
@@ -460,7 +501,7 @@ def run(arguments):
         "\nrecall@R: share of the true R nearest under the kernel among the first R returned, from one search for"
         f" {K};\nof vectors equally far from the query as the true R-th, any counts. All queries go in one call."
         "\nbytes/vector: codes, and the vectors where they are kept (Refine, Flat, KFlat); BHash's tables not counted."
-        "\nbuild: training and adding; the SIK codes take gamma from KFlat, whose training chose it.\n"
+        "\nbuild: training and adding; codes take gamma, where there is one, from KFlat, whose training chose it.\n"
     )
     print(format_table(rows))
     print(f"\n{conclusion(rows)}\n\ntable: {table_path}\nplot:  {plot_path}")

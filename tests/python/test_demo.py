@@ -366,3 +366,55 @@ def test_demo_says_how_to_find_the_module(run_demo, tmp_path):
     result = run_demo("--help", cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert result.returncode != 0
     assert "not built" in result.stderr and "demo.sh" in result.stderr
+
+
+def recalls_at_10(path):
+    with open(path) as f:
+        return {
+            row["method"]: float(row["recall@10"]) for row in csv.DictReader(f)
+        }
+
+
+def test_demo_searches_histograms(run_demo, tmp_path):
+    arguments = "--kernel chi2 --limit 300 --queries 20 --bits 128".split()
+    result = run_demo(*arguments, "--output", "out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "L1-normalised" in result.stdout
+    recalls = recalls_at_10(tmp_path / "out/digits_chi2.csv")
+    assert recalls["KFlat(chi2)"] == 1
+    refined = recalls["AHK128,BFlat,Refine(KFlat) k_factor=10"]
+    assert 0.9 < refined and 0.3 < recalls["AHK128,BFlat"] <= refined
+
+
+def test_demo_refuses_what_is_no_histogram(run_demo, tmp_path):
+    write_npy(tmp_path / "base.npy", np.full((200, 4), -1, "float32"))
+    result = run_demo("--kernel", "js", "--data", tmp_path, cwd=tmp_path)
+    assert result.returncode != 0
+    assert "negative components" in result.stderr
+
+
+def test_demo_makes_vlad_vectors(run_demo, tmp_path):
+    write_npy(tmp_path / "base.npy", random_bytes(1200, 8))
+    write_npy(tmp_path / "query.npy", random_bytes(40, 8))
+    arguments = "--vlad 4 --group 10 --queries 3 --bits 64".split()
+    result = run_demo(*arguments, "--data", tmp_path, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "120 base vectors, 3 queries, d = 32" in result.stdout
+    assert "BSIK64,BFlat" in result.stdout
+
+
+def test_vlad_vectors(datasets):
+    """Against sums written out."""
+    rng = np.random.default_rng(1)
+    x = rng.random((25, 3), "float32")
+    centres = rng.random((4, 3), "float32")
+    found = datasets.vlad(x, centres, 10)
+    assert found.shape == (2, 12)
+    for i, row in enumerate(found):
+        expected = np.zeros((4, 3))
+        for v in x[10 * i:10 * i + 10]:
+            nearest = np.argmin(((centres - v) ** 2).sum(axis=1))
+            expected[nearest] += v - centres[nearest]
+        expected = np.sign(expected) * np.sqrt(np.abs(expected))
+        expected /= np.linalg.norm(expected)
+        np.testing.assert_allclose(row, expected.ravel(), atol=1e-5)
