@@ -19,11 +19,11 @@ namespace faiss_ext {
  * random order, so that neighbours share nothing in particular.
  *
  * v ~ N(0, I). w ~ N(0, I) too in the dense form, as in the paper. In the
- * structured form the w come in blocks of D, the power of 2 from d_w on: rows
- * of three rounds of random signs and Walsh-Hadamard transforms, each scaled to
- * the length of a Gaussian vector (a chi variable of D degrees). Those of a
- * block are orthogonal in D dimensions, and all w' X of it take 3 D d_v log2 D
- * additions.
+ * structured form the w come in blocks of D, the power of 2 from d_w and from
+ * 256 on: rows of three rounds of random signs and Walsh-Hadamard transforms,
+ * each scaled to the length of a Gaussian vector (a chi variable of D degrees).
+ * Those of a block are orthogonal in D dimensions, and all w' X of it take 3 D
+ * d_v log2 D additions.
  *
  * With shuffle (beyond the paper) the components of x are put in a random order
  * with random signs before they become X: that changes no length and no angle,

@@ -76,7 +76,7 @@ struct BilinearShiftInvariantHash : KernelHash {
 
     /** By the value of the Gaussian kernel, as if all min(d_w, d_v) eigenvalues
      * of the difference were equal. Where few of them dominate, codes differ in
-     * fewer bits; expected_hamming_of_pair is exact.
+     * fewer bits; expected_hamming_of_pair counts that in.
      */
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
@@ -85,7 +85,8 @@ struct BilinearShiftInvariantHash : KernelHash {
     double bilinear_kernel(const float* x, const float* y) const;
 
     /// Expected Hamming distance of the codes of two vectors, in bits (lemma
-    /// 2).
+    /// 2): exact in the dense form, in the structured one as far as its w are
+    /// Gaussian.
     double expected_hamming_of_pair(const float* x, const float* y) const;
 
     /** Bounds of the expected normalised Hamming distance at the Gaussian

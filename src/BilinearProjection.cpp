@@ -54,8 +54,10 @@ std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     return ids;
 }
 
-int next_power_of_2(int d) {
-    return int(std::bit_ceil(unsigned(d)));
+/// Order of the transforms. Smaller ones make rows of few different values,
+/// zero among them, that are far from Gaussian.
+int transform_order(int d_w) {
+    return std::max(256, int(std::bit_ceil(unsigned(d_w))));
 }
 
 } // namespace
@@ -100,7 +102,7 @@ BilinearProjection::BilinearProjection(
         }
     }
     if (structured) {
-        const int D = next_power_of_2(d_w);
+        const int D = transform_order(d_w);
         const int blocks = (k_w + D - 1) / D;
         signs.resize(size_t(3) * D * blocks);
         std::mt19937_64 rng = row_rng(seed, 0, stream_signs);
@@ -146,7 +148,7 @@ BilinearProjection::BilinearProjection(
 
 /// The w whose products with X are there at the same time.
 int BilinearProjection::block_size() const {
-    return structured ? next_power_of_2(d_w) : std::min(k_w, 96);
+    return structured ? transform_order(d_w) : std::min(k_w, 96);
 }
 
 void BilinearProjection::prepare() {
@@ -198,14 +200,15 @@ void BilinearProjection::left_products(
         return;
     }
     for (int p = 0; p < dv / panel; p++) {
-        std::copy_n(panels + size_t(p) * d_w * panel, d_w * panel, buffer);
-        std::fill_n(buffer + d_w * panel, (size - d_w) * panel, 0.0f);
+        const size_t used = size_t(d_w) * panel;
+        std::copy_n(panels + p * used, used, buffer);
+        std::fill_n(buffer + used, size_t(size) * panel - used, 0.0f);
         simd::hadamard_rounds(size, &signs[size_t(3) * size * block], buffer);
         for (int j = 0; j < count; j++) {
             const float norm = norms[block * size + j];
             for (int c = 0; c < panel; c++) {
                 t[size_t(j) * dv + p * panel + c] =
-                        norm * buffer[j * panel + c];
+                        norm * buffer[size_t(j) * panel + c];
             }
         }
     }
@@ -222,7 +225,7 @@ void BilinearProjection::apply(size_t n, const float* x, float* y) const {
     const auto t = std::make_unique_for_overwrite<float[]>(batch * t_stride);
     const auto sorted = std::make_unique_for_overwrite<float[]>(batch * d_out);
     const auto buffer = std::make_unique_for_overwrite<float[]>(
-            structured ? size * panel : 0);
+            structured ? size_t(size) * panel : 0);
 
     for (size_t i0 = 0; i0 < n; i0 += batch) {
         const size_t rows = std::min(batch, n - i0);
@@ -297,7 +300,8 @@ std::vector<float> BilinearProjection::matrix() const {
         panels[simd::panel_index(d_w, k, k)] = 1;
     }
     const int nblocks = (k_w + size - 1) / size;
-    std::vector<float> w(size_t(nblocks) * size * dv), buffer(size * panel);
+    std::vector<float> w(size_t(nblocks) * size * dv),
+            buffer(size_t(size) * panel);
     for (int b = 0; b < nblocks; b++) {
         unit.left_products(
                 b, panels.data(), buffer.data(), &w[size_t(b) * size * dv]);
@@ -376,7 +380,7 @@ void BilinearProjection::read(faiss::IOReader* f) {
             fits,
             "%s is damaged: a projection shuffles components that do not exist",
             f->name.c_str());
-    const uint64_t D = next_power_of_2(d_w);
+    const uint64_t D = transform_order(d_w);
     read_vector(f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
     read_vector(
             f,

@@ -13,6 +13,7 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/HomogeneousKernelMap.h>
+#include <faiss_ext/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
@@ -183,6 +184,9 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
         spec.finish();
         return index;
     }
+    if (s == "BFlat") {
+        return std::make_unique<IndexBinaryFlatSIMD>(nbits);
+    }
     // the form, with # for each number; FAISS takes numbers as they come and
     // fails later, or not at all
     std::string form;
@@ -206,8 +210,8 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
         numbers.push_back(value);
         i += n;
     }
-    if (form != "BFlat" && form != "BHash#" && form != "BHash#x#" &&
-        form != "BIVF#" && form != "BIVF#_HNSW#" && form != "BHNSW#") {
+    if (form != "BHash#" && form != "BHash#x#" && form != "BIVF#" &&
+        form != "BIVF#_HNSW#" && form != "BHNSW#") {
         part.fail("'" + s + "' is no binary index", forms);
     }
     if (part.starts_with("BHash")) {
@@ -506,7 +510,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
         return with_id_map<IndexBinary>(
                 name, make_binary_index(d, part.after(name.size() + 1)));
     }
-    if (is_permuted(parts[0]) && parts.size() == 1) {
+    if ((is_permuted(parts[0]) || parts[0].str() == "BFlat") &&
+        parts.size() == 1) {
         FAISS_THROW_IF_NOT_FMT(
                 d % 8 == 0,
                 "the number of bits is %d, expected a multiple of 8",

@@ -14,6 +14,7 @@
 #include <faiss/index_io.h>
 
 #include <faiss_ext/HomogeneousKernelMap.h>
+#include <faiss_ext/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/registry.h>
 
@@ -76,7 +77,13 @@ struct Kind<IndexBinary> {
     }
     template <class From>
     static IndexBinary* faiss_read(From from, int io_flags) {
-        return faiss::read_index_binary(from, io_flags);
+        std::unique_ptr<IndexBinary> index(
+                faiss::read_index_binary(from, io_flags));
+        if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
+            return new IndexBinaryFlatSIMD(
+                    dynamic_cast<faiss::IndexBinaryFlat&&>(*index));
+        }
+        return index.release();
     }
 };
 

@@ -20,6 +20,7 @@
 #include <faiss/VectorTransform.h>
 #include <faiss/index_factory.h>
 
+#include <faiss_ext/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
@@ -125,7 +126,7 @@ TEST(IndexFactory, Schemes) {
         EXPECT_EQ(b.d, c.nbits);
         EXPECT_TRUE(b.own_fields);
         EXPECT_EQ(b.is_trained, c.is_trained);
-        exactly<faiss::IndexBinaryFlat>(b.storage);
+        exactly<IndexBinaryFlatSIMD>(b.storage);
         EXPECT_EQ(b.storage->d, c.nbits);
 
         for (auto metric : metrics) {
@@ -136,7 +137,7 @@ TEST(IndexFactory, Schemes) {
             EXPECT_EQ(f.metric_type, metric);
             EXPECT_TRUE(f.own_fields);
             EXPECT_EQ(f.is_trained, c.is_trained);
-            exactly<faiss::IndexBinaryFlat>(f.storage);
+            exactly<IndexBinaryFlatSIMD>(f.storage);
         }
     }
 }
@@ -172,9 +173,7 @@ TEST(IndexFactory, BinaryStorages) {
                       sik256 = "SIK256(gaussian,gamma=1)";
     {
         const auto index = make(sik64, "BFlat");
-        EXPECT_EQ(
-                exactly<faiss::IndexBinaryFlat>(storage_of(index)).code_size,
-                8);
+        EXPECT_EQ(exactly<IndexBinaryFlatSIMD>(storage_of(index)).code_size, 8);
     }
     {
         const auto index = make(sik256, "BHash24");
@@ -333,7 +332,7 @@ TEST(IndexFactory, IDMaps) {
 TEST(IndexFactory, IDMapsOverStoragesAlone) {
     {
         const auto index = faiss_ext::index_binary_factory(64, "IDMap,BFlat");
-        exactly<faiss::IndexBinaryFlat>(
+        exactly<IndexBinaryFlatSIMD>(
                 exactly<faiss::IndexBinaryIDMap>(index.get()).index);
     }
     {
@@ -564,7 +563,7 @@ TEST(IndexFactory, FaissStrings) {
             faiss_ext::index_factory(d, "Flat", faiss::METRIC_L1)->metric_type,
             faiss::METRIC_L1);
     for (const char* string :
-         {"BFlat", "BHash16", "BHash4x8", "BIVF8", "BIVF8_HNSW4", "BHNSW16"}) {
+         {"BHash16", "BHash4x8", "BIVF8", "BIVF8_HNSW4", "BHNSW16"}) {
         SCOPED_TRACE(string);
         const auto mine = faiss_ext::index_binary_factory(64, string);
         const std::unique_ptr<faiss::IndexBinary> theirs(

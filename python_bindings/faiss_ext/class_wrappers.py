@@ -459,6 +459,7 @@ def wrap_binary_indexes():
         return lims, D, I
 
     faiss_wrappers.handle_IndexBinary(swig.IndexBinaryPermuted)
+    faiss_wrappers.handle_IndexBinary(swig.IndexBinaryFlatSIMD)
     faiss_wrappers.handle_IndexBinary(the_class)
     for method in (train, add, add_with_ids, search, range_search):
         setattr(the_class, method.__name__, method)

@@ -371,7 +371,7 @@ def test_demo_says_how_to_find_the_module(run_demo, tmp_path):
 def recalls_at_10(path):
     with open(path) as f:
         return {
-            row["method"]: float(row["recall@10"]) for row in csv.DictReader(f)
+            row["method"]: float(row["recall_at_10"]) for row in csv.DictReader(f)
         }
 
 

@@ -1141,7 +1141,7 @@ def test_our_classes_are_faiss_classes():
 @pytest.mark.parametrize(
     "storage, cls",
     [
-        ("BFlat", faiss.IndexBinaryFlat),
+        ("BFlat", faiss_ext.IndexBinaryFlatSIMD),
         ("BHash4x8", faiss.IndexBinaryMultiHash),
         ("BHash8", faiss.IndexBinaryHash),
         ("BIVF4", faiss.IndexBinaryIVF),

@@ -1,0 +1,220 @@
+#include <faiss_ext/IndexBinaryFlatSIMD.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "check.h"
+#include "parallel.h"
+#include "simd/hamming_scan.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using simd::hamming_shift;
+using simd::HammingSink;
+
+constexpr idx_t query_block = 32;
+constexpr uint64_t id_mask = (uint64_t(1) << hamming_shift) - 1;
+
+idx_t id_of(uint64_t key) {
+    return idx_t(key & id_mask);
+}
+
+/// The k smallest keys of a scan, or, for k = 0, all below the bound.
+struct Sink : HammingSink {
+    size_t k;
+    const faiss::IDSelector* sel;
+    std::vector<uint64_t> buffer;
+
+    Sink(size_t k, uint32_t bound, const faiss::IDSelector* sel)
+            : k(k), sel(sel), buffer(2 * k + 64) {
+        this->bound = bound;
+        capacity = buffer.size();
+        keys = buffer.data();
+        make_room = [](HammingSink& sink) {
+            static_cast<Sink&>(sink).shrink();
+        };
+    }
+    Sink(const Sink&) = delete;
+    Sink& operator=(const Sink&) = delete;
+
+    void shrink() {
+        if (sel) {
+            const auto rejected = [&](uint64_t key) {
+                return !sel->is_member(id_of(key));
+            };
+            size = std::remove_if(keys, keys + size, rejected) - keys;
+        }
+        if (k > 0 && size >= k) {
+            // codes to come have larger ids: at the same distance as the k-th
+            // they are not among the first k
+            std::nth_element(keys, keys + (k - 1), keys + size);
+            size = k;
+            bound = uint32_t(keys[k - 1] >> hamming_shift);
+        } else if (2 * size >= capacity) {
+            buffer.resize(2 * capacity);
+            capacity = buffer.size();
+            keys = buffer.data();
+        }
+    }
+};
+
+/** Compares all codes with all queries: in blocks of queries, and, where these
+ * are too few for all threads, in slices of the codes.
+ *
+ * @param k       nearest codes of each query, or 0 for all below the bound
+ * @param result  result(query, keys) with the keys of one query
+ */
+template <class Result>
+void scan_all(
+        const faiss::IndexBinaryFlat& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        uint32_t bound,
+        const faiss::SearchParameters* params,
+        Result&& result) {
+    FAISS_THROW_IF_NOT_FMT(
+            index.ntotal < idx_t(id_mask),
+            "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
+            int64_t(index.ntotal));
+    const size_t words = (index.code_size + 7) / 8;
+    const idx_t threads = omp_get_max_threads();
+    const idx_t block =
+            std::clamp<idx_t>((n + threads - 1) / threads, 1, query_block);
+    const idx_t nblocks = (n + block - 1) / block;
+    const idx_t nslices =
+            std::clamp<idx_t>(threads / nblocks, 1, index.ntotal / 16384 + 1);
+    // interrupts are looked for between chunks of about 10 ms
+    const idx_t chunk = std::max<idx_t>(
+            4096, (idx_t(1) << 28) / idx_t(index.code_size * block));
+
+    std::vector<uint64_t> queries(n * words);
+    for (idx_t i = 0; i < n; i++) {
+        std::memcpy(
+                &queries[i * words], x + i * index.code_size, index.code_size);
+    }
+    std::vector<std::vector<uint64_t>> found(n * nslices);
+    parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
+        const idx_t q0 = task / nslices * block, slice = task % nslices;
+        const idx_t nq = std::min(block, n - q0);
+        const idx_t end = index.ntotal * (slice + 1) / nslices;
+        std::vector<std::unique_ptr<Sink>> sinks;
+        std::vector<HammingSink*> pointers;
+        for (idx_t q = 0; q < nq; q++) {
+            sinks.push_back(std::make_unique<Sink>(
+                    std::min(k, index.ntotal),
+                    bound,
+                    params ? params->sel : nullptr));
+            pointers.push_back(sinks.back().get());
+        }
+        for (idx_t i = index.ntotal * slice / nslices; i < end; i += chunk) {
+            if (omp_get_thread_num() == 0) {
+                check_interrupt();
+            }
+            simd::hamming_scan(
+                    nq,
+                    &queries[q0 * words],
+                    std::min(chunk, end - i),
+                    index.xb.data() + i * index.code_size,
+                    index.code_size,
+                    i,
+                    pointers.data());
+        }
+        for (idx_t q = 0; q < nq; q++) {
+            sinks[q]->shrink();
+            found[(q0 + q) * nslices + slice].assign(
+                    sinks[q]->keys, sinks[q]->keys + sinks[q]->size);
+        }
+    });
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        for (idx_t q = begin; q < end; q++) {
+            std::vector<uint64_t>& keys = found[q * nslices];
+            for (idx_t s = 1; s < nslices; s++) {
+                const auto& more = found[q * nslices + s];
+                keys.insert(keys.end(), more.begin(), more.end());
+            }
+            result(q, keys);
+        }
+    });
+}
+
+} // namespace
+
+IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
+    FAISS_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0,
+            "the number of bits is %" PRId64
+            ", expected a positive multiple of 8",
+            int64_t(d));
+}
+
+IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other)
+        : IndexBinaryFlat(std::move(other)) {}
+
+void IndexBinaryFlatSIMD::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatSIMD::search");
+    FAISS_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexBinaryFlatSIMD::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    if (n == 0) {
+        return;
+    }
+    const auto fill = [&](idx_t q, std::vector<uint64_t>& keys) {
+        std::sort(keys.begin(), keys.end());
+        for (idx_t i = 0; i < k; i++) {
+            const bool found = i < idx_t(keys.size());
+            distances[q * k + i] = found ? int32_t(keys[i] >> hamming_shift)
+                                         : std::numeric_limits<int32_t>::max();
+            labels[q * k + i] = found ? id_of(keys[i]) : -1;
+        }
+    };
+    scan_all(*this, n, x, k, uint32_t(d) + 1, params, fill);
+}
+
+void IndexBinaryFlatSIMD::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatSIMD::range_search");
+    std::vector<std::vector<uint64_t>> found(n);
+    if (n > 0) {
+        const uint32_t bound = std::clamp(radius, 0, d + 1);
+        const auto keep = [&](idx_t q, std::vector<uint64_t>& keys) {
+            found[q].swap(keys);
+        };
+        scan_all(*this, n, x, 0, bound, params, keep);
+    }
+    for (idx_t q = 0; q < n; q++) {
+        result->lims[q] = found[q].size();
+    }
+    result->do_allocation();
+    for (idx_t q = 0; q < n; q++) {
+        size_t at = result->lims[q];
+        for (uint64_t key : found[q]) {
+            result->distances[at] = float(key >> hamming_shift);
+            result->labels[at++] = id_of(key);
+        }
+    }
+}
+
+} // namespace faiss_ext

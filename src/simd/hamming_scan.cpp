@@ -1,0 +1,242 @@
+#include "simd/hamming_scan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+// with it, Highway uses AVX-512's popcount where there is one
+#define HWY_WANT_AVX3_DL
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/hamming_scan.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/aligned_allocator.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_HAVE_SCALABLE
+using Tag = hn::FixedTag<uint64_t, 2>;
+#else
+using Tag = hn::ScalableTag<uint64_t>;
+#endif
+using Vec = hn::Vec<Tag>;
+
+/// Codes side by side, one in each lane.
+constexpr size_t group_size = hn::MaxLanes(Tag());
+
+void push(HammingSink& sink, uint64_t distance, uint64_t position) {
+    if (distance >= sink.bound) {
+        return;
+    }
+    sink.keys[sink.size++] = distance << hamming_shift | position;
+    if (sink.size == sink.capacity) {
+        sink.make_room(sink);
+    }
+}
+
+/// Word w of code i of a group to out[w * group_size + i].
+template <size_t W>
+HWY_INLINE void transpose_whole(const uint8_t* codes, uint64_t* out) {
+    const Tag tag;
+    const auto* in = reinterpret_cast<const uint64_t*>(codes);
+    if constexpr (W == 1) {
+        hn::StoreU(hn::LoadU(tag, in), tag, out);
+    } else if constexpr (W == 2) {
+        Vec a, b;
+        hn::LoadInterleaved2(tag, in, a, b);
+        hn::StoreU(a, tag, out);
+        hn::StoreU(b, tag, out + group_size);
+    } else if constexpr (W == 4) {
+        Vec a, b, c, d;
+        hn::LoadInterleaved4(tag, in, a, b, c, d);
+        hn::StoreU(a, tag, out);
+        hn::StoreU(b, tag, out + group_size);
+        hn::StoreU(c, tag, out + 2 * group_size);
+        hn::StoreU(d, tag, out + 3 * group_size);
+    }
+}
+
+/// The same for any size, and for fewer codes than a group has; what is missing
+/// is filled up with zeros.
+void transpose_any(
+        size_t count,
+        const uint8_t* codes,
+        size_t code_size,
+        size_t words,
+        uint64_t* out) {
+    const size_t whole = code_size / 8, rest = code_size % 8;
+    if (count < group_size || rest > 0) {
+        std::memset(out, 0, words * group_size * sizeof(uint64_t));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t* code = codes + i * code_size;
+        for (size_t w = 0; w < whole; w++) {
+            std::memcpy(out + w * group_size + i, code + w * 8, 8);
+        }
+        if (rest > 0) {
+            std::memcpy(out + whole * group_size + i, code + whole * 8, rest);
+        }
+    }
+}
+
+/// One query against groups of codes. W: number of words, or 0 for any.
+template <size_t W>
+void scan_groups(
+        size_t ngroups,
+        const uint64_t* HWY_RESTRICT block,
+        size_t words,
+        const uint64_t* HWY_RESTRICT query,
+        size_t n,
+        uint64_t position,
+        HammingSink& sink) {
+    const Tag tag;
+    Vec q[W == 0 ? 1 : W];
+    for (size_t w = 0; w < W; w++) {
+        q[w] = hn::Set(tag, query[w]);
+    }
+    Vec bound = hn::Set(tag, uint64_t(sink.bound));
+    for (size_t g = 0; g < ngroups; g++) {
+        const uint64_t* group = block + g * words * group_size;
+        Vec sum = hn::Zero(tag);
+        if constexpr (W > 0) {
+            for (size_t w = 0; w < W; w++) {
+                sum = hn::Add(
+                        sum,
+                        hn::PopulationCount(hn::Xor(
+                                hn::LoadU(tag, group + w * group_size), q[w])));
+            }
+        } else {
+            Vec other = hn::Zero(tag);
+            size_t w = 0;
+            for (; w + 2 <= words; w += 2) {
+                const uint64_t* at = group + w * group_size;
+                sum = hn::Add(
+                        sum,
+                        hn::PopulationCount(hn::Xor(
+                                hn::LoadU(tag, at), hn::Set(tag, query[w]))));
+                other =
+                        hn::Add(other,
+                                hn::PopulationCount(
+                                        hn::Xor(hn::LoadU(tag, at + group_size),
+                                                hn::Set(tag, query[w + 1]))));
+            }
+            if (w < words) {
+                sum =
+                        hn::Add(sum,
+                                hn::PopulationCount(hn::Xor(
+                                        hn::LoadU(tag, group + w * group_size),
+                                        hn::Set(tag, query[w]))));
+            }
+            sum = hn::Add(sum, other);
+        }
+        if (HWY_LIKELY(hn::AllFalse(tag, hn::Lt(sum, bound)))) {
+            continue;
+        }
+        HWY_ALIGN uint64_t distances[group_size];
+        hn::Store(sum, tag, distances);
+        const size_t count = std::min(group_size, n - g * group_size);
+        for (size_t i = 0; i < count; i++) {
+            push(sink, distances[i], position + g * group_size + i);
+        }
+        bound = hn::Set(tag, uint64_t(sink.bound));
+    }
+}
+
+template <size_t W>
+void scan(
+        size_t nq,
+        const uint64_t* queries,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        uint64_t position,
+        HammingSink* const* sinks) {
+    const size_t words = W > 0 ? W : (code_size + 7) / 8;
+    const bool whole = (W == 1 || W == 2 || W == 4) && code_size == 8 * W;
+    // 16 KB of codes are transposed and then compared with all queries
+    const size_t groups = std::max<size_t>(1, 2048 / (words * group_size));
+    const size_t step = groups * group_size;
+    const auto block = hwy::AllocateAligned<uint64_t>(words * step);
+    for (size_t i = 0; i < n; i += step) {
+        const size_t count = std::min(step, n - i);
+        const size_t ngroups = (count + group_size - 1) / group_size;
+        for (size_t g = 0; g < ngroups; g++) {
+            const size_t j = i + g * group_size;
+            uint64_t* to = block.get() + g * words * group_size;
+            if (whole && j + group_size <= n) {
+                transpose_whole<W>(codes + j * code_size, to);
+            } else {
+                transpose_any(
+                        std::min(group_size, n - j),
+                        codes + j * code_size,
+                        code_size,
+                        words,
+                        to);
+            }
+        }
+        for (size_t q = 0; q < nq; q++) {
+            scan_groups<W>(
+                    ngroups,
+                    block.get(),
+                    words,
+                    queries + q * words,
+                    count,
+                    position + i,
+                    *sinks[q]);
+        }
+    }
+}
+
+void hamming_scan_target(
+        size_t nq,
+        const uint64_t* queries,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        uint64_t position,
+        HammingSink* const* sinks) {
+    switch ((code_size + 7) / 8) {
+        case 1:
+            return scan<1>(nq, queries, n, codes, code_size, position, sinks);
+        case 2:
+            return scan<2>(nq, queries, n, codes, code_size, position, sinks);
+        case 4:
+            return scan<4>(nq, queries, n, codes, code_size, position, sinks);
+        case 8:
+            return scan<8>(nq, queries, n, codes, code_size, position, sinks);
+        case 16:
+            return scan<16>(nq, queries, n, codes, code_size, position, sinks);
+        default:
+            return scan<0>(nq, queries, n, codes, code_size, position, sinks);
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(hamming_scan_target);
+
+void hamming_scan(
+        size_t nq,
+        const uint64_t* queries,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        uint64_t position,
+        HammingSink* const* sinks) {
+    HWY_DYNAMIC_DISPATCH(hamming_scan_target)
+    (nq, queries, n, codes, code_size, position, sinks);
+}
+
+} // namespace faiss_ext::simd
+#endif

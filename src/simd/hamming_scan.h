@@ -1,0 +1,43 @@
+// Hamming distances of queries to all codes, of which few are of interest.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace faiss_ext::simd {
+
+/** What is kept of a scan: distance << 40 | position, for distances below
+ * `bound`, in order of the positions.
+ */
+struct HammingSink {
+    uint32_t bound = 0;
+    size_t size = 0, capacity = 0; ///< of keys
+    uint64_t* keys = nullptr;
+
+    /// Called when size == capacity; must make room, and may lower the bound.
+    void (*make_room)(HammingSink& sink) = nullptr;
+};
+
+constexpr int hamming_shift = 40;
+
+/** Scans codes on the calling thread.
+ *
+ * @param nq          queries
+ * @param queries     size nq * words, each padded with zeros to words of 8
+ * bytes
+ * @param n           codes
+ * @param codes       size n * code_size
+ * @param position    of the first code, for the keys
+ * @param sinks       one for each query
+ */
+void hamming_scan(
+        size_t nq,
+        const uint64_t* queries,
+        size_t n,
+        const uint8_t* codes,
+        size_t code_size,
+        uint64_t position,
+        HammingSink* const* sinks);
+
+} // namespace faiss_ext::simd
