@@ -73,8 +73,10 @@ struct AdditiveKernelHash : KernelHash {
      * wrong by more than delta (the paper's theorem): 1/2 - v / pi - 3 v^3 /
      * (5 pi) with v = (u + delta) / (1 - delta), and 1/2 - v / pi - v^3 / (6
      * pi) with v = u - delta. For u >= delta and maps with |Psi|^2 <= 1, as
-     * they are with the default periods.
+     * they are (up to 1e-7) with the uniform window and default periods.
      */
+    /// @param u      from 0 to 1
+    /// @param delta  from 0 to below 1
     static double f(double u, double delta);
     static double g(double u, double delta);
 

@@ -12,7 +12,7 @@ namespace faiss_ext {
  * and infinities. Exceptions in it reach the caller, but in C++ for those
  * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
  * IndexFlatKernel), where the pair counts as farthest (see
- * lost_exception_handler). Such a kernel has no string, so that what holds it
+ * KernelExceptionGuard). Such a kernel has no string, so that what holds it
  * cannot be written to files.
  *
  * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape

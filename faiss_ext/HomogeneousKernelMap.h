@@ -40,13 +40,15 @@ struct Spec;
  * The squared length of a mapped vector is squared_norm() sum_k x_k^g, the same
  * for all L1-normalised x. What the map does to the kernel is known: the term
  * of two components is sqrt(x y) map_signature(log y / x) for the true sqrt(x
- * y) kernel->signature(log y / x). The largest difference falls exponentially
- * with m for chi2 and js, and like 1 / m for intersection.
+ * y) kernel->signature(log y / x). With the uniform window and the default
+ * periods the largest difference falls like exp(-3 sqrt(m)) for chi2 and js,
+ * and like log(m) / m for intersection; with the rectangular window even orders
+ * are little better, or worse, than the odd ones below them.
  *
  * In single precision a component of order j is accurate to 1e-6 (1 + j + |j L
  * log x|) times its amplitude, typically to a tenth of it; a degree other than
  * 1 adds 1e-6 |log x|. Components below 1e-37, and with norm=l1 vectors of a
- * sum below it, count as 0.
+ * sum below it, count as 0; above 1e37 they are an error.
  *
  * String, in front of any index: `HKM1(chi2),IVF1024,PQ32`, `HKM2(js),HNSW32`,
  * `HKM3(intersection,period=8,window=rectangular,degree=1,negative=sign,norm=l1)`.

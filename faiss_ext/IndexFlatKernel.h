@@ -1,12 +1,11 @@
 #pragma once
 
-#include <exception>
-#include <functional>
 #include <memory>
 
 #include <faiss/IndexFlatCodes.h>
 
 #include <faiss_ext/Kernel.h>
+#include <faiss_ext/KernelExceptions.h>
 #include <faiss_ext/compat.h>
 
 namespace faiss_ext {
@@ -64,19 +63,13 @@ struct IndexFlatKernel : faiss::IndexFlatCodes {
 
     void check_compatible_for_merge(const faiss::Index& other) const override;
 
+    /// what the kernel has thrown in FAISS's own loops
+    mutable KernelExceptions exceptions;
+
     /// the stored vectors, size ntotal * d
     const float* get_xb() const {
         return reinterpret_cast<const float*>(codes.data());
     }
 };
-
-/** Called, if set, with exceptions of kernels that cannot reach the caller
- * because FAISS's own loops (faiss::IndexHNSW, IndexRefine) do not let
- * exceptions out; from any thread. There the pair, and all others that the same
- * thread looks at in that call, count as farthest.
- *
- * The Python package sets it, and raises the exception when the call ends.
- */
-extern std::function<void(std::exception_ptr)> lost_exception_handler;
 
 } // namespace faiss_ext

@@ -19,6 +19,14 @@ namespace {
 
 using std::numbers::pi;
 
+void check_bound(double u, double delta) {
+    check_kernel_value(u, 0);
+    FAISS_THROW_IF_NOT_FMT(
+            delta >= 0 && delta < 1,
+            "delta is %g, expected 0 to below 1",
+            delta);
+}
+
 /// Maps of so many vectors stay in the second-level cache.
 size_t rows_per_map(int d) {
     return std::clamp(131072 / d, 1, 192);
@@ -85,6 +93,7 @@ void AdditiveKernelHash::train(idx_t n, const float* x) {
 
 void AdditiveKernelHash::margins(size_t n, const float* x, float* margins)
         const {
+    check_projection(projection, map.d_out, nbits);
     const size_t rows = std::min(n, rows_per_map(map.d_out));
     const auto mapped =
             std::make_unique_for_overwrite<float[]>(rows * map.d_out);
@@ -115,11 +124,13 @@ double AdditiveKernelHash::kernel_estimate(double hamming) const {
 }
 
 double AdditiveKernelHash::f(double u, double delta) {
+    check_bound(u, delta);
     const double v = (u + delta) / (1 - delta);
     return 0.5 - v / pi - 3 / (5 * pi) * v * v * v;
 }
 
 double AdditiveKernelHash::g(double u, double delta) {
+    check_bound(u, delta);
     const double v = u - delta;
     return 0.5 - v / pi - v * v * v / (6 * pi);
 }

@@ -28,6 +28,15 @@ using std::numbers::pi;
 
 constexpr int max_m = 1000;
 
+int checked_dimension(int d_w, int d_v) {
+    FAISS_THROW_IF_NOT_FMT(
+            d_w > 0 && d_v > 0 && int64_t(d_w) * d_v <= (1 << 30),
+            "BilinearShiftInvariantHash: the shape is %d x %d, expected positive numbers of product up to 2^30",
+            d_w,
+            d_v);
+    return d_w * d_v;
+}
+
 /// prod_j (1 + m^2 lambda_j)^(-1/2)
 double bilinear_product(const std::vector<double>& lambda, double m) {
     double log = 0;
@@ -53,11 +62,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
         bool structured,
         int64_t seed,
         bool shuffle)
-        : KernelHash(
-                  d_w > 0 && d_v > 0 && int64_t(d_w) * d_v <= (1 << 30)
-                          ? d_w * d_v
-                          : 0,
-                  nbits),
+        : KernelHash(checked_dimension(d_w, d_v), nbits),
           kernel(gamma),
           d_w(d_w),
           d_v(d_v),
@@ -133,6 +138,7 @@ void BilinearShiftInvariantHash::margins(
         size_t n,
         const float* x,
         float* margins) const {
+    check_projection(projection, d_in, nbits);
     projection.apply(n, x, margins);
     simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
 }

@@ -123,6 +123,10 @@ void HomogeneousKernelMap::init() {
             degree > 0 && degree <= 2,
             "HomogeneousKernelMap: the degree is %g, expected a number above 0 and up to 2",
             degree);
+    FAISS_THROW_IF_NOT_FMT(
+            window == Window::uniform || window == Window::rectangular,
+            "HomogeneousKernelMap: there is no window %d",
+            int(window));
     const double default_period = kernel->default_period(order, window);
     if (default_period == 0) { // a single line: the map is exact
         period = 0;

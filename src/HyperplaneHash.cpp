@@ -90,6 +90,7 @@ void HyperplaneHash::train(idx_t n, const float* x) {
 }
 
 void HyperplaneHash::margins(size_t n, const float* x, float* margins) const {
+    check_projection(*projection, d_in, nbits);
     projection->apply(n, x, margins);
     subtract_thresholds(threshold, n, margins);
 }

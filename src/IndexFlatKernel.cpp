@@ -18,8 +18,6 @@
 
 namespace faiss_ext {
 
-std::function<void(std::exception_ptr)> lost_exception_handler;
-
 namespace {
 
 /// A distance (or a negated kernel value: smaller is always better) and an id.
@@ -147,6 +145,7 @@ void search_group(
 
 struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
     const Kernel& kernel;
+    KernelExceptions& exceptions;
     faiss::MetricType metric;
     size_t d;
     const float* query = nullptr;
@@ -154,6 +153,7 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
     explicit KernelDistanceComputer(const IndexFlatKernel& index)
             : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
               kernel(*index.kernel),
+              exceptions(index.exceptions),
               metric(index.metric_type),
               d(index.d) {}
 
@@ -180,7 +180,7 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
         constexpr float worst = std::numeric_limits<float>::max();
         float value;
         try {
-            if (failed) {
+            if (failed || exceptions.failed) {
                 return is_distance ? worst : -worst;
             }
             if (is_distance) {
@@ -190,9 +190,7 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
             }
         } catch (...) {
             failed = true;
-            if (lost_exception_handler) {
-                lost_exception_handler(std::current_exception());
-            }
+            exceptions.record(std::current_exception());
             return is_distance ? worst : -worst;
         }
         return value;

@@ -199,6 +199,7 @@ void rows_to_margins(
         size_t n,
         const float* rows,
         float* margins) {
+    check_projection(hash.weights, hash.p, hash.nbits);
     hash.weights.apply(n, rows, margins);
     subtract_thresholds(hash.threshold, n, margins);
 }
@@ -586,6 +587,7 @@ void KernelizedHash::choose_parameters(
 }
 
 void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
+    check_projection(weights, p, nbits);
     const auto rows = std::make_unique_for_overwrite<float[]>(n * p);
     kernel_rows(n, x, rows.get());
     apply_scale(scale, n * p, rows.get());

@@ -13,6 +13,7 @@
 #include "io_fields.h"
 #include "kernel_io.h"
 #include "parallel.h"
+#include "random_projection.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -122,6 +123,7 @@ void ShiftInvariantHash::train(idx_t n, const float* x) {
 
 void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
         const {
+    check_projection(projection, d_in, nbits);
     projection.apply(n, x, margins);
     simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
 }

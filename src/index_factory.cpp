@@ -108,14 +108,8 @@ bool is_flat(const Part& part) {
     return part.str() == "KFlat" || part.starts_with("KFlat(");
 }
 
-/// HKM, a number or none, and then parentheses, a comma or nothing
 bool is_map(const Part& part) {
-    if (!part.starts_with("HKM")) {
-        return false;
-    }
-    const std::string s = part.str();
-    const size_t end = 3 + num_digits(s, 3);
-    return end == s.size() || s[end] == '(' || s[end] == ',';
+    return part.starts_with("HKM");
 }
 
 bool is_permuted(const Part& part) {

@@ -74,6 +74,15 @@ std::vector<double> mean_of_features(
     return mean;
 }
 
+/// Throws unless a projection fits a hash: fields may have been set by hand.
+inline void check_projection(const Projection& projection, int d, int nbits) {
+    FAISS_THROW_IF_NOT_FMT(
+            projection.d_in == d && projection.d_out == nbits,
+            "the hash has no projection from %d dimensions to %d bits; was it trained?",
+            d,
+            nbits);
+}
+
 /// Subtracts the thresholds, if there are any, from the margins of n vectors.
 inline void subtract_thresholds(
         const std::vector<float>& threshold,

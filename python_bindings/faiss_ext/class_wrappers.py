@@ -290,6 +290,17 @@ def wrap_hashes():
         return A
 
     swig.Projection.matrix = matrix
+    apply_c = swig.Projection.apply
+
+    def apply(self, x):
+        """A x of vectors of shape (n, d_in), shape (n, d_out)."""
+        x = as_vectors(x, self.d_in, "Projection.apply")
+        y = np.empty((x.shape[0], self.d_out), dtype="float32")
+        apply_c(self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(y))
+        return y
+
+    for the_class in subclasses(swig.Projection):
+        the_class.apply = apply
 
     def of_pair(name):
         method = getattr(swig.BilinearShiftInvariantHash, name)

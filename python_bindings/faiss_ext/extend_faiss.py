@@ -169,10 +169,11 @@ def with_callback_errors(method):
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
+        guard = swig.KernelExceptionGuard(self)
         try:
             return method(self, *args, **kwargs)
         finally:
-            swig.raise_callback_error()
+            guard.rethrow()
 
     function.with_callback_errors = True
     return function

@@ -131,11 +131,14 @@ def test_large_codes_take_little_memory():
 def test_codes_are_the_signs_of_the_margins(d_w, d_v, bytes, m, seed, scheme):
     nbits, d = 8 * bytes, d_w * d_v
     if scheme == "rhbe":
-        s = f"RHBE{nbits}(proj=bilinear,shape={d_w}x{d_v},m={m},seed={seed})"
+        s = (
+            f"RHBE{nbits}(proj=bilinear,shape={d_w}x{d_v},m={m},shuffle=0,"
+            f"seed={seed})"
+        )
     else:
         s = (
             f"BSIK{nbits}({d_w}x{d_v},m={m},gamma=0.1,proj={scheme},"
-            f"seed={seed})"
+            f"shuffle=0,seed={seed})"
         )
     hash = faiss_ext.kernel_hash_factory(d, s)
     x = normal(3, d)
@@ -147,13 +150,11 @@ def test_codes_are_the_signs_of_the_margins(d_w, d_v, bytes, m, seed, scheme):
     p = hash.projection
     A = p.matrix().astype(float)
     # Cauchy and Schwarz: less than 80 roundings of terms below |w| |v| |x|
-    # each, where |w| counts in the 32 dimensions of the transform
+    # each, where |w| counts in the 256 dimensions of the transform
     if scheme == "dense":
         length = abs(A) @ abs(x.T).astype(float)
     else:
-        w = faiss.vector_to_array(p.norms) * 2.0 ** (
-            1.5 * np.ceil(np.log2(d_w))
-        )
+        w = faiss.vector_to_array(p.norms) * 2.0 ** (1.5 * 8)
         V = faiss.vector_to_array(p.V).reshape(p.k_v, -1)[:, :d_v]
         mass = abs(x).reshape(3, d_w, d_v).sum(axis=1).astype(float)
         length = (

@@ -988,6 +988,70 @@ print("goes on")
     assert output == error.removesuffix("()") + "\ngoes on\n"
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_exceptions_inside_loops_of_faiss_reach_their_own_caller(threads):
+    """Several Python threads at once, each with an index of its own."""
+    output = run_code(
+        f"""
+faiss.omp_set_num_threads({threads})
+class Custom(Exception): pass
+def make(i):
+    broken = []
+    def g(X, Y):
+        if i and broken:
+            raise Custom(i)
+        return f(X, Y)
+    parts = faiss.IndexFlatIP(8), faiss_ext.IndexFlatKernel(
+        8, faiss_ext.CallbackKernel(g), faiss.METRIC_INNER_PRODUCT)
+    index = faiss.IndexRefine(*parts)
+    index.add(x)
+    index.k_factor = 3
+    broken.append(True)
+    return index, parts
+indexes = [make(i) for i in range(4)]
+results = [[] for _ in indexes]
+def work(i):
+    for _ in range(20):
+        try:
+            indexes[i][0].search(x[:10], 2)
+            results[i].append(0)
+        except Custom as e:
+            results[i].append(e.args[0])
+workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+print(results == [[i] * 20 for i in range(4)])
+"""
+    )
+    assert output == "True\n"
+
+
+def test_interrupts_end_loops_of_faiss_over_callbacks():
+    """Soon, although those loops look for no interrupts themselves."""
+    output = run_code(
+        """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def slow(X, Y):
+    time.sleep(0.005)
+    return f(X, Y)
+flat = faiss_ext.IndexFlatKernel(8, faiss_ext.CallbackKernel(slow))
+index = faiss.IndexRefine(faiss.IndexFlatL2(8), flat)
+index.add(x)
+index.k_factor = 100
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+start = time.time()
+try:
+    index.search(x[:100], 2)  # 20,000 calls
+except KeyboardInterrupt:
+    print("interrupted", time.time() - start < 20)
+"""
+    )
+    assert output == "interrupted True\n"
+
+
 def returning(values):
     return lambda X, Y: values(np.zeros((len(X), len(Y))))
 

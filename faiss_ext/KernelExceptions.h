@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include <faiss/Index.h>
+
+namespace faiss_ext {
+
+/** Exceptions of a kernel inside FAISS's own loops (faiss::IndexHNSW and
+ * IndexRefine over IndexFlatKernel), which do not let exceptions out: there the
+ * pair counts as farthest, as do all pairs that are looked at after it in calls
+ * that a KernelExceptionGuard watches. Every IndexFlatKernel has one.
+ */
+struct KernelExceptions {
+    std::mutex mutex;
+    size_t watched = 0; ///< calls that guards watch
+    size_t count = 0;   ///< exceptions so far
+    std::exception_ptr last;
+    std::atomic<bool> failed{false}; ///< in a call that is watched
+
+    void record(std::exception_ptr exception);
+};
+
+/** Has exceptions of kernels reach the caller of one of FAISS's own indexes:
+ *
+ *     KernelExceptionGuard guard(index);
+ *     index->search(...);
+ *     guard.rethrow();
+ *
+ * The index is searched for IndexFlatKernel through IndexIDMap,
+ * IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and IndexReplicas. The
+ * Python package guards every call. After an exception in add, an IndexHNSW has
+ * links that are of no use: rebuild it.
+ */
+struct KernelExceptionGuard {
+    explicit KernelExceptionGuard(const faiss::Index* index);
+    ~KernelExceptionGuard();
+    KernelExceptionGuard(const KernelExceptionGuard&) = delete;
+    KernelExceptionGuard& operator=(const KernelExceptionGuard&) = delete;
+
+    /// Ends the watch, and throws the last exception since the guard was made,
+    /// if there was one.
+    void rethrow();
+
+   private:
+    std::exception_ptr end();
+
+    std::vector<KernelExceptions*> watched;
+    std::vector<size_t> counts; ///< when the guard was made
+};
+
+} // namespace faiss_ext
