@@ -89,8 +89,13 @@ void scan_all(
             int64_t(index.ntotal));
     const size_t words = (index.code_size + 7) / 8;
     const idx_t threads = omp_get_max_threads();
+    // (a large k makes blocks smaller: 128 MB for each thread)
+    const idx_t largest = std::clamp<idx_t>(
+            (idx_t(1) << 23) / std::max<idx_t>(1, std::min(k, index.ntotal)),
+            1,
+            query_block);
     const idx_t block =
-            std::clamp<idx_t>((n + threads - 1) / threads, 1, query_block);
+            std::clamp<idx_t>((n + threads - 1) / threads, 1, largest);
     const idx_t nblocks = (n + block - 1) / block;
     const idx_t nslices =
             std::clamp<idx_t>(threads / nblocks, 1, index.ntotal / 16384 + 1);
@@ -103,7 +108,7 @@ void scan_all(
         std::memcpy(
                 &queries[i * words], x + i * index.code_size, index.code_size);
     }
-    std::vector<std::vector<uint64_t>> found(n * nslices);
+    std::vector<std::vector<uint64_t>> found(nslices > 1 ? n * nslices : 0);
     parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
         const idx_t q0 = task / nslices * block, slice = task % nslices;
         const idx_t nq = std::min(block, n - q0);
@@ -132,11 +137,17 @@ void scan_all(
         }
         for (idx_t q = 0; q < nq; q++) {
             sinks[q]->shrink();
-            found[(q0 + q) * nslices + slice].assign(
+            std::vector<uint64_t> keys(
                     sinks[q]->keys, sinks[q]->keys + sinks[q]->size);
+            if (nslices > 1) {
+                found[(q0 + q) * nslices + slice].swap(keys);
+            } else {
+                result(q0 + q, keys);
+            }
+            sinks[q].reset();
         }
     });
-    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+    parallel_blocks(nslices > 1 ? n : 0, 16, [&](idx_t begin, idx_t end) {
         for (idx_t q = begin; q < end; q++) {
             std::vector<uint64_t>& keys = found[q * nslices];
             for (idx_t s = 1; s < nslices; s++) {
