@@ -335,9 +335,7 @@ void KernelizedHash::normalize_block(
         float* block) const {
     const std::vector<float> x_scale = inverse_norms(*kernel, n, x, d_in);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < m; j++) {
-            block[i * m + j] *= x_scale[i] * y_scale[j];
-        }
+        simd::multiply(m, x_scale[i], y_scale, block + i * m);
     }
 }
 
@@ -591,8 +589,11 @@ void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
     const auto rows = std::make_unique_for_overwrite<float[]>(n * p);
     kernel_rows(n, x, rows.get());
     apply_scale(scale, n * p, rows.get());
-    check_values(n * p, rows.get(), *this);
     rows_to_margins(*this, n, rows.get(), margins);
+    // a kernel value that is not finite makes all margins so
+    for (size_t i = 0; i < n; i++) {
+        check_values(1, margins + i * nbits, *this);
+    }
 }
 
 void KernelizedHash::check_input(idx_t n, const float* x, const char* where)

@@ -35,6 +35,27 @@ void exp_affine_target(size_t n, float a, float b, float* HWY_RESTRICT v) {
     }
 }
 
+void multiply_target(
+        size_t n,
+        float a,
+        const float* HWY_RESTRICT b,
+        float* HWY_RESTRICT v) {
+    const hn::ScalableTag<float> tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto factor = hn::Set(tag, a);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        hn::StoreU(
+                hn::Mul(hn::LoadU(tag, v + i),
+                        hn::Mul(factor, hn::LoadU(tag, b + i))),
+                tag,
+                v + i);
+    }
+    for (; i < n; i++) {
+        v[i] = v[i] * (a * b[i]);
+    }
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace faiss_ext::simd
 HWY_AFTER_NAMESPACE();
@@ -43,9 +64,14 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(exp_affine_target);
+HWY_EXPORT(multiply_target);
 
 void exp_affine(size_t n, float a, float b, float* v) {
     HWY_DYNAMIC_DISPATCH(exp_affine_target)(n, a, b, v);
+}
+
+void multiply(size_t n, float a, const float* b, float* v) {
+    HWY_DYNAMIC_DISPATCH(multiply_target)(n, a, b, v);
 }
 
 } // namespace faiss_ext::simd

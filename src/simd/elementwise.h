@@ -10,4 +10,7 @@ namespace faiss_ext::simd {
 /// |b|); below -87 the exponential is 0
 void exp_affine(size_t n, float a, float b, float* v);
 
+/// v[i] = v[i] (a b[i])
+void multiply(size_t n, float a, const float* b, float* v);
+
 } // namespace faiss_ext::simd
