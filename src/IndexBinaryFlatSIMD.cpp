@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "parallel.h"
+#include "range_result.h"
 #include "simd/hamming_scan.h"
 
 namespace faiss_ext {
@@ -215,17 +216,11 @@ void IndexBinaryFlatSIMD::range_search(
         };
         scan_all(*this, n, x, 0, bound, params, keep);
     }
-    for (idx_t q = 0; q < n; q++) {
-        result->lims[q] = found[q].size();
-    }
-    result->do_allocation();
-    for (idx_t q = 0; q < n; q++) {
-        size_t at = result->lims[q];
-        for (uint64_t key : found[q]) {
-            result->distances[at] = float(key >> hamming_shift);
-            result->labels[at++] = id_of(key);
-        }
-    }
+    fill_range_result(
+            found,
+            result,
+            [](uint64_t key) { return float(key >> hamming_shift); },
+            id_of);
 }
 
 } // namespace faiss_ext

@@ -19,6 +19,7 @@
 
 #include "check.h"
 #include "parallel.h"
+#include "range_result.h"
 
 namespace faiss_ext {
 
@@ -399,17 +400,11 @@ void IndexBinaryPermuted::range_search(
         }
     });
     count_search(n, ncandidates, ntotal);
-    for (idx_t q = 0; q < n; q++) {
-        result->lims[q] = found[q].size();
-    }
-    result->do_allocation();
-    for (idx_t q = 0; q < n; q++) {
-        size_t at = result->lims[q];
-        for (const auto& [distance, id] : found[q]) {
-            result->distances[at] = float(distance);
-            result->labels[at++] = id;
-        }
-    }
+    fill_range_result(
+            found,
+            result,
+            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return idx_t(hit.second); });
 }
 
 size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {

@@ -15,6 +15,7 @@
 
 #include "check.h"
 #include "parallel.h"
+#include "range_result.h"
 
 namespace faiss_ext {
 
@@ -293,17 +294,13 @@ void IndexFlatKernel::range_search(
                  });
         });
     }
-    for (idx_t i = 0; i < n; i++) {
-        result->lims[i] = found[i].size();
-    }
-    result->do_allocation();
-    for (idx_t i = 0; i < n; i++) {
-        size_t at = result->lims[i];
-        for (const auto& [score, id] : found[i]) {
-            result->distances[at] = is_distance ? score : -score;
-            result->labels[at++] = id;
-        }
-    }
+    fill_range_result(
+            found,
+            result,
+            [&](const Neighbor& hit) {
+                return is_distance ? hit.first : -hit.first;
+            },
+            [](const Neighbor& hit) { return hit.second; });
 }
 
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
