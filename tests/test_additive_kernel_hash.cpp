@@ -771,13 +771,15 @@ TEST(Center, MeanOfVectorsOfAnySize) {
             EXPECT_TRUE(std::isfinite(v));
         }
     }
-    // components near the largest float: |Psi|^2 is beyond it
-    std::vector<float> small = uniform_vectors(n, d, 3, 0.5, 1), large = small;
+    // large components of many: |Psi|^2 is beyond the largest float
+    const size_t wide = 150;
+    std::vector<float> small = uniform_vectors(n, wide, 3, 0.5, 1);
+    std::vector<float> large = small;
     for (float& v : large) {
-        v = std::ldexp(v, 118);
+        v = std::ldexp(v, 122);
     }
-    const auto one = make(d, "AHK64(chi2,center=1)");
-    const auto two = make(d, "AHK64(chi2,center=1)");
+    const auto one = make(wide, "AHK64(chi2,center=1)");
+    const auto two = make(wide, "AHK64(chi2,center=1)");
     one->train(n, small.data());
     two->train(n, large.data());
     EXPECT_NEAR(one->mean_value, two->mean_value, 5e-4);
