@@ -42,6 +42,12 @@ struct HyperplaneHash : KernelHash {
     HyperplaneHash() = default;
     HyperplaneHash(const HyperplaneHash& other);
 
+    /// @param projection  is taken over; its outputs are the bits
+    HyperplaneHash(
+            std::unique_ptr<Projection> projection,
+            bool center,
+            int64_t seed);
+
     /// Learns the mean if center=1, from at most 65,536 vectors. Does nothing
     /// if the hash is trained.
     void train(idx_t n, const float* x) override;

@@ -24,6 +24,17 @@ HyperplaneHash::HyperplaneHash(int d, int nbits, bool center, int64_t seed)
     is_trained = !center;
 }
 
+HyperplaneHash::HyperplaneHash(
+        std::unique_ptr<Projection> projection,
+        bool center,
+        int64_t seed)
+        : KernelHash(projection->d_in, projection->d_out),
+          center(center),
+          seed(seed),
+          projection(std::move(projection)) {
+    is_trained = !center;
+}
+
 HyperplaneHash::HyperplaneHash(const HyperplaneHash& other)
         : KernelHash(other),
           center(other.center),
