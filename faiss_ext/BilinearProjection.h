@@ -1,9 +1,11 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include <faiss_ext/Projection.h>
+#include <faiss_ext/aligned_vector.h>
 
 namespace faiss_ext {
 
@@ -49,7 +51,7 @@ struct BilinearProjection : Projection {
     std::vector<float> signs; ///< structured: +-1, 3 D for each block of D
     std::vector<float> norms; ///< structured: |w| D^(-3/2), size k_w
     /// v row by row, padded with zeros to padded_d_v(), scaled
-    std::vector<float> V;
+    AlignedVector<float> V;
 
     /// the w and the v of each output, size d_out
     std::vector<int32_t> pair_w, pair_v;
@@ -75,9 +77,14 @@ struct BilinearProjection : Projection {
 
     /// Component i of X.
     float component(const float* x, size_t i) const {
-        return source.empty()   ? x[i]
-                : source[i] < 0 ? -x[-1 - source[i]]
-                                : x[source[i]];
+        if (source.empty()) {
+            return x[i];
+        }
+        // without a branch: signs are random
+        const int32_t negative = source[i] >> 31;
+        return std::bit_cast<float>(
+                std::bit_cast<uint32_t>(x[source[i] ^ negative]) ^
+                (uint32_t(negative) << 31));
     }
 
     /// d_v rounded up to a multiple of 16
@@ -101,6 +108,8 @@ struct BilinearProjection : Projection {
     std::vector<size_t> block_run; ///< first run of each block of w
 
     int block_size() const;
+    int panel_height() const;
+    size_t row_stride() const;
     void prepare();
     void left_products(int block, const float* panels, float* buffer, float* t)
             const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <faiss_ext/Projection.h>
+#include <faiss_ext/aligned_vector.h>
 
 namespace faiss_ext {
 
@@ -13,7 +14,7 @@ namespace faiss_ext {
 struct DenseProjection : Projection {
     /// The matrix in panels of 16 rows, each component by component: A_jk is
     /// panels[(j / 16 * d_in + k) * 16 + j % 16]. The last panel is padded.
-    std::vector<float> panels;
+    AlignedVector<float> panels;
 
     DenseProjection() = default;
 

@@ -12,6 +12,7 @@
 #include "angle.h"
 #include "io_fields.h"
 #include "random_projection.h"
+#include "scratch.h"
 
 namespace faiss_ext {
 
@@ -95,8 +96,7 @@ void AdditiveKernelHash::margins(size_t n, const float* x, float* margins)
         const {
     check_projection(projection, map.d_out, nbits);
     const size_t rows = std::min(n, rows_per_map(map.d_out));
-    const auto mapped =
-            std::make_unique_for_overwrite<float[]>(rows * map.d_out);
+    const Scratch mapped(rows * map.d_out);
     for (size_t i = 0; i < n; i += rows) {
         const size_t m = std::min(rows, n - i);
         map.map(m, x + i * d_in, mapped.get());

@@ -12,7 +12,9 @@
 
 #include "io_fields.h"
 #include "random_projection.h"
+#include "scratch.h"
 #include "simd/bilinear.h"
+#include "simd/hadamard.h"
 #include "simd/projection.h"
 
 namespace faiss_ext {
@@ -151,10 +153,21 @@ int BilinearProjection::block_size() const {
     return structured ? transform_order(d_w) : std::min(k_w, 96);
 }
 
+/// Between the products w' X of two w. Powers of 2 would put the rows that a
+/// transform writes together in the same few lines of the cache.
+size_t BilinearProjection::row_stride() const {
+    return padded_d_v() + (structured ? panel : 0);
+}
+
+/// Rows of X in panels: those of the transforms.
+int BilinearProjection::panel_height() const {
+    return structured ? transform_order(d_w) : d_w;
+}
+
 void BilinearProjection::prepare() {
     const int w_block = block_size();
-    // 384 KB of v
-    const int v_block = std::max(1, 98304 / padded_d_v());
+    // 640 KB of v
+    const int v_block = std::max(1, 163840 / padded_d_v());
     std::vector<int32_t> order(d_out);
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int32_t j) {
@@ -183,58 +196,58 @@ void BilinearProjection::prepare() {
         runs.back().count++;
         sorted_v.push_back(pair_v[j]);
     }
+    sorted_v.resize(d_out + simd::ids_ahead);
     std::partial_sum(block_run.begin(), block_run.end(), block_run.begin());
 }
 
-/// t[j * padded_d_v] = w' X for the j-th w of a block, from X in panels.
+/// t[j * padded_d_v] = w' X for the j-th w of a block, not scaled, from X in
+/// panels; work: size 16 * block_size()
 void BilinearProjection::left_products(
         int block,
         const float* panels,
-        float* buffer,
+        float* work,
         float* t) const {
     const int size = block_size(), dv = padded_d_v();
-    const int count = std::min(size, k_w - block * size);
     if (!structured) {
+        const int count = std::min(size, k_w - block * size);
         simd::project(
                 count, &W[size_t(block) * size * d_w], dv, panels, d_w, t);
         return;
     }
-    for (int p = 0; p < dv / panel; p++) {
-        const size_t used = size_t(d_w) * panel;
-        std::copy_n(panels + p * used, used, buffer);
-        std::fill_n(buffer + used, size_t(size) * panel - used, 0.0f);
-        simd::hadamard_rounds(size, &signs[size_t(3) * size * block], buffer);
-        for (int j = 0; j < count; j++) {
-            const float norm = norms[block * size + j];
-            for (int c = 0; c < panel; c++) {
-                t[size_t(j) * dv + p * panel + c] =
-                        norm * buffer[size_t(j) * panel + c];
-            }
-        }
+    for (int c = 0; c < dv; c += panel) {
+        simd::hadamard_rounds_of_panel(
+                size,
+                &signs[size_t(3) * size * block],
+                panels + size_t(c) * size,
+                work,
+                t + c,
+                row_stride());
     }
 }
 
 void BilinearProjection::apply(size_t n, const float* x, float* y) const {
     const int size = block_size(), dv = padded_d_v();
-    const size_t packed = simd::packed_size(d_w, dv);
-    const size_t t_stride = size_t(size) * dv;
+    const int height = panel_height();
+    const size_t packed = simd::packed_size(height, dv);
+    const size_t t_stride = size_t(size) * row_stride();
     // a megabyte of products: they pass by once, while the v stay in the cache
     const size_t batch =
-            std::min<size_t>(n, std::clamp<size_t>(262144 / t_stride, 1, 4));
-    const auto panels = std::make_unique_for_overwrite<float[]>(batch * packed);
-    const auto t = std::make_unique_for_overwrite<float[]>(batch * t_stride);
-    const auto sorted = std::make_unique_for_overwrite<float[]>(batch * d_out);
-    const auto buffer = std::make_unique_for_overwrite<float[]>(
-            structured ? size_t(size) * panel : 0);
+            std::min<size_t>(n, std::clamp<size_t>(327680 / t_stride, 1, 4));
+    const Scratch panels(batch * packed), t(batch * t_stride),
+            sorted(batch * d_out), work(structured ? size_t(size) * panel : 0);
 
     for (size_t i0 = 0; i0 < n; i0 += batch) {
         const size_t rows = std::min(batch, n - i0);
         for (size_t i = 0; i < rows; i++) {
             for (int p = 0; p < dv / panel; p++) {
+                float* end =
+                        &panels[i * packed + size_t(p + 1) * height * panel];
+                std::fill(end - (height - d_w) * panel, end, 0.0f);
                 const int columns = std::min(panel, d_v - p * panel);
                 for (int k = 0; k < d_w; k++) {
                     float* to =
-                            &panels[i * packed + (size_t(p) * d_w + k) * panel];
+                            &panels[i * packed +
+                                    (size_t(p) * height + k) * panel];
                     const size_t first = size_t(k) * d_v + p * panel;
                     const float* from = x + (i0 + i) * d_in + first;
                     if (!source.empty()) {
@@ -258,14 +271,15 @@ void BilinearProjection::apply(size_t n, const float* x, float* y) const {
                 left_products(
                         int(b),
                         &panels[i * packed],
-                        buffer.get(),
+                        work.get(),
                         &t[i * t_stride]);
             }
             for (size_t r = block_run[b]; r < block_run[b + 1]; r++) {
                 simd::selected_dots(
                         rows,
-                        &t[size_t(runs[r].w - b * size) * dv],
+                        &t[(runs[r].w - b * size) * row_stride()],
                         t_stride,
+                        structured ? norms[runs[r].w] : 1.0f,
                         runs[r].count,
                         &sorted_v[at],
                         V.data(),
@@ -295,24 +309,30 @@ std::vector<float> BilinearProjection::matrix() const {
     unit.signs = signs;
     unit.norms = norms;
     const int size = unit.block_size(), dv = unit.padded_d_v();
-    std::vector<float> panels(simd::packed_size(d_w, dv));
+    const int height = unit.panel_height();
+    std::vector<float> panels(simd::packed_size(height, dv));
     for (int k = 0; k < d_w; k++) {
-        panels[simd::panel_index(d_w, k, k)] = 1;
+        panels[simd::panel_index(height, k, k)] = 1;
     }
     const int nblocks = (k_w + size - 1) / size;
-    std::vector<float> w(size_t(nblocks) * size * dv),
-            buffer(size_t(size) * panel);
+    std::vector<float> w(nblocks * size * unit.row_stride()),
+            work(size_t(size) * panel);
     for (int b = 0; b < nblocks; b++) {
         unit.left_products(
-                b, panels.data(), buffer.data(), &w[size_t(b) * size * dv]);
+                b,
+                panels.data(),
+                work.data(),
+                &w[b * size * unit.row_stride()]);
     }
     std::vector<float> A(size_t(d_out) * d_in);
     for (int j = 0; j < d_out; j++) {
+        const float norm = structured ? norms[pair_w[j]] : 1.0f;
         for (int r = 0; r < d_w; r++) {
             for (int c = 0; c < d_v; c++) {
                 const size_t i = size_t(r) * d_v + c;
                 const int32_t from = source.empty() ? int32_t(i) : source[i];
-                const float value = w[size_t(pair_w[j]) * dv + r] *
+                const float value = norm *
+                        w[pair_w[j] * unit.row_stride() + r] *
                         V[size_t(pair_v[j]) * padded_d_v() + c];
                 A[size_t(j) * d_in + (from < 0 ? -1 - from : from)] =
                         from < 0 ? -value : value;

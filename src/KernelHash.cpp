@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "parallel.h"
+#include "scratch.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -53,8 +54,7 @@ void KernelHash::check_ready(idx_t n, const float* x, const char* where) const {
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     check_ready(n, x, "KernelHash::encode");
     parallel_blocks(n, rows_per_block(n, nbits), [&](idx_t begin, idx_t end) {
-        const auto block =
-                std::make_unique_for_overwrite<float[]>((end - begin) * nbits);
+        const Scratch block((end - begin) * nbits);
         margins(end - begin, x + begin * d_in, block.get());
         simd::pack_signs(
                 end - begin, nbits, block.get(), codes + begin * code_size());

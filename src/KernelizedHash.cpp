@@ -23,6 +23,7 @@
 #include "parallel.h"
 #include "random_projection.h"
 #include "sample.h"
+#include "scratch.h"
 #include "simd/elementwise.h"
 #include "simd/margins.h"
 
@@ -586,7 +587,7 @@ void KernelizedHash::choose_parameters(
 
 void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
     check_projection(weights, p, nbits);
-    const auto rows = std::make_unique_for_overwrite<float[]>(n * p);
+    const Scratch rows(n * p);
     kernel_rows(n, x, rows.get());
     apply_scale(scale, n * p, rows.get());
     rows_to_margins(*this, n, rows.get(), margins);

@@ -68,11 +68,13 @@ void check_batch(idx_t n, const void* x, const char* where) {
 }
 
 void check_finite(idx_t n, const float* x, size_t d, const char* where) {
-    check_components(n, x, d, where, "a finite number", is_finite);
+    check_components(n, x, d, where, "a finite number", [](float v) {
+        return is_finite(v);
+    });
 }
 
 bool all_finite(size_t n, const float* x) {
-    return all_good(n, x, is_finite);
+    return all_good(n, x, [](float v) { return is_finite(v); });
 }
 
 void check_histograms(idx_t n, const float* x, size_t d, const char* where) {

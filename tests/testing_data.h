@@ -68,11 +68,11 @@ inline bool contains(const std::string& text, const std::string& part) {
 }
 
 /// Whether two arrays hold the same bits, NaN and the sign of 0 included.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+template <class Vector>
+bool same_bits(const Vector& a, const Vector& b) {
     return a.size() == b.size() &&
             (a.empty() ||
-             std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+             std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
 }
 
 /// Sets the number of OpenMP threads until the end of the scope.

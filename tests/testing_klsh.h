@@ -115,11 +115,11 @@ std::vector<T> rows(
 }
 
 /// Whether two arrays hold the same bits, NaN and the sign of 0 included.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+template <class Vector>
+bool same_bits(const Vector& a, const Vector& b) {
     return a.size() == b.size() &&
             (a.empty() ||
-             std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+             std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
 }
 
 // Errors.

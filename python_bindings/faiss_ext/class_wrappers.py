@@ -290,6 +290,14 @@ def wrap_hashes():
         return A
 
     swig.Projection.matrix = matrix
+
+    def V(self):
+        """The v, float32 of shape (k_v, d_v); a copy."""
+        v = np.empty((self.k_v, self.padded_d_v()), dtype="float32")
+        self.get_V(faiss.swig_ptr(v))
+        return v[:, :self.d_v]
+
+    swig.BilinearProjection.V = property(V)
     apply_c = swig.Projection.apply
 
     def apply(self, x):

@@ -9,21 +9,11 @@
 // (must follow foreach_target.h)
 #include <hwy/highway.h>
 
+#include "simd/panel-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-#if HWY_HAVE_SCALABLE
-using Tag = hn::FixedTag<float, 4>;
-#else
-using Tag = hn::CappedTag<float, panel_width>;
-#endif
-using Vec = hn::Vec<Tag>;
-
-constexpr size_t vector_lanes = hn::MaxLanes(Tag());
-constexpr size_t panel_vectors = panel_width / vector_lanes;
 
 // Panels and vectors of a tile, whose sums stay in registers: 24 of 32
 // registers, 12 of 16, or 8 of 16 where a panel takes four.

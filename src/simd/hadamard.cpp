@@ -1,0 +1,255 @@
+#include "simd/hadamard.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/hadamard.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/highway.h>
+
+#include "simd/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+/// Rows of a transform that stay in registers.
+constexpr size_t max_radix = many_registers ? 16 : 8;
+
+/// What is done with a row on its way in.
+enum class In {
+    plain,
+    row_sign,    ///< times one sign
+    lane_levels, ///< the levels within the row
+    lane_signs,  ///< times a sign for each lane, and the levels within the row
+};
+
+#if HWY_TARGET == HWY_SCALAR
+
+HWY_INLINE Vec lane_levels(Vec v) {
+    return v;
+}
+
+#else
+
+/// Lane i of v and lane i xor H.
+template <size_t H>
+HWY_INLINE Vec swap_lanes(Vec v) {
+    const Tag tag;
+    if constexpr (H == 1) {
+        return hn::Shuffle2301(v);
+    } else if constexpr (H == 2) {
+        return hn::Shuffle1032(v);
+    } else if constexpr (2 * H == vector_lanes) {
+        return hn::ConcatLowerUpper(tag, v, v);
+    } else {
+        return hn::SwapAdjacentBlocks(v);
+    }
+}
+
+/// Butterflies over all distances between lanes, from 1 upwards.
+template <size_t H = 1>
+HWY_INLINE Vec lane_levels(Vec v) {
+    if constexpr (H == vector_lanes) {
+        return v;
+    } else {
+        const Tag tag;
+        HWY_ALIGN static constexpr auto plus_minus = [] {
+            struct {
+                float value[vector_lanes];
+            } signs{};
+            for (size_t i = 0; i < vector_lanes; i++) {
+                signs.value[i] = i & H ? -1.0f : 1.0f;
+            }
+            return signs;
+        }();
+        return lane_levels<2 * H>(hn::MulAdd(
+                v, hn::LoadU(tag, plus_minus.value), swap_lanes<H>(v)));
+    }
+}
+
+#endif
+
+template <size_t R, size_t H = 1>
+HWY_INLINE void butterflies(Vec* v) {
+    if constexpr (H < R) {
+        for (size_t i = 0; i < R / 2; i++) {
+            const size_t a = i / H * 2 * H + i % H;
+            const Vec sum = hn::Add(v[a], v[a + H]);
+            v[a + H] = hn::Sub(v[a], v[a + H]);
+            v[a] = sum;
+        }
+        butterflies<R, 2 * H>(v);
+    }
+}
+
+/// The levels with distances h to h R / 2 between rows.
+template <size_t R, In in>
+void levels_of(
+        size_t rows,
+        size_t h,
+        const float* signs,
+        const float* from,
+        size_t from_stride,
+        float* to,
+        size_t to_stride) {
+    const Tag tag;
+    for (size_t i = 0; i < rows; i += R * h) {
+        for (size_t j = i; j < i + h; j++) {
+            Vec v[R];
+            for (size_t q = 0; q < R; q++) {
+                const size_t row = j + q * h;
+                v[q] = hn::LoadU(tag, from + row * from_stride);
+                if constexpr (in == In::row_sign) {
+                    v[q] = hn::Mul(v[q], hn::Set(tag, signs[row]));
+                }
+                if constexpr (in == In::lane_signs) {
+                    const float* s = signs + row * vector_lanes;
+                    v[q] = hn::Mul(v[q], hn::LoadU(tag, s));
+                }
+                if constexpr (in >= In::lane_levels) {
+                    v[q] = lane_levels(v[q]);
+                }
+            }
+            butterflies<R>(v);
+            for (size_t q = 0; q < R; q++) {
+                hn::StoreU(v[q], tag, to + (j + q * h) * to_stride);
+            }
+        }
+    }
+}
+
+/// levels_of with the radix as an argument
+template <In in>
+void levels(
+        size_t radix,
+        size_t rows,
+        size_t h,
+        const float* signs,
+        const float* from,
+        size_t from_stride,
+        float* to,
+        size_t to_stride) {
+    const auto call = [&](auto r) {
+        levels_of<r(), in>(rows, h, signs, from, from_stride, to, to_stride);
+    };
+    switch (radix) {
+        case 16:
+            if constexpr (max_radix == 16) {
+                call(std::integral_constant<size_t, 16>());
+            }
+            return;
+        case 8:
+            return call(std::integral_constant<size_t, 8>());
+        case 4:
+            return call(std::integral_constant<size_t, 4>());
+        case 2:
+            return call(std::integral_constant<size_t, 2>());
+        default:
+            return call(std::integral_constant<size_t, 1>());
+    }
+}
+
+/// One transform from x to y, through work: as many levels at a time as
+/// registers hold.
+template <In in>
+void transform(
+        size_t rows,
+        const float* signs,
+        const float* x,
+        float* work,
+        size_t stride,
+        float* y,
+        size_t y_stride) {
+    size_t h = 1;
+    do {
+        const size_t radix = std::min(max_radix, rows / h);
+        const bool is_last = h * radix == rows;
+        float* to = is_last ? y : work;
+        const size_t to_stride = is_last ? y_stride : stride;
+        if (h == 1) {
+            levels<in>(radix, rows, h, signs, x, stride, to, to_stride);
+        } else {
+            levels<In::plain>(
+                    radix, rows, h, signs, work, stride, to, to_stride);
+        }
+        h *= radix;
+    } while (h < rows);
+}
+
+void hadamard_rounds_target(
+        size_t d,
+        size_t d_out,
+        const float* HWY_RESTRICT signs,
+        float* HWY_RESTRICT x) {
+    const Tag tag;
+    constexpr size_t lanes = vector_lanes;
+    const size_t rows = d / lanes;
+    transform<In::lane_signs>(rows, signs, x, x, lanes, x, lanes);
+    transform<In::lane_signs>(rows, signs + d, x, x, lanes, x, lanes);
+    signs += 2 * d;
+    if (d_out == d) {
+        transform<In::lane_signs>(rows, signs, x, x, lanes, x, lanes);
+        return;
+    }
+    for (size_t k = 0; k < d_out; k += lanes) {
+        Vec sum = hn::Zero(tag);
+        for (size_t c = k; c < d; c += d_out) {
+            sum = hn::MulAdd(
+                    hn::LoadU(tag, x + c), hn::LoadU(tag, signs + c), sum);
+        }
+        hn::StoreU(sum, tag, x + k);
+    }
+    transform<In::lane_levels>(d_out / lanes, signs, x, x, lanes, x, lanes);
+}
+
+void hadamard_rounds_of_panel_target(
+        size_t d,
+        const float* HWY_RESTRICT signs,
+        const float* HWY_RESTRICT x,
+        float* HWY_RESTRICT work,
+        float* HWY_RESTRICT y,
+        size_t y_stride) {
+    constexpr size_t stride = panel_width;
+    for (size_t p = 0; p < panel_width; p += vector_lanes) {
+        float* w = work + p;
+        const auto round =
+                [&](size_t i, const float* from, float* to, size_t s) {
+                    transform<In::row_sign>(
+                            d, signs + i * d, from, w, stride, to, s);
+                };
+        round(0, x + p, w, stride);
+        round(1, w, w, stride);
+        round(2, w, y + p, y_stride);
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(hadamard_rounds_target);
+HWY_EXPORT(hadamard_rounds_of_panel_target);
+
+void hadamard_rounds(size_t d, size_t d_out, const float* signs, float* x) {
+    HWY_DYNAMIC_DISPATCH(hadamard_rounds_target)(d, d_out, signs, x);
+}
+
+void hadamard_rounds_of_panel(
+        size_t d,
+        const float* signs,
+        const float* x,
+        float* work,
+        float* y,
+        size_t y_stride) {
+    HWY_DYNAMIC_DISPATCH(hadamard_rounds_of_panel_target)
+    (d, signs, x, work, y, y_stride);
+}
+
+} // namespace faiss_ext::simd
+#endif

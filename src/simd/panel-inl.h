@@ -1,0 +1,42 @@
+// Vectors that divide a panel, for every target of Highway. Include after
+// <hwy/highway.h>, inside no namespace.
+
+#if defined(FAISS_EXT_SIMD_PANEL_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FAISS_EXT_SIMD_PANEL_INL_H
+#undef FAISS_EXT_SIMD_PANEL_INL_H
+#else
+#define FAISS_EXT_SIMD_PANEL_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include "simd/projection.h" // panel_width
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_HAVE_SCALABLE
+using Tag = hn::FixedTag<float, 4>;
+#else
+using Tag = hn::CappedTag<float, panel_width>;
+#endif
+using Vec = hn::Vec<Tag>;
+
+constexpr size_t vector_lanes = hn::MaxLanes(Tag());
+constexpr size_t panel_vectors = panel_width / vector_lanes;
+
+/// Whether there are 32 registers, and not 16.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr bool many_registers = true;
+#else
+constexpr bool many_registers = false;
+#endif
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#endif
