@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <faiss_ext/DenseProjection.h>
+#include <faiss_ext/AnyProjection.h>
 #include <faiss_ext/HomogeneousKernelMap.h>
 #include <faiss_ext/KernelHash.h>
 
@@ -23,7 +23,10 @@ struct Spec;
  * and between the bounds f and g. For histograms of other masses k is k(x, y) /
  * sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes the scale
  * out. For one pair the deviation of Ham / nbits from P is above e with
- * probability at most 2 exp(-2 nbits e^2).
+ * probability at most 2 exp(-2 nbits e^2) where the w are independent, as they
+ * are with proj=dense, the paper's form. The default, proj=structured, takes
+ * them from random rotations (StructuredProjection): orthogonal directions make
+ * deviations smaller, and codes faster and without a matrix.
  *
  * center=1 (beyond the paper) learns the mean map mu in train, from at most
  * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
@@ -34,26 +37,28 @@ struct Spec;
  *
  * String: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`; kernels
  * `chi2`, `intersection`, `js`, `hellinger`; keys order (1), center (0), seed,
- * proj=dense, and those of HomogeneousKernelMap.
+ * proj (structured or dense), and those of HomogeneousKernelMap.
  */
 struct AdditiveKernelHash : KernelHash {
     HomogeneousKernelMap map;
     bool center = false;
     int64_t seed = 1234;
 
-    DenseProjection projection;   ///< w, nbits rows of map.d_out
+    AnyProjection projection;     ///< w, nbits rows of map.d_out
     std::vector<float> threshold; ///< w . mu, size nbits; empty if center=0
 
     /// |mu|^2 / mean |Psi|^2, for expected_hamming: the mean kernel value of
     /// two training vectors
     double mean_value = 0;
 
-    /// @param map  is copied
+    /// @param map         is copied
+    /// @param structured  a StructuredProjection, or a DenseProjection
     AdditiveKernelHash(
             const HomogeneousKernelMap& map,
             int nbits,
             bool center = false,
-            int64_t seed = 1234);
+            int64_t seed = 1234,
+            bool structured = true);
     AdditiveKernelHash(int d, int nbits, Spec& spec);
     AdditiveKernelHash() = default;
 
@@ -86,7 +91,7 @@ struct AdditiveKernelHash : KernelHash {
     void read_fields(faiss::IOReader* f) override;
 
    private:
-    void init();
+    void draw(bool structured);
 };
 
 } // namespace faiss_ext

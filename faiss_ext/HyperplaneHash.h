@@ -1,10 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
+#include <faiss_ext/AnyProjection.h>
 #include <faiss_ext/KernelHash.h>
-#include <faiss_ext/Projection.h>
 
 namespace faiss_ext {
 
@@ -13,7 +12,9 @@ struct Spec;
 /** RHBE: random hyperplanes on the vectors as they are (Charikar, STOC 2002).
  *
  * Bit: w . x >= 0, w ~ N(0, I). Two vectors at an angle theta differ in a bit
- * with probability theta / pi; the kernel is the cosine.
+ * with probability theta / pi; the kernel is the cosine. With proj=structured,
+ * the default, the w are from random rotations (StructuredProjection), with
+ * proj=dense independent, as in the paper.
  *
  * center=1 learns the mean of the training vectors and the bit is w . x >= w .
  * mean: theta is then the angle as seen from the mean, and the kernel the
@@ -27,26 +28,27 @@ struct Spec;
  *
  * String: `RHBE256`, `RHBE256(center=1,seed=3)`,
  * `RHBE4096(proj=bilinear,shape=28x28,m=5)`, with shuffle=1 and
- * form=structured as for BSIK (form=dense,shuffle=0 is the paper's);
- * proj=dense is the default.
+ * form=structured as for BSIK (form=dense,shuffle=0 is the paper's).
  */
 struct HyperplaneHash : KernelHash {
     bool center = false;
     int64_t seed = 1234;
 
-    std::unique_ptr<Projection> projection; ///< w, nbits rows
+    AnyProjection projection;     ///< w, nbits rows
     std::vector<float> threshold; ///< w . mean, size nbits; empty if center=0
 
-    HyperplaneHash(int d, int nbits, bool center = false, int64_t seed = 1234);
+    /// @param structured  a StructuredProjection, or a DenseProjection
+    HyperplaneHash(
+            int d,
+            int nbits,
+            bool center = false,
+            int64_t seed = 1234,
+            bool structured = true);
     HyperplaneHash(int d, int nbits, Spec& spec);
     HyperplaneHash() = default;
-    HyperplaneHash(const HyperplaneHash& other);
 
-    /// @param projection  is taken over; its outputs are the bits
-    HyperplaneHash(
-            std::unique_ptr<Projection> projection,
-            bool center,
-            int64_t seed);
+    /// @param projection  its outputs are the bits
+    HyperplaneHash(AnyProjection projection, bool center, int64_t seed);
 
     /// Learns the mean if center=1, from at most 65,536 vectors. Does nothing
     /// if the hash is trained.

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <faiss_ext/DenseProjection.h>
+#include <faiss_ext/AnyProjection.h>
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/ShiftInvariantKernel.h>
 
@@ -21,7 +21,14 @@ struct Spec;
  *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
  *
  * (their lemma 2.2), between h1(K) and h2(K) (lemma 2.3). For one pair,
- * P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2).
+ * P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i are
+ * independent, as they are with proj=dense, the paper's form.
+ *
+ * Kernels of the L2 norm have frequencies of all directions alike, and for them
+ * the default is proj=structured: directions from random rotations
+ * (StructuredProjection), lengths from the spectral density. Codes are computed
+ * faster and without a matrix, and since directions are orthogonal, deviations
+ * from h_K are smaller.
  *
  * No cosine is computed: with phases in turns, u = (omega . x + b) / 2 pi and
  * r = u - round(u), the bit is 1 where |r| <= acos(-t) / 2 pi. The margin is
@@ -37,26 +44,30 @@ struct Spec;
  */
 struct ShiftInvariantHash : KernelHash {
     std::unique_ptr<ShiftInvariantKernel> kernel;
-    int64_t seed;
+    int64_t seed = 1234;
+    bool structured = true; ///< whether it draws a StructuredProjection
 
     /// omega_i / 2 pi in the present bandwidth, nbits rows; drawn when the
     /// bandwidth is known
-    DenseProjection projection;
+    AnyProjection projection;
     std::vector<float> offset;    ///< b_i / 2 pi, size nbits
     std::vector<float> threshold; ///< acos(-t_i) / 2 pi, size nbits
 
     /**
-     * @param d       input dimension
-     * @param nbits   a positive multiple of 8
-     * @param kernel  is copied
+     * @param d           input dimension
+     * @param nbits       a positive multiple of 8
+     * @param kernel      is copied
+     * @param structured  a StructuredProjection where the kernel is one of the
+     *                    L2 norm, or else a DenseProjection
      */
     ShiftInvariantHash(
             int d,
             int nbits,
             const ShiftInvariantKernel& kernel,
-            int64_t seed = 1234);
+            int64_t seed = 1234,
+            bool structured = true);
     ShiftInvariantHash(int d, int nbits, Spec& spec);
-    ShiftInvariantHash() : seed(0) {}
+    ShiftInvariantHash() = default;
     ShiftInvariantHash(const ShiftInvariantHash& other);
 
     /// Sets the bandwidth if it was left to the data, and draws the random

@@ -39,9 +39,10 @@ AdditiveKernelHash::AdditiveKernelHash(
         const HomogeneousKernelMap& map,
         int nbits,
         bool center,
-        int64_t seed)
+        int64_t seed,
+        bool structured)
         : KernelHash(map.d_in, nbits), map(map), center(center), seed(seed) {
-    init();
+    draw(structured);
 }
 
 AdditiveKernelHash::AdditiveKernelHash(int d, int nbits, Spec& spec)
@@ -49,13 +50,11 @@ AdditiveKernelHash::AdditiveKernelHash(int d, int nbits, Spec& spec)
           map(d, int(spec.get_int("order", 1, 0, 100)), spec),
           center(spec.get_int("center", 0, 0, 1)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
-    spec.get_word("proj", "dense", {"dense"});
-    init();
+    draw(get_structured(spec));
 }
 
-void AdditiveKernelHash::init() {
-    projection = random_projection<std::normal_distribution<double>>(
-            map.d_out, nbits, seed);
+void AdditiveKernelHash::draw(bool structured) {
+    projection = gaussian_projection(structured, map.d_out, nbits, seed);
     is_trained = !center;
 }
 
@@ -88,19 +87,19 @@ void AdditiveKernelHash::train(idx_t n, const float* x) {
     }
     mean_value = means.back() > 0 ? std::min(sum / means.back(), 1.0) : 0;
     threshold.resize(nbits);
-    projection.apply(1, mean.data(), threshold.data());
+    projection->apply(1, mean.data(), threshold.data());
     is_trained = true;
 }
 
 void AdditiveKernelHash::margins(size_t n, const float* x, float* margins)
         const {
-    check_projection(projection, map.d_out, nbits);
+    check_projection(projection.get(), map.d_out, nbits);
     const size_t rows = std::min(n, rows_per_map(map.d_out));
     const Scratch mapped(rows * map.d_out);
     for (size_t i = 0; i < n; i += rows) {
         const size_t m = std::min(rows, n - i);
         map.map(m, x + i * d_in, mapped.get());
-        projection.apply(m, mapped.get(), margins + i * nbits);
+        projection->apply(m, mapped.get(), margins + i * nbits);
     }
     subtract_thresholds(threshold, n, margins);
 }
@@ -153,9 +152,9 @@ void AdditiveKernelHash::read_fields(faiss::IOReader* f) {
     read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
     mean_value = read_value<double>(f, "mean_value");
     FAISS_THROW_IF_NOT_FMT(
-            projection.d_in == map.d_out && projection.d_out == nbits &&
-                    (center || is_trained) && mean_value >= 0 &&
-                    mean_value <= 1,
+            projection && projection->d_in == map.d_out &&
+                    projection->d_out == nbits && (center || is_trained) &&
+                    mean_value >= 0 && mean_value <= 1,
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());
 }

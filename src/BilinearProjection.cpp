@@ -23,15 +23,6 @@ namespace {
 
 constexpr int panel = int(simd::panel_width);
 
-// streams of random numbers
-enum {
-    stream_w = 1,
-    stream_v = 2,
-    stream_signs = 3,
-    stream_pairs = 4,
-    stream_shuffle = 6
-};
-
 /// k different numbers below n, in random order
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     std::vector<int64_t> ids;
@@ -54,12 +45,6 @@ std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
         }
     }
     return ids;
-}
-
-/// Order of the transforms. Smaller ones make rows of few different values,
-/// zero among them, that are far from Gaussian.
-int transform_order(int d_w) {
-    return std::max(256, int(std::bit_ceil(unsigned(d_w))));
 }
 
 } // namespace
@@ -104,23 +89,15 @@ BilinearProjection::BilinearProjection(
         }
     }
     if (structured) {
-        const int D = transform_order(d_w);
+        const int D = hadamard_order(d_w);
         const int blocks = (k_w + D - 1) / D;
         signs.resize(size_t(3) * D * blocks);
-        std::mt19937_64 rng = row_rng(seed, 0, stream_signs);
-        for (float& s : signs) {
-            s = rng() & 1 ? 1.0f : -1.0f;
+        for (int b = 0; b < blocks; b++) {
+            random_signs(seed, b, 3 * D, &signs[size_t(3) * D * b]);
         }
-        norms.resize(k_w);
-        std::normal_distribution<double> normal;
         for (int i = 0; i < k_w; i++) {
-            std::mt19937_64 row = row_rng(seed, i, stream_w);
-            double sum = 0;
-            for (int k = 0; k < D; k++) {
-                const double g = normal(row);
-                sum += g * g;
-            }
-            norms[i] = float(std::sqrt(sum) * std::pow(D, -1.5));
+            norms.push_back(
+                    float(gaussian_length(seed, i, D) * std::pow(D, -1.5)));
         }
     } else {
         W.resize(size_t(k_w) * d_w);
@@ -150,7 +127,7 @@ BilinearProjection::BilinearProjection(
 
 /// The w whose products with X are there at the same time.
 int BilinearProjection::block_size() const {
-    return structured ? transform_order(d_w) : std::min(k_w, 96);
+    return structured ? hadamard_order(d_w) : std::min(k_w, 96);
 }
 
 /// Between the products w' X of two w. Powers of 2 would put the rows that a
@@ -161,7 +138,7 @@ size_t BilinearProjection::row_stride() const {
 
 /// Rows of X in panels: those of the transforms.
 int BilinearProjection::panel_height() const {
-    return structured ? transform_order(d_w) : d_w;
+    return structured ? hadamard_order(d_w) : d_w;
 }
 
 void BilinearProjection::prepare() {
@@ -400,7 +377,7 @@ void BilinearProjection::read(faiss::IOReader* f) {
             fits,
             "%s is damaged: a projection shuffles components that do not exist",
             f->name.c_str());
-    const uint64_t D = transform_order(d_w);
+    const uint64_t D = hadamard_order(d_w);
     read_vector(f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
     read_vector(
             f,

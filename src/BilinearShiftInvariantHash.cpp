@@ -112,7 +112,7 @@ void BilinearShiftInvariantHash::draw() {
             seed,
             kernel.scale() / (2 * pi),
             shuffle);
-    std::mt19937_64 rng = row_rng(seed, 0, 5);
+    std::mt19937_64 rng = row_rng(seed, 0, stream_offsets);
     std::uniform_real_distribution<double> uniform;
     offset.resize(nbits);
     threshold.resize(nbits);
@@ -138,7 +138,7 @@ void BilinearShiftInvariantHash::margins(
         size_t n,
         const float* x,
         float* margins) const {
-    check_projection(projection, d_in, nbits);
+    check_projection(&projection, d_in, nbits);
     projection.apply(n, x, margins);
     simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
 }

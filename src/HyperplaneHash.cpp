@@ -10,22 +10,26 @@
 
 #include "angle.h"
 #include "io_fields.h"
-#include "projection_io.h"
 #include "random_projection.h"
 #include "shape_args.h"
 
 namespace faiss_ext {
 
-HyperplaneHash::HyperplaneHash(int d, int nbits, bool center, int64_t seed)
-        : KernelHash(d, nbits), center(center), seed(seed) {
-    projection = std::make_unique<DenseProjection>(
-            random_projection<std::normal_distribution<double>>(
-                    d, nbits, seed));
+HyperplaneHash::HyperplaneHash(
+        int d,
+        int nbits,
+        bool center,
+        int64_t seed,
+        bool structured)
+        : KernelHash(d, nbits),
+          center(center),
+          seed(seed),
+          projection(gaussian_projection(structured, d, nbits, seed)) {
     is_trained = !center;
 }
 
 HyperplaneHash::HyperplaneHash(
-        std::unique_ptr<Projection> projection,
+        AnyProjection projection,
         bool center,
         int64_t seed)
         : KernelHash(projection->d_in, projection->d_out),
@@ -35,22 +39,15 @@ HyperplaneHash::HyperplaneHash(
     is_trained = !center;
 }
 
-HyperplaneHash::HyperplaneHash(const HyperplaneHash& other)
-        : KernelHash(other),
-          center(other.center),
-          seed(other.seed),
-          projection(other.projection ? other.projection->clone() : nullptr),
-          threshold(other.threshold) {}
-
 HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits),
           center(spec.get_int("center", 0, 0, 1)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
     is_trained = !center;
-    if (spec.get_word("proj", "dense", {"dense", "bilinear"}) == "dense") {
-        projection = std::make_unique<DenseProjection>(
-                random_projection<std::normal_distribution<double>>(
-                        d, nbits, seed));
+    const std::string form = spec.get_word(
+            "proj", "structured", {"structured", "dense", "bilinear"});
+    if (form != "bilinear") {
+        projection = gaussian_projection(form == "structured", d, nbits, seed);
         return;
     }
     const std::string text = spec.get("shape").value_or("auto");
@@ -60,7 +57,7 @@ HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
     }
     const auto [d_w, d_v] = parse_shape(spec, text, position, d);
     const int m = int(spec.get_int("m", 5, 1, 1000));
-    projection = std::make_unique<BilinearProjection>(
+    projection = BilinearProjection(
             d_w,
             d_v,
             nbits,
@@ -90,7 +87,7 @@ void HyperplaneHash::train(idx_t n, const float* x) {
 }
 
 void HyperplaneHash::margins(size_t n, const float* x, float* margins) const {
-    check_projection(*projection, d_in, nbits);
+    check_projection(projection.get(), d_in, nbits);
     projection->apply(n, x, margins);
     subtract_thresholds(threshold, n, margins);
 }
@@ -107,18 +104,18 @@ double HyperplaneHash::kernel_estimate(double hamming) const {
 void HyperplaneHash::write_fields(faiss::IOWriter* f) const {
     write_value(f, center);
     write_value(f, seed);
-    write_projection(f, *projection);
+    projection.write(f);
     write_vector(f, threshold);
 }
 
 void HyperplaneHash::read_fields(faiss::IOReader* f) {
     center = read_value<bool>(f, "center");
     seed = read_value<int64_t>(f, "seed");
-    projection = read_projection(f);
+    projection.read(f);
     read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
     FAISS_THROW_IF_NOT_FMT(
-            projection->d_in == d_in && projection->d_out == nbits &&
-                    (center || is_trained),
+            projection && projection->d_in == d_in &&
+                    projection->d_out == nbits && (center || is_trained),
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());
 }

@@ -200,7 +200,7 @@ void rows_to_margins(
         size_t n,
         const float* rows,
         float* margins) {
-    check_projection(hash.weights, hash.p, hash.nbits);
+    check_projection(&hash.weights, hash.p, hash.nbits);
     hash.weights.apply(n, rows, margins);
     subtract_thresholds(hash.threshold, n, margins);
 }
@@ -586,7 +586,7 @@ void KernelizedHash::choose_parameters(
 }
 
 void KernelizedHash::margins(size_t n, const float* x, float* margins) const {
-    check_projection(weights, p, nbits);
+    check_projection(&weights, p, nbits);
     const Scratch rows(n * p);
     kernel_rows(n, x, rows.get());
     apply_scale(scale, n * p, rows.get());

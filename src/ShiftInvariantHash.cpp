@@ -46,6 +46,12 @@ std::unique_ptr<ShiftInvariantKernel> kernel_of_spec(Spec& spec) {
     return std::unique_ptr<ShiftInvariantKernel>(cast);
 }
 
+/// Whether frequencies have all directions alike, which those of rotations
+/// have.
+bool is_isotropic(const ShiftInvariantKernel& kernel) {
+    return kernel.norm() == ShiftInvariantKernel::Norm::L2;
+}
+
 void check_unit(double u) {
     FAISS_THROW_IF_NOT_FMT(
             u >= 0 && u <= 1,
@@ -59,10 +65,12 @@ ShiftInvariantHash::ShiftInvariantHash(
         int d,
         int nbits,
         const ShiftInvariantKernel& kernel,
-        int64_t seed)
+        int64_t seed,
+        bool structured)
         : KernelHash(d, nbits),
           kernel(as_shift_invariant(kernel.clone())),
-          seed(seed) {
+          seed(seed),
+          structured(structured && is_isotropic(kernel)) {
     is_trained = kernel.is_trained;
     if (is_trained) {
         draw();
@@ -72,8 +80,16 @@ ShiftInvariantHash::ShiftInvariantHash(
 ShiftInvariantHash::ShiftInvariantHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits) {
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
-    spec.get_word("proj", "dense", {"dense"});
+    const std::string proj =
+            spec.get_word("proj", "", {"structured", "dense"});
     kernel = kernel_of_spec(spec);
+    if (proj == "structured" && !is_isotropic(*kernel)) {
+        spec.fail_value(
+                "proj",
+                "frequencies of " + kernel->description() +
+                        " have preferred directions: proj=dense only");
+    }
+    structured = proj != "dense" && is_isotropic(*kernel);
     is_trained = kernel->is_trained;
     if (is_trained) {
         draw();
@@ -85,27 +101,54 @@ ShiftInvariantHash::ShiftInvariantHash(const ShiftInvariantHash& other)
           kernel(other.kernel ? as_shift_invariant(other.kernel->clone())
                               : nullptr),
           seed(other.seed),
+          structured(other.structured),
           projection(other.projection),
           offset(other.offset),
           threshold(other.threshold) {}
 
 void ShiftInvariantHash::draw() {
-    std::mt19937_64 rng(seed);
-    std::uniform_real_distribution<double> uniform;
-    projection = DenseProjection(d_in, nbits);
-    offset.resize(nbits);
-    threshold.resize(nbits);
     const double turns = kernel->scale() / (2 * pi);
-    std::vector<float> row(d_in);
+    const auto draw_row = [&](idx_t i, std::vector<float>& omega) {
+        std::mt19937_64 rng = row_rng(seed, i, stream_rows);
+        kernel->sample_frequency(rng, omega.size(), omega.data());
+    };
+    if (structured) {
+        // A part of a frequency of D dimensions is one of d_in dimensions.
+        const int D = StructuredProjection::order(d_in);
+        std::vector<double> lengths(nbits);
+        parallel_blocks(nbits, 64, [&](idx_t begin, idx_t end) {
+            std::vector<float> omega(D);
+            for (idx_t i = begin; i < end; i++) {
+                draw_row(i, omega);
+                double sum = 0;
+                for (float v : omega) {
+                    sum += double(v) * v;
+                }
+                lengths[i] = turns * std::sqrt(sum);
+            }
+        });
+        projection = StructuredProjection(d_in, nbits, seed, lengths);
+    } else {
+        DenseProjection dense(d_in, nbits);
+        parallel_blocks(nbits, 64, [&](idx_t begin, idx_t end) {
+            std::vector<float> omega(d_in);
+            for (idx_t i = begin; i < end; i++) {
+                draw_row(i, omega);
+                for (float& v : omega) {
+                    v = float(turns * v);
+                }
+                dense.set_row(int(i), omega.data());
+            }
+        });
+        projection = std::move(dense);
+    }
+    std::mt19937_64 rng = row_rng(seed, 0, stream_offsets);
+    std::uniform_real_distribution<double> uniform;
+    offset.clear();
+    threshold.clear();
     for (int i = 0; i < nbits; i++) {
-        check_interrupt();
-        kernel->sample_frequency(rng, d_in, row.data());
-        for (float& v : row) {
-            v = float(turns * v);
-        }
-        projection.set_row(i, row.data());
-        offset[i] = float(uniform(rng));
-        threshold[i] = float(std::acos(1 - 2 * uniform(rng)) / (2 * pi));
+        offset.push_back(float(uniform(rng)));
+        threshold.push_back(float(std::acos(1 - 2 * uniform(rng)) / (2 * pi)));
     }
 }
 
@@ -123,8 +166,8 @@ void ShiftInvariantHash::train(idx_t n, const float* x) {
 
 void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
         const {
-    check_projection(projection, d_in, nbits);
-    projection.apply(n, x, margins);
+    check_projection(projection.get(), d_in, nbits);
+    projection->apply(n, x, margins);
     simd::fold_phases(n, nbits, offset.data(), threshold.data(), margins);
 }
 
@@ -162,6 +205,7 @@ double ShiftInvariantHash::h2(double u) {
 void ShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
     write_kernel(f, *kernel);
     write_value(f, seed);
+    write_value(f, structured);
     projection.write(f);
     write_vector(f, offset);
     write_vector(f, threshold);
@@ -170,18 +214,18 @@ void ShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
 void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
     kernel = as_shift_invariant(read_kernel(f));
     seed = read_value<int64_t>(f, "seed");
+    structured = read_value<bool>(f, "structured");
     projection.read(f);
-    const size_t n = is_trained ? nbits : 0;
     FAISS_THROW_IF_NOT_FMT(
-            size_t(projection.d_out) == n &&
-                    (n == 0 || projection.d_in == d_in) &&
-                    kernel->is_trained == is_trained,
-            "%s is damaged: the projection is %d x %d, expected %zu x %d",
-            f->name.c_str(),
-            projection.d_out,
-            projection.d_in,
-            n,
-            d_in);
+            bool(projection) == is_trained &&
+                    (!projection ||
+                     (projection->d_in == d_in &&
+                      projection->d_out == nbits)) &&
+                    kernel->is_trained == is_trained &&
+                    (!structured || is_isotropic(*kernel)),
+            "%s is damaged: the parts of a hash do not fit",
+            f->name.c_str());
+    const size_t n = is_trained ? nbits : 0;
     read_vector(f, offset, n, "offset");
     read_vector(f, threshold, n, "threshold");
 }

@@ -36,7 +36,7 @@ void SignCauchyHash::train(idx_t n, const float* x) {
 }
 
 void SignCauchyHash::margins(size_t n, const float* x, float* margins) const {
-    check_projection(projection, d_in, nbits);
+    check_projection(&projection, d_in, nbits);
     projection.apply(n, x, margins);
 }
 

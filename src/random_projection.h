@@ -2,16 +2,34 @@
 
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <random>
 #include <vector>
 
+#include <faiss_ext/AnyProjection.h>
 #include <faiss_ext/DenseProjection.h>
+#include <faiss_ext/Spec.h>
+#include <faiss_ext/StructuredProjection.h>
 #include <faiss_ext/compat.h>
 
 #include "parallel.h"
 #include "sample.h"
 
 namespace faiss_ext {
+
+/// Streams of random numbers, apart for what they are used for.
+enum {
+    stream_rows = 0,
+    stream_w = 1,
+    stream_v = 2,
+    stream_signs = 3,
+    stream_pairs = 4,
+    stream_offsets = 5,
+    stream_shuffle = 6,
+    stream_lengths = 7,
+};
 
 /// Random numbers of their own for each row and stream.
 inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
@@ -26,7 +44,7 @@ DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
     parallel_blocks(d_out, 1, [&](idx_t begin, idx_t end) {
         std::vector<float> row(d_in);
         for (idx_t j = begin; j < end; j++) {
-            std::mt19937_64 rng = row_rng(seed, j, 0);
+            std::mt19937_64 rng = row_rng(seed, j, stream_rows);
             Distribution distribution;
             for (float& v : row) {
                 v = float(distribution(rng));
@@ -35,6 +53,53 @@ DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
         }
     });
     return projection;
+}
+
+/// Order of Walsh-Hadamard transforms for vectors of d components. Smaller ones
+/// than 256 make rows of few different values, zero among them, that are far
+/// from Gaussian.
+inline int hadamard_order(int d) {
+    return std::max(256, int(std::bit_ceil(unsigned(d))));
+}
+
+/// +-1, n times; those of a row, whatever n is, begin alike.
+inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
+    std::mt19937_64 rng = row_rng(seed, row, stream_signs);
+    uint64_t bits = 0;
+    for (size_t i = 0; i < n; i++, bits >>= 1) {
+        bits = i % 64 == 0 ? rng() : bits;
+        signs[i] = bits & 1 ? 1.0f : -1.0f;
+    }
+}
+
+/// Length of a Gaussian vector.
+inline double gaussian_length(int64_t seed, int64_t row, int degrees) {
+    std::mt19937_64 rng = row_rng(seed, row, stream_lengths);
+    return std::sqrt(std::chi_squared_distribution<double>(degrees)(rng));
+}
+
+/// Random hyperplanes for angles: normals from N(0, I), structured or dense.
+inline AnyProjection gaussian_projection(
+        bool structured,
+        int d_in,
+        int d_out,
+        int64_t seed) {
+    if (!structured) {
+        return random_projection<std::normal_distribution<double>>(
+                d_in, d_out, seed);
+    }
+    std::vector<double> lengths;
+    for (int j = 0; j < d_out; j++) {
+        lengths.push_back(
+                gaussian_length(seed, j, StructuredProjection::order(d_in)));
+    }
+    return StructuredProjection(d_in, d_out, seed, lengths);
+}
+
+/// The choice between structured and dense projections in a string.
+inline bool get_structured(Spec& spec) {
+    return spec.get_word("proj", "structured", {"structured", "dense"}) ==
+            "structured";
 }
 
 /** Mean of what features(x_i, out) makes of vectors, from a sample of at most
@@ -75,9 +140,9 @@ std::vector<double> mean_of_features(
 }
 
 /// Throws unless a projection fits a hash: fields may have been set by hand.
-inline void check_projection(const Projection& projection, int d, int nbits) {
+inline void check_projection(const Projection* projection, int d, int nbits) {
     FAISS_THROW_IF_NOT_FMT(
-            projection.d_in == d && projection.d_out == nbits,
+            projection && projection->d_in == d && projection->d_out == nbits,
             "the hash has no projection from %d dimensions to %d bits; was it trained?",
             d,
             nbits);

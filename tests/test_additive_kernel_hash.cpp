@@ -246,7 +246,7 @@ TEST(Margins, AreProjectionsOfTheMap) {
                 x[d - 1] = 0;
                 x[d] = 1e-30f;
                 hash->train(6, x.data());
-                const std::vector<float> matrix = hash->projection.matrix();
+                const std::vector<float> matrix = hash->projection->matrix();
                 const std::vector<float> margins = margins_of(*hash, x);
                 const std::vector<uint8_t> codes = codes_of(*hash, x);
                 for (size_t i = 0; i < 6; i++) {
@@ -310,7 +310,7 @@ TEST(Theory, HammingTellsTheKernel) {
     const size_t d = 20;
     for (const Case& c : all_cases) {
         const auto hash = make(d, text_of(c, nbits, ",seed=7"));
-        const std::vector<float> matrix = hash->projection.matrix();
+        const std::vector<float> matrix = hash->projection->matrix();
         const std::vector<float> x = test_histograms(d, 5);
         const size_t n = x.size() / d;
         const std::vector<uint8_t> codes = codes_of(*hash, x);
@@ -483,7 +483,7 @@ TEST(Scale, TurnsTheMap) {
     const std::vector<float> x = clustered_histograms(1, d, 1, 30, 3);
     for (const Case& c : all_cases) {
         const auto hash = make(d, text_of(c, nbits));
-        const std::vector<float> matrix = hash->projection.matrix();
+        const std::vector<float> matrix = hash->projection->matrix();
         const std::vector<uint8_t> codes = codes_of(*hash, x);
         const size_t unsure = ExactMargins(*hash, matrix, &x[0]).doubtful();
         for (int power : {-20, -2, 2, 4, 20}) {
@@ -532,7 +532,7 @@ TEST(Scale, NormL1TakesItOut) {
                 }
                 EXPECT_EQ(codes_of(*hash, scaled), codes) << power;
             }
-            const std::vector<float> matrix = hash->projection.matrix();
+            const std::vector<float> matrix = hash->projection->matrix();
             std::vector<float> scaled = x;
             for (float& v : scaled) {
                 v *= 3;
@@ -597,7 +597,7 @@ TEST(Center, ThresholdIsThatOfTheMean) {
                 squares += v * v / n;
             }
         }
-        const std::vector<float> matrix = hash->projection.matrix();
+        const std::vector<float> matrix = hash->projection->matrix();
         for (int j = 0; j < 96; j++) {
             double sum = 0, absolute = 0;
             for (size_t k = 0; k < size; k++) {
@@ -642,7 +642,7 @@ TEST(Center, BalancesTheBits) {
         centered->train(n, x.data());
         EXPECT_LT(imbalance(*centered), imbalance(*plain) / 2) << c.kernel;
         const std::vector<float> margins = margins_of(*centered, x);
-        const std::vector<float> matrix = centered->projection.matrix();
+        const std::vector<float> matrix = centered->projection->matrix();
         const size_t size = centered->map.d_out;
         for (int j = 0; j < nbits; j++) {
             double sum = 0;
@@ -673,7 +673,7 @@ TEST(Center, HammingTellsTheAngleFromTheMean) {
     for (const Case& c : all_cases) {
         const auto hash = make(d, text_of(c, nbits, ",center=1"));
         hash->train(500, train.data());
-        const std::vector<float> matrix = hash->projection.matrix();
+        const std::vector<float> matrix = hash->projection->matrix();
         std::vector<double> mean(hash->map.d_out);
         for (size_t i = 0; i < 500; i++) {
             const ExactMap map(hash->map, &train[i * d]);
@@ -800,7 +800,7 @@ TEST(Center, ManyTrainingVectors) {
     for (size_t i = 0; i < mapped.size(); i++) {
         mean[i % size] += mapped[i] / double(n);
     }
-    const std::vector<float> matrix = hash->projection.matrix();
+    const std::vector<float> matrix = hash->projection->matrix();
     for (int j = 0; j < 8; j++) {
         double sum = 0, bound = 0;
         for (size_t k = 0; k < size; k++) {
@@ -816,9 +816,9 @@ TEST(Center, ManyTrainingVectors) {
 TEST(Matrix, EntriesAreNormal) {
     const Map map(100, Chi2Kernel());
     const AdditiveKernelHash hash(map, 256, false, 5);
-    EXPECT_EQ(hash.projection.d_in, 300);
-    EXPECT_EQ(hash.projection.d_out, 256);
-    const std::vector<float> A = hash.projection.matrix();
+    EXPECT_EQ(hash.projection->d_in, 300);
+    EXPECT_EQ(hash.projection->d_out, 256);
+    const std::vector<float> A = hash.projection->matrix();
     const auto cdf = [](double x) { return std::erfc(-x / std::sqrt(2)) / 2; };
     const std::vector<double> all(A.begin(), A.end());
     EXPECT_LT(
@@ -842,8 +842,8 @@ TEST(Matrix, EntriesAreNormal) {
 TEST(Matrix, RowsAndSeeds) {
     const Map map(10, Chi2Kernel());
     const AdditiveKernelHash small(map, 16, false, 5), large(map, 64, false, 5);
-    const std::vector<float> a = small.projection.matrix();
-    std::vector<float> b = large.projection.matrix();
+    const std::vector<float> a = small.projection->matrix();
+    std::vector<float> b = large.projection->matrix();
     b.resize(a.size());
     EXPECT_EQ(a, b);
     small.check_identical(AdditiveKernelHash(map, 16, false, 5));
@@ -853,7 +853,7 @@ TEST(Matrix, RowsAndSeeds) {
         const AdditiveKernelHash other(map, 16, false, seed);
         EXPECT_EQ(other.seed, seed);
         EXPECT_TRUE(throws([&] { small.check_identical(other); }));
-        drawn.push_back(other.projection.matrix());
+        drawn.push_back(other.projection->matrix());
         for (size_t i = 0; i + 1 < drawn.size(); i++) {
             EXPECT_NE(drawn[i], drawn.back()) << seed;
         }

@@ -71,7 +71,7 @@ struct ExactMargins {
     /// to the nearest integer changes by no more than its argument.
     ExactMargins(const ShiftInvariantHash& hash, const float* x) {
         const size_t d = hash.d_in;
-        const std::vector<float> A = hash.projection.matrix();
+        const std::vector<float> A = hash.projection->matrix();
         for (int i = 0; i < hash.nbits; i++) {
             const float* a = &A[i * d];
             double u = hash.offset[i], absolute = 0;
@@ -323,14 +323,14 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     }
     if (cdf && !c.nu) { // independent coordinates
         std::vector<double> sample;
-        for (float a : hash.projection.matrix()) {
+        for (float a : hash.projection->matrix()) {
             sample.push_back(2 * pi * a / scale);
         }
         EXPECT_LT(
                 kolmogorov_smirnov(sample, cdf),
                 kolmogorov_smirnov_limit(sample.size()));
     } else if (cdf) {
-        const std::vector<float> A = hash.projection.matrix();
+        const std::vector<float> A = hash.projection->matrix();
         for (size_t k = 0; k < d; k++) {
             std::vector<double> sample(nbits);
             for (size_t i = 0; i < nbits; i++) {
@@ -350,7 +350,7 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     // t with 2 nu degrees of freedom and exp(-s / 2) for the normal
     // distribution; the direction is uniform.
     const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6);
-    const std::vector<float> A = flat.projection.matrix();
+    const std::vector<float> A = flat.projection->matrix();
     std::vector<double> squared(nbits), angle(nbits);
     for (size_t i = 0; i < nbits; i++) {
         const double a = 2 * pi * A[i * 2] / scale;
@@ -379,7 +379,7 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
     for (size_t d : {1, 4, 20}) {
         const double gamma = 0.7;
         const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d);
-        const std::vector<float> A = hash.projection.matrix();
+        const std::vector<float> A = hash.projection->matrix();
         for (double r : {0.1, 0.5, 1.0, 2.0, 5.0}) {
             std::vector<float> delta = normal_vectors(1, d, 10 + d);
             const std::vector<float> origin(d);
@@ -453,8 +453,8 @@ TEST_P(ShiftInvariantHashes, BandwidthScalesTheProjection) {
     const KernelCase& c = GetParam();
     const ShiftInvariantHash one(9, 64, *c.make(1), 4);
     const ShiftInvariantHash other(9, 64, *c.make(16), 4);
-    const std::vector<float> A = one.projection.matrix();
-    const std::vector<float> B = other.projection.matrix();
+    const std::vector<float> A = one.projection->matrix();
+    const std::vector<float> B = other.projection->matrix();
     ASSERT_EQ(A.size(), B.size());
     for (size_t i = 0; i < A.size(); i++) {
         // a power of 2 changes no rounding
@@ -602,13 +602,13 @@ TEST(KernelHash, SeedsRepeatAndDiffer) {
         const ShiftInvariantHash a = make_hash(d, 64, seed);
         const ShiftInvariantHash b = make_hash(d, 64, seed);
         EXPECT_EQ(a.seed, seed);
-        EXPECT_EQ(a.projection.matrix(), b.projection.matrix());
+        EXPECT_EQ(a.projection->matrix(), b.projection.matrix());
         EXPECT_EQ(a.offset, b.offset);
         EXPECT_EQ(a.threshold, b.threshold);
         EXPECT_EQ(encode(a, n, x), encode(b, n, x));
         const std::vector<uint8_t> code = encode(a, n, x);
         codes.emplace(code.begin(), code.end());
-        matrices.insert(a.projection.matrix());
+        matrices.insert(a.projection->matrix());
     }
     EXPECT_EQ(codes.size(), seeds.size());
     EXPECT_EQ(matrices.size(), seeds.size());

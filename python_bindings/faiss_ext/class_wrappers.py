@@ -276,8 +276,10 @@ def wrap_hashes():
         for name in ("map", "projection", "weights"):
             if name in vars(the_class):
                 member_keeps_owner(the_class, name)
-    swig.HyperplaneHash.projection = part_property(
-        "get_projection", "the hyperplanes' normals")
+    for the_class in (swig.HyperplaneHash, swig.AdditiveKernelHash,
+                      swig.ShiftInvariantHash):
+        the_class.projection = part_property(
+            "get_projection", "the random directions; None before training")
     for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash,
                       swig.BilinearShiftInvariantHash):
         the_class.kernel = part_property(

@@ -1,6 +1,7 @@
 #include "simd/hadamard.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -180,29 +181,63 @@ void transform(
 }
 
 void hadamard_rounds_target(
+        size_t d_x,
+        const float* HWY_RESTRICT x,
         size_t d,
-        size_t d_out,
         const float* HWY_RESTRICT signs,
-        float* HWY_RESTRICT x) {
+        size_t d_y,
+        const float* HWY_RESTRICT norms,
+        float* HWY_RESTRICT work,
+        float* HWY_RESTRICT y) {
     const Tag tag;
     constexpr size_t lanes = vector_lanes;
-    const size_t rows = d / lanes;
-    transform<In::lane_signs>(rows, signs, x, x, lanes, x, lanes);
-    transform<In::lane_signs>(rows, signs + d, x, x, lanes, x, lanes);
-    signs += 2 * d;
-    if (d_out == d) {
-        transform<In::lane_signs>(rows, signs, x, x, lanes, x, lanes);
-        return;
+    const auto round = [&](size_t i) {
+        transform<In::lane_signs>(
+                d / lanes, signs + i * d, work, work, lanes, work, lanes);
+    };
+    size_t k = 0;
+    for (; k + lanes <= d_x; k += lanes) {
+        hn::StoreU(hn::LoadU(tag, x + k), tag, work + k);
     }
-    for (size_t k = 0; k < d_out; k += lanes) {
-        Vec sum = hn::Zero(tag);
-        for (size_t c = k; c < d; c += d_out) {
-            sum = hn::MulAdd(
-                    hn::LoadU(tag, x + c), hn::LoadU(tag, signs + c), sum);
+    for (; k < d_x; k++) {
+        work[k] = x[k];
+    }
+    for (; k % lanes != 0; k++) {
+        work[k] = 0;
+    }
+    for (; k < d; k += lanes) {
+        hn::StoreU(hn::Zero(tag), tag, work + k);
+    }
+    round(0);
+    round(1);
+
+    const size_t d_last = std::bit_ceil(std::max<size_t>(16, d_y));
+    if (d_last == d) {
+        round(2);
+    } else {
+        const float* last_signs = signs + 2 * d;
+        for (k = 0; k < d_last; k += lanes) {
+            Vec sum = hn::Zero(tag);
+            for (size_t c = k; c < d; c += d_last) {
+                sum = hn::MulAdd(
+                        hn::LoadU(tag, work + c),
+                        hn::LoadU(tag, last_signs + c),
+                        sum);
+            }
+            hn::StoreU(sum, tag, work + k);
         }
-        hn::StoreU(sum, tag, x + k);
+        transform<In::lane_levels>(
+                d_last / lanes, nullptr, work, work, lanes, work, lanes);
     }
-    transform<In::lane_levels>(d_out / lanes, signs, x, x, lanes, x, lanes);
+    for (k = 0; k + lanes <= d_y; k += lanes) {
+        hn::StoreU(
+                hn::Mul(hn::LoadU(tag, work + k), hn::LoadU(tag, norms + k)),
+                tag,
+                y + k);
+    }
+    for (; k < d_y; k++) {
+        y[k] = work[k] * norms[k];
+    }
 }
 
 void hadamard_rounds_of_panel_target(
@@ -236,8 +271,17 @@ namespace faiss_ext::simd {
 HWY_EXPORT(hadamard_rounds_target);
 HWY_EXPORT(hadamard_rounds_of_panel_target);
 
-void hadamard_rounds(size_t d, size_t d_out, const float* signs, float* x) {
-    HWY_DYNAMIC_DISPATCH(hadamard_rounds_target)(d, d_out, signs, x);
+void hadamard_rounds(
+        size_t d_x,
+        const float* x,
+        size_t d,
+        const float* signs,
+        size_t d_y,
+        const float* norms,
+        float* work,
+        float* y) {
+    HWY_DYNAMIC_DISPATCH(hadamard_rounds_target)
+    (d_x, x, d, signs, d_y, norms, work, y);
 }
 
 void hadamard_rounds_of_panel(

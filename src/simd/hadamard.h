@@ -7,26 +7,35 @@
 
 namespace faiss_ext::simd {
 
-/** Three rounds of sign flips and Walsh-Hadamard transforms, not scaled: the
- * length of x grows by d^(3/2).
+/** y_j = norms[j] r_j: three rounds of sign flips and Walsh-Hadamard transforms
+ * of x, not scaled (the length of r is d^(3/2) times that of x).
  *
- * Of the last transform there are only the first d_out outputs, the sums over
- * the d / d_out parts of its input transformed.
+ * If no more than d / 2 outputs are wanted, the last transform is a smaller
+ * one, of the sum of the parts of its input.
  *
  * Sums are made in the order of the levels, from neighbours to halves: values
  * are the same for every instruction set.
  *
+ * @param d_x    components of x; more, up to d, are 0
  * @param d      a power of 2, at least 16
- * @param d_out  a power of 2, from 16 to d
  * @param signs  +-1, three times d
- * @param x      size d; the outputs are x[0] to x[d_out - 1], the rest is used
+ * @param d_y    size of norms and y, at most d
+ * @param work   size d
  */
-void hadamard_rounds(size_t d, size_t d_out, const float* signs, float* x);
+void hadamard_rounds(
+        size_t d_x,
+        const float* x,
+        size_t d,
+        const float* signs,
+        size_t d_y,
+        const float* norms,
+        float* work,
+        float* y);
 
-/** The same for 16 vectors side by side, without limits of d from below:
- * component k of vector i is x[16 * k + i], output k of it is y[stride * k +
- * i].
+/** The three rounds, not scaled, of 16 vectors side by side: component k of
+ * vector i is x[16 * k + i], output k of it is y[stride * k + i].
  *
+ * @param d     a power of 2
  * @param x     size 16 * d
  * @param work  size 16 * d
  */
