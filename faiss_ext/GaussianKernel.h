@@ -25,6 +25,9 @@ struct GaussianKernel : ShiftInvariantKernel {
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
     std::string description() const override;
+
+   protected:
+    void kernel_of_norms(size_t n, float* v, bool distance) const override;
 };
 
 } // namespace faiss_ext

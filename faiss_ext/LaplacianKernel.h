@@ -24,6 +24,9 @@ struct LaplacianKernel : ShiftInvariantKernel {
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
     std::string description() const override;
+
+   protected:
+    void kernel_of_norms(size_t n, float* v, bool distance) const override;
 };
 
 } // namespace faiss_ext

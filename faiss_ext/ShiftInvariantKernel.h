@@ -93,19 +93,27 @@ struct ShiftInvariantKernel : Kernel {
             const override;
 
    protected:
+    /** Replaces norms (squared, if it is L2) by K, or by 2 (1 - K).
+     *
+     * By default from profile() and one_minus_profile(); sub-classes have
+     * vector instructions for it.
+     *
+     * @param v   size n
+     */
+    virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
+
     /// "gamma=0.25" or "gamma=auto", for description()
     std::string describe_gamma() const;
 
    private:
-    template <class F>
-    void map_distances(
+    void block_of_norms(
             size_t n,
             const float* x,
             size_t m,
             const float* y,
             size_t d,
             float* out,
-            F&& f) const;
+            bool distance) const;
 };
 
 } // namespace faiss_ext

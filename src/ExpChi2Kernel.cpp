@@ -6,6 +6,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "check.h"
+#include "exponential.h"
 #include "kernel_args.h"
 #include "number_format.h"
 #include "sample.h"
@@ -63,9 +64,7 @@ void ExpChi2Kernel::block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    for (size_t i = 0; i < n * m; i++) {
-        out[i] = std::exp(float(-out[i] / gamma));
-    }
+    exponential_kernel(1 / gamma, n * m, out, false);
 }
 
 void ExpChi2Kernel::distance_block(
@@ -76,9 +75,7 @@ void ExpChi2Kernel::distance_block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    for (size_t i = 0; i < n * m; i++) {
-        out[i] = -2 * std::expm1(float(-out[i] / gamma));
-    }
+    exponential_kernel(1 / gamma, n * m, out, true);
 }
 
 void ExpChi2Kernel::self_values(size_t n, const float*, size_t, float* out)

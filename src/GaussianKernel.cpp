@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "exponential.h"
 #include "kernel_args.h"
 
 namespace faiss_ext {
@@ -43,6 +44,10 @@ void GaussianKernel::sample_frequency(
     for (size_t k = 0; k < d; k++) {
         omega[k] = float(normal(rng));
     }
+}
+
+void GaussianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
+    exponential_kernel(gamma / 2, n, v, distance);
 }
 
 std::string GaussianKernel::description() const {

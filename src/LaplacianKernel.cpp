@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "exponential.h"
 #include "kernel_args.h"
 
 namespace faiss_ext {
@@ -43,6 +44,10 @@ void LaplacianKernel::sample_frequency(
     for (size_t k = 0; k < d; k++) {
         omega[k] = float(cauchy(rng));
     }
+}
+
+void LaplacianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
+    exponential_kernel(gamma, n, v, distance);
 }
 
 std::string LaplacianKernel::description() const {

@@ -80,8 +80,7 @@ ShiftInvariantHash::ShiftInvariantHash(
 ShiftInvariantHash::ShiftInvariantHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits) {
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
-    const std::string proj =
-            spec.get_word("proj", "", {"structured", "dense"});
+    const std::string proj = spec.get_word("proj", "", {"structured", "dense"});
     kernel = kernel_of_spec(spec);
     if (proj == "structured" && !is_isotropic(*kernel)) {
         spec.fail_value(

@@ -98,28 +98,28 @@ double ShiftInvariantKernel::one_minus_profile(double r) const {
     return 1 - profile(r);
 }
 
-/// Replaces norms by f(r).
-template <class F>
-void ShiftInvariantKernel::map_distances(
+void ShiftInvariantKernel::kernel_of_norms(size_t n, float* v, bool distance)
+        const {
+    const double s = scale();
+    const bool squared = norm() == Norm::L2;
+    for (size_t i = 0; i < n; i++) {
+        const double r = s * (squared ? std::sqrt(double(v[i])) : v[i]);
+        v[i] = float(distance ? 2 * one_minus_profile(r) : profile(r));
+    }
+}
+
+void ShiftInvariantKernel::block_of_norms(
         size_t n,
         const float* x,
         size_t m,
         const float* y,
         size_t d,
         float* out,
-        F&& f) const {
-    const double s = scale();
-    if (norm() == Norm::L1) {
-        simd::pairwise(simd::PairOp::l1, n, x, m, y, d, out, m);
-        for (size_t i = 0; i < n * m; i++) {
-            out[i] = float(f(s * out[i]));
-        }
-    } else {
-        simd::pairwise(simd::PairOp::squared_l2, n, x, m, y, d, out, m);
-        for (size_t i = 0; i < n * m; i++) {
-            out[i] = float(f(s * std::sqrt(double(out[i]))));
-        }
-    }
+        bool distance) const {
+    const auto op =
+            norm() == Norm::L1 ? simd::PairOp::l1 : simd::PairOp::squared_l2;
+    simd::pairwise(op, n, x, m, y, d, out, m);
+    kernel_of_norms(n * m, out, distance);
 }
 
 void ShiftInvariantKernel::block(
@@ -129,7 +129,7 @@ void ShiftInvariantKernel::block(
         const float* y,
         size_t d,
         float* out) const {
-    map_distances(n, x, m, y, d, out, [&](double r) { return profile(r); });
+    block_of_norms(n, x, m, y, d, out, false);
 }
 
 void ShiftInvariantKernel::distance_block(
@@ -139,9 +139,7 @@ void ShiftInvariantKernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    map_distances(n, x, m, y, d, out, [&](double r) {
-        return 2 * one_minus_profile(r);
-    });
+    block_of_norms(n, x, m, y, d, out, true);
 }
 
 void ShiftInvariantKernel::self_values(

@@ -10,6 +10,10 @@ namespace faiss_ext::simd {
 /// |b|); below -87 the exponential is 0
 void exp_affine(size_t n, float a, float b, float* v);
 
+/// v[i] = b (exp(a v[i]) - 1), with a relative error of about 3e-7 (1 + |a
+/// v[i]|), for a v[i] <= 0
+void expm1_scaled(size_t n, float a, float b, float* v);
+
 /// v[i] = v[i] (a b[i])
 void multiply(size_t n, float a, const float* b, float* v);
 
