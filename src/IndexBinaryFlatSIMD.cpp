@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -32,15 +33,16 @@ idx_t id_of(uint64_t key) {
 
 /// The k smallest keys of a scan, or, for k = 0, all below the bound.
 struct Sink : HammingSink {
-    size_t k;
+    size_t k, nbits;
     const faiss::IDSelector* sel;
     std::vector<uint64_t> buffer;
+    std::vector<uint32_t> counts; ///< of keys at each distance
+    bool in_order = true;         ///< whether positions ascend
 
-    Sink(size_t k, uint32_t bound, const faiss::IDSelector* sel)
-            : k(k), sel(sel), buffer(2 * k + 64) {
+    Sink(size_t k, size_t nbits, uint32_t bound, const faiss::IDSelector* sel)
+            : k(k), nbits(nbits), sel(sel) {
         this->bound = bound;
-        capacity = buffer.size();
-        keys = buffer.data();
+        set_capacity(2 * k + 64);
         make_room = [](HammingSink& sink) {
             static_cast<Sink&>(sink).shrink();
         };
@@ -48,24 +50,93 @@ struct Sink : HammingSink {
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
 
+    void set_capacity(size_t n) {
+        buffer.resize(n + simd::hamming_group);
+        capacity = n;
+        keys = buffer.data();
+    }
+
     void shrink() {
+        remove_rejected();
+        if (k > 0 && size >= k) {
+            keep_k_smallest();
+        } else if (2 * size >= capacity) {
+            set_capacity(2 * capacity);
+        }
+    }
+
+    /// The keys that are left, sorted.
+    std::vector<uint64_t> sorted() {
+        remove_rejected();
+        if (k > 0 && size > k) {
+            keep_k_smallest();
+        }
+        std::vector<uint64_t> result(keys, keys + size);
+        if (k == 0) {
+            return result; // in order of the positions
+        }
+        if (!in_order || !counting_pays()) {
+            std::sort(result.begin(), result.end());
+            return result;
+        }
+        count_distances();
+        size_t begin = 0;
+        for (uint32_t& c : counts) {
+            begin += std::exchange(c, uint32_t(begin));
+        }
+        for (size_t i = 0; i < size; i++) {
+            result[counts[keys[i] >> hamming_shift]++] = keys[i];
+        }
+        return result;
+    }
+
+   private:
+    void remove_rejected() {
         if (sel) {
             const auto rejected = [&](uint64_t key) {
                 return !sel->is_member(id_of(key));
             };
             size = std::remove_if(keys, keys + size, rejected) - keys;
         }
-        if (k > 0 && size >= k) {
-            // codes to come have larger ids: at the same distance as the k-th
-            // they are not among the first k
-            std::nth_element(keys, keys + (k - 1), keys + size);
-            size = k;
-            bound = uint32_t(keys[k - 1] >> hamming_shift);
-        } else if (2 * size >= capacity) {
-            buffer.resize(2 * capacity);
-            capacity = buffer.size();
-            keys = buffer.data();
+    }
+
+    bool counting_pays() const {
+        return size >= nbits / 8;
+    }
+
+    void count_distances() {
+        counts.assign(nbits + 1, 0);
+        for (size_t i = 0; i < size; i++) {
+            counts[keys[i] >> hamming_shift]++;
         }
+    }
+
+    /// Codes to come have larger ids: at the same distance as the k-th they are
+    /// not among the first k, so that its distance is the new bound.
+    void keep_k_smallest() {
+        if (!in_order || !counting_pays()) {
+            std::nth_element(keys, keys + (k - 1), keys + size);
+            bound = uint32_t(keys[k - 1] >> hamming_shift);
+            in_order = false;
+        } else {
+            count_distances();
+            size_t nearer = 0;
+            uint32_t last = 0;
+            while (nearer + counts[last] < k) {
+                nearer += counts[last++];
+            }
+            size_t equal = k - nearer, kept = 0;
+            for (size_t i = 0; i < size; i++) {
+                const uint32_t distance = uint32_t(keys[i] >> hamming_shift);
+                const bool keep =
+                        distance < last || (distance == last && equal > 0);
+                equal -= keep && distance == last;
+                keys[kept] = keys[i];
+                kept += keep;
+            }
+            bound = last;
+        }
+        size = k;
     }
 };
 
@@ -73,7 +144,8 @@ struct Sink : HammingSink {
  * are too few for all threads, in slices of the codes.
  *
  * @param k       nearest codes of each query, or 0 for all below the bound
- * @param result  result(query, keys) with the keys of one query
+ * @param result  result(query, keys) with the keys of one query: sorted, or,
+ *                for k = 0, by ascending ids
  */
 template <class Result>
 void scan_all(
@@ -119,6 +191,7 @@ void scan_all(
         for (idx_t q = 0; q < nq; q++) {
             sinks.push_back(std::make_unique<Sink>(
                     std::min(k, index.ntotal),
+                    index.d,
                     bound,
                     params ? params->sel : nullptr));
             pointers.push_back(sinks.back().get());
@@ -137,9 +210,7 @@ void scan_all(
                     pointers.data());
         }
         for (idx_t q = 0; q < nq; q++) {
-            sinks[q]->shrink();
-            std::vector<uint64_t> keys(
-                    sinks[q]->keys, sinks[q]->keys + sinks[q]->size);
+            std::vector<uint64_t> keys = sinks[q]->sorted();
             if (nslices > 1) {
                 found[(q0 + q) * nslices + slice].swap(keys);
             } else {
@@ -153,7 +224,11 @@ void scan_all(
             std::vector<uint64_t>& keys = found[q * nslices];
             for (idx_t s = 1; s < nslices; s++) {
                 const auto& more = found[q * nslices + s];
-                keys.insert(keys.end(), more.begin(), more.end());
+                const auto middle =
+                        keys.insert(keys.end(), more.begin(), more.end());
+                if (k > 0) {
+                    std::inplace_merge(keys.begin(), middle, keys.end());
+                }
             }
             result(q, keys);
         }
@@ -190,7 +265,6 @@ void IndexBinaryFlatSIMD::search(
         return;
     }
     const auto fill = [&](idx_t q, std::vector<uint64_t>& keys) {
-        std::sort(keys.begin(), keys.end());
         for (idx_t i = 0; i < k; i++) {
             const bool found = i < idx_t(keys.size());
             distances[q * k + i] = found ? int32_t(keys[i] >> hamming_shift)

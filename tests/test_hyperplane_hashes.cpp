@@ -16,6 +16,8 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
+#include <faiss_ext/DenseProjection.h>
+#include <faiss_ext/StructuredProjection.h>
 #include <faiss_ext/clone_index.h>
 #include <faiss_ext/index_factory.h>
 #include <faiss_ext/index_io.h>
@@ -23,6 +25,7 @@
 #include "testing_data.h"
 #include "testing_indexes.h"
 #include "testing_klsh.h"
+#include "testing_projections.h"
 #include "testing_theory.h"
 
 using namespace faiss_ext;
@@ -40,9 +43,9 @@ namespace {
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-const DenseProjection& projection_of(const KernelHash& hash) {
+const Projection& projection_of(const KernelHash& hash) {
     const auto* rhbe = dynamic_cast<const HyperplaneHash*>(&hash);
-    return rhbe ? dynamic_cast<const DenseProjection&>(*rhbe->projection)
+    return rhbe ? *rhbe->projection
                 : dynamic_cast<const SignCauchyHash&>(hash).projection;
 }
 
@@ -72,7 +75,7 @@ size_t hamming(const uint8_t* a, const uint8_t* b, size_t nbits) {
 }
 
 /// The margins of a vector in double; the library's projection errs by at most
-/// 2e-5 of the sum of the absolute terms, and its subtraction by one unit.
+/// product_error, and its subtraction by one unit.
 struct ExactMargins {
     std::vector<double> value, bound;
 
@@ -81,7 +84,9 @@ struct ExactMargins {
             const std::vector<float>& matrix,
             const float* x) {
         const std::vector<float> threshold = threshold_of(hash);
+        const Projection& projection = projection_of(hash);
         const size_t d = hash.d_in;
+        const double length = testing_projections::length(x, d);
         for (int i = 0; i < hash.nbits; i++) {
             double sum = 0, absolute = 0;
             for (size_t k = 0; k < d; k++) {
@@ -89,7 +94,8 @@ struct ExactMargins {
                 sum += term;
                 absolute += std::abs(term);
             }
-            double error = 2e-5 * absolute;
+            double error = testing_projections::product_error(
+                    projection, i, absolute, length);
             if (!threshold.empty()) {
                 sum -= threshold[i];
                 error += float_unit * (absolute + std::abs(threshold[i]));
@@ -226,6 +232,8 @@ struct Scheme {
 const std::vector<Scheme> schemes = {
         {"RHBE%", false},
         {"RHBE%(center=1,seed=3)", false},
+        {"RHBE%(proj=dense)", false},
+        {"RHBE%(center=1,seed=3,proj=dense)", false},
         {"SCR%", true},
         {"SCR%(seed=3)", true}};
 
@@ -310,7 +318,8 @@ TEST(BothHashes, DoNotDependOnThreadsAndBatches) {
             other->train(n, x.data());
             other->check_identical(*hash);
             EXPECT_TRUE(same_bits(
-                    projection_of(*hash).panels, projection_of(*other).panels));
+                    projection_of(*hash).matrix(),
+                    projection_of(*other).matrix()));
             EXPECT_TRUE(same_bits(threshold_of(*hash), threshold_of(*other)));
             EXPECT_TRUE(same_bits(margins_of(*other, x), one));
             EXPECT_EQ(codes_of(*other, x), codes);
@@ -318,7 +327,8 @@ TEST(BothHashes, DoNotDependOnThreadsAndBatches) {
     }
 }
 
-// A row depends on the seed and its number alone.
+// A row depends on the seed and its number alone. (With proj=structured as well:
+// rows of a smaller last transform are those of the large one.)
 TEST(BothHashes, RowsAndSeeds) {
     for (const Scheme& scheme : schemes) {
         const auto small = scheme.make(10, 16), large = scheme.make(10, 64);
@@ -329,17 +339,20 @@ TEST(BothHashes, RowsAndSeeds) {
     }
     for (int64_t seed :
          {int64_t(0), int64_t(6), int64_t(-1), int64_t(5) << 32, INT64_MAX}) {
-        EXPECT_NE(
-                projection_of(HyperplaneHash(10, 16, false, seed)).matrix(),
-                projection_of(HyperplaneHash(10, 16, false, 5)).matrix());
+        for (bool structured : {false, true}) {
+            const HyperplaneHash a(10, 16, false, seed, structured);
+            const HyperplaneHash b(10, 16, false, 5, structured);
+            EXPECT_NE(projection_of(a).matrix(), projection_of(b).matrix());
+        }
         EXPECT_NE(
                 projection_of(SignCauchyHash(10, 16, seed)).matrix(),
                 projection_of(SignCauchyHash(10, 16, 5)).matrix());
     }
 }
 
+// proj=dense: independent entries.
 TEST(BothHashes, DistributionOfEntries) {
-    const HyperplaneHash rhbe(200, 256, false, 5);
+    const HyperplaneHash rhbe(200, 256, false, 5, false);
     const SignCauchyHash scr(200, 256, 5);
     const std::vector<float> a = projection_of(rhbe).matrix(),
                              c = projection_of(scr).matrix();
@@ -394,17 +407,22 @@ TEST(BothHashes, ScaleDoesNotMatter) {
 
 TEST(BothHashes, RowsOfZeros) {
     const std::vector<float> zeros(20);
-    EXPECT_EQ(
-            codes_of(HyperplaneHash(20, 64), zeros),
-            std::vector<uint8_t>(8, 255));
+    for (bool structured : {false, true}) {
+        EXPECT_EQ(
+                codes_of(
+                        HyperplaneHash(20, 64, false, 1, structured), zeros),
+                std::vector<uint8_t>(8, 255));
+    }
     EXPECT_EQ(
             codes_of(SignCauchyHash(20, 64), zeros),
             std::vector<uint8_t>(8, 255));
-    HyperplaneHash centered(20, 64, true);
-    centered.train(30, normal_vectors(30, 20, 1).data());
-    const std::vector<uint8_t> codes = codes_of(centered, zeros);
-    for (int j = 0; j < 64; j++) {
-        EXPECT_EQ(bit(codes.data(), j), centered.threshold[j] <= 0);
+    for (bool structured : {false, true}) {
+        HyperplaneHash centered(20, 64, true, 1234, structured);
+        centered.train(30, normal_vectors(30, 20, 1).data());
+        const std::vector<uint8_t> codes = codes_of(centered, zeros);
+        for (int j = 0; j < 64; j++) {
+            EXPECT_EQ(bit(codes.data(), j), centered.threshold[j] <= 0);
+        }
     }
 }
 
@@ -469,11 +487,12 @@ TEST(BothHashes, TrainingChecksVectors) {
 }
 
 TEST(BothHashes, Strings) {
-    const auto hash =
-            kernel_hash_factory(5, "RHBE256(center=1,seed=3,proj=dense)");
-    hash->check_identical(HyperplaneHash(5, 256, true, 3));
+    kernel_hash_factory(5, "RHBE256(center=1,seed=3,proj=dense)")
+            ->check_identical(HyperplaneHash(5, 256, true, 3, false));
+    kernel_hash_factory(5, "RHBE256(center=1,seed=3,proj=structured)")
+            ->check_identical(HyperplaneHash(5, 256, true, 3));
     kernel_hash_factory(5, "RHBE256")
-            ->check_identical(HyperplaneHash(5, 256, false, 1234));
+            ->check_identical(HyperplaneHash(5, 256, false, 1234, true));
     kernel_hash_factory(5, "SCR1024(seed=3,proj=dense)")
             ->check_identical(SignCauchyHash(5, 1024, 3));
     kernel_hash_factory(5, "SCR1024")
@@ -487,7 +506,11 @@ TEST(BothHashes, Strings) {
             {"RHBE64(center=2)", "no value of center"},
             {"RHBE64(center=yes)", "no value of center"},
             {"RHBE64(seed=-1)", "no value of seed"},
-            {"RHBE64(proj=sparse)", "no value of proj", "dense"},
+            {"RHBE64(proj=sparse)",
+             "no value of proj",
+             "structured",
+             "dense",
+             "bilinear"},
             {"RHBE64()", "expected an argument"},
             {"SCR", "expected the number of bits"},
             {"SCR20", "'20' is no number of bits"},
@@ -525,8 +548,8 @@ TEST(BothHashes, CopiesGiveTheSameCodes) {
                 EXPECT_EQ(copy.d_out, 40);
                 EXPECT_EQ(threshold_of(copy), threshold_of(*hash));
                 EXPECT_EQ(
-                        projection_of(copy).panels,
-                        projection_of(*hash).panels);
+                        projection_of(copy).matrix(),
+                        projection_of(*hash).matrix());
                 const auto reference = hash->clone();
                 reference->train(20, x.data());
                 copy.train(20, x.data());
@@ -540,6 +563,9 @@ TEST(BothHashes, CopiesGiveTheSameCodes) {
     EXPECT_TRUE(throws([&] { rhbe.check_identical(scr); }, "different"));
     EXPECT_TRUE(
             throws([&] { rhbe.check_identical(HyperplaneHash(4, 16, true)); }));
+    EXPECT_TRUE(throws([&] {
+        rhbe.check_identical(HyperplaneHash(4, 16, false, 1234, false));
+    }));
     EXPECT_TRUE(throws([&] { scr.check_identical(SignCauchyHash(4, 24)); }));
 }
 
@@ -587,7 +613,12 @@ TEST(BothHashes, InIndexes) {
     const int d = 12;
     const std::vector<float> xb = clustered_histograms(500, d, 20, 30, 1);
     const std::vector<float> xq = clustered_histograms(20, d, 20, 30, 1);
-    for (const std::string scheme : {"RHBE64", "RHBE64(center=1)", "SCR64"}) {
+    for (const std::string scheme :
+         {"RHBE64",
+          "RHBE64(center=1)",
+          "RHBE64(proj=dense)",
+          "RHBE64(center=1,proj=dense)",
+          "SCR64"}) {
         const auto hash = kernel_hash_factory(d, scheme);
         hash->train(500, xb.data());
         const auto codes = codes_of(*hash, xb), queries = codes_of(*hash, xq);
@@ -597,7 +628,7 @@ TEST(BothHashes, InIndexes) {
             by_hand->add(500, codes.data());
             const auto expected = faiss_ext_test::search(*by_hand, queries, 5);
             auto index = faiss_ext::index_factory(d, scheme + "," + storage);
-            EXPECT_EQ(index->is_trained, scheme != "RHBE64(center=1)");
+            EXPECT_EQ(index->is_trained, !contains(scheme, "center=1"));
             index->train(500, xb.data());
             index->add(500, xb.data());
             const auto found = faiss_ext_test::search(*index, xq, 5);
@@ -611,11 +642,11 @@ TEST(BothHashes, InIndexes) {
 }
 
 // Charikar: two vectors differ in a bit with probability theta / pi, but for
-// bits that rounding decides.
+// bits that rounding decides; bits are independent with proj=dense.
 TEST(HyperplaneHash, HammingTellsTheAngle) {
     for (size_t d : {2, 17, 64}) {
         const int nbits = 16384;
-        const HyperplaneHash hash(int(d), nbits, false, 100 + d);
+        const HyperplaneHash hash(int(d), nbits, false, 100 + d, false);
         const std::vector<float> matrix = projection_of(hash).matrix();
         const std::vector<float> x = angles(d, d);
         const std::vector<double> wide(x.begin(), x.end());

@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 // (must follow foreach_target.h)
 #include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -29,13 +30,26 @@ using Vec = hn::Vec<Tag>;
 
 /// Codes side by side, one in each lane.
 constexpr size_t group_size = hn::MaxLanes(Tag());
+static_assert(group_size <= hamming_group);
 
-void push(HammingSink& sink, uint64_t distance, uint64_t position) {
-    if (distance >= sink.bound) {
-        return;
-    }
-    sink.keys[sink.size++] = distance << hamming_shift | position;
-    if (sink.size == sink.capacity) {
+/// Appends the keys of those lanes whose distance is below the bound.
+HWY_INLINE void push(
+        HammingSink& sink,
+        Vec distances,
+        hn::Mask<Tag> is_below,
+        uint64_t position,
+        size_t count) {
+    const Tag tag;
+    const Vec lane = hn::Iota(tag, 0);
+    const Vec key =
+            hn::Or(hn::ShiftLeft<hamming_shift>(distances),
+                   hn::Add(lane, hn::Set(tag, position)));
+    sink.size += hn::CompressStore(
+            key,
+            hn::And(is_below, hn::Lt(lane, hn::Set(tag, uint64_t(count)))),
+            tag,
+            sink.keys + sink.size);
+    if (sink.size >= sink.capacity) {
         sink.make_room(sink);
     }
 }
@@ -85,7 +99,8 @@ void transpose_any(
     }
 }
 
-/// One query against groups of codes. W: number of words, or 0 for any.
+/// One query against groups of codes. W: number of words, or 0 for any. What
+/// lies at `next` is brought to the cache meanwhile, as much as is compared.
 template <size_t W>
 void scan_groups(
         size_t ngroups,
@@ -94,8 +109,10 @@ void scan_groups(
         const uint64_t* HWY_RESTRICT query,
         size_t n,
         uint64_t position,
+        const uint8_t* next,
         HammingSink& sink) {
     const Tag tag;
+    const size_t group_bytes = words * group_size * sizeof(uint64_t);
     Vec q[W == 0 ? 1 : W];
     for (size_t w = 0; w < W; w++) {
         q[w] = hn::Set(tag, query[w]);
@@ -103,6 +120,11 @@ void scan_groups(
     Vec bound = hn::Set(tag, uint64_t(sink.bound));
     for (size_t g = 0; g < ngroups; g++) {
         const uint64_t* group = block + g * words * group_size;
+        if (next) {
+            for (size_t line = 0; line < group_bytes; line += 64) {
+                hwy::Prefetch(next + g * group_bytes + line);
+            }
+        }
         Vec sum = hn::Zero(tag);
         if constexpr (W > 0) {
             for (size_t w = 0; w < W; w++) {
@@ -135,15 +157,15 @@ void scan_groups(
             }
             sum = hn::Add(sum, other);
         }
-        if (HWY_LIKELY(hn::AllFalse(tag, hn::Lt(sum, bound)))) {
+        const auto is_below = hn::Lt(sum, bound);
+        if (HWY_LIKELY(hn::AllFalse(tag, is_below))) {
             continue;
         }
-        HWY_ALIGN uint64_t distances[group_size];
-        hn::Store(sum, tag, distances);
-        const size_t count = std::min(group_size, n - g * group_size);
-        for (size_t i = 0; i < count; i++) {
-            push(sink, distances[i], position + g * group_size + i);
-        }
+        push(sink,
+             sum,
+             is_below,
+             position + g * group_size,
+             n - g * group_size);
         bound = hn::Set(tag, uint64_t(sink.bound));
     }
 }
@@ -188,6 +210,8 @@ void scan(
                     queries + q * words,
                     count,
                     position + i,
+                    q == 0 && i + step < n ? codes + (i + step) * code_size
+                                           : nullptr,
                     *sinks[q]);
         }
     }

@@ -7,15 +7,18 @@
 
 namespace faiss_ext::simd {
 
+/// Keys that may be written at a time.
+constexpr size_t hamming_group = 8;
+
 /** What is kept of a scan: distance << 40 | position, for distances below
  * `bound`, in order of the positions.
  */
 struct HammingSink {
     uint32_t bound = 0;
-    size_t size = 0, capacity = 0; ///< of keys
+    size_t size = 0, capacity = 0; ///< of keys; hamming_group lie behind them
     uint64_t* keys = nullptr;
 
-    /// Called when size == capacity; must make room, and may lower the bound.
+    /// Called when size >= capacity; must make room, and may lower the bound.
     void (*make_room)(HammingSink& sink) = nullptr;
 };
 
