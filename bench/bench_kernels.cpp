@@ -1,138 +1,199 @@
-// Kernels, encoding and exact search, each beside what FAISS or BLAS does with
-// the same data. Run with OMP_NUM_THREADS=1 to compare inner loops.
+// Exact kernels, on one thread: blocks of pairs, and searches beside a loop
+// over squared L2 distances, FAISS's own slow metrics and FLANN's chi2. Results
+// are compared before they are timed.
 
-#include <memory>
-#include <vector>
-
-#include <benchmark/benchmark.h>
+#include <algorithm>
+#include <cmath>
 
 #include <faiss/IndexFlat.h>
-#include <faiss/utils/random.h>
 
-#include <faiss_ext/compat.h>
+#ifdef FAISS_EXT_HAVE_FLANN
+#include <flann/flann.hpp>
+#endif
+
+#include <faiss_ext/AdditiveKernel.h>
+#include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/index_factory.h>
-#include <faiss_ext/registry.h>
 
-#include "simd/pairwise.h"
+#include "bench_common.h"
 
-extern "C" int sgemm_(
-        const char* transa,
-        const char* transb,
-        const int* m,
-        const int* n,
-        const int* k,
-        const float* alpha,
-        const float* a,
-        const int* lda,
-        const float* b,
-        const int* ldb,
-        const float* beta,
-        float* c,
-        const int* ldc);
+using namespace faiss_ext;
+using namespace faiss_ext::bench;
 
 namespace {
 
-using faiss_ext::idx_t;
+constexpr idx_t num_base = 20000, num_queries = 64, k = 10;
 
-std::vector<float> random_vectors(idx_t n, int d, int seed) {
-    std::vector<float> x(n * d);
-    faiss::float_rand(x.data(), x.size(), seed);
-    return x;
-}
-
-void set_flops(benchmark::State& state, double pairs, int d) {
-    state.counters["FLOP/s"] = benchmark::Counter(
-            2 * pairs * d,
-            benchmark::Counter::kIsIterationInvariantRate,
-            benchmark::Counter::kIs1000);
-}
-
-void sgemm(benchmark::State& state) {
-    const int d = state.range(0), n = 1000, m = 1024;
-    const auto x = random_vectors(n, d, 1), y = random_vectors(m, d, 2);
-    std::vector<float> out(n * m);
-    const float one = 1, zero = 0;
-    for (auto _ : state) {
-        sgemm_("T",
-               "N",
-               &m,
-               &n,
-               &d,
-               &one,
-               y.data(),
-               &d,
-               x.data(),
-               &d,
-               &zero,
-               out.data(),
-               &m);
-    }
-    set_flops(state, double(n) * m, d);
-}
-
-void pairwise(benchmark::State& state) {
-    const int d = state.range(0), n = 1000, m = 1024;
-    const auto op = faiss_ext::simd::PairOp(state.range(1));
-    const auto x = random_vectors(n, d, 1), y = random_vectors(m, d, 2);
+/// A Gram block of 256 x 1024 pairs.
+void block(benchmark::State& state, const char* description) {
+    const int d = int(state.range(0));
+    const idx_t n = 256, m = 1024;
+    const auto x = random_histograms(n, d, 1), y = random_histograms(m, d, 2);
+    const auto kernel = kernel_factory(description);
     std::vector<float> out(n * m);
     for (auto _ : state) {
-        faiss_ext::simd::pairwise(
-                op, n, x.data(), m, y.data(), d, out.data(), m);
+        kernel->block(n, x.data(), m, y.data(), d, out.data());
     }
-    state.SetLabel(faiss_ext::simd::target_name());
-    set_flops(state, double(n) * m, d);
+    set_items(state, double(n * m));
+    set_flops(state, 2.0 * double(n * m) * d);
 }
 
-void encode(benchmark::State& state) {
-    const int d = state.range(0), nbits = state.range(1), n = 1000;
-    const auto x = random_vectors(n, d, 1);
-    const auto hash = faiss_ext::kernel_hash_factory(
-            d, "SIK" + std::to_string(nbits) + "(gaussian,gamma=1)");
-    std::vector<uint8_t> codes(n * hash->code_size());
+struct Results {
+    std::vector<float> distances = std::vector<float>(num_queries * k);
+    std::vector<idx_t> labels = std::vector<idx_t>(num_queries * k);
+};
+
+void time_search(benchmark::State& state, const faiss::Index& index) {
+    const auto queries = random_histograms(num_queries, index.d, 2);
+    Results r;
     for (auto _ : state) {
-        hash->encode(n, x.data(), codes.data());
+        index.search(
+                num_queries,
+                queries.data(),
+                k,
+                r.distances.data(),
+                r.labels.data());
     }
-    set_flops(state, double(n) * nbits, d);
-    state.counters["vectors/s"] = benchmark::Counter(
-            n, benchmark::Counter::kIsIterationInvariantRate);
+    set_items(state, double(num_queries * num_base));
 }
 
 void search(benchmark::State& state, const char* description) {
-    const int d = state.range(0), n = 20000, nq = state.range(1), k = 10;
-    const auto x = random_vectors(n, d, 1), q = random_vectors(nq, d, 2);
-    const auto index = faiss_ext::index_factory(d, description);
-    index->add(n, x.data());
-    std::vector<float> distances(nq * k);
-    std::vector<idx_t> labels(nq * k);
-    for (auto _ : state) {
-        index->search(nq, q.data(), k, distances.data(), labels.data());
+    const int d = int(state.range(0));
+    const auto index = index_factory(d, description);
+    index->add(num_base, random_histograms(num_base, d, 1).data());
+    // the nearest, by a plain loop in double
+    const auto* kernel = dynamic_cast<const Chi2Kernel*>(
+            dynamic_cast<const IndexFlatKernel&>(*index).kernel.get());
+    if (kernel) {
+        const auto base = random_histograms(num_base, d, 1);
+        const auto query = random_histograms(1, d, 2);
+        float found, best = HUGE_VALF;
+        idx_t label;
+        index->search(1, query.data(), 1, &found, &label);
+        for (idx_t i = 0; i < num_base; i++) {
+            double sum = 0;
+            for (int j = 0; j < d; j++) {
+                const double a = query[j], b = base[i * d + j];
+                sum += a + b > 0 ? (a - b) * (a - b) / (a + b) : 0;
+            }
+            best = std::min(best, float(sum));
+        }
+        if (std::abs(found - best) > 1e-5f * best) {
+            state.SkipWithError("the nearest vector is another one");
+            return;
+        }
     }
-    state.counters["queries/s"] = benchmark::Counter(
-            nq, benchmark::Counter::kIsIterationInvariantRate);
+    time_search(state, *index);
 }
 
-BENCHMARK(sgemm)->ArgName("d")->Arg(128)->Arg(784)->Arg(4096)->UseRealTime();
-BENCHMARK(pairwise)
-        ->ArgNames({"d", "op"})
-        ->ArgsProduct({{128, 784, 4096}, {0, 1, 2}})
-        ->UseRealTime();
-BENCHMARK(encode)
-        ->ArgNames({"d", "nbits"})
-        ->ArgsProduct({{128, 784, 4096}, {256, 1024}})
-        ->UseRealTime();
-BENCHMARK_CAPTURE(search, L2, "Flat")
-        ->ArgNames({"d", "queries"})
-        ->ArgsProduct({{128, 784}, {1, 1000}})
-        ->UseRealTime();
-BENCHMARK_CAPTURE(search, gaussian, "KFlat(gaussian,gamma=1)")
-        ->ArgNames({"d", "queries"})
-        ->ArgsProduct({{128, 784}, {1, 1000}})
-        ->UseRealTime();
-BENCHMARK_CAPTURE(search, laplacian, "KFlat(laplacian,gamma=1)")
-        ->ArgNames({"d", "queries"})
-        ->ArgsProduct({{128, 784}, {1, 1000}})
-        ->UseRealTime();
+void faiss_search(benchmark::State& state, faiss::MetricType metric) {
+    const int d = int(state.range(0));
+    faiss::IndexFlat index(d, metric);
+    index.add(num_base, random_histograms(num_base, d, 1).data());
+    time_search(state, index);
+}
+
+/// Squared L2 distances by vector instructions, one query after the other.
+void l2_loop(benchmark::State& state) {
+    const int d = int(state.range(0));
+    const auto base = random_histograms(num_base, d, 1),
+               queries = random_histograms(num_queries, d, 2);
+    std::vector<float> distances(num_base);
+    for (auto _ : state) {
+        for (idx_t i = 0; i < num_queries; i++) {
+            simd::pairwise(
+                    simd::PairOp::squared_l2,
+                    1,
+                    &queries[i * d],
+                    num_base,
+                    base.data(),
+                    d,
+                    distances.data(),
+                    num_base);
+        }
+    }
+    set_items(state, double(num_queries * num_base));
+}
+
+/// The same in blocks of 16 queries.
+void l2_blocks(benchmark::State& state) {
+    const int d = int(state.range(0));
+    const auto base = random_histograms(num_base, d, 1),
+               queries = random_histograms(num_queries, d, 2);
+    std::vector<float> distances(16 * num_base);
+    for (auto _ : state) {
+        for (idx_t i = 0; i < num_queries; i += 16) {
+            simd::pairwise(
+                    simd::PairOp::squared_l2,
+                    16,
+                    &queries[i * d],
+                    num_base,
+                    base.data(),
+                    d,
+                    distances.data(),
+                    num_base);
+        }
+    }
+    set_items(state, double(num_queries * num_base));
+}
+
+#ifdef FAISS_EXT_HAVE_FLANN
+void flann_chi2(benchmark::State& state) {
+    const int d = int(state.range(0));
+    auto base = random_histograms(num_base, d, 1),
+         queries = random_histograms(num_queries, d, 2);
+    const flann::Matrix<float> data(base.data(), num_base, d),
+            query(queries.data(), num_queries, d);
+    flann::Index<flann::ChiSquareDistance<float>> index(
+            data, flann::LinearIndexParams());
+    index.buildIndex();
+    std::vector<int> labels(num_queries * k);
+    std::vector<float> distances(num_queries * k);
+    flann::Matrix<int> out_labels(labels.data(), num_queries, k);
+    flann::Matrix<float> out_distances(distances.data(), num_queries, k);
+    flann::SearchParams params;
+    params.cores = 1;
+    for (auto _ : state) {
+        index.knnSearch(query, out_labels, out_distances, k, params);
+    }
+    set_items(state, double(num_queries * num_base));
+}
+#endif
+
+void dimensions(benchmark::internal::Benchmark* b) {
+    b->ArgName("d")->Arg(128)->Arg(768)->UseRealTime();
+}
+
+void dimensions_of_blocks(benchmark::internal::Benchmark* b) {
+    b->ArgName("d")->Arg(128)->Arg(768)->Arg(100000)->UseRealTime();
+}
+
+#define KERNEL(name, description)                                             \
+    BENCHMARK_CAPTURE(block, name, description)->Apply(dimensions_of_blocks); \
+    BENCHMARK_CAPTURE(search, name, "KFlat(" description ")")->Apply(dimensions)
+
+KERNEL(chi2, "chi2");
+KERNEL(intersection, "intersection");
+KERNEL(js, "js");
+KERNEL(hellinger, "hellinger");
+KERNEL(expchi2, "expchi2(gamma=1)");
+KERNEL(gaussian, "gaussian(gamma=100)");
+KERNEL(laplacian, "laplacian(gamma=1)");
+KERNEL(linear, "linear");
+
+BENCHMARK(l2_loop)->Apply(dimensions);
+BENCHMARK(l2_blocks)->Apply(dimensions);
+BENCHMARK_CAPTURE(faiss_search, canberra, faiss::METRIC_Canberra)
+        ->Apply(dimensions);
+BENCHMARK_CAPTURE(faiss_search, jensen_shannon, faiss::METRIC_JensenShannon)
+        ->Apply(dimensions);
+BENCHMARK_CAPTURE(faiss_search, l2, faiss::METRIC_L2)->Apply(dimensions);
+#ifdef FAISS_EXT_HAVE_FLANN
+BENCHMARK(flann_chi2)->Apply(dimensions);
+#endif
 
 } // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+    return run_benchmarks(argc, argv);
+}

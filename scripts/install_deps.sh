@@ -2,7 +2,7 @@
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [ci]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci]     (default: build)
 #
 # Or source it and call
 #
@@ -45,6 +45,12 @@ demo python3-matplotlib figures
 demo python3-tqdm progress bars
 ci clang-format checks the formatting
 ci libbenchmark-dev benchmarks
+bench libbenchmark-dev benchmarks
+bench libflann-dev a peer of the exact kernels
+bench liblz4-dev needed by FLANN
+bench python3-matplotlib figures
+bench python3-venv the newest FAISS, for comparison
+bench python3-pip the newest FAISS, for comparison
 TABLE
 }
 

@@ -1,6 +1,8 @@
 #include "simd/pairwise.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/pairwise.cpp"
@@ -154,20 +156,22 @@ struct JensenShannon {
 /// Components summed in float: 64 in each lane, a multiple of the lanes.
 constexpr size_t run_length = 64 * hn::MaxLanes(Tag());
 
-/// R rows of x against C rows of y: R * C sums that stay in registers over one
-/// run of components.
-template <class Op, size_t R, size_t C>
+/// R rows of x against C rows of y, over `length` of d components: R * C sums
+/// that stay in registers over one run. Sums are written to floats or added to
+/// doubles.
+template <class Op, size_t R, size_t C, class Out>
 HWY_NOINLINE void tile(
         const float* HWY_RESTRICT x,
         const float* HWY_RESTRICT y,
         size_t d,
-        float* HWY_RESTRICT out,
+        size_t length,
+        Out* HWY_RESTRICT out,
         size_t ldout) {
     const Tag tag;
     const size_t lanes = hn::Lanes(tag);
     double total[R][C] = {};
-    for (size_t k0 = 0; k0 < d; k0 += run_length) {
-        const size_t k1 = std::min(d, k0 + run_length);
+    for (size_t k0 = 0; k0 < length; k0 += run_length) {
+        const size_t k1 = std::min(length, k0 + run_length);
         Vec sum[R][C];
         for (size_t r = 0; r < R; r++) {
             for (size_t c = 0; c < C; c++) {
@@ -213,7 +217,12 @@ HWY_NOINLINE void tile(
     }
     for (size_t r = 0; r < R; r++) {
         for (size_t c = 0; c < C; c++) {
-            out[r * ldout + c] = static_cast<float>(total[r][c]);
+            Out& to = out[r * ldout + c];
+            if constexpr (std::is_same_v<Out, double>) {
+                to += total[r][c];
+            } else {
+                to = static_cast<float>(total[r][c]);
+            }
         }
     }
 }
@@ -226,20 +235,42 @@ constexpr size_t tile_size = 3;
 #endif
 
 /// R rows of x against all m rows of y.
-template <class Op, size_t R>
+template <class Op, size_t R, class Out>
 void stripe(
         const float* x,
         size_t m,
         const float* y,
         size_t d,
-        float* out,
+        size_t length,
+        Out* out,
         size_t ldout) {
     size_t j = 0;
     for (; j + tile_size <= m; j += tile_size) {
-        tile<Op, R, tile_size>(x, y + j * d, d, out + j, ldout);
+        tile<Op, R, tile_size>(x, y + j * d, d, length, out + j, ldout);
     }
     for (; j < m; j++) {
-        tile<Op, R, 1>(x, y + j * d, d, out + j, ldout);
+        tile<Op, R, 1>(x, y + j * d, d, length, out + j, ldout);
+    }
+}
+
+/// All n rows of x against all m rows of y.
+template <class Op, class Out>
+void stripes(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        size_t length,
+        Out* out,
+        size_t ldout) {
+    size_t i = 0;
+    for (; i + tile_size <= n; i += tile_size) {
+        stripe<Op, tile_size>(
+                x + i * d, m, y, d, length, out + i * ldout, ldout);
+    }
+    for (; i < n; i++) {
+        stripe<Op, 1>(x + i * d, m, y, d, length, out + i * ldout, ldout);
     }
 }
 
@@ -253,19 +284,40 @@ void blocks(
         float* out,
         size_t ldout) {
     // rows of y that stay in the second-level cache while x passes by
-    const size_t rows =
-            std::clamp<size_t>(65536 / std::max<size_t>(d, 1), 4, 4096);
-    const size_t my = rows / tile_size * tile_size;
-    for (size_t j = 0; j < m; j += my) {
-        const size_t mj = std::min(my, m - j);
-        size_t i = 0;
-        for (; i + tile_size <= n; i += tile_size) {
-            stripe<Op, tile_size>(
-                    x + i * d, mj, y + j * d, d, out + i * ldout + j, ldout);
+    constexpr size_t block_size = 65536;
+    // components at a time, if rows are too long for that
+    constexpr size_t piece = run_length, longest = 8192;
+    if (d <= longest) {
+        const size_t rows = std::clamp<size_t>(
+                block_size / std::max<size_t>(d, 1), 4, 4096);
+        const size_t my = rows / tile_size * tile_size;
+        for (size_t j = 0; j < m; j += my) {
+            stripes<Op>(
+                    n, x, std::min(my, m - j), y + j * d, d, d, out + j, ldout);
         }
-        for (; i < n; i++) {
-            stripe<Op, 1>(
-                    x + i * d, mj, y + j * d, d, out + i * ldout + j, ldout);
+        return;
+    }
+    constexpr size_t my = block_size / piece / tile_size * tile_size, nx = 256;
+    std::vector<double> sums(std::min(n, nx) * std::min(m, my));
+    for (size_t i = 0; i < n; i += nx) {
+        const size_t ni = std::min(nx, n - i);
+        for (size_t j = 0; j < m; j += my) {
+            const size_t mj = std::min(my, m - j);
+            std::fill_n(sums.begin(), ni * mj, 0.0);
+            for (size_t k = 0; k < d; k += piece) {
+                stripes<Op>(
+                        ni,
+                        x + i * d + k,
+                        mj,
+                        y + j * d + k,
+                        d,
+                        std::min(piece, d - k),
+                        sums.data(),
+                        mj);
+            }
+            for (size_t l = 0; l < ni * mj; l++) {
+                out[(i + l / mj) * ldout + j + l % mj] = float(sums[l]);
+            }
         }
     }
 }
