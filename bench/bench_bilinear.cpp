@@ -1,10 +1,11 @@
 // Codes of many bits from many dimensions: bilinear projections beside a dense
 // one, in one run, on one thread.
 //
-//   bench_bilinear [DENSE_BITS]
+//   bench_bilinear [DENSE_BITS [FILE.fvecs]]
 //
-// d = 64,000 as 250 x 256. The dense scheme is timed at DENSE_BITS (6400, which
-// take 1.6 GB) and extrapolated linearly to the others; the
+// d = 64,000 as 250 x 256: vectors of the file, VLAD of 500 centres and 128
+// dimensions say, or random ones. The dense scheme is timed at DENSE_BITS
+// (6400, which take 1.6 GB) and extrapolated linearly to the others; the
 // default form of the bilinear one (structured, shuffled) and the paper's
 // (dense) at m = 1, 5 and 10.
 
@@ -15,26 +16,26 @@
 #include <exception>
 #include <vector>
 
-#include <omp.h>
-
 #include <faiss/impl/io.h>
-#include <faiss/utils/random.h>
 
 #include <faiss_ext/BilinearShiftInvariantHash.h>
 #include <faiss_ext/ShiftInvariantHash.h>
 #include <faiss_ext/index_io.h>
 
-#include "simd/pairwise.h"
+#include "bench_common.h"
 
 namespace {
 
 constexpr int d_w = 250, d_v = 256, d = d_w * d_v;
 constexpr double gamma_value = 1e-4;
 
-/// seconds for one vector: the least of several turns
-double encode_time(const faiss_ext::KernelHash& hash, int n, int turns) {
-    std::vector<float> x(size_t(n) * d);
-    faiss::float_randn(x.data(), x.size(), 1);
+/// seconds for one of n vectors: the least of several turns
+double encode_time(
+        const faiss_ext::KernelHash& hash,
+        const std::vector<float>& x,
+        int n,
+        int turns) {
+    n = std::min(n, int(x.size() / d));
     std::vector<uint8_t> codes(n * hash.code_size());
     double best = 1e30;
     for (int turn = 0; turn < turns; turn++) {
@@ -65,13 +66,30 @@ int main(int argc, char** argv) {
     try {
         const int dense_bits = argc > 1 ? std::atoi(argv[1]) : 6400;
         omp_set_num_threads(1);
+        std::vector<float> x;
+        if (argc > 2) {
+            int found;
+            x = faiss_ext::bench::read_vecs<float>(argv[2], 96, found);
+            if (found != d) {
+                throw std::runtime_error(
+                        "the vectors have " + std::to_string(found) +
+                        " dimensions, expected 64000");
+            }
+        } else {
+            x = faiss_ext::bench::random_normals(96, d, 1);
+        }
         double dense_per_bit;
         {
             const faiss_ext::ShiftInvariantHash dense(
-                    d, dense_bits, faiss_ext::GaussianKernel(gamma_value));
-            dense_per_bit = encode_time(dense, 48, 3) / dense_bits;
-            printf("%s, 1 thread; d = %d as %d x %d\n",
+                    d,
+                    dense_bits,
+                    faiss_ext::GaussianKernel(gamma_value),
+                    1234,
+                    false);
+            dense_per_bit = encode_time(dense, x, 48, 3) / dense_bits;
+            printf("%s, 1 thread; %s, d = %d as %d x %d\n",
                    faiss_ext::simd::target_name(),
+                   argc > 2 ? argv[2] : "random vectors",
                    d,
                    d_w,
                    d_v);
@@ -95,7 +113,7 @@ int main(int argc, char** argv) {
                             structured,
                             1234,
                             structured);
-                    const double time = encode_time(hash, 24, 7);
+                    const double time = encode_time(hash, x, 24, 7);
                     first = m == 1 ? time : first;
                     const double memory =
                             double(hash.projection.memory()) + 8.0 * nbits;

@@ -9,59 +9,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <fstream>
 #include <memory>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include <omp.h>
 
 #include <faiss_ext/KernelizedHash.h>
 #include <faiss_ext/index_factory.h>
 
+#include "bench_common.h"
 #include "parallel.h"
-#include "simd/pairwise.h"
 
 namespace {
 
 using faiss_ext::idx_t;
 
 constexpr idx_t max_vectors = 200000;
-
-std::vector<float> read_bvecs(const std::string& name, int& d) {
-    std::ifstream file(name, std::ios::binary);
-    std::vector<float> x;
-    std::vector<uint8_t> row;
-    int32_t size = 0;
-    d = 0;
-    while (idx_t(x.size()) < max_vectors * std::max(d, 1) &&
-           file.read(reinterpret_cast<char*>(&size), sizeof(size))) {
-        if (size <= 0 || size > 4096 || (d > 0 && size != d)) {
-            throw std::runtime_error(name + " is no .bvecs file");
-        }
-        d = size;
-        row.resize(d);
-        file.read(reinterpret_cast<char*>(row.data()), d);
-        x.insert(x.end(), row.begin(), row.end());
-    }
-    if (x.empty()) {
-        throw std::runtime_error("nothing can be read from " + name);
-    }
-    return x;
-}
-
-std::vector<float> random_histograms(int d) {
-    std::mt19937 rng(1);
-    std::gamma_distribution<float> gamma(0.5f);
-    std::vector<float> x(max_vectors * d);
-    for (float& v : x) {
-        v = gamma(rng);
-    }
-    return x;
-}
 
 template <class F>
 double seconds(F&& f) {
@@ -118,7 +78,14 @@ void measure(const char* kernel, idx_t n, int d, const std::vector<float>& x) {
 int main(int argc, char** argv) {
     try {
         int d = 128;
-        auto x = argc > 1 ? read_bvecs(argv[1], d) : random_histograms(d);
+        std::vector<float> x;
+        if (argc > 1) {
+            const auto bytes = faiss_ext::bench::read_vecs<uint8_t>(
+                    argv[1], max_vectors, d);
+            x.assign(bytes.begin(), bytes.end());
+        } else {
+            x = faiss_ext::bench::random_histograms(max_vectors, d, 1);
+        }
         const idx_t n = idx_t(x.size()) / d;
         for (idx_t i = 0; i < n; i++) {
             float sum = 0;

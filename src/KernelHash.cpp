@@ -19,14 +19,15 @@ namespace faiss_ext {
 
 namespace {
 
-/// Vectors to hash at a time: work for every thread, and margins that fit the
-/// second-level cache.
+/// Vectors to hash at a time: work for every thread, and margins of at most 4
+/// MB. (More would leave the caches; fewer have a large matrix pass by more
+/// often.)
 idx_t rows_per_block(idx_t n, int nbits) {
     const idx_t threads = omp_get_max_threads();
     // tiles of a projection are 6 vectors high
     const idx_t share = (n / threads + 5) / 6 * 6;
     return std::clamp<idx_t>(
-            share, 1, std::clamp<idx_t>(262144 / nbits, 1, 192));
+            share, 1, std::clamp<idx_t>(1048576 / nbits, 1, 192));
 }
 
 } // namespace

@@ -38,9 +38,16 @@ inline void check_interrupt() {
 template <class F>
 void parallel_blocks(idx_t n, idx_t block, F&& fn) {
     const idx_t nblocks = (n + block - 1) / block;
+    if (nblocks <= 1) { // a parallel region takes longer than a small block
+        check_interrupt();
+        if (nblocks == 1) {
+            fn(idx_t(0), n);
+        }
+        return;
+    }
     std::exception_ptr error;
     std::atomic<bool> stop{false};
-#pragma omp parallel for schedule(dynamic) if (nblocks > 1)
+#pragma omp parallel for schedule(dynamic)
     for (idx_t b = 0; b < nblocks; b++) {
         if (stop) {
             continue; // OpenMP loops cannot break

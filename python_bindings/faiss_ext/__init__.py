@@ -15,7 +15,8 @@ from .class_wrappers import mean_neighbor_distance
 from . import extend_faiss
 
 # what takes NumPy's and Python's types, under this package's name as well
+# (index_binary_factory is the module's own: its `BFlat` is IndexBinaryFlatSIMD)
 from faiss import (
-    index_factory, index_binary_factory, write_index, read_index,
+    index_factory, write_index, read_index,
     write_index_binary, read_index_binary, write_VectorTransform,
     read_VectorTransform, clone_index)
