@@ -21,11 +21,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_HAVE_SCALABLE
-using Tag = hn::FixedTag<uint64_t, 2>;
-#else
 using Tag = hn::ScalableTag<uint64_t>;
-#endif
 using Vec = hn::Vec<Tag>;
 
 /// Codes side by side, one in each lane.

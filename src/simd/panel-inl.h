@@ -18,11 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_HAVE_SCALABLE
-using Tag = hn::FixedTag<float, 4>;
-#else
 using Tag = hn::CappedTag<float, panel_width>;
-#endif
 using Vec = hn::Vec<Tag>;
 
 constexpr size_t vector_lanes = hn::MaxLanes(Tag());

@@ -28,18 +28,29 @@ constexpr size_t tile_panels = 1, tile_rows = 2;
 /// Components summed in float.
 constexpr size_t run_length = 256;
 
-/// P panels against R rows of x over one run of components; the sums are added
-/// to total, or stored in it if `first`.
+/// Where the sums of a group of panels go: the products of all runs but the
+/// last are added up in `total`, in double, and the last one completes y.
+struct Output {
+    double* total;  ///< one row of P panels for each vector
+    float* y;       ///< first column of the group
+    size_t stride;  ///< of y
+    size_t columns; ///< of y that the group has
+};
+
+/// P panels against R rows of x over one run of components, for rows of the
+/// output from i on.
 template <size_t P, size_t R>
 HWY_NOINLINE void tile(
         const float* HWY_RESTRICT x,
         const float* HWY_RESTRICT panels,
         size_t d,
         size_t length,
-        bool first,
-        double* HWY_RESTRICT total) {
+        bool is_first,
+        bool is_last,
+        const Output& out,
+        size_t i) {
     const Tag tag;
-    constexpr size_t columns = P * panel_vectors;
+    constexpr size_t columns = P * panel_vectors, width = P * panel_width;
     Vec sum[R][columns];
     for (size_t r = 0; r < R; r++) {
         for (size_t c = 0; c < columns; c++) {
@@ -62,32 +73,39 @@ HWY_NOINLINE void tile(
         }
     }
     for (size_t r = 0; r < R; r++) {
-        double* to = total + r * P * panel_width;
-        HWY_ALIGN float values[P * panel_width];
+        HWY_ALIGN float values[width];
         for (size_t c = 0; c < columns; c++) {
             hn::Store(sum[r][c], tag, values + c * vector_lanes);
         }
-        for (size_t j = 0; j < P * panel_width; j++) {
-            to[j] = first ? values[j] : to[j] + values[j];
+        double* HWY_RESTRICT total = out.total + (i + r) * width;
+        if (!is_last) {
+            for (size_t j = 0; j < width; j++) {
+                total[j] = is_first ? values[j] : total[j] + values[j];
+            }
+            continue;
+        }
+        if (!is_first) {
+            for (size_t j = 0; j < width; j++) {
+                values[j] = static_cast<float>(total[j] + values[j]);
+            }
+        }
+        float* y = out.y + (i + r) * out.stride;
+        if (HWY_LIKELY(out.columns == width)) {
+            std::copy_n(values, width, y);
+        } else {
+            std::copy_n(values, out.columns, y);
         }
     }
 }
 
-/// The rows that are left over by tiles of R + 1 rows or more.
-template <size_t P, size_t R>
-void rest(
-        size_t n,
-        const float* x,
-        const float* panels,
-        size_t d,
-        size_t length,
-        bool first,
-        double* total) {
+/// R rows or, if `rows` is less, as many.
+template <size_t P, size_t R, class... Arguments>
+void tile_of(size_t rows, const Arguments&... arguments) {
     if constexpr (R > 0) {
-        if (n == R) {
-            tile<P, R>(x, panels, d, length, first, total);
+        if (rows == R) {
+            tile<P, R>(arguments...);
         } else {
-            rest<P, R - 1>(n, x, panels, d, length, first, total);
+            tile_of<P, R - 1>(rows, arguments...);
         }
     }
 }
@@ -99,31 +117,21 @@ void panel_group(
         const float* x,
         const float* panels,
         size_t d,
-        double* total) {
-    if (d == 0) {
-        std::fill_n(total, n * P * panel_width, 0.0);
-    }
+        const Output& out) {
     for (size_t k = 0; k < d; k += run_length) {
         const size_t length = std::min(run_length, d - k);
-        const float* a = panels + k * panel_width;
-        size_t i = 0;
-        for (; i + tile_rows <= n; i += tile_rows) {
-            tile<P, tile_rows>(
+        for (size_t i = 0; i < n; i += tile_rows) {
+            tile_of<P, tile_rows>(
+                    std::min(tile_rows, n - i),
                     x + i * d + k,
-                    a,
+                    panels + k * panel_width,
                     d,
                     length,
                     k == 0,
-                    total + i * P * panel_width);
+                    k + length == d,
+                    out,
+                    i);
         }
-        rest<P, tile_rows - 1>(
-                n - i,
-                x + i * d + k,
-                a,
-                d,
-                length,
-                k == 0,
-                total + i * P * panel_width);
     }
 }
 
@@ -134,21 +142,21 @@ void project_target(
         const float* packed,
         size_t d,
         float* y) {
-    std::vector<double> total(n * tile_panels * panel_width);
+    if (d == 0) {
+        std::fill_n(y, n * m, 0.0f);
+        return;
+    }
+    std::vector<double> total(
+            d > run_length ? n * tile_panels * panel_width : 0);
     for (size_t j = 0; j < m;) {
-        const float* panels = packed + j * d;
-        size_t width = panel_width;
-        if (j + tile_panels * panel_width <= m + panel_width - 1) {
-            width *= tile_panels;
-            panel_group<tile_panels>(n, x, panels, d, total.data());
+        const bool is_wide =
+                j + tile_panels * panel_width <= m + panel_width - 1;
+        const size_t width = (is_wide ? tile_panels : 1) * panel_width;
+        const Output out{total.data(), y + j, m, std::min(width, m - j)};
+        if (is_wide) {
+            panel_group<tile_panels>(n, x, packed + j * d, d, out);
         } else {
-            panel_group<1>(n, x, panels, d, total.data());
-        }
-        const size_t columns = std::min(width, m - j);
-        for (size_t i = 0; i < n; i++) {
-            for (size_t c = 0; c < columns; c++) {
-                y[i * m + j + c] = static_cast<float>(total[i * width + c]);
-            }
+            panel_group<1>(n, x, packed + j * d, d, out);
         }
         j += width;
     }
