@@ -384,6 +384,7 @@ void BilinearProjection::read(faiss::IOReader* f) {
             signs,
             structured ? 3 * D * ((k_w + D - 1) / D) : 0,
             "projection.signs");
+    check_signs(f, signs);
     read_vector(f, norms, structured ? k_w : 0, "projection.norms");
     read_vector(f, V, uint64_t(k_v) * padded_d_v(), "projection.V");
     read_vector(f, pair_w, d_out, "projection.pair_w");

@@ -32,7 +32,9 @@ HyperplaneHash::HyperplaneHash(
         AnyProjection projection,
         bool center,
         int64_t seed)
-        : KernelHash(projection->d_in, projection->d_out),
+        : KernelHash(
+                  projection ? projection->d_in : 0,
+                  projection ? projection->d_out : 0),
           center(center),
           seed(seed),
           projection(std::move(projection)) {

@@ -16,8 +16,12 @@ namespace {
 
 constexpr int max_d = 1 << 30;
 
-int64_t rotations(int d_out, int D) {
-    return (d_out + int64_t(D) - 1) / D;
+int64_t rotations(int d_out, int64_t D) {
+    return (d_out + D - 1) / D;
+}
+
+int64_t signs_size(int d_out, int64_t D) {
+    return 3 * D * rotations(d_out, D);
 }
 
 } // namespace
@@ -43,9 +47,10 @@ StructuredProjection::StructuredProjection(
             d_out);
     this->d_in = d_in;
     this->d_out = d_out;
-    signs.resize(3 * D * rotations(d_out, D));
+    signs.resize(signs_size(d_out, D));
     parallel_blocks(rotations(d_out, D), 1, [&](idx_t r, idx_t) {
-        random_signs(seed, r, 3 * size_t(D), &signs[r * 3 * D]);
+        const size_t size = 3 * size_t(D);
+        random_signs(seed, r, size, &signs[r * size]);
     });
     const double scale = std::pow(double(D), -1.5);
     for (double length : lengths) {
@@ -98,8 +103,8 @@ void StructuredProjection::write(faiss::IOWriter* f) const {
 void StructuredProjection::read(faiss::IOReader* f) {
     d_in = read_value_in<int>(f, "projection.d_in", 1, max_d);
     d_out = read_value_in<int>(f, "projection.d_out", 0, max_d);
-    const int D = order(d_in);
-    read_vector(f, signs, 3 * D * rotations(d_out, D), "projection.signs");
+    read_vector(f, signs, signs_size(d_out, order(d_in)), "projection.signs");
+    check_signs(f, signs);
     read_vector(f, norms, d_out, "projection.norms");
 }
 

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include <faiss/impl/io.h>
+
 #include <faiss_ext/AnyProjection.h>
 #include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/Spec.h>
@@ -69,6 +71,18 @@ inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
     for (size_t i = 0; i < n; i++, bits >>= 1) {
         bits = i % 64 == 0 ? rng() : bits;
         signs[i] = bits & 1 ? 1.0f : -1.0f;
+    }
+}
+
+/// Throws unless all are +-1.
+template <class Vector>
+void check_signs(faiss::IOReader* f, const Vector& signs) {
+    for (float s : signs) {
+        FAISS_THROW_IF_NOT_FMT(
+                s == 1 || s == -1,
+                "%s is damaged: a sign of a projection is %g",
+                f->name.c_str(),
+                s);
     }
 }
 

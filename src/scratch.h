@@ -77,6 +77,9 @@ struct Scratch {
     }
 
     static void give_back(Array array) {
+        if (array.size > most_kept) {
+            return;
+        }
         std::vector<Array>& arrays = kept();
         size_t total = array.size;
         for (const Array& other : arrays) {
@@ -87,9 +90,7 @@ struct Scratch {
             total -= arrays.front().size;
             arrays.erase(arrays.begin());
         }
-        if (total <= most_kept) {
-            arrays.push_back(std::move(array));
-        }
+        arrays.push_back(std::move(array));
     }
 };
 

@@ -24,6 +24,7 @@
 #include "testing_data.h"
 #include "testing_indexes.h"
 #include "testing_klsh.h"
+#include "testing_projections.h"
 #include "testing_theory.h"
 
 using namespace faiss_ext;
@@ -108,9 +109,12 @@ struct ExactMap {
     }
 };
 
+/// what is added to a string
+const std::vector<std::string> forms = {",proj=dense", ",proj=structured"};
+
 /// The margins of a vector in double, from the map, the matrix and the
-/// thresholds; a projection errs by at most 2e-5 of the sum of its absolute
-/// terms, and a subtraction by one unit.
+/// thresholds; a projection errs by at most product_error, and a subtraction by
+/// one unit.
 struct ExactMargins {
     std::vector<double> value, bound;
 
@@ -120,6 +124,8 @@ struct ExactMargins {
             const float* x) {
         const ExactMap map(hash.map, x);
         const size_t d = hash.map.d_out;
+        const double length = testing_projections::length(map.value.data(), d) +
+                testing_projections::length(map.bound.data(), d);
         for (int i = 0; i < hash.nbits; i++) {
             double sum = 0, error = 0, absolute = 0;
             for (size_t k = 0; k < d; k++) {
@@ -134,7 +140,10 @@ struct ExactMargins {
                 error += float_unit * (absolute + std::abs(hash.threshold[i]));
             }
             value.push_back(sum);
-            bound.push_back(error + 2e-5 * absolute);
+            bound.push_back(
+                    error +
+                    testing_projections::product_error(
+                            *hash.projection, i, absolute, length));
         }
     }
 
@@ -240,7 +249,13 @@ TEST(Margins, AreProjectionsOfTheMap) {
               {16, 64},
               {33, 1032},
               {300, 72}}) {
-            for (const std::string more : {"", ",norm=l1", ",center=1"}) {
+            for (const std::string more :
+                 {"",
+                  ",norm=l1",
+                  ",center=1",
+                  ",proj=dense",
+                  ",norm=l1,proj=dense",
+                  ",center=1,proj=dense"}) {
                 const auto hash = make(d, text_of(c, nbits, more));
                 std::vector<float> x = uniform_vectors(6, d, d);
                 x[d - 1] = 0;
@@ -271,7 +286,11 @@ TEST(Margins, DoNotDependOnThreadsAndBatches) {
           {20, 1032, 700},
           {300, 256, 500}}) {
         const std::vector<float> x = uniform_vectors(n, d, 1);
-        for (const std::string more : {"", ",center=1,norm=l1"}) {
+        for (const std::string more :
+             {"",
+              ",center=1,norm=l1",
+              ",proj=dense",
+              ",center=1,norm=l1,proj=dense"}) {
             const Case c = {"chi2", 2};
             std::unique_ptr<AdditiveKernelHash> hash, other;
             std::vector<float> one(n * nbits), all;
@@ -290,7 +309,7 @@ TEST(Margins, DoNotDependOnThreadsAndBatches) {
             other->train(n, x.data());
             other->check_identical(*hash);
             EXPECT_TRUE(same_bits(
-                    hash->projection.panels, other->projection.panels));
+                    hash->projection->matrix(), other->projection->matrix()));
             EXPECT_TRUE(same_bits(hash->threshold, other->threshold));
             EXPECT_EQ(hash->mean_value, other->mean_value);
             EXPECT_TRUE(same_bits(margins_of(*other, x), one));
@@ -299,6 +318,7 @@ TEST(Margins, DoNotDependOnThreadsAndBatches) {
     }
 }
 
+// Independent bits, proj=dense.
 // Two vectors differ in a bit with the probability of the angle of their maps
 // (exactly, but for bits that rounding may decide), which is near that of the
 // kernel: with |K - Psi . Psi| <= delta the cosine is between (K - delta) and
@@ -309,7 +329,7 @@ TEST(Theory, HammingTellsTheKernel) {
     const int nbits = 8192;
     const size_t d = 20;
     for (const Case& c : all_cases) {
-        const auto hash = make(d, text_of(c, nbits, ",seed=7"));
+        const auto hash = make(d, text_of(c, nbits, ",seed=7,proj=dense"));
         const std::vector<float> matrix = hash->projection->matrix();
         const std::vector<float> x = test_histograms(d, 5);
         const size_t n = x.size() / d;
@@ -383,7 +403,7 @@ TEST(Theory, HammingTellsTheKernel) {
 }
 
 // Independent seeds: the deviation of Ham / nbits is above e with probability
-// at most 2 exp(-2 nbits e^2) for one pair.
+// at most 2 exp(-2 nbits e^2) for one pair, with proj=dense.
 TEST(Theory, DeviationsOfOnePair) {
     const size_t d = 10;
     const int nbits = 64, trials = 1000;
@@ -396,7 +416,7 @@ TEST(Theory, DeviationsOfOnePair) {
     size_t total = 0;
     std::vector<int> beyond(4);
     for (int seed = 0; seed < trials; seed++) {
-        const AdditiveKernelHash hash(map, nbits, false, seed);
+        const AdditiveKernelHash hash(map, nbits, false, seed, false);
         const std::vector<uint8_t> codes = codes_of(hash, x);
         const size_t ham = hamming(&codes[0], &codes[8], nbits);
         total += ham;
@@ -476,13 +496,14 @@ TEST(Theory, EstimatesInvertExpectedDistances) {
 
 // Psi(c x) is sqrt(c) Psi(x) turned by the angles j L log c: the bits of x and
 // c x differ with the share of the angle whose cosine is map_signature(log c) /
-// squared_norm(), near K(log c). For Hellinger's kernel nothing turns.
+// squared_norm(), near K(log c). For Hellinger's kernel nothing turns. Bits are
+// independent, proj=dense.
 TEST(Scale, TurnsTheMap) {
     const size_t d = 20;
     const int nbits = 4096;
     const std::vector<float> x = clustered_histograms(1, d, 1, 30, 3);
     for (const Case& c : all_cases) {
-        const auto hash = make(d, text_of(c, nbits));
+        const auto hash = make(d, text_of(c, nbits, ",proj=dense"));
         const std::vector<float> matrix = hash->projection->matrix();
         const std::vector<uint8_t> codes = codes_of(*hash, x);
         const size_t unsure = ExactMargins(*hash, matrix, &x[0]).doubtful();
@@ -520,9 +541,10 @@ TEST(Scale, NormL1TakesItOut) {
     const int nbits = 1024;
     const std::vector<float> x = clustered_histograms(8, d, 3, 30, 3);
     for (const Case& c : all_cases) {
-        for (const std::string center : {"0", "1"}) {
+        for (const std::string more :
+             {"0", "1", "0,proj=dense", "1,proj=dense"}) {
             const auto hash =
-                    make(d, text_of(c, nbits, ",norm=l1,center=" + center));
+                    make(d, text_of(c, nbits, ",norm=l1,center=" + more));
             hash->train(8, x.data());
             const std::vector<uint8_t> codes = codes_of(*hash, x);
             for (int power : {-80, -1, 1, 7, 90}) {
@@ -552,7 +574,8 @@ TEST(Scale, NormL1TakesItOut) {
 
 TEST(Scale, RowsOfZeros) {
     for (const Case& c : all_cases) {
-        for (const std::string norm : {"none", "l1"}) {
+        for (const std::string norm :
+             {"none", "l1", "none,proj=dense", "l1,proj=dense"}) {
             const std::vector<float> zeros(30);
             const auto hash = make(15, text_of(c, 64, ",norm=" + norm));
             EXPECT_EQ(codes_of(*hash, zeros), std::vector<uint8_t>(16, 255));
@@ -578,40 +601,47 @@ TEST(Scale, RowsOfZeros) {
 // rounds each component once to float; mean_value is |mu|^2 / mean |Psi|^2.
 TEST(Center, ThresholdIsThatOfTheMean) {
     for (const Case& c : all_cases) {
-        const size_t d = 14, n = 2500;
-        const auto hash = make(d, text_of(c, 96, ",center=1"));
-        EXPECT_FALSE(hash->is_trained);
-        const std::vector<float> x = clustered_histograms(n, d, 5, 30, 3);
-        hash->train(n, x.data());
-        EXPECT_TRUE(hash->is_trained);
-        ASSERT_EQ(hash->threshold.size(), 96u);
-        const size_t size = hash->map.d_out;
-        std::vector<double> mean(size);
-        std::vector<float> mapped(n * size);
-        hash->map.apply_noalloc(n, x.data(), mapped.data());
-        double squares = 0;
-        for (size_t i = 0; i < n; i++) {
-            for (size_t k = 0; k < size; k++) {
-                const double v = mapped[i * size + k];
-                mean[k] += v / n;
-                squares += v * v / n;
+        for (const std::string& form : forms) {
+            const size_t d = 14, n = 2500;
+            const auto hash = make(d, text_of(c, 96, ",center=1" + form));
+            EXPECT_FALSE(hash->is_trained);
+            const std::vector<float> x = clustered_histograms(n, d, 5, 30, 3);
+            hash->train(n, x.data());
+            EXPECT_TRUE(hash->is_trained);
+            ASSERT_EQ(hash->threshold.size(), 96u);
+            const size_t size = hash->map.d_out;
+            std::vector<double> mean(size);
+            std::vector<float> mapped(n * size);
+            hash->map.apply_noalloc(n, x.data(), mapped.data());
+            double squares = 0;
+            for (size_t i = 0; i < n; i++) {
+                for (size_t k = 0; k < size; k++) {
+                    const double v = mapped[i * size + k];
+                    mean[k] += v / n;
+                    squares += v * v / n;
+                }
             }
-        }
-        const std::vector<float> matrix = hash->projection->matrix();
-        for (int j = 0; j < 96; j++) {
-            double sum = 0, absolute = 0;
-            for (size_t k = 0; k < size; k++) {
-                sum += mean[k] * matrix[j * size + k];
-                absolute += std::abs(mean[k] * matrix[j * size + k]);
+            const std::vector<float> matrix = hash->projection->matrix();
+            for (int j = 0; j < 96; j++) {
+                double sum = 0, absolute = 0;
+                for (size_t k = 0; k < size; k++) {
+                    sum += mean[k] * matrix[j * size + k];
+                    absolute += std::abs(mean[k] * matrix[j * size + k]);
+                }
+                const double error = testing_projections::product_error(
+                        *hash->projection,
+                        j,
+                        absolute,
+                        testing_projections::length(mean.data(), size));
+                EXPECT_NEAR(
+                        hash->threshold[j],
+                        sum,
+                        error + 2 * float_unit * absolute);
             }
-            EXPECT_NEAR(
-                    hash->threshold[j],
-                    sum,
-                    (2e-5 + 2 * float_unit) * absolute);
+            // one rounding of each mean and of each |Psi|^2, and of their mean
+            const double expected = dot(mean, mean) / squares;
+            EXPECT_NEAR(hash->mean_value, expected, 6 * float_unit * expected);
         }
-        // one rounding of each mean and of each |Psi|^2, and of their mean
-        const double expected = dot(mean, mean) / squares;
-        EXPECT_NEAR(hash->mean_value, expected, 6 * float_unit * expected);
     }
 }
 
@@ -622,48 +652,56 @@ TEST(Center, BalancesTheBits) {
     const int nbits = 256;
     const std::vector<float> x = clustered_histograms(n, d, 10, 30, 3);
     for (const Case& c : all_cases) {
-        const auto imbalance = [&](const AdditiveKernelHash& hash) {
-            const std::vector<uint8_t> codes = codes_of(hash, x);
-            double sum = 0;
+        for (const std::string& form : forms) {
+            const auto imbalance = [&](const AdditiveKernelHash& hash) {
+                const std::vector<uint8_t> codes = codes_of(hash, x);
+                double sum = 0;
+                for (int j = 0; j < nbits; j++) {
+                    size_t ones = 0;
+                    for (size_t i = 0; i < n; i++) {
+                        ones += bit(&codes[i * hash.code_size()], j);
+                    }
+                    if (hash.center) {
+                        EXPECT_TRUE(ones > 0 && ones < n) << "bit " << j;
+                    }
+                    sum += std::abs(ones / double(n) - 0.5);
+                }
+                return sum / nbits;
+            };
+            const auto plain = make(d, text_of(c, nbits, form));
+            const auto centered =
+                    make(d, text_of(c, nbits, ",center=1" + form));
+            centered->train(n, x.data());
+            EXPECT_LT(imbalance(*centered), imbalance(*plain) / 2) << c.kernel;
+            const std::vector<float> margins = margins_of(*centered, x);
+            const std::vector<float> matrix = centered->projection->matrix();
+            const size_t size = centered->map.d_out;
             for (int j = 0; j < nbits; j++) {
-                size_t ones = 0;
+                double sum = 0;
                 for (size_t i = 0; i < n; i++) {
-                    ones += bit(&codes[i * hash.code_size()], j);
+                    sum += margins[i * nbits + j] / double(n);
                 }
-                if (hash.center) {
-                    EXPECT_TRUE(ones > 0 && ones < n) << "bit " << j;
+                // the errors of two products, and three roundings: the sum of
+                // |w| |Psi| is at most |w| |Psi|
+                double w = 0;
+                for (size_t k = 0; k < size; k++) {
+                    w += double(matrix[j * size + k]) * matrix[j * size + k];
                 }
-                sum += std::abs(ones / double(n) - 0.5);
+                const double squared = centered->map.squared_norm();
+                const double error = testing_projections::product_error(
+                        *centered->projection,
+                        j,
+                        std::sqrt(w * squared),
+                        std::sqrt(squared));
+                EXPECT_NEAR(
+                        sum, 0, 2 * (error + 1e-6 * std::sqrt(w * squared)));
             }
-            return sum / nbits;
-        };
-        const auto plain = make(d, text_of(c, nbits));
-        const auto centered = make(d, text_of(c, nbits, ",center=1"));
-        centered->train(n, x.data());
-        EXPECT_LT(imbalance(*centered), imbalance(*plain) / 2) << c.kernel;
-        const std::vector<float> margins = margins_of(*centered, x);
-        const std::vector<float> matrix = centered->projection->matrix();
-        const size_t size = centered->map.d_out;
-        for (int j = 0; j < nbits; j++) {
-            double sum = 0;
-            for (size_t i = 0; i < n; i++) {
-                sum += margins[i * nbits + j] / double(n);
-            }
-            // a projection's error, twice, with |Psi_k| <= sqrt(2 L kappa)
-            // sqrt(x_k): the sum of |w| |Psi| is at most |w| |Psi|
-            double w = 0;
-            for (size_t k = 0; k < size; k++) {
-                w += double(matrix[j * size + k]) * matrix[j * size + k];
-            }
-            EXPECT_NEAR(
-                    sum,
-                    0,
-                    2 * 2.1e-5 * std::sqrt(w * centered->map.squared_norm()));
         }
     }
 }
 
-// Bits differ with the angle as seen from the mean: w . (Psi(x) - mu) >= 0.
+// Bits differ with the angle as seen from the mean: w . (Psi(x) - mu) >= 0;
+// they are independent, proj=dense.
 TEST(Center, HammingTellsTheAngleFromTheMean) {
     const size_t d = 20;
     const int nbits = 8192;
@@ -671,7 +709,7 @@ TEST(Center, HammingTellsTheAngleFromTheMean) {
     const std::vector<float> x = test_histograms(d, 5);
     const size_t n = x.size() / d;
     for (const Case& c : all_cases) {
-        const auto hash = make(d, text_of(c, nbits, ",center=1"));
+        const auto hash = make(d, text_of(c, nbits, ",center=1,proj=dense"));
         hash->train(500, train.data());
         const std::vector<float> matrix = hash->projection->matrix();
         std::vector<double> mean(hash->map.d_out);
@@ -720,22 +758,24 @@ TEST(Center, TrainingAgainDoesNothing) {
     const size_t d = 6;
     const std::vector<float> x = uniform_vectors(40, d, 1);
     const std::vector<float> y = uniform_vectors(40, d, 2, 0, 9);
-    const auto hash = make(d, "AHK64(chi2,center=1)");
-    hash->train(40, x.data());
-    const AdditiveKernelHash before = *hash;
-    hash->train(40, y.data());
-    hash->check_identical(before);
-    EXPECT_EQ(codes_of(*hash, y), codes_of(before, y));
-    const auto plain = make(d, "AHK64(chi2)");
-    const AdditiveKernelHash plain_before = *plain;
-    EXPECT_TRUE(plain->is_trained);
-    plain->train(40, x.data());
-    plain->check_identical(plain_before);
-    EXPECT_TRUE(plain->threshold.empty());
-    EXPECT_EQ(plain->mean_value, 0);
-    // and checks what it is given even so
-    const std::vector<float> bad(d, -1);
-    EXPECT_TRUE(throws([&] { plain->train(1, bad.data()); }, ">= 0"));
+    for (const std::string& form : forms) {
+        const auto hash = make(d, "AHK64(chi2,center=1" + form + ")");
+        hash->train(40, x.data());
+        const AdditiveKernelHash before = *hash;
+        hash->train(40, y.data());
+        hash->check_identical(before);
+        EXPECT_EQ(codes_of(*hash, y), codes_of(before, y));
+        const auto plain = make(d, "AHK64(chi2" + form + ")");
+        const AdditiveKernelHash plain_before = *plain;
+        EXPECT_TRUE(plain->is_trained);
+        plain->train(40, x.data());
+        plain->check_identical(plain_before);
+        EXPECT_TRUE(plain->threshold.empty());
+        EXPECT_EQ(plain->mean_value, 0);
+        // and checks what it is given even so
+        const std::vector<float> bad(d, -1);
+        EXPECT_TRUE(throws([&] { plain->train(1, bad.data()); }, ">= 0"));
+    }
 }
 
 // Equal training vectors: mean_value is 1 (or just below), and the expected
@@ -791,31 +831,43 @@ TEST(Center, MeanOfVectorsOfAnySize) {
 TEST(Center, ManyTrainingVectors) {
     const size_t d = 2, n = 70000;
     const std::vector<float> x = uniform_vectors(n, d, 3);
-    const auto hash = make(d, "AHK8(chi2,center=1)");
-    hash->train(n, x.data());
-    const size_t size = hash->map.d_out;
-    std::vector<float> mapped(n * size);
-    hash->map.apply_noalloc(n, x.data(), mapped.data());
-    std::vector<double> mean(size);
-    for (size_t i = 0; i < mapped.size(); i++) {
-        mean[i % size] += mapped[i] / double(n);
-    }
-    const std::vector<float> matrix = hash->projection->matrix();
-    for (int j = 0; j < 8; j++) {
-        double sum = 0, bound = 0;
-        for (size_t k = 0; k < size; k++) {
-            const double w = matrix[j * size + k];
-            const double a = hash->map.amplitudes[(k / d + 1) / 2];
-            sum += w * mean[k];
-            bound += std::abs(w) * a * (hoeffding(65536, 2) + 3e-5);
+    for (const std::string& form : forms) {
+        const auto hash = make(d, "AHK8(chi2,center=1" + form + ")");
+        hash->train(n, x.data());
+        const size_t size = hash->map.d_out;
+        std::vector<float> mapped(n * size);
+        hash->map.apply_noalloc(n, x.data(), mapped.data());
+        std::vector<double> mean(size);
+        for (size_t i = 0; i < mapped.size(); i++) {
+            mean[i % size] += mapped[i] / double(n);
         }
-        EXPECT_NEAR(hash->threshold[j], sum, bound);
+        const std::vector<float> matrix = hash->projection->matrix();
+        for (int j = 0; j < 8; j++) {
+            double sum = 0, bound = 0, absolute = 0;
+            for (size_t k = 0; k < size; k++) {
+                const double w = matrix[j * size + k];
+                const double a = hash->map.amplitudes[(k / d + 1) / 2];
+                sum += w * mean[k];
+                absolute += std::abs(w) * a;
+                bound += std::abs(w) * a * (hoeffding(65536, 2) + 1e-6);
+            }
+            EXPECT_NEAR(
+                    hash->threshold[j],
+                    sum,
+                    bound +
+                            testing_projections::product_error(
+                                    *hash->projection,
+                                    j,
+                                    absolute,
+                                    std::sqrt(d * hash->map.squared_norm())));
+        }
     }
 }
 
+// proj=dense: independent entries.
 TEST(Matrix, EntriesAreNormal) {
     const Map map(100, Chi2Kernel());
-    const AdditiveKernelHash hash(map, 256, false, 5);
+    const AdditiveKernelHash hash(map, 256, false, 5, false);
     EXPECT_EQ(hash.projection->d_in, 300);
     EXPECT_EQ(hash.projection->d_out, 256);
     const std::vector<float> A = hash.projection->matrix();
@@ -841,21 +893,29 @@ TEST(Matrix, EntriesAreNormal) {
 // A row depends on the seed and its number alone.
 TEST(Matrix, RowsAndSeeds) {
     const Map map(10, Chi2Kernel());
-    const AdditiveKernelHash small(map, 16, false, 5), large(map, 64, false, 5);
-    const std::vector<float> a = small.projection->matrix();
-    std::vector<float> b = large.projection->matrix();
-    b.resize(a.size());
-    EXPECT_EQ(a, b);
-    small.check_identical(AdditiveKernelHash(map, 16, false, 5));
-    std::vector<std::vector<float>> drawn = {a};
-    for (int64_t seed :
-         {int64_t(0), int64_t(6), int64_t(-1), int64_t(5) << 32, INT64_MAX}) {
-        const AdditiveKernelHash other(map, 16, false, seed);
-        EXPECT_EQ(other.seed, seed);
-        EXPECT_TRUE(throws([&] { small.check_identical(other); }));
-        drawn.push_back(other.projection->matrix());
-        for (size_t i = 0; i + 1 < drawn.size(); i++) {
-            EXPECT_NE(drawn[i], drawn.back()) << seed;
+    for (bool structured : {false, true}) {
+        const AdditiveKernelHash small(map, 16, false, 5, structured),
+                large(map, 64, false, 5, structured);
+        const std::vector<float> a = small.projection->matrix();
+        std::vector<float> b = large.projection->matrix();
+        b.resize(a.size());
+        EXPECT_EQ(a, b);
+        small.check_identical(
+                AdditiveKernelHash(map, 16, false, 5, structured));
+        std::vector<std::vector<float>> drawn = {a};
+        for (int64_t seed :
+             {int64_t(0),
+              int64_t(6),
+              int64_t(-1),
+              int64_t(5) << 32,
+              INT64_MAX}) {
+            const AdditiveKernelHash other(map, 16, false, seed, structured);
+            EXPECT_EQ(other.seed, seed);
+            EXPECT_TRUE(throws([&] { small.check_identical(other); }));
+            drawn.push_back(other.projection->matrix());
+            for (size_t i = 0; i + 1 < drawn.size(); i++) {
+                EXPECT_NE(drawn[i], drawn.back()) << seed;
+            }
         }
     }
 }
@@ -932,7 +992,10 @@ TEST(Strings, AllKeys) {
     EXPECT_EQ(hash->map.degree, 0.5);
     EXPECT_EQ(hash->map.negative, Map::Negative::sign);
     EXPECT_EQ(hash->map.norm, Map::Norm::l1);
-    hash->check_identical(AdditiveKernelHash(hash->map, 512, true, 9));
+    hash->check_identical(AdditiveKernelHash(hash->map, 512, true, 9, false));
+    make(5, "AHK64(chi2,seed=9,proj=structured)")
+            ->check_identical(
+                    AdditiveKernelHash(Map(5, Chi2Kernel()), 64, false, 9));
 
     const auto plain = make(5, "AHK1024(chi2)");
     EXPECT_EQ(plain->map.order, 1);
@@ -960,7 +1023,11 @@ TEST(Strings, Errors) {
             {"AHK64(chi2,order=1.5)", "no value of order"},
             {"AHK64(chi2,center=2)", "no value of center"},
             {"AHK64(chi2,seed=-1)", "no value of seed"},
-            {"AHK64(chi2,proj=sparse)", "no value of proj", "dense"},
+            {"AHK64(chi2,proj=sparse)",
+             "no value of proj",
+             "structured",
+             "dense"},
+            {"AHK64(chi2,proj=bilinear)", "no value of proj", "dense"},
             {"AHK64(chi2,norm=l2)", "no value of norm", "l1"},
             {"AHK64(chi2,window=x)", "no value of window", "rectangular"},
             {"AHK64(chi2,negative=x)", "no value of negative", "sign"},
@@ -985,6 +1052,8 @@ std::vector<std::unique_ptr<AdditiveKernelHash>> various_hashes() {
     all.push_back(make(3, "AHK24(hellinger,seed=77)"));
     all.push_back(make(2, "AHK16(js,order=2,window=rectangular,norm=l1)"));
     all.push_back(make(2, "AHK16(chi2,center=1,negative=sign)"));
+    all.push_back(make(3, "AHK24(chi2,proj=dense)"));
+    all.push_back(make(2, "AHK16(chi2,center=1,proj=dense)"));
     all.push_back(make(2, "AHK16(intersection,center=1)"));
     const std::vector<float> x = uniform_vectors(20, 2, 3);
     all.back()->train(20, x.data());
@@ -1033,6 +1102,7 @@ TEST(Copies, DifferencesAreSeen) {
           "AHK16(chi2,norm=l1)",
           "AHK16(chi2,negative=sign)",
           "AHK16(chi2,period=9)",
+          "AHK16(chi2,proj=dense)",
           "RHBE16"}) {
         const auto other = kernel_hash_factory(4, text);
         EXPECT_TRUE(throws([&] { hash->check_identical(*other); })) << text;
@@ -1090,6 +1160,7 @@ TEST(Indexes, FindWhatTheCodesFind) {
     const std::vector<float> xq = clustered_histograms(30, d, 20, 30, 1);
     for (const std::string scheme :
          {"AHK64(chi2)",
+          "AHK64(chi2,proj=dense)",
           "AHK64(intersection,order=3,center=1)",
           "AHK64(js,norm=l1)"}) {
         const auto hash = make(d, scheme);

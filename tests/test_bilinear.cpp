@@ -422,12 +422,7 @@ TEST_P(EveryTarget, HadamardRounds) {
         }
         std::vector<float> out(stride * d), out_whole(stride * d), work(16 * d);
         simd::hadamard_rounds_of_panel(
-                d,
-                signs.data(),
-                side.data(),
-                work.data(),
-                out.data(),
-                stride);
+                d, signs.data(), side.data(), work.data(), out.data(), stride);
         simd::hadamard_rounds_of_panel(
                 d,
                 signs.data(),
@@ -1619,7 +1614,9 @@ TEST(HyperplaneHash, BilinearStrings) {
             {"RHBE64(proj=bilinear,m=1001)", "no value of m"},
             {"RHBE64(shape=28x28)", "no key 'shape'"},
             {"RHBE64(m=5)", "no key 'm'"},
-            {"RHBE64(proj=structured)", "bilinear"},
+            {"RHBE64(proj=fast)", "bilinear"},
+            {"RHBE64(proj=structured,shape=28x28)", "no key 'shape'"},
+            {"RHBE64(proj=dense,m=5)", "no key 'm'"},
             {"RHBE60(proj=bilinear)", "60"}};
     for (const auto& [s, part] : bad) {
         EXPECT_TRUE(throws([&] { kernel_hash_factory(784, s); }, part)) << s;
@@ -1632,8 +1629,7 @@ TEST(HyperplaneHash, BilinearHammingTellsTheMeanAngle) {
     const int d_w = 12, d_v = 10, nbits = 8192;
     for (bool structured : {false, true}) {
         const HyperplaneHash hash(
-                std::make_unique<BilinearProjection>(
-                        d_w, d_v, nbits, 50, structured, 3),
+                BilinearProjection(d_w, d_v, nbits, 50, structured, 3),
                 false,
                 3);
         EXPECT_TRUE(hash.is_trained);

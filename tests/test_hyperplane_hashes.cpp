@@ -44,9 +44,10 @@ constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 const Projection& projection_of(const KernelHash& hash) {
-    const auto* rhbe = dynamic_cast<const HyperplaneHash*>(&hash);
-    return rhbe ? *rhbe->projection
-                : dynamic_cast<const SignCauchyHash&>(hash).projection;
+    if (const auto* rhbe = dynamic_cast<const HyperplaneHash*>(&hash)) {
+        return *rhbe->projection;
+    }
+    return dynamic_cast<const SignCauchyHash&>(hash).projection;
 }
 
 std::vector<float> threshold_of(const KernelHash& hash) {
@@ -327,8 +328,8 @@ TEST(BothHashes, DoNotDependOnThreadsAndBatches) {
     }
 }
 
-// A row depends on the seed and its number alone. (With proj=structured as well:
-// rows of a smaller last transform are those of the large one.)
+// A row depends on the seed and its number alone. (With proj=structured as
+// well: rows of a smaller last transform are those of the large one.)
 TEST(BothHashes, RowsAndSeeds) {
     for (const Scheme& scheme : schemes) {
         const auto small = scheme.make(10, 16), large = scheme.make(10, 64);
@@ -409,8 +410,7 @@ TEST(BothHashes, RowsOfZeros) {
     const std::vector<float> zeros(20);
     for (bool structured : {false, true}) {
         EXPECT_EQ(
-                codes_of(
-                        HyperplaneHash(20, 64, false, 1, structured), zeros),
+                codes_of(HyperplaneHash(20, 64, false, 1, structured), zeros),
                 std::vector<uint8_t>(8, 255));
     }
     EXPECT_EQ(
@@ -703,36 +703,94 @@ TEST(HyperplaneHash, EstimatesInvertExpectedDistances) {
     }
 }
 
-// center=1: the angle as seen from the mean, of which the library rounds each
-// component to float; thresholds are its projections.
+namespace {
+
+std::vector<float> training_vectors(size_t n, size_t d) {
+    std::vector<float> x = normal_vectors(n, d, 1);
+    for (size_t i = 0; i < x.size(); i++) {
+        x[i] += 2 + 0.1f * float(i % d);
+    }
+    return x;
+}
+
+std::vector<double> mean_of(const std::vector<float>& x, size_t d) {
+    std::vector<double> mean(d);
+    for (size_t i = 0; i < x.size(); i++) {
+        mean[i % d] += x[i] / double(x.size() / d);
+    }
+    return mean;
+}
+
+/// The threshold of bit j in double, and a bound of its error: that of the
+/// product, and a rounding of the mean.
+std::pair<double, double> threshold_of_mean(
+        const KernelHash& hash,
+        const std::vector<float>& matrix,
+        const std::vector<double>& mean,
+        int j) {
+    const size_t d = mean.size();
+    double sum = 0, absolute = 0;
+    for (size_t k = 0; k < d; k++) {
+        const double term = matrix[j * d + k] * mean[k];
+        sum += term;
+        absolute += std::abs(term);
+    }
+    return {sum,
+            testing_projections::product_error(
+                    projection_of(hash),
+                    j,
+                    absolute,
+                    testing_projections::length(mean.data(), d)) +
+                    2 * float_unit * absolute};
+}
+
+} // namespace
+
+// center=1: the thresholds are the projections of the mean, of which the
+// library rounds each component to float.
+TEST(HyperplaneHash, ThresholdsAreThoseOfTheMean) {
+    const size_t d = 10, n_train = 3000;
+    const int nbits = 4096;
+    const std::vector<float> train = training_vectors(n_train, d);
+    const std::vector<double> mean = mean_of(train, d);
+    for (bool structured : {false, true}) {
+        HyperplaneHash hash(d, nbits, true, 3, structured);
+        EXPECT_FALSE(hash.is_trained);
+        EXPECT_TRUE(throws([&] { codes_of(hash, train); }, "not trained"));
+        EXPECT_TRUE(throws([&] { hash.train(0, train.data()); }, "no vectors"));
+        EXPECT_FALSE(hash.is_trained);
+        hash.train(n_train, train.data());
+        ASSERT_EQ(int(hash.threshold.size()), nbits);
+        const std::vector<float> matrix = projection_of(hash).matrix();
+        for (int j = 0; j < nbits; j++) {
+            const auto [sum, bound] = threshold_of_mean(hash, matrix, mean, j);
+            ASSERT_NEAR(hash.threshold[j], sum, bound);
+        }
+        // what is trained stays as it is
+        const HyperplaneHash before = hash;
+        hash.train(10, train.data());
+        hash.check_identical(before);
+        HyperplaneHash plain(d, 64, false, 1234, structured);
+        EXPECT_TRUE(plain.is_trained);
+        plain.train(10, train.data());
+        plain.check_identical(HyperplaneHash(d, 64, false, 1234, structured));
+    }
+}
+
+// The angle is that as seen from the mean; bits are independent with
+// proj=dense.
 TEST(HyperplaneHash, CenterTellsTheAngleFromTheMean) {
     const size_t d = 10, n_train = 3000;
     const int nbits = 16384;
-    std::vector<float> train = normal_vectors(n_train, d, 1);
-    for (size_t i = 0; i < train.size(); i++) {
-        train[i] += 2 + 0.1f * float(i % d);
-    }
-    std::vector<double> mean(d);
-    for (size_t i = 0; i < train.size(); i++) {
-        mean[i % d] += train[i] / double(n_train);
-    }
-    HyperplaneHash hash(d, nbits, true, 3);
-    EXPECT_FALSE(hash.is_trained);
-    EXPECT_TRUE(throws([&] { codes_of(hash, train); }, "not trained"));
-    EXPECT_TRUE(throws([&] { hash.train(0, train.data()); }, "no vectors"));
-    EXPECT_FALSE(hash.is_trained);
+    const std::vector<float> train = training_vectors(n_train, d);
+    const std::vector<double> mean = mean_of(train, d);
+    HyperplaneHash hash(d, nbits, true, 3, false);
     hash.train(n_train, train.data());
-    ASSERT_EQ(int(hash.threshold.size()), nbits);
     const std::vector<float> matrix = projection_of(hash).matrix();
     std::vector<double> threshold_bound;
     for (int j = 0; j < nbits; j++) {
-        double sum = 0, absolute = 0;
-        for (size_t k = 0; k < d; k++) {
-            sum += matrix[j * d + k] * mean[k];
-            absolute += std::abs(matrix[j * d + k] * mean[k]);
-        }
-        threshold_bound.push_back((2e-5 + 2 * float_unit) * absolute);
-        ASSERT_NEAR(hash.threshold[j], sum, threshold_bound.back());
+        threshold_bound.push_back(
+                threshold_of_mean(hash, matrix, mean, j).second);
     }
     std::vector<float> x = angles(d, 7);
     const size_t n = x.size() / d;
@@ -759,14 +817,6 @@ TEST(HyperplaneHash, CenterTellsTheAngleFromTheMean) {
                     << ham << " bits, p = " << p;
         }
     }
-    // what is trained stays as it is
-    const HyperplaneHash before = hash;
-    hash.train(10, x.data());
-    hash.check_identical(before);
-    HyperplaneHash plain(d, 64);
-    EXPECT_TRUE(plain.is_trained);
-    plain.train(10, x.data());
-    plain.check_identical(HyperplaneHash(d, 64));
 }
 
 // Margins of the training vectors have mean 0, so that no bit is constant, and
@@ -775,23 +825,25 @@ TEST(HyperplaneHash, CenterBalancesTheBits) {
     const size_t d = 20, n = 2000;
     const int nbits = 256;
     const std::vector<float> x = uniform_vectors(n, d, 3);
-    double imbalance[2] = {};
-    for (bool center : {false, true}) {
-        HyperplaneHash hash(d, nbits, center);
-        hash.train(n, x.data());
-        const std::vector<uint8_t> codes = codes_of(hash, x);
-        for (int j = 0; j < nbits; j++) {
-            size_t ones = 0;
-            for (size_t i = 0; i < n; i++) {
-                ones += bit(&codes[i * nbits / 8], j);
-            }
-            imbalance[center] += std::abs(ones / double(n) - 0.5) / nbits;
-            if (center) {
-                EXPECT_TRUE(ones > 0 && ones < n);
+    for (bool structured : {false, true}) {
+        double imbalance[2] = {};
+        for (bool center : {false, true}) {
+            HyperplaneHash hash(d, nbits, center, 1234, structured);
+            hash.train(n, x.data());
+            const std::vector<uint8_t> codes = codes_of(hash, x);
+            for (int j = 0; j < nbits; j++) {
+                size_t ones = 0;
+                for (size_t i = 0; i < n; i++) {
+                    ones += bit(&codes[i * nbits / 8], j);
+                }
+                imbalance[center] += std::abs(ones / double(n) - 0.5) / nbits;
+                if (center) {
+                    EXPECT_TRUE(ones > 0 && ones < n);
+                }
             }
         }
+        EXPECT_LT(imbalance[1], imbalance[0] / 4);
     }
-    EXPECT_LT(imbalance[1], imbalance[0] / 4);
 }
 
 // A sample of at most 65,536 vectors: by Hoeffding, who covers draws without
@@ -799,19 +851,19 @@ TEST(HyperplaneHash, CenterBalancesTheBits) {
 TEST(HyperplaneHash, ManyTrainingVectors) {
     const size_t d = 2, n = 70000;
     const std::vector<float> x = uniform_vectors(n, d, 3);
-    HyperplaneHash hash(d, 64, true);
-    hash.train(n, x.data());
-    std::vector<double> mean(d);
-    for (size_t i = 0; i < x.size(); i++) {
-        mean[i % d] += x[i] / double(n);
-    }
-    const std::vector<float> A = projection_of(hash).matrix();
-    for (int j = 0; j < 64; j++) {
-        EXPECT_NEAR(
-                hash.threshold[j],
-                A[j * 2] * mean[0] + A[j * 2 + 1] * mean[1],
-                (std::abs(A[j * 2]) + std::abs(A[j * 2 + 1])) *
-                        (hoeffding(65536) + 3e-5));
+    const std::vector<double> mean = mean_of(x, d);
+    for (bool structured : {false, true}) {
+        HyperplaneHash hash(d, 64, true, 1234, structured);
+        hash.train(n, x.data());
+        const std::vector<float> A = projection_of(hash).matrix();
+        for (int j = 0; j < 64; j++) {
+            const auto [sum, bound] = threshold_of_mean(hash, A, mean, j);
+            // the mean of the sample differs from that of all, and so does
+            // the error of its product, which is a share of at most 1e-4
+            const double moved = (std::abs(A[j * 2]) + std::abs(A[j * 2 + 1])) *
+                    hoeffding(65536);
+            EXPECT_NEAR(hash.threshold[j], sum, bound + 1.0001 * moved);
+        }
     }
 }
 

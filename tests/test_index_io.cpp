@@ -436,9 +436,14 @@ void expect_same_fields(const KernelHash& a, const KernelHash& b) {
     EXPECT_EQ(c.kernel->description(), e.kernel->description());
     EXPECT_EQ(c.kernel->gamma, e.kernel->gamma);
     EXPECT_EQ(c.seed, e.seed);
-    EXPECT_EQ(c.projection.d_in, e.projection.d_in);
-    EXPECT_EQ(c.projection.d_out, e.projection.d_out);
-    EXPECT_EQ(c.projection.panels, e.projection.panels);
+    EXPECT_EQ(c.structured, e.structured);
+    ASSERT_EQ(bool(c.projection), bool(e.projection));
+    if (c.projection) {
+        EXPECT_EQ(typeid(*c.projection), typeid(*e.projection));
+        EXPECT_EQ(c.projection->d_in, e.projection->d_in);
+        EXPECT_EQ(c.projection->d_out, e.projection->d_out);
+        EXPECT_EQ(c.projection->matrix(), e.projection->matrix());
+    }
     EXPECT_EQ(c.offset, e.offset);
     EXPECT_EQ(c.threshold, e.threshold);
 }
@@ -726,7 +731,8 @@ TEST(Io, Hashes) {
          {"SIK64(gaussian,gamma=1)",
           "SIK24(laplacian,seed=77)",
           "SIK8(matern,nu=0.3,gamma=0.125)",
-          "SIK136(gaussian)"}) {
+          "SIK136(gaussian)",
+          "SIK136(gaussian,proj=dense)"}) {
         SCOPED_TRACE(string);
         for (bool train : {false, true}) {
             const auto hash = kernel_hash_factory(d, string);
@@ -1102,7 +1108,10 @@ std::vector<Sample> binary_samples() {
 
 std::vector<Sample> transform_samples() {
     std::vector<Sample> samples;
-    for (const char* string : {"SIK8(gaussian,gamma=1)", "SIK8(laplacian)"}) {
+    for (const char* string :
+         {"SIK8(gaussian,gamma=1)",
+          "SIK8(gaussian,gamma=1,proj=dense)",
+          "SIK8(laplacian)"}) {
         const auto hash = kernel_hash_factory(3, string);
         samples.push_back(make_sample<faiss::VectorTransform>(
                 "transformation", hash.get()));
@@ -1513,12 +1522,14 @@ TEST(Io, GroupsOfPartsThatDoNotFit) {
 
 TEST(Io, MatrixOfTheWrongShape) {
     // as many numbers as there must be, in other rows
-    ShiftInvariantHash hash(16, 8, GaussianKernel(1));
-    EXPECT_TRUE(survives<faiss::VectorTransform>(
-            to_bytes<faiss::VectorTransform>(&hash)));
-    std::swap(hash.projection.d_in, hash.projection.d_out);
-    EXPECT_FALSE(survives<faiss::VectorTransform>(
-            to_bytes<faiss::VectorTransform>(&hash)));
+    for (bool structured : {false, true}) {
+        ShiftInvariantHash hash(16, 8, GaussianKernel(1), 1234, structured);
+        EXPECT_TRUE(survives<faiss::VectorTransform>(
+                to_bytes<faiss::VectorTransform>(&hash)));
+        std::swap(hash.projection->d_in, hash.projection->d_out);
+        EXPECT_FALSE(survives<faiss::VectorTransform>(
+                to_bytes<faiss::VectorTransform>(&hash)));
+    }
 }
 
 TEST(Io, TrainedOnlyIfTheKernelIs) {

@@ -20,6 +20,7 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
+#include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/GaussianKernel.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexFlatKernel.h>

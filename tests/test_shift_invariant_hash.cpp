@@ -15,8 +15,10 @@
 #include <faiss/utils/hamming.h>
 
 #include <faiss_ext/LinearKernel.h>
+#include <faiss_ext/StructuredProjection.h>
 
 #include "testing_data.h"
+#include "testing_projections.h"
 #include "testing_theory.h"
 
 using namespace faiss_ext;
@@ -58,6 +60,11 @@ size_t hamming(const uint8_t* a, const uint8_t* b, size_t nbits) {
     return count;
 }
 
+/// proj=dense, and proj=structured where the kernel has it
+std::vector<bool> forms_of(const KernelCase& c) {
+    return c.l1() ? std::vector<bool>{false} : std::vector<bool>{false, true};
+}
+
 /// The margins of one vector in double precision, and bounds on how far float
 /// arithmetic may lead away from them.
 struct ExactMargins {
@@ -66,12 +73,16 @@ struct ExactMargins {
     std::vector<double> bound;
 
     /// A dot product of d terms, in any order, errs by at most (d + 4) units of
-    /// the sum of the absolute values of its terms. The offset, the fold and
+    /// the sum of the absolute values of its terms, and a structured one by its
+    /// own bound. The offset, the fold and
     /// the threshold add one unit each of numbers at most |u| + 1. The distance
     /// to the nearest integer changes by no more than its argument.
     ExactMargins(const ShiftInvariantHash& hash, const float* x) {
         const size_t d = hash.d_in;
         const std::vector<float> A = hash.projection->matrix();
+        const auto* structured = dynamic_cast<const StructuredProjection*>(
+                hash.projection.get());
+        const double length = testing_projections::length(x, d);
         for (int i = 0; i < hash.nbits; i++) {
             const float* a = &A[i * d];
             double u = hash.offset[i], absolute = 0;
@@ -83,8 +94,11 @@ struct ExactMargins {
             value.push_back(threshold - std::abs(u - std::round(u)));
             cosine.push_back(
                     std::cos(2 * pi * u) - std::cos(2 * pi * threshold));
-            bound.push_back(
-                    float_unit * ((d + 4) * absolute + std::abs(u) + 3));
+            const double product = structured
+                    ? testing_projections::structured_error(*structured, i) *
+                            length
+                    : float_unit * (d + 4) * absolute;
+            bound.push_back(product + float_unit * (std::abs(u) + 3));
         }
     }
 
@@ -103,7 +117,7 @@ class ShiftInvariantHashes : public ::testing::TestWithParam<KernelCase> {};
 } // namespace
 
 // Hamming distances of pairs from near to far against h_K, within Hoeffding's
-// bound.
+// bound for independent bits.
 TEST_P(ShiftInvariantHashes, HammingAgreesWithTheory) {
     const KernelCase& c = GetParam();
     const std::vector<double> targets = {
@@ -111,7 +125,7 @@ TEST_P(ShiftInvariantHashes, HammingAgreesWithTheory) {
     for (size_t d : {1, 2, 17, 64}) {
         const int nbits = d < 64 ? 16384 : 8192;
         const double gamma = d % 2 ? 3.1 : 0.02;
-        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 100 + d);
+        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 100 + d, false);
         std::vector<float> x =
                 normal_vectors(1, d, d, 1 / (c.scale(gamma) * d));
         size_t n = 1;
@@ -266,37 +280,40 @@ TEST_P(ShiftInvariantHashes, MarginsAreThoseOfTheCosine) {
     const KernelCase& c = GetParam();
     const int nbits = 1000;
     for (size_t d : {1, 5, 16, 33}) {
-        const ShiftInvariantHash hash(d, nbits, *c.make(0.4), 7);
-        const size_t n = 12;
-        const std::vector<float> x = normal_vectors(n, d, d, 2);
-        const std::vector<float> margins = apply(hash, n, x);
-        size_t doubtful = 0;
-        for (size_t i = 0; i < n; i++) {
-            const ExactMargins exact(hash, &x[i * d]);
-            doubtful += exact.doubtful();
-            for (int j = 0; j < nbits; j++) {
-                const double margin = margins[i * nbits + j];
-                EXPECT_NEAR(margin, exact.value[j], exact.bound[j]);
-                EXPECT_LE(std::abs(margin), 0.5);
-                if (std::abs(exact.value[j]) > exact.bound[j]) {
-                    EXPECT_EQ(margin >= 0, exact.cosine[j] >= 0);
+        for (bool structured : forms_of(c)) {
+            const ShiftInvariantHash hash(
+                    d, nbits, *c.make(0.4), 7, structured);
+            const size_t n = 12;
+            const std::vector<float> x = normal_vectors(n, d, d, 2);
+            const std::vector<float> margins = apply(hash, n, x);
+            size_t doubtful = 0;
+            for (size_t i = 0; i < n; i++) {
+                const ExactMargins exact(hash, &x[i * d]);
+                doubtful += exact.doubtful();
+                for (int j = 0; j < nbits; j++) {
+                    const double margin = margins[i * nbits + j];
+                    EXPECT_NEAR(margin, exact.value[j], exact.bound[j]);
+                    EXPECT_LE(std::abs(margin), 0.5);
+                    if (std::abs(exact.value[j]) > exact.bound[j]) {
+                        EXPECT_EQ(margin >= 0, exact.cosine[j] >= 0);
+                    }
                 }
             }
+            // the fold |r| is uniform on [0, 1/2], so that a margin is doubtful
+            // with probability 4 * bound, which is 1e-4 or so for most bits
+            EXPECT_LT(doubtful, 0.01 * n * nbits);
         }
-        // the fold |r| is uniform on [0, 1/2], so that a margin is doubtful
-        // with probability 4 * bound, which is 1e-4 or so for most bits
-        EXPECT_LT(doubtful, 0.01 * n * nbits);
     }
 }
 
-// Frequencies. Rows of the projection times 2 pi, at gamma = 1, follow the
-// spectral density: the distribution of their coordinates, and in two
-// dimensions of the length and the direction.
+// Frequencies with proj=dense. Rows of the projection times 2 pi, at gamma = 1,
+// follow the spectral density: the distribution of their coordinates, and in
+// two dimensions of the length and the direction.
 TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     const KernelCase& c = GetParam();
     const size_t nbits = 131072, d = 3;
     const double gamma = 6.25;
-    const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 5);
+    const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 5, false);
     const double scale = c.scale(gamma);
 
     std::function<double(double)> cdf;
@@ -349,7 +366,7 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     // In two dimensions, P(|omega|^2 > s) = (1 + s / (2 nu))^-nu for Student's
     // t with 2 nu degrees of freedom and exp(-s / 2) for the normal
     // distribution; the direction is uniform.
-    const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6);
+    const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6, false);
     const std::vector<float> A = flat.projection->matrix();
     std::vector<double> squared(nbits), angle(nbits);
     for (size_t i = 0; i < nbits; i++) {
@@ -372,13 +389,13 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
 }
 
 // E cos(omega . delta) = K(delta), and K(delta)^2 for the product of two rows,
-// which are independent; values in [-1, 1].
+// which are independent with proj=dense; values in [-1, 1].
 TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
     const KernelCase& c = GetParam();
     const size_t nbits = 32768;
     for (size_t d : {1, 4, 20}) {
         const double gamma = 0.7;
-        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d);
+        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d, false);
         const std::vector<float> A = hash.projection->matrix();
         for (double r : {0.1, 0.5, 1.0, 2.0, 5.0}) {
             std::vector<float> delta = normal_vectors(1, d, 10 + d);
@@ -420,14 +437,19 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
 
 // b / 2 pi is uniform on [0, 1]; with t uniform on [-1, 1], the threshold T =
 // acos(-t) / 2 pi has P(T <= x) = (1 - cos(2 pi x)) / 2 on [0, 1/2].
+// (Those of proj=structured are the same.)
 TEST_P(ShiftInvariantHashes, DistributionOfOffsetsAndThresholds) {
     const KernelCase& c = GetParam();
     const size_t nbits = 65536;
-    const ShiftInvariantHash hash(2, nbits, *c.make(1), 8);
+    const ShiftInvariantHash hash(2, nbits, *c.make(1), 8, false);
     std::vector<double> offset(hash.offset.begin(), hash.offset.end());
     std::vector<double> threshold(hash.threshold.begin(), hash.threshold.end());
     ASSERT_EQ(offset.size(), nbits);
     ASSERT_EQ(threshold.size(), nbits);
+    const ShiftInvariantHash small(2, 8, *c.make(1), 8);
+    const ShiftInvariantHash dense(2, 8, *c.make(1), 8, false);
+    EXPECT_EQ(small.offset, dense.offset);
+    EXPECT_EQ(small.threshold, dense.threshold);
     for (size_t i = 0; i < nbits; i++) {
         EXPECT_TRUE(offset[i] >= 0 && offset[i] <= 1);
         EXPECT_TRUE(threshold[i] >= 0 && threshold[i] <= 0.5);
@@ -451,17 +473,19 @@ TEST_P(ShiftInvariantHashes, DistributionOfOffsetsAndThresholds) {
 // Bits of the projection in another bandwidth are those of scaled vectors.
 TEST_P(ShiftInvariantHashes, BandwidthScalesTheProjection) {
     const KernelCase& c = GetParam();
-    const ShiftInvariantHash one(9, 64, *c.make(1), 4);
-    const ShiftInvariantHash other(9, 64, *c.make(16), 4);
-    const std::vector<float> A = one.projection->matrix();
-    const std::vector<float> B = other.projection->matrix();
-    ASSERT_EQ(A.size(), B.size());
-    for (size_t i = 0; i < A.size(); i++) {
-        // a power of 2 changes no rounding
-        EXPECT_EQ(B[i], c.scale(16) * A[i]);
+    for (bool structured : forms_of(c)) {
+        const ShiftInvariantHash one(9, 64, *c.make(1), 4, structured);
+        const ShiftInvariantHash other(9, 64, *c.make(16), 4, structured);
+        const std::vector<float> A = one.projection->matrix();
+        const std::vector<float> B = other.projection->matrix();
+        ASSERT_EQ(A.size(), B.size());
+        for (size_t i = 0; i < A.size(); i++) {
+            // a power of 2 changes no rounding
+            EXPECT_EQ(B[i], c.scale(16) * A[i]);
+        }
+        EXPECT_EQ(one.offset, other.offset);
+        EXPECT_EQ(one.threshold, other.threshold);
     }
-    EXPECT_EQ(one.offset, other.offset);
-    EXPECT_EQ(one.threshold, other.threshold);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -530,8 +554,12 @@ TEST(ShiftInvariantHash, SmallSmoothness) {
 namespace {
 
 /// A hash for the tests of what does not depend on the kernel.
-ShiftInvariantHash make_hash(int d, int nbits, int64_t seed = 1234) {
-    return ShiftInvariantHash(d, nbits, GaussianKernel(0.5), seed);
+ShiftInvariantHash make_hash(
+        int d,
+        int nbits,
+        int64_t seed = 1234,
+        bool structured = true) {
+    return ShiftInvariantHash(d, nbits, GaussianKernel(0.5), seed, structured);
 }
 
 } // namespace
@@ -539,55 +567,63 @@ ShiftInvariantHash make_hash(int d, int nbits, int64_t seed = 1234) {
 TEST(KernelHash, EncodePacksTheSignsOfApply) {
     for (int nbits : {8, 16, 24, 40, 64, 72, 104, 512, 1000}) {
         for (size_t n : {1, 2, 7, 130}) {
-            const ShiftInvariantHash hash = make_hash(19, nbits, nbits);
-            EXPECT_EQ(hash.code_size(), size_t(nbits / 8));
-            EXPECT_EQ(hash.d_out, nbits);
-            EXPECT_EQ(hash.d_in, 19);
-            const std::vector<float> x = normal_vectors(n, 19, n);
-            const std::vector<float> margins = apply(hash, n, x);
-            std::vector<uint8_t> packed(n * hash.code_size());
-            faiss::fvecs2bitvecs(margins.data(), packed.data(), nbits, n);
-            const std::vector<uint8_t> codes = encode(hash, n, x);
-            EXPECT_EQ(codes, packed) << "nbits = " << nbits << ", n = " << n;
-            for (size_t j = 0; j < n * nbits; j++) {
-                ASSERT_EQ(bit(codes.data(), j), margins[j] >= 0);
+            for (bool structured : {false, true}) {
+                const ShiftInvariantHash hash =
+                        make_hash(19, nbits, nbits, structured);
+                EXPECT_EQ(hash.code_size(), size_t(nbits / 8));
+                EXPECT_EQ(hash.d_out, nbits);
+                EXPECT_EQ(hash.d_in, 19);
+                const std::vector<float> x = normal_vectors(n, 19, n);
+                const std::vector<float> margins = apply(hash, n, x);
+                std::vector<uint8_t> packed(n * hash.code_size());
+                faiss::fvecs2bitvecs(margins.data(), packed.data(), nbits, n);
+                const std::vector<uint8_t> codes = encode(hash, n, x);
+                EXPECT_EQ(codes, packed)
+                        << "nbits = " << nbits << ", n = " << n;
+                for (size_t j = 0; j < n * nbits; j++) {
+                    ASSERT_EQ(bit(codes.data(), j), margins[j] >= 0);
+                }
+                // through the base class, as faiss::IndexPreTransform calls it
+                const faiss::VectorTransform& base = hash;
+                const std::unique_ptr<float[]> applied(base.apply(n, x.data()));
+                EXPECT_TRUE(std::equal(
+                        margins.begin(), margins.end(), applied.get()));
             }
-            // through the base class, as faiss::IndexPreTransform calls it
-            const faiss::VectorTransform& base = hash;
-            const std::unique_ptr<float[]> applied(base.apply(n, x.data()));
-            EXPECT_TRUE(
-                    std::equal(margins.begin(), margins.end(), applied.get()));
         }
     }
 }
 
 TEST(KernelHash, CodesDoNotDependOnThreadsOrBatches) {
     const size_t n = 301, d = 37;
-    const ShiftInvariantHash hash = make_hash(d, 200);
-    const std::vector<float> x = normal_vectors(n, d, 2);
-    std::vector<uint8_t> codes;
-    std::vector<float> margins;
-    {
-        const ThreadCount guard(1);
-        codes = encode(hash, n, x);
-        margins = apply(hash, n, x);
-    }
-    for (int threads : {1, 2, 7}) {
-        const ThreadCount guard(threads);
-        EXPECT_EQ(encode(hash, n, x), codes);
-        EXPECT_TRUE(same_bits(apply(hash, n, x), margins));
-        for (size_t batch : {1, 3, 64, 65, 300}) {
-            std::vector<uint8_t> batched(codes.size());
-            std::vector<float> batched_margins(margins.size());
-            for (size_t i = 0; i < n; i += batch) {
-                const size_t count = std::min(batch, n - i);
-                hash.encode(count, &x[i * d], &batched[i * hash.code_size()]);
-                hash.apply_noalloc(
-                        count, &x[i * d], &batched_margins[i * hash.nbits]);
+    for (auto [nbits, structured] :
+         {std::pair<int, bool>{200, false}, {200, true}, {1000, true}}) {
+        const ShiftInvariantHash hash = make_hash(d, nbits, 1234, structured);
+        const std::vector<float> x = normal_vectors(n, d, 2);
+        std::vector<uint8_t> codes;
+        std::vector<float> margins;
+        {
+            const ThreadCount guard(1);
+            codes = encode(hash, n, x);
+            margins = apply(hash, n, x);
+        }
+        for (int threads : {1, 2, 7}) {
+            const ThreadCount guard(threads);
+            EXPECT_EQ(encode(hash, n, x), codes);
+            EXPECT_TRUE(same_bits(apply(hash, n, x), margins));
+            for (size_t batch : {1, 3, 64, 65, 300}) {
+                std::vector<uint8_t> batched(codes.size());
+                std::vector<float> batched_margins(margins.size());
+                for (size_t i = 0; i < n; i += batch) {
+                    const size_t count = std::min(batch, n - i);
+                    hash.encode(
+                            count, &x[i * d], &batched[i * hash.code_size()]);
+                    hash.apply_noalloc(
+                            count, &x[i * d], &batched_margins[i * hash.nbits]);
+                }
+                EXPECT_EQ(batched, codes) << "batch = " << batch;
+                EXPECT_TRUE(same_bits(batched_margins, margins))
+                        << "batch = " << batch;
             }
-            EXPECT_EQ(batched, codes) << "batch = " << batch;
-            EXPECT_TRUE(same_bits(batched_margins, margins))
-                    << "batch = " << batch;
         }
     }
 }
@@ -595,23 +631,26 @@ TEST(KernelHash, CodesDoNotDependOnThreadsOrBatches) {
 TEST(KernelHash, SeedsRepeatAndDiffer) {
     const size_t n = 5, d = 8;
     const std::vector<float> x = normal_vectors(n, d, 2);
-    std::set<std::string> codes;
-    std::set<std::vector<float>> matrices;
-    const std::vector<int64_t> seeds = {0, 1, 2, 1234, 1LL << 40, INT64_MAX};
-    for (int64_t seed : seeds) {
-        const ShiftInvariantHash a = make_hash(d, 64, seed);
-        const ShiftInvariantHash b = make_hash(d, 64, seed);
-        EXPECT_EQ(a.seed, seed);
-        EXPECT_EQ(a.projection->matrix(), b.projection.matrix());
-        EXPECT_EQ(a.offset, b.offset);
-        EXPECT_EQ(a.threshold, b.threshold);
-        EXPECT_EQ(encode(a, n, x), encode(b, n, x));
-        const std::vector<uint8_t> code = encode(a, n, x);
-        codes.emplace(code.begin(), code.end());
-        matrices.insert(a.projection->matrix());
+    for (bool structured : {false, true}) {
+        std::set<std::string> codes;
+        std::set<std::vector<float>> matrices;
+        const std::vector<int64_t> seeds = {
+                0, 1, 2, 1234, 1LL << 40, INT64_MAX};
+        for (int64_t seed : seeds) {
+            const ShiftInvariantHash a = make_hash(d, 64, seed, structured);
+            const ShiftInvariantHash b = make_hash(d, 64, seed, structured);
+            EXPECT_EQ(a.seed, seed);
+            EXPECT_EQ(a.projection->matrix(), b.projection->matrix());
+            EXPECT_EQ(a.offset, b.offset);
+            EXPECT_EQ(a.threshold, b.threshold);
+            EXPECT_EQ(encode(a, n, x), encode(b, n, x));
+            const std::vector<uint8_t> code = encode(a, n, x);
+            codes.emplace(code.begin(), code.end());
+            matrices.insert(a.projection->matrix());
+        }
+        EXPECT_EQ(codes.size(), seeds.size());
+        EXPECT_EQ(matrices.size(), seeds.size());
     }
-    EXPECT_EQ(codes.size(), seeds.size());
-    EXPECT_EQ(matrices.size(), seeds.size());
 }
 
 TEST(KernelHash, NoVectors) {
@@ -677,22 +716,25 @@ TEST(KernelHash, BadInput) {
 }
 
 TEST(KernelHash, Untrained) {
-    ShiftInvariantHash hash(4, 16, GaussianKernel());
-    EXPECT_FALSE(hash.is_trained);
-    EXPECT_TRUE(hash.projection.panels.empty());
-    const std::vector<float> x = normal_vectors(60, 4, 1);
-    uint8_t code[2];
-    float margins[16];
-    for (const std::function<void()>& call :
-         {std::function<void()>([&] { hash.encode(1, x.data(), code); }),
-          std::function<void()>([&] { hash.encode(0, x.data(), code); }),
-          std::function<void()>(
-                  [&] { hash.apply_noalloc(1, x.data(), margins); })}) {
-        EXPECT_TRUE(contains(message_of(call), "not trained"));
+    for (bool structured : {false, true}) {
+        ShiftInvariantHash hash(4, 16, GaussianKernel(), 1234, structured);
+        EXPECT_FALSE(hash.is_trained);
+        EXPECT_FALSE(hash.projection);
+        const std::vector<float> x = normal_vectors(60, 4, 1);
+        uint8_t code[2];
+        float margins[16];
+        for (const std::function<void()>& call :
+             {std::function<void()>([&] { hash.encode(1, x.data(), code); }),
+              std::function<void()>([&] { hash.encode(0, x.data(), code); }),
+              std::function<void()>(
+                      [&] { hash.apply_noalloc(1, x.data(), margins); })}) {
+            EXPECT_TRUE(contains(message_of(call), "not trained"));
+        }
+        hash.train(60, x.data());
+        EXPECT_TRUE(hash.is_trained);
+        EXPECT_TRUE(hash.projection);
+        hash.encode(1, x.data(), code);
     }
-    hash.train(60, x.data());
-    EXPECT_TRUE(hash.is_trained);
-    hash.encode(1, x.data(), code);
 }
 
 TEST(KernelHash, BadShapes) {
@@ -714,6 +756,7 @@ TEST(KernelHash, CheckIdentical) {
             make_hash(6, 32, 6),
             make_hash(7, 32, 5),
             make_hash(6, 40, 5),
+            make_hash(6, 32, 5, false),
             ShiftInvariantHash(6, 32, GaussianKernel(0.25), 5),
             ShiftInvariantHash(6, 32, GaussianKernel(), 5),
             ShiftInvariantHash(6, 32, LaplacianKernel(0.5), 5),
@@ -739,29 +782,33 @@ TEST(KernelHash, CheckIdentical) {
 TEST(KernelHash, CopiesAreDeep) {
     const size_t n = 9, d = 6;
     const std::vector<float> x = normal_vectors(n, d, 1);
-    auto hash = std::make_unique<ShiftInvariantHash>(
-            d, 32, MaternKernel(2.5, 0.3), 9);
-    hash->verbose = true;
-    hash->kernel->neighbor = 3;
-    const std::vector<uint8_t> codes = encode(*hash, n, x);
-    const ShiftInvariantHash copy = *hash;
-    const std::unique_ptr<KernelHash> clone = hash->clone();
-    EXPECT_NE(copy.kernel.get(), hash->kernel.get());
-    hash.reset();
-    for (const KernelHash* other :
-         {static_cast<const KernelHash*>(&copy),
-          static_cast<const KernelHash*>(clone.get())}) {
-        EXPECT_EQ(other->d_in, int(d));
-        EXPECT_EQ(other->d_out, 32);
-        EXPECT_EQ(other->nbits, 32);
-        EXPECT_TRUE(other->is_trained);
-        EXPECT_TRUE(other->verbose);
-        EXPECT_EQ(encode(*other, n, x), codes);
-        const auto& sik = dynamic_cast<const ShiftInvariantHash&>(*other);
-        EXPECT_EQ(sik.seed, 9);
-        EXPECT_EQ(sik.kernel->gamma, 0.3);
-        EXPECT_EQ(sik.kernel->neighbor, 3);
-        EXPECT_EQ(dynamic_cast<MaternKernel&>(*sik.kernel).nu, 2.5);
+    for (bool structured : {false, true}) {
+        auto hash = std::make_unique<ShiftInvariantHash>(
+                d, 32, MaternKernel(2.5, 0.3), 9, structured);
+        hash->verbose = true;
+        hash->kernel->neighbor = 3;
+        const std::vector<uint8_t> codes = encode(*hash, n, x);
+        const ShiftInvariantHash copy = *hash;
+        const std::unique_ptr<KernelHash> clone = hash->clone();
+        EXPECT_NE(copy.kernel.get(), hash->kernel.get());
+        EXPECT_NE(copy.projection.get(), hash->projection.get());
+        hash.reset();
+        for (const KernelHash* other :
+             {static_cast<const KernelHash*>(&copy),
+              static_cast<const KernelHash*>(clone.get())}) {
+            EXPECT_EQ(other->d_in, int(d));
+            EXPECT_EQ(other->d_out, 32);
+            EXPECT_EQ(other->nbits, 32);
+            EXPECT_TRUE(other->is_trained);
+            EXPECT_TRUE(other->verbose);
+            EXPECT_EQ(encode(*other, n, x), codes);
+            const auto& sik = dynamic_cast<const ShiftInvariantHash&>(*other);
+            EXPECT_EQ(sik.seed, 9);
+            EXPECT_EQ(sik.structured, structured);
+            EXPECT_EQ(sik.kernel->gamma, 0.3);
+            EXPECT_EQ(sik.kernel->neighbor, 3);
+            EXPECT_EQ(dynamic_cast<MaternKernel&>(*sik.kernel).nu, 2.5);
+        }
     }
     // of an untrained hash, and of an empty one
     EXPECT_FALSE(
@@ -837,7 +884,11 @@ double brute_force_radius(
 // distances; gamma by twice as much at most.
 TEST(ShiftInvariantHash, AutomaticBandwidth) {
     for (const std::string kernel :
-         {"gaussian", "laplacian", "matern", "matern,nu=0.8"}) {
+         {"gaussian",
+          "gaussian,proj=dense",
+          "laplacian",
+          "matern",
+          "matern,nu=0.8"}) {
         for (size_t n : {2, 3, 40, 50, 51, 52, 300}) {
             for (size_t d : {1, 6}) {
                 const std::vector<float> x = normal_vectors(n, d, n + d, 3);
@@ -862,7 +913,14 @@ TEST(ShiftInvariantHash, AutomaticBandwidth) {
                 kernel_given.auto_gamma = false;
                 EXPECT_EQ(
                         encode(*hash, n, x),
-                        encode(ShiftInvariantHash(d, 64, kernel_given), n, x));
+                        encode(ShiftInvariantHash(
+                                       d,
+                                       64,
+                                       kernel_given,
+                                       1234,
+                                       sik.structured),
+                               n,
+                               x));
             }
         }
     }
@@ -892,7 +950,8 @@ TEST(ShiftInvariantHash, TrainingErrors) {
     const std::vector<float> same(n * d, 1.5f);
     std::vector<float> bad = good;
     bad[7] = nan_value;
-    for (const char* kernel : {"gaussian", "laplacian", "matern(nu=0.8)"}) {
+    for (const char* kernel :
+         {"gaussian", "gaussian,proj=dense", "laplacian", "matern(nu=0.8)"}) {
         auto hash =
                 kernel_hash_factory(d, "SIK32(" + std::string(kernel) + ")");
         const auto failures = [&] {
@@ -965,7 +1024,8 @@ TEST(ShiftInvariantHash, TrainingAgain) {
 // that it cannot be had. It can be written to a file and read back.
 TEST(ShiftInvariantHash, BandwidthOfSmallAndLargeVectors) {
     const size_t n = 70, d = 3;
-    for (const char* kernel : {"gaussian", "laplacian", "matern"}) {
+    for (const char* kernel :
+         {"gaussian", "gaussian,proj=dense", "laplacian", "matern"}) {
         for (double size : {1e-25, 1e-17, 1e-10, 1e10, 1e17, 1e25}) {
             const std::vector<float> x = normal_vectors(n, d, 5, size);
             const bool l1 = kernel == std::string("laplacian");
@@ -1029,5 +1089,30 @@ TEST(ShiftInvariantHash, Strings) {
 
     hash = make("SIK256(matern,nu=2.5,gamma=auto,proj=dense)");
     EXPECT_FALSE(hash->is_trained);
+    EXPECT_FALSE(hash->structured);
     EXPECT_EQ(dynamic_cast<MaternKernel&>(*hash->kernel).nu, 2.5);
+
+    // the form, by default the structured one where there is one
+    EXPECT_TRUE(make("SIK8(gaussian)")->structured);
+    EXPECT_TRUE(make("SIK8(matern,proj=structured)")->structured);
+    EXPECT_FALSE(make("SIK8(gaussian,proj=dense)")->structured);
+    EXPECT_FALSE(make("SIK8(laplacian)")->structured);
+    make("SIK8(laplacian,gamma=1,proj=dense)")
+            ->check_identical(*make("SIK8(laplacian,gamma=1)"));
+    make("SIK8(gaussian,gamma=1,proj=structured)")
+            ->check_identical(*make("SIK8(gaussian,gamma=1)"));
+    make("SIK8(gaussian,gamma=1,proj=dense)")
+            ->check_identical(
+                    ShiftInvariantHash(5, 8, GaussianKernel(1), 1234, false));
+    // from C++ there is the dense one where there is no other
+    EXPECT_FALSE(ShiftInvariantHash(5, 8, LaplacianKernel(1), 1234, true)
+                         .structured);
+    std::string error =
+            message_of([&] { make("SIK64(laplacian,proj=structured)"); });
+    EXPECT_TRUE(contains(error, "proj=dense")) << error;
+    EXPECT_TRUE(contains(error, "laplacian")) << error;
+    error = message_of([&] { make("SIK64(gaussian,proj=sparse)"); });
+    EXPECT_TRUE(contains(error, "'sparse'")) << error;
+    EXPECT_TRUE(contains(error, "structured")) << error;
+    EXPECT_TRUE(contains(error, "dense")) << error;
 }

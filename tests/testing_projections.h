@@ -64,16 +64,13 @@ inline double structured_error(
         const faiss_ext::StructuredProjection& p,
         size_t j) {
     const size_t D = p.order(p.d_in), begin = j / D * D;
-    const double rounds =
-            rounds_error(D, std::min(D, size_t(p.d_out) - begin));
+    const double rounds = rounds_error(D, std::min(D, size_t(p.d_out) - begin));
     return p.norms[j] *
             (rounds + 2.001 * testing_theory::float_unit * std::pow(D, 1.5));
 }
 
 /// |w_j|
-inline double row_length(
-        const faiss_ext::StructuredProjection& p,
-        size_t j) {
+inline double row_length(const faiss_ext::StructuredProjection& p, size_t j) {
     return p.norms[j] * std::pow(double(p.order(p.d_in)), 1.5);
 }
 

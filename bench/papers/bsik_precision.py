@@ -80,7 +80,7 @@ def main():
         centres = datasets.vlad_centres(base, args.vlad, seed=1)
         base, pool = (datasets.vlad(x, centres, args.group) for x in (base, pool))
     d = base.shape[1]
-    methods = [] if args.no_single else [("one dense projection (SIK)", "SIK{bits}(gaussian,gamma={gamma},seed={seed})")]
+    methods = [] if args.no_single else [("one dense projection (SIK)", "SIK{bits}(gaussian,gamma={gamma},seed={seed},proj=dense)")]
     for label, form in (("bilinear (default form)", "structured,shuffle=1"),
                         ("bilinear, no shuffle", "structured,shuffle=0"),
                         ("bilinear, dense, no shuffle (as in the paper)", "dense,shuffle=0")):

@@ -215,16 +215,26 @@ void hadamard_rounds_target(
     if (d_last == d) {
         round(2);
     } else {
+        // the sums among the butterflies of the largest distances
         const float* last_signs = signs + 2 * d;
-        for (k = 0; k < d_last; k += lanes) {
-            Vec sum = hn::Zero(tag);
-            for (size_t c = k; c < d; c += d_last) {
-                sum = hn::MulAdd(
-                        hn::LoadU(tag, work + c),
-                        hn::LoadU(tag, last_signs + c),
-                        sum);
+        size_t half = d / 2;
+        for (k = 0; k < half; k += lanes) {
+            const auto signed_at = [&](size_t i) HWY_ATTR {
+                return hn::Mul(
+                        hn::LoadU(tag, work + i),
+                        hn::LoadU(tag, last_signs + i));
+            };
+            hn::StoreU(
+                    hn::Add(signed_at(k), signed_at(k + half)), tag, work + k);
+        }
+        while (half > d_last) {
+            half /= 2;
+            for (k = 0; k < half; k += lanes) {
+                const Vec sum =
+                        hn::Add(hn::LoadU(tag, work + k),
+                                hn::LoadU(tag, work + k + half));
+                hn::StoreU(sum, tag, work + k);
             }
-            hn::StoreU(sum, tag, work + k);
         }
         transform<In::lane_levels>(
                 d_last / lanes, nullptr, work, work, lanes, work, lanes);

@@ -13,8 +13,8 @@ namespace faiss_ext::simd {
  * If no more than d / 2 outputs are wanted, the last transform is a smaller
  * one, of the sum of the parts of its input.
  *
- * Sums are made in the order of the levels, from neighbours to halves: values
- * are the same for every instruction set.
+ * Sums are made level by level: values are the same for every instruction set,
+ * and err by no more than those of whole transforms.
  *
  * @param d_x    components of x; more, up to d, are 0
  * @param d      a power of 2, at least 16

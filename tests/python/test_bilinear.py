@@ -386,6 +386,6 @@ def test_search_on_digits_is_close_to_a_dense_projection(digits):
 
     dense, bilinear = (
         np.mean([recall(f"{name},seed={seed})") for seed in range(4)])
-        for name in ["SIK2048(gaussian", "BSIK2048(8x8,m=5"]
+        for name in ["SIK2048(gaussian,proj=dense", "BSIK2048(8x8,m=5"]
     )
     assert bilinear > dense - 0.034 - 0.017

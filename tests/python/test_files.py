@@ -336,7 +336,13 @@ def test_untrained_and_empty_indexes_come_back(digits, tmp_path, string):
 
 
 @pytest.mark.parametrize(
-    "string", [SIK, "SIK128(laplacian)", "SIK64(matern,nu=0.7)"]
+    "string",
+    [
+        SIK,
+        "SIK128(laplacian)",
+        "SIK64(matern,nu=0.7)",
+        "SIK64(gaussian,proj=dense)",
+    ],
 )
 def test_hashes_come_back_the_same(digits, tmp_path, string):
     hash = faiss_ext.kernel_hash_factory(64, string)

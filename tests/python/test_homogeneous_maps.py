@@ -1004,7 +1004,7 @@ def test_hellinger_finds_exactly_what_its_kernel_finds():
 @pytest.mark.parametrize("order", [1, 3])
 def test_hamming_distances_are_angles_between_maps(name, order):
     nbits, x = 1 << 15, QUERIES[:100]
-    hash = hash_of(f"AHK{nbits}({name},order={order})")
+    hash = hash_of(f"AHK{nbits}({name},order={order},proj=dense)")
     share = pairs(hamming(hash.encode(x))) / nbits
     expected = pairs(angles(mapped(x, name, order))) / np.pi
     bound = hoeffding(len(share), nbits)
@@ -1026,7 +1026,7 @@ def test_hamming_distances_are_angles_between_maps(name, order):
 def test_the_angle_as_seen_from_the_mean():
     nbits, x = 1 << 15, QUERIES[:100]
     for name in NAMES:
-        hash = hash_of(f"AHK{nbits}({name},order=2,center=1)")
+        hash = hash_of(f"AHK{nbits}({name},order=2,center=1,proj=dense)")
         hash.train(BASE)
         features = mapped(BASE, name, 2)
         mu = features.mean(axis=0)
@@ -1061,7 +1061,7 @@ def test_histograms_of_other_masses_have_their_own_angle():
     """k / sqrt(sum x sum y): of x and 4 x with chi2 not 1 but 1.6 / 2. (Only
     the components for cos and sin turn with the scale.)"""
     nbits = 1 << 15
-    hash = hash_of(f"AHK{nbits}(chi2,order=5)")
+    hash = hash_of(f"AHK{nbits}(chi2,order=5,proj=dense)")
     x = QUERIES[:30]
     distances = (bits_of(hash.encode(x)) != bits_of(hash.encode(4 * x))).mean(axis=1)
     map = hash.map
@@ -1075,18 +1075,20 @@ def test_histograms_of_other_masses_have_their_own_angle():
 
 
 def test_weights_are_independent_and_normal():
-    hash = hash_of("AHK2048(chi2,order=1)", 10)
+    hash = hash_of("AHK2048(chi2,order=1,proj=dense)", 10)
     w = hash.projection.matrix().astype(float)
     assert w.shape == (2048, 30)
     assert stats.kstest(w.ravel(), "norm").pvalue > FAILURE
     correlation = w.T @ w / 2048 - np.eye(30)
     assert np.abs(correlation).max() < 8 / np.sqrt(2048)
-    other = hash_of("AHK2048(chi2,order=1,seed=5)", 10).projection.matrix()
+    other = hash_of("AHK2048(chi2,order=1,seed=5,proj=dense)", 10).projection.matrix()
     assert abs(np.corrcoef(w.ravel(), other.ravel())[0, 1]) < 8 / np.sqrt(w.size)
 
 
 @pytest.mark.parametrize("string", ["AHK512(chi2)", "AHK512(js,order=2,center=1)", "RHBE512",
-                                    "RHBE512(center=1)", "SCR512"])
+                                    "RHBE512(center=1)", "SCR512", "AHK512(chi2,proj=dense)",
+                                    "AHK512(js,order=2,center=1,proj=dense)",
+                                    "RHBE512(proj=dense)", "RHBE512(center=1,proj=dense)"])
 def test_margins_and_codes_follow_the_definition(string):
     hash = hash_of(string)
     hash.train(BASE)
@@ -1098,6 +1100,11 @@ def test_margins_and_codes_follow_the_definition(string):
     margins = features @ w.T - (w @ mean if "center=1" in string else 0)
     # some rounding of each product; Cauchy weights are of any size
     allowed = 1e-5 * (np.abs(features) @ np.abs(w).T + np.abs(w) @ np.abs(mean))
+    if isinstance(hash.projection, faiss_ext.StructuredProjection):
+        # 24 levels of butterflies for 256 dimensions, each a unit of |w| |x| with
+        # |w| < 22, that of 256 dimensions (7 standard deviations above 16)
+        lengths = np.linalg.norm(features, axis=1) + np.linalg.norm(mean)
+        allowed = allowed + 6e-8 * 27 * 22 * lengths[:, None]
     found = hash.apply(QUERIES)
     assert found.dtype == np.float32 and found.shape == (200, 512)
     assert (np.abs(found - margins) <= allowed).all()
@@ -1180,7 +1187,7 @@ def test_estimates_are_near_the_kernel():
     """Kernel values from 16,384 bits, wrong by the map's delta and what Hoeffding
     allows: an angle off by pi e moves its cosine by at most pi e."""
     nbits, x = 1 << 14, QUERIES[:80]
-    hash = hash_of(f"AHK{nbits}(chi2,order=5)")
+    hash = hash_of(f"AHK{nbits}(chi2,order=5,proj=dense)")
     K = pairs(chi2(x, x))
     estimates = pairs(hash.kernel_estimate(hamming(hash.encode(x))))
     delta = np.abs(gram(made("chi2", order=5), x) - chi2(x, x)).max()
@@ -1196,7 +1203,7 @@ def test_estimates_are_near_the_kernel():
 def test_hyperplanes_measure_the_angle():
     nbits = 1 << 15
     x = np.random.default_rng(6).normal(size=(100, 8)).astype("float32")
-    hash = hash_of(f"RHBE{nbits}", 8)
+    hash = hash_of(f"RHBE{nbits}(proj=dense)", 8)
     share = pairs(hamming(hash.encode(x))) / nbits
     expected = pairs(angles(x.astype(float))) / np.pi
     bound = hoeffding(len(share), nbits)
@@ -1207,7 +1214,7 @@ def test_hyperplanes_measure_the_angle():
     np.testing.assert_array_equal(hash.encode(4 * x), hash.encode(x))
 
     shifted = x + 5
-    hash = hash_of(f"RHBE{nbits}(center=1)", 8)
+    hash = hash_of(f"RHBE{nbits}(center=1,proj=dense)", 8)
     hash.train(shifted)
     share = pairs(hamming(hash.encode(shifted))) / nbits
     expected = pairs(angles(shifted - shifted.mean(axis=0, dtype=float))) / np.pi
@@ -1279,6 +1286,8 @@ STRINGS = [
     "AHK64(hellinger,norm=l1,negative=sign)",
     "RHBE64",
     "RHBE64(center=1,seed=3)",
+    "AHK64(chi2,center=1,proj=dense)",
+    "RHBE64(proj=dense)",
     "SCR64(seed=3,proj=dense)",
 ]
 CLASS_OF = {
@@ -1487,7 +1496,8 @@ def test_hashes_serve_in_all_indexes(string):
         ("AHK64(chi2,order=101)", 17, "from 0 to 100"),
         ("AHK64(chi2,order=1,order=2)", 19, "given twice"),
         ("AHK64(chi2,seed=-1)", 16, "an integer"),
-        ("AHK64(chi2,proj=foo)", 16, "dense"),
+        ("AHK64(chi2,proj=foo)", 16, "structured, dense"),
+        ("RHBE64(proj=foo)", 12, "structured, dense, bilinear"),
         ("AHK64(chi2,window=round)", 18, "uniform, rectangular"),
         ("AHK64(chi2,negative=abs)", 20, "error, sign"),
         ("AHK64(chi2,norm=l2)", 16, "none, l1"),

@@ -541,7 +541,7 @@ def test_a_range_search_can_be_interrupted(digits):
 
 
 def test_encoding_can_be_interrupted(digits):
-    index = faiss.index_factory(512, "SIK16384(gaussian,gamma=1),BFlat")
+    index = faiss.index_factory(512, "SIK16384(gaussian,gamma=1,proj=dense),BFlat")
     x = np.zeros((50_000, 512), "float32")
     codes = np.full((len(x), 2048), 0xAA, "uint8")
     expected = index.hash.encode(x[:3])

@@ -40,6 +40,10 @@ KERNELS = {
 }
 
 
+# the strings of both forms of the projection, where there are two
+FORMS = [*KERNELS, "gaussian,proj=dense", "matern,nu=1.5,proj=dense"]
+
+
 def hash_of(name, d=64, nbits=256, **keys):
     arguments = ",".join([name, *(f"{k}={v!r}" for k, v in keys.items())])
     return faiss_ext.kernel_hash_factory(d, f"SIK{nbits}({arguments})")
@@ -67,8 +71,8 @@ def hamming(a, b):
 
 
 def hoeffding(n, nbits):
-    """How far the mean of nbits bits may stray from its expectation, for n
-    such means at once."""
+    """How far the mean of nbits independent bits may stray from its
+    expectation, for n such means at once."""
     return np.sqrt(np.log(2 * n / FAILURE) / (2 * nbits))
 
 
@@ -78,12 +82,13 @@ def hoeffding(n, nbits):
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("width", [0.2, 1, 5])
 def test_hamming_distances_follow_the_kernel(digits, name, width):
-    """Theorem 2.1: close to h_K for all pairs at once."""
+    """Theorem 2.1: close to h_K for all pairs at once. Bits are independent."""
     profile, metric, scale = KERNELS[name]
     x = digits.base[:120]
     distances = pdist(x.astype(float), metric)
     gamma = float((width / distances.mean()) ** (1 if scale is float else 2))
     nbits = 1 << 15
+    name += ",proj=dense"
     codes = hash_of(name, nbits=nbits, gamma=gamma, seed=3).encode(x)
 
     measured = hamming(codes, codes)[np.triu_indices(len(x), 1)] / nbits
@@ -159,7 +164,7 @@ def test_estimates_agree_with_random_fourier_features(digits):
     their_bound = 4 * hoeffding(npairs, 1 << 15)
 
     nbits = 1 << 15
-    hash = hash_of("gaussian", nbits=nbits, gamma=gamma)
+    hash = hash_of("gaussian,proj=dense", nbits=nbits, gamma=gamma)
     codes = hash.encode(x)
     distances = hamming(codes, codes)[pairs].astype(float)
     bound = nbits * hoeffding(npairs, nbits)
@@ -171,7 +176,7 @@ def test_estimates_agree_with_random_fourier_features(digits):
 
 
 def test_the_same_vector_has_the_same_code_and_far_ones_differ(digits):
-    hash = hash_of("gaussian", nbits=4096, gamma=10.0)
+    hash = hash_of("gaussian,proj=dense", nbits=4096, gamma=10.0)
     x = digits.base[:50]
     codes = hash.encode(x)
     np.testing.assert_array_equal(hash.encode(x.copy()), codes)
@@ -194,7 +199,7 @@ def test_the_same_vector_has_the_same_code_and_far_ones_differ(digits):
 )
 def test_random_numbers_have_their_distributions(name, marginal, scale):
     nbits, d, gamma = 20_000, 3, 0.25
-    hash = hash_of(name, d, nbits, gamma=gamma, seed=11)
+    hash = hash_of(name + ",proj=dense", d, nbits, gamma=gamma, seed=11)
     omega = hash.projection.matrix().reshape(nbits, d)
     omega = 2 * np.pi * omega.astype(float) / scale(gamma)
     b = faiss.vector_to_array(hash.offset)
@@ -210,15 +215,16 @@ def test_random_numbers_have_their_distributions(name, marginal, scale):
 
 def test_coordinates_of_matern_frequencies_share_their_scale():
     """Multivariate Student-t, not independent coordinates."""
-    hash = hash_of("matern,nu=0.5", 2, 20_000, gamma=1.0)
-    omega = np.abs(hash.projection.matrix()).reshape(-1, 2)
-    assert stats.spearmanr(omega).correlation > 0.3
+    for name in ("matern,nu=0.5", "matern,nu=0.5,proj=dense"):
+        hash = hash_of(name, 2, 20_000, gamma=1.0)
+        omega = np.abs(hash.projection.matrix()).reshape(-1, 2)
+        assert stats.spearmanr(omega).correlation > 0.3
     hash = hash_of("laplacian", 2, 20_000, gamma=1.0)
     omega = np.abs(hash.projection.matrix()).reshape(-1, 2)
     assert abs(stats.spearmanr(omega).correlation) < 0.05
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", FORMS)
 def test_bits_are_those_of_the_definition(digits, name):
     """cos(omega x + b) + t >= 0, in double precision."""
     x = digits.queries
@@ -238,7 +244,7 @@ def test_bits_are_those_of_the_definition(digits, name):
     assert (np.abs(value) <= 1e-4 * turns)[differ].all()
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", FORMS)
 def test_margins_lie_between_minus_half_and_half(digits, name):
     margins = hash_of(name, gamma=0.001).apply(digits.queries)
     assert margins.shape == (200, 256) and margins.dtype == np.float32
@@ -256,18 +262,22 @@ def test_seeds_repeat_and_differ(digits):
     kernel = faiss_ext.GaussianKernel(0.001)
     direct = faiss_ext.ShiftInvariantHash(64, 256, kernel, 1234)
     np.testing.assert_array_equal(direct.encode(x), default.encode(x))
+    direct = faiss_ext.ShiftInvariantHash(64, 256, kernel, 1234, False)
+    dense = hash_of("gaussian,proj=dense", gamma=0.001)
+    np.testing.assert_array_equal(direct.encode(x), dense.encode(x))
 
     seeds = [0, 1, 1234, 1235, 2**31, 2**63 - 1]
-    codes = [hash_of("gaussian", gamma=0.001, seed=s).encode(x) for s in seeds]
-    share = np.mean([np.unpackbits(codes[0] ^ c).mean() for c in codes[1:]])
-    assert 0.4 < share < 0.6
-    assert len({c.tobytes() for c in codes}) == len(seeds)
+    for name in ("gaussian", "gaussian,proj=dense"):
+        codes = [hash_of(name, gamma=0.001, seed=s).encode(x) for s in seeds]
+        share = np.mean([np.unpackbits(codes[0] ^ c).mean() for c in codes[1:]])
+        assert 0.4 < share < 0.6
+        assert len({c.tobytes() for c in codes}) == len(seeds)
 
 
 # ------------------------------------------------------------------- codes
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("nbits", [8, 24, 64, 1000])
 def test_encode_packs_the_signs_of_apply(digits, name, nbits):
     hash = hash_of(name, nbits=nbits, gamma=0.001)
@@ -292,7 +302,7 @@ def test_encode_packs_as_faiss_does(digits):
 @given(
     d=st.integers(1, 40),
     nbits=st.integers(1, 40).map(lambda n: 8 * n),
-    name=st.sampled_from(list(KERNELS)),
+    name=st.sampled_from(FORMS),
     seed=st.integers(0, 2**32 - 1),
     cuts=st.lists(st.integers(0, 150), max_size=6),
 )
@@ -313,8 +323,9 @@ def test_codes_do_not_depend_on_the_split_into_batches(
     )
 
 
-def test_codes_do_not_depend_on_the_number_of_threads(digits):
-    hash = hash_of("gaussian", nbits=512, gamma=0.001)
+@pytest.mark.parametrize("name", FORMS)
+def test_codes_do_not_depend_on_the_number_of_threads(digits, name):
+    hash = hash_of(name, nbits=512, gamma=0.001)
     before = faiss.omp_get_max_threads()
     try:
         codes = []
@@ -364,13 +375,15 @@ def test_no_vectors_give_no_codes():
 # ---------------------------------------------------------------- training
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", FORMS)
 def test_training_sets_the_bandwidth_as_the_kernel_does(digits, name):
     hash = hash_of(name)
     assert not hash.is_trained and not hash.kernel.is_trained
+    assert hash.projection is None
     hash.train(digits.base)
     assert hash.is_trained and hash.kernel.is_trained
-    string = name.replace(",", "(") + ")" if "," in name else name
+    string = name.removesuffix(",proj=dense")
+    string = string.replace(",", "(") + ")" if "," in string else string
     kernel = faiss_ext.kernel_factory(string)
     kernel.train(digits.base)
     assert hash.kernel.description() == kernel.description()
@@ -390,7 +403,8 @@ def test_a_given_bandwidth_is_kept(digits):
 
 
 def test_half_of_the_bits_of_a_code_are_set(digits):
-    """b uniform on the circle: a bit is 1 with probability 1/2."""
+    """b uniform on the circle, and independent: a bit is 1 with probability
+    1/2, whatever the frequencies are."""
     hash = hash_of("gaussian", nbits=1 << 14, gamma=0.001)
     share = np.unpackbits(hash.encode(digits.queries), axis=1).mean(axis=1)
     assert np.abs(share - 0.5).max() <= hoeffding(200, 1 << 14)
@@ -460,7 +474,8 @@ def test_values_outside_the_range_are_refused(value):
         ("SIK64(gaussian,nu=1)", 15, "gamma="),
         ("SIK64(gaussian,seed=x)", 20, "an integer"),
         ("SIK64(gaussian,seed=-1)", 20, "an integer"),
-        ("SIK64(gaussian,proj=foo)", 20, "dense"),
+        ("SIK64(gaussian,proj=foo)", 20, "structured, dense"),
+        ("SIK64(laplacian,proj=structured)", 21, "proj=dense"),
         ("SIK64(gaussian(gamma=1),gamma=2)", 24, "given twice"),
         ("XYZ64(gaussian)", 0, "SIK<bits>"),
         ("64", 0, "SIK<bits>"),
