@@ -22,13 +22,14 @@ namespace faiss_ext::bench {
 
 /// Histograms with many small components, all below 1.
 inline std::vector<float> random_histograms(idx_t n, int d, int seed) {
-    std::mt19937 rng(seed);
-    std::gamma_distribution<float> gamma(0.5f);
+    uint64_t state = seed;
     std::vector<float> x(n * d);
     for (idx_t i = 0; i < n; i++) {
         float sum = 1e-9f;
         for (int k = 0; k < d; k++) {
-            x[i * d + k] = gamma(rng);
+            state = state * 6364136223846793005 + 1442695040888963407;
+            const float u = float(state >> 40) * 0x1p-24f;
+            x[i * d + k] = u * u * u;
             sum += x[i * d + k];
         }
         for (int k = 0; k < d; k++) {
