@@ -167,8 +167,9 @@ void scan_all(
             (idx_t(1) << 23) / std::max<idx_t>(1, std::min(k, index.ntotal)),
             1,
             query_block);
-    const idx_t block =
-            std::clamp<idx_t>((n + threads - 1) / threads, 1, largest);
+    // as many blocks for each thread
+    const idx_t rounds = (n + threads * largest - 1) / (threads * largest);
+    const idx_t block = (n + threads * rounds - 1) / (threads * rounds);
     const idx_t nblocks = (n + block - 1) / block;
     const idx_t nslices =
             std::clamp<idx_t>(threads / nblocks, 1, index.ntotal / 16384 + 1);
