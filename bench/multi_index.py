@@ -38,10 +38,11 @@ def parse_args():
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of codes")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--k", type=int, default=100, help="codes to find")
-    parser.add_argument("--hash", default="AHK256(chi2)", help="scheme of the codes")
+    parser.add_argument("--hash", default="AHK256(chi2,center=1)", help="scheme of the codes")
     parser.add_argument("--kernel", default="chi2", help="kernel of the true neighbours")
     parser.add_argument("--gammas", default="", help="factors for gamma of a SIK string with {gamma}, beside auto")
     parser.add_argument("--csv", help="file for the numbers")
+    parser.add_argument("--png", help="file for a plot")
     return parser.parse_args()
 
 
@@ -128,11 +129,51 @@ def main():
                 recall = np.mean((labels == nearest[:, None]).any(1))
                 rows.append((string, n, storage, nflip, ms, recall, dis))
                 report(rows[-1])
+    summary(rows)
+    if args.png:
+        plot(rows, args.png)
     if args.csv:
         with open(args.csv, "w", newline="") as f:
             writer = csv.writer(f)
             writer.writerow(["hash", "n", "storage", "nflip", "ms_per_query", "recall_of_nearest", "codes_compared"])
             writer.writerows(rows)
+
+
+def summary(rows):
+    """The fastest tables that find at least a share of what the scan finds, for each set of codes."""
+    print("\n| codes | scan: ms/query, recall | share of its recall | fastest tables | ms/query | recall | scan / tables |")
+    print("|---|---|---|---|---|---|---|")
+    for key in dict.fromkeys(row[:2] for row in rows):
+        here = [row for row in rows if row[:2] == key]
+        scan = here[0]
+        for share in (0.9, 0.7, 0.5, 0.3):
+            good = [row for row in here[1:] if row[5] >= share * scan[5]]
+            line = f"| {key[0]}, {key[1]:,} | {scan[4]:.3f}, {scan[5]:.2f} | {share:.0%} | "
+            if good:
+                best = min(good, key=lambda row: row[4])
+                print(line + f"`{best[2]}`, nflip {best[3]} | {best[4]:.3f} | {best[5]:.2f} | {scan[4] / best[4]:.1f} |")
+            else:
+                print(line + "none | | | |")
+
+
+def plot(rows, file):
+    """Recall against time: the scan as a cross, tables as points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8, 5))
+    for i, key in enumerate(dict.fromkeys(row[:2] for row in rows)):
+        here = [row for row in rows if row[:2] == key]
+        axis.plot(here[0][4], here[0][5], "x", color=f"C{i}", markersize=10, markeredgewidth=2)
+        axis.plot([r[4] for r in here[1:]], [r[5] for r in here[1:]], ".", color=f"C{i}", label=f"{key[0]}, {key[1]:,}")
+    axis.set_xscale("log")
+    axis.set_xlabel("ms for a query, one thread (x: scan, points: hash tables)")
+    axis.set_ylabel("recall of the nearest vector")
+    axis.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
 
 
 def schemes(args, base):

@@ -255,7 +255,7 @@ def descriptors_file(args, n):
 def multi_index(args):
     if not args.data:
         return
-    command = [sys.executable, str(HERE / "multi_index.py"), "--data", args.data, "--csv", str(args.out / "multi_index.csv"),
+    command = [sys.executable, str(HERE / "multi_index.py"), "--data", args.data, "--csv", str(args.out / "multi_index.csv"), "--png", str(args.out / "multi_index.png"),
                "--sizes", "10000,100000" if args.quick else "10000,100000,1000000,10000000"]
     if args.dataset:
         command += ["--dataset", args.dataset]
