@@ -304,6 +304,8 @@ def main():
     print(f"{cpu}, {os.cpu_count()} cores")
     programs = {f.__name__: f for f in (hamming, kernels, encode, scaling, klsh, bilinear, multi_index)}
     wanted = args.only.split(",") if args.only else list(programs)
+    if unknown := [name for name in wanted if name not in programs]:
+        raise SystemExit(f"--only: there is no {', '.join(unknown)}; there are {', '.join(programs)}")
     results = {}
     for name in wanted:
         print(f"\n== {name}\n", flush=True)

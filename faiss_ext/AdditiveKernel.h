@@ -108,6 +108,13 @@ struct JensenShannonKernel : AdditiveKernel {
             const float* y,
             size_t d,
             float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
     std::string description() const override;
     double signature(double lambda) const override;
     double spectrum(double omega) const override;

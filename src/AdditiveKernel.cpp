@@ -114,6 +114,16 @@ void JensenShannonKernel::block(
     simd::pairwise(PairOp::jensen_shannon, n, x, m, y, d, out, m);
 }
 
+void JensenShannonKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(PairOp::jensen_shannon_distance, n, x, m, y, d, out, m);
+}
+
 std::string JensenShannonKernel::description() const {
     return "js";
 }

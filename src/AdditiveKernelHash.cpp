@@ -149,7 +149,8 @@ void AdditiveKernelHash::read_fields(faiss::IOReader* f) {
     center = read_value<bool>(f, "center");
     seed = read_value<int64_t>(f, "seed");
     projection.read(f);
-    read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
+    read_finite_vector(
+            f, threshold, center && is_trained ? nbits : 0, "threshold");
     mean_value = read_value<double>(f, "mean_value");
     FAISS_THROW_IF_NOT_FMT(
             projection && projection->d_in == map.d_out &&

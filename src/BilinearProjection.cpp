@@ -378,15 +378,16 @@ void BilinearProjection::read(faiss::IOReader* f) {
             "%s is damaged: a projection shuffles components that do not exist",
             f->name.c_str());
     const uint64_t D = hadamard_order(d_w);
-    read_vector(f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
+    read_finite_vector(
+            f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
     read_vector(
             f,
             signs,
             structured ? 3 * D * ((k_w + D - 1) / D) : 0,
             "projection.signs");
     check_signs(f, signs);
-    read_vector(f, norms, structured ? k_w : 0, "projection.norms");
-    read_vector(f, V, uint64_t(k_v) * padded_d_v(), "projection.V");
+    read_finite_vector(f, norms, structured ? k_w : 0, "projection.norms");
+    read_finite_vector(f, V, uint64_t(k_v) * padded_d_v(), "projection.V");
     read_vector(f, pair_w, d_out, "projection.pair_w");
     read_vector(f, pair_v, d_out, "projection.pair_v");
     for (int j = 0; j < d_out; j++) {

@@ -51,7 +51,8 @@ void DenseProjection::write(faiss::IOWriter* f) const {
 void DenseProjection::read(faiss::IOReader* f) {
     d_in = read_value_in<int>(f, "projection.d_in", 0, 1 << 30);
     d_out = read_value_in<int>(f, "projection.d_out", 0, 1 << 30);
-    read_vector(f, panels, simd::packed_size(d_in, d_out), "projection.panels");
+    read_finite_vector(
+            f, panels, simd::packed_size(d_in, d_out), "projection.panels");
 }
 
 } // namespace faiss_ext

@@ -52,7 +52,12 @@ void ExpChi2Kernel::train(idx_t n, const float* x, size_t d) {
     FAISS_THROW_IF_NOT_MSG(
             sum > 0,
             "cannot choose gamma: the training vectors are all the same; give gamma in the string");
-    gamma = sum / (m * (m - 1));
+    const double mean = sum / (double(m) * double(m - 1));
+    FAISS_THROW_IF_NOT_FMT(
+            std::isfinite(mean),
+            "cannot choose gamma: the mean distance is %g, too large for float; give gamma in the string",
+            mean);
+    gamma = mean;
     is_trained = true;
 }
 

@@ -114,7 +114,8 @@ void HyperplaneHash::read_fields(faiss::IOReader* f) {
     center = read_value<bool>(f, "center");
     seed = read_value<int64_t>(f, "seed");
     projection.read(f);
-    read_vector(f, threshold, center && is_trained ? nbits : 0, "threshold");
+    read_finite_vector(
+            f, threshold, center && is_trained ? nbits : 0, "threshold");
     FAISS_THROW_IF_NOT_FMT(
             projection && projection->d_in == d_in &&
                     projection->d_out == nbits && (center || is_trained),

@@ -107,6 +107,10 @@ ShiftInvariantHash::ShiftInvariantHash(const ShiftInvariantHash& other)
 
 void ShiftInvariantHash::draw() {
     const double turns = kernel->scale() / (2 * pi);
+    FAISS_THROW_IF_NOT_FMT(
+            turns <= 1e30,
+            "ShiftInvariantHash: the bandwidth gamma of %s is too large for codes: frequencies leave the range of float",
+            kernel->description().c_str());
     const auto draw_row = [&](idx_t i, std::vector<float>& omega) {
         std::mt19937_64 rng = row_rng(seed, i, stream_rows);
         kernel->sample_frequency(rng, omega.size(), omega.data());
@@ -225,8 +229,8 @@ void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());
     const size_t n = is_trained ? nbits : 0;
-    read_vector(f, offset, n, "offset");
-    read_vector(f, threshold, n, "threshold");
+    read_finite_vector(f, offset, n, "offset");
+    read_finite_vector(f, threshold, n, "threshold");
 }
 
 } // namespace faiss_ext

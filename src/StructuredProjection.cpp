@@ -105,7 +105,7 @@ void StructuredProjection::read(faiss::IOReader* f) {
     d_out = read_value_in<int>(f, "projection.d_out", 0, max_d);
     read_vector(f, signs, signs_size(d_out, order(d_in)), "projection.signs");
     check_signs(f, signs);
-    read_vector(f, norms, d_out, "projection.norms");
+    read_finite_vector(f, norms, d_out, "projection.norms");
 }
 
 } // namespace faiss_ext

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <faiss/IndexIDMap.h>
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
@@ -77,13 +78,20 @@ struct Kind<IndexBinary> {
     }
     template <class From>
     static IndexBinary* faiss_read(From from, int io_flags) {
-        std::unique_ptr<IndexBinary> index(
-                faiss::read_index_binary(from, io_flags));
+        return with_fast_scan(faiss::read_index_binary(from, io_flags));
+    }
+
+    /// Makes a flat index one with the faster scan, inside IDMap as well.
+    static IndexBinary* with_fast_scan(IndexBinary* index) {
         if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
+            const std::unique_ptr<IndexBinary> slow(index);
             return new IndexBinaryFlatSIMD(
-                    dynamic_cast<faiss::IndexBinaryFlat&&>(*index));
+                    dynamic_cast<faiss::IndexBinaryFlat&&>(*slow));
         }
-        return index.release();
+        if (auto* map = dynamic_cast<faiss::IndexBinaryIDMap*>(index)) {
+            map->index = with_fast_scan(map->index);
+        }
+        return index;
     }
 };
 

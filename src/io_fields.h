@@ -15,6 +15,8 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
+#include "check.h"
+
 namespace faiss_ext {
 
 inline void write_bytes(faiss::IOWriter* f, const void* p, size_t size) {
@@ -119,6 +121,21 @@ void read_vector(
             field,
             size_t(v.size()),
             size);
+}
+
+/// Reads floats, of which none may be NaN or infinite.
+template <class Vector>
+void read_finite_vector(
+        faiss::IOReader* f,
+        Vector& v,
+        uint64_t size,
+        const char* field) {
+    read_vector(f, v, size, field);
+    FAISS_THROW_IF_NOT_FMT(
+            all_finite(v.size(), v.data()),
+            "%s is damaged: %s has a component that is NaN or infinite",
+            f->name.c_str(),
+            field);
 }
 
 inline void write_string(faiss::IOWriter* f, const std::string& s) {

@@ -22,6 +22,7 @@ import faiss  # noqa: E402
 from faiss_ext import index_factory, kernel_hash_factory  # noqa: E402
 
 METHODS = [
+    ("AHK, order 1, dense (as in the paper)", "AHK{bits}({kernel},order=1,proj=dense,seed={seed})"),
     ("AHK, order 1", "AHK{bits}({kernel},order=1,seed={seed})"),
     ("AHK, order 2", "AHK{bits}({kernel},order=2,seed={seed})"),
     ("AHK, order 3", "AHK{bits}({kernel},order=3,seed={seed})"),

@@ -76,7 +76,11 @@ struct Hellinger {
 
 struct HellingerDistance {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
-        const Vec diff = hn::Sub(hn::Sqrt(x), hn::Sqrt(y));
+        // the difference of the roots, without its cancellation
+        const Tag tag;
+        const Vec roots = hn::Max(
+                hn::Add(hn::Sqrt(x), hn::Sqrt(y)), hn::Set(tag, 1e-30f));
+        const Vec diff = hn::Div(hn::Sub(x, y), roots);
         return hn::MulAdd(diff, diff, sum);
     }
 };
@@ -92,54 +96,63 @@ HWY_INLINE Vec polynomial(Vec x, const float (&c)[N]) {
     return sum;
 }
 
+// Logarithms of Jensen-Shannon terms: polynomials by interpolation at
+// Chebyshev's nodes, with errors below 1e-7 of what they are part of.
+
+/// 1/2 log2(q), q > 0 and normal: q = 2^e m, m from sqrt(1/2) to sqrt(2)
+HWY_INLINE Vec half_log2(Vec q) {
+    static constexpr float c[] = {
+            0.721347511f,
+            -0.360673726f,
+            0.240455374f,
+            -0.180346638f,
+            0.143951625f,
+            -0.11958494f,
+            0.108039111f,
+            -0.102930941f,
+            0.0615548417f};
+    constexpr int32_t root_half = 0x3f3504f3; // as an integer
+    const Tag tag;
+    const hn::RebindToSigned<Tag> itag;
+    const auto bits = hn::BitCast(itag, q);
+    const auto e = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(itag, root_half)));
+    const Vec m = hn::BitCast(tag, hn::Sub(bits, hn::ShiftLeft<23>(e)));
+    const Vec t = hn::Sub(m, hn::Set(tag, 1));
+    return hn::MulAdd(
+            t,
+            polynomial(t, c),
+            hn::Mul(hn::ConvertTo(tag, e), hn::Set(tag, 0.5f)));
+}
+
+/// 1/2 (1 + q) log2(1 + q) / q, q from 0 to 1
+HWY_INLINE Vec half_log2_1p(Vec q) {
+    static constexpr float c[] = {
+            0.72134757f,
+            0.360670388f,
+            -0.120151803f,
+            0.0594952814f,
+            -0.0333919674f,
+            0.0173003655f,
+            -0.00645147078f,
+            0.00118166616f};
+    return polynomial(q, c);
+}
+
 /** With q = low / high the term is low times
  *
  *     1/2 (1 + q) log2(1 + q) / q - 1/2 log2(q),
  *
- * two numbers >= 0, so that nothing cancels. The first, between 0.72 and 1, is
- * a polynomial of q; for the second q = 2^e m, m from sqrt(1/2) to sqrt(2), and
- * log2(m) / (m - 1) is a polynomial of m - 1. Both interpolate at Chebyshev's
- * nodes; with rounding the term has a relative error below 4e-7. Where q leaves
- * the range of float, log2(q) is a difference of logarithms.
+ * two numbers >= 0, so that nothing cancels; its relative error is below 4e-7.
+ * Where q leaves the range of float, log2(q) is a difference of logarithms.
  */
 struct JensenShannon {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
-        static constexpr float first[] = {
-                0.72134757f,
-                0.360670388f,
-                -0.120151803f,
-                0.0594952814f,
-                -0.0333919674f,
-                0.0173003655f,
-                -0.00645147078f,
-                0.00118166616f};
-        static constexpr float second[] = {
-                0.721347511f,
-                -0.360673726f,
-                0.240455374f,
-                -0.180346638f,
-                0.143951625f,
-                -0.11958494f,
-                0.108039111f,
-                -0.102930941f,
-                0.0615548417f};
-        constexpr int32_t root_half = 0x3f3504f3; // as an integer
-
         const Tag tag;
-        const hn::RebindToSigned<Tag> itag;
         const Vec floor = hn::Set(tag, tiny);
         const Vec low = hn::Min(x, y), high = hn::Max(x, y);
         const Vec q = hn::Div(low, hn::Max(high, floor));
         const Vec normal_q = hn::Max(q, floor);
-        const auto bits = hn::BitCast(itag, normal_q);
-        const auto e =
-                hn::ShiftRight<23>(hn::Sub(bits, hn::Set(itag, root_half)));
-        const Vec m = hn::BitCast(tag, hn::Sub(bits, hn::ShiftLeft<23>(e)));
-        const Vec t = hn::Sub(m, hn::Set(tag, 1));
-        Vec half_log = hn::MulAdd(
-                t,
-                polynomial(t, second),
-                hn::Mul(hn::ConvertTo(tag, e), hn::Set(tag, 0.5f)));
+        Vec half_log = half_log2(normal_q);
         const auto is_lost =
                 hn::And(hn::Lt(q, floor), hn::Gt(low, hn::Zero(tag)));
         if (HWY_UNLIKELY(!hn::AllFalse(tag, is_lost))) {
@@ -148,8 +161,41 @@ struct JensenShannon {
             half_log = hn::IfThenElse(
                     is_lost, hn::Mul(apart, hn::Set(tag, 0.5f)), half_log);
         }
+        return hn::MulAdd(low, hn::Sub(half_log2_1p(normal_q), half_log), sum);
+    }
+};
+
+/** With s = x + y and d = |x - y| / s the term is s times
+ *
+ *     1/2 (1 + d) log2(1 + d) + 1/2 (1 - d) log2(1 - d):
+ *
+ * d^2 times a polynomial of d^2 up to d = 1/2, so that near components do not
+ * cancel, and by logarithms beyond, where 1 - d = 2 low / s. Its relative error
+ * is below 1e-6.
+ */
+struct JensenShannonDistance {
+    static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
+        static constexpr float c[] = {
+                0.721347511f,
+                0.120225094f,
+                0.0480665416f,
+                0.0261486005f,
+                0.0132104168f,
+                0.0198391192f};
+        const Tag tag;
+        const Vec floor = hn::Set(tag, tiny);
+        const Vec s = hn::Add(x, y), bottom = hn::Max(s, floor);
+        const Vec low = hn::Min(x, y);
+        const Vec d = hn::Div(hn::Abs(hn::Sub(x, y)), bottom);
+        const Vec u = hn::Mul(d, d);
+        const Vec near = hn::Mul(u, polynomial(u, c));
+        const Vec r = hn::Div(hn::Add(low, low), bottom);
+        const Vec far = hn::MulAdd(
+                d, half_log2_1p(d), hn::Mul(r, half_log2(hn::Max(r, floor))));
         return hn::MulAdd(
-                low, hn::Sub(polynomial(normal_q, first), half_log), sum);
+                s,
+                hn::IfThenElse(hn::Lt(d, hn::Set(tag, 0.5f)), near, far),
+                sum);
     }
 };
 
@@ -350,6 +396,8 @@ void pairwise_target(
             return blocks<HellingerDistance>(n, x, m, y, d, out, ldout);
         case PairOp::jensen_shannon:
             return blocks<JensenShannon>(n, x, m, y, d, out, ldout);
+        case PairOp::jensen_shannon_distance:
+            return blocks<JensenShannonDistance>(n, x, m, y, d, out, ldout);
     }
 }
 
