@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -501,13 +502,23 @@ TEST(Distances, PreciseForCloseHistograms) {
             "intersection",
             [](real a, real b) { return std::abs(a - b); },
             exact);
-    // square roots are rounded to float, and then subtracted
+    expect_precise_distances("hellinger", hellinger_distance_term, exact);
+    // x log2(2 x / (x + y)) + y log2(2 y / (x + y)), with log1p near 0
     expect_precise_distances(
-            "hellinger", hellinger_distance_term, [](real a, real b) {
-                const real unit = 0x1p-23L * (std::sqrt(a) + std::sqrt(b));
-                const real diff = std::abs(std::sqrt(a) - std::sqrt(b));
-                return unit * (2 * diff + unit);
-            });
+            "js",
+            [](real a, real b) {
+                if (a + b == 0) {
+                    return real(0);
+                }
+                const real delta = (a - b) / (a + b);
+                const auto part = [](real v) {
+                    return v <= -1 ? real(0) : (1 + v) * std::log1p(v);
+                };
+                return (a + b) /
+                        (2 * std::numbers::ln2_v<real>)*(
+                                part(delta) + part(-delta));
+            },
+            exact);
     expect_precise_distances(
             "linear", [](real a, real b) { return (a - b) * (a - b); }, exact);
     // a small distance is 2 D / gamma
@@ -716,6 +727,14 @@ TEST(ExpChi2, AutoGammaNeedsDifferentVectors) {
     EXPECT_TRUE(throws([&] { kernel.train(10, same.data(), 4); }, {"same"}));
     EXPECT_TRUE(throws([&] { kernel.train(1, same.data(), 4); }, {"2"}));
     EXPECT_TRUE(throws([&] { kernel.train(0, same.data(), 4); }));
+    EXPECT_FALSE(kernel.is_trained);
+    // distances that leave the range of float
+    auto huge = uniform_vectors(100, 500, 1);
+    for (float& v : huge) {
+        v *= 1e37f;
+    }
+    EXPECT_TRUE(
+            throws([&] { kernel.train(100, huge.data(), 500); }, {"gamma"}));
     EXPECT_FALSE(kernel.is_trained);
     const auto x = uniform_vectors(10, 4, 1);
     kernel.train(10, x.data(), 4);

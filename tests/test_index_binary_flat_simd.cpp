@@ -12,6 +12,7 @@
 #include <omp.h>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexIDMap.h>
 #include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
@@ -309,6 +310,23 @@ TEST(IndexBinaryFlatSIMD, IsBFlatAndItsFilesAreThoseOfFaiss) {
         EXPECT_EQ(flat->xb, codes);
         EXPECT_EQ(flat->ntotal, 20);
         expect_right(*copy, codes, codes, 4);
+    }
+    // inside FAISS's own, when its files are read here
+    for (const char* string : {"IDMap,BFlat", "IDMap2,BFlat"}) {
+        const auto with_ids = index_binary_factory(64, string);
+        const std::vector<idx_t> ids(20, 5);
+        with_ids->add_with_ids(20, codes.data(), ids.data());
+        faiss::VectorIOWriter out;
+        faiss_ext::write_index_binary(with_ids.get(), &out);
+        faiss::VectorIOReader in;
+        in.data = out.data;
+        const auto read_again = faiss_ext::read_index_binary(&in);
+        const auto& map =
+                dynamic_cast<const faiss::IndexBinaryIDMap&>(*read_again);
+        EXPECT_TRUE(dynamic_cast<const IndexBinaryFlatSIMD*>(map.index));
+        EXPECT_TRUE(map.own_fields);
+        EXPECT_EQ(map.ntotal, 20);
+        EXPECT_EQ(map.id_map, ids);
     }
     // inside other indexes, also after reading
     const auto index = index_factory(8, "SIK64(gaussian,gamma=1),BFlat");

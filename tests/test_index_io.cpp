@@ -33,12 +33,14 @@
 #include <faiss/index_factory.h>
 #include <faiss/index_io.h>
 
+#include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/GaussianKernel.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/LinearKernel.h>
 #include <faiss_ext/ShiftInvariantHash.h>
+#include <faiss_ext/StructuredProjection.h>
 #include <faiss_ext/clone_index.h>
 #include <faiss_ext/index_factory.h>
 #include <faiss_ext/index_io.h>
@@ -1529,6 +1531,33 @@ TEST(Io, MatrixOfTheWrongShape) {
         std::swap(hash.projection->d_in, hash.projection->d_out);
         EXPECT_FALSE(survives<faiss::VectorTransform>(
                 to_bytes<faiss::VectorTransform>(&hash)));
+    }
+}
+
+TEST(Io, NumbersThatAreNotFinite) {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    for (bool structured : {false, true}) {
+        const ShiftInvariantHash good(
+                16, 8, GaussianKernel(1), 1234, structured);
+        const auto is_refused = [](const ShiftInvariantHash& hash) {
+            return !survives<faiss::VectorTransform>(
+                    to_bytes<faiss::VectorTransform>(&hash));
+        };
+        EXPECT_FALSE(is_refused(good));
+        ShiftInvariantHash bad(good);
+        bad.offset[3] = nan;
+        EXPECT_TRUE(is_refused(bad));
+        ShiftInvariantHash other(good);
+        other.threshold[3] = nan;
+        EXPECT_TRUE(is_refused(other));
+        ShiftInvariantHash third(good);
+        if (structured) {
+            dynamic_cast<StructuredProjection&>(*third.projection).norms[1] =
+                    nan;
+        } else {
+            dynamic_cast<DenseProjection&>(*third.projection).panels[1] = nan;
+        }
+        EXPECT_TRUE(is_refused(third));
     }
 }
 

@@ -1022,6 +1022,17 @@ TEST(ShiftInvariantHash, TrainingAgain) {
 
 // Vectors of any size: the bandwidth is that of the protocol, or training says
 // that it cannot be had. It can be written to a file and read back.
+TEST(ShiftInvariantHash, FrequenciesMustBeFloats) {
+    for (const char* kernel :
+         {"gaussian", "gaussian,proj=dense", "laplacian"}) {
+        const std::string string = "SIK32(" + std::string(kernel) + ",gamma=";
+        const std::string message =
+                message_of([&] { kernel_hash_factory(4, string + "1e200)"); });
+        EXPECT_TRUE(contains(message, "too large for codes")) << message;
+        EXPECT_TRUE(kernel_hash_factory(4, string + "1e20)"));
+    }
+}
+
 TEST(ShiftInvariantHash, BandwidthOfSmallAndLargeVectors) {
     const size_t n = 70, d = 3;
     for (const char* kernel :
