@@ -1,7 +1,7 @@
 #pragma once
 
+#include <faiss_ext/AlignedVector.h>
 #include <faiss_ext/Projection.h>
-#include <faiss_ext/aligned_vector.h>
 
 namespace faiss_ext {
 

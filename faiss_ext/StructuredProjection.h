@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <faiss_ext/AlignedVector.h>
 #include <faiss_ext/Projection.h>
-#include <faiss_ext/aligned_vector.h>
 
 namespace faiss_ext {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <faiss_ext/aligned_vector.h>
+#include <faiss_ext/AlignedVector.h>
 
 namespace faiss_ext {
 

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <faiss_ext/aligned_vector.h>
+#include <faiss_ext/AlignedVector.h>
 
 namespace {
 
