@@ -92,8 +92,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
             : parse_shape(spec, "auto", spec.begin, d);
     m = int(spec.get_int("m", 5, 1, max_m));
     kernel = GaussianKernel(get_gamma(spec));
-    structured = spec.get_word("proj", "structured", {"structured", "dense"}) ==
-            "structured";
+    structured = get_structured(spec);
     shuffle = spec.get_int("shuffle", 1, 0, 1);
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     is_trained = kernel.is_trained;
