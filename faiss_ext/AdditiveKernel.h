@@ -6,6 +6,10 @@ namespace faiss_ext {
 
 struct Spec;
 
+namespace simd {
+enum class PairOp;
+}
+
 /** Additive homogeneous kernels: k(x, y) = sum_i k(x_i, y_i) on vectors with
  * components >= 0, such as histograms, bags of words and spectra.
  *
@@ -32,10 +36,30 @@ struct AdditiveKernel : Kernel {
     /// that at 0; 0 if the spectrum is a single line at 0, as for Hellinger's.
     virtual double default_period(int order, Window window) const = 0;
 
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
+
+   protected:
+    /// The terms of k(x, y), and of k(x, x) + k(y, y) - 2 k(x, y) without its
+    /// cancellation.
+    virtual simd::PairOp value_op() const = 0;
+    virtual simd::PairOp distance_op() const = 0;
 };
 
 /** k(x, y) = 2 x y / (x + y), 0 where both are 0. String: `chi2`.
@@ -46,24 +70,14 @@ struct Chi2Kernel : AdditiveKernel {
     Chi2Kernel() = default;
     explicit Chi2Kernel(Spec&) {}
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     std::string description() const override;
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
+
+   protected:
+    simd::PairOp value_op() const override;
+    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = min(x, y). String: `intersection`.
@@ -74,24 +88,14 @@ struct IntersectionKernel : AdditiveKernel {
     IntersectionKernel() = default;
     explicit IntersectionKernel(Spec&) {}
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     std::string description() const override;
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
+
+   protected:
+    simd::PairOp value_op() const override;
+    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = x/2 log2((x + y) / x) + y/2 log2((x + y) / y), 0 where one is 0.
@@ -101,24 +105,14 @@ struct JensenShannonKernel : AdditiveKernel {
     JensenShannonKernel() = default;
     explicit JensenShannonKernel(Spec&) {}
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     std::string description() const override;
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
+
+   protected:
+    simd::PairOp value_op() const override;
+    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = sqrt(x y), the Bhattacharyya coefficient. String: `hellinger`.
@@ -130,24 +124,14 @@ struct HellingerKernel : AdditiveKernel {
     HellingerKernel() = default;
     explicit HellingerKernel(Spec&) {}
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     std::string description() const override;
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
+
+   protected:
+    simd::PairOp value_op() const override;
+    simd::PairOp distance_op() const override;
 };
 
 } // namespace faiss_ext

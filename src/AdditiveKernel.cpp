@@ -13,6 +13,26 @@ using simd::PairOp;
 using std::numbers::ln2;
 using std::numbers::pi;
 
+void AdditiveKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(value_op(), n, x, m, y, d, out, m);
+}
+
+void AdditiveKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(distance_op(), n, x, m, y, d, out, m);
+}
+
 void AdditiveKernel::check_input(
         idx_t n,
         const float* x,
@@ -30,24 +50,12 @@ void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)
     }
 }
 
-void Chi2Kernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::chi2, n, x, m, y, d, out, m);
+PairOp Chi2Kernel::value_op() const {
+    return PairOp::chi2;
 }
 
-void Chi2Kernel::distance_block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::chi2_distance, n, x, m, y, d, out, m);
+PairOp Chi2Kernel::distance_op() const {
+    return PairOp::chi2_distance;
 }
 
 std::string Chi2Kernel::description() const {
@@ -67,24 +75,12 @@ double Chi2Kernel::default_period(int order, Window window) const {
                                      : 8.80 * std::sqrt(order + 4.44) - 12.6;
 }
 
-void IntersectionKernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::intersection, n, x, m, y, d, out, m);
+PairOp IntersectionKernel::value_op() const {
+    return PairOp::intersection;
 }
 
-void IntersectionKernel::distance_block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::l1, n, x, m, y, d, out, m);
+PairOp IntersectionKernel::distance_op() const {
+    return PairOp::l1;
 }
 
 std::string IntersectionKernel::description() const {
@@ -104,24 +100,12 @@ double IntersectionKernel::default_period(int order, Window window) const {
                                      : 2.00 * std::log(order + 0.99) + 3.52;
 }
 
-void JensenShannonKernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::jensen_shannon, n, x, m, y, d, out, m);
+PairOp JensenShannonKernel::value_op() const {
+    return PairOp::jensen_shannon;
 }
 
-void JensenShannonKernel::distance_block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::jensen_shannon_distance, n, x, m, y, d, out, m);
+PairOp JensenShannonKernel::distance_op() const {
+    return PairOp::jensen_shannon_distance;
 }
 
 std::string JensenShannonKernel::description() const {
@@ -145,24 +129,12 @@ double JensenShannonKernel::default_period(int order, Window window) const {
                                      : 9.63 * std::sqrt(order + 1.0) - 2.93;
 }
 
-void HellingerKernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::hellinger, n, x, m, y, d, out, m);
+PairOp HellingerKernel::value_op() const {
+    return PairOp::hellinger;
 }
 
-void HellingerKernel::distance_block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    simd::pairwise(PairOp::hellinger_distance, n, x, m, y, d, out, m);
+PairOp HellingerKernel::distance_op() const {
+    return PairOp::hellinger_distance;
 }
 
 std::string HellingerKernel::description() const {
