@@ -62,9 +62,6 @@ struct AdditiveKernelHash : KernelHash {
     AdditiveKernelHash(int d, int nbits, Spec& spec);
     AdditiveKernelHash() = default;
 
-    /// Learns the mean if center=1. Does nothing if the hash is trained.
-    void train(idx_t n, const float* x) override;
-
     /** nbits acos((k - m) / (1 - m)) / pi, m = mean_value: the paper's
      * approximation, which leaves out the error of the map; with center=1 it
      * leaves out as well that a pair's distances from mu vary.
@@ -89,6 +86,10 @@ struct AdditiveKernelHash : KernelHash {
     void check_input(idx_t n, const float* x, const char* where) const override;
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Learns the mean (center=1).
+    void learn(idx_t n, const float* x) override;
 
    private:
     void draw(bool structured);

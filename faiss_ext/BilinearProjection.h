@@ -69,7 +69,6 @@ struct BilinearProjection : Projection {
             double scale = 1,
             bool shuffle = false);
 
-    void apply(size_t n, const float* x, float* y) const override;
     std::vector<float> matrix() const override;
     std::unique_ptr<Projection> clone() const override;
     void write(faiss::IOWriter* f) const override;
@@ -97,6 +96,9 @@ struct BilinearProjection : Projection {
 
     /// The d_w closest to sqrt(d) from below that divides d.
     static int nearly_square(int d);
+
+   protected:
+    void multiply(size_t n, const float* x, float* y) const override;
 
    private:
     // What apply reads: pairs sorted by blocks of w and v that fit the cache.

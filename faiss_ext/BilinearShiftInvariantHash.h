@@ -70,10 +70,6 @@ struct BilinearShiftInvariantHash : KernelHash {
     BilinearShiftInvariantHash(int d, int nbits, Spec& spec);
     BilinearShiftInvariantHash() = default;
 
-    /// Sets gamma if it was left to the data, and draws the random numbers.
-    /// Does nothing if the hash is trained.
-    void train(idx_t n, const float* x) override;
-
     /** By the value of the Gaussian kernel, as if all min(d_w, d_v) eigenvalues
      * of the difference were equal. Where few of them dominate, codes differ in
      * fewer bits; expected_hamming_of_pair counts that in.
@@ -105,6 +101,10 @@ struct BilinearShiftInvariantHash : KernelHash {
     void margins(size_t n, const float* x, float* margins) const override;
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Sets gamma, which was left to the data, and draws the random numbers.
+    void learn(idx_t n, const float* x) override;
 
    private:
     void draw();

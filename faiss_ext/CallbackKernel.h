@@ -12,8 +12,8 @@ namespace faiss_ext {
  * and infinities. Exceptions in it reach the caller, but in C++ for those
  * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
  * IndexFlatKernel), where the pair counts as farthest (see
- * KernelExceptionGuard). Such a kernel has no string, so that what holds it
- * cannot be written to files.
+ * KernelExceptionGuard). Values that are not finite are an error as well. Such
+ * a kernel has no string, so that what holds it cannot be written to files.
  *
  * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape
  * (n, d) and (m, d) and returns the kernel values, shape (n, m); it is called
@@ -43,8 +43,13 @@ struct CallbackKernel : Kernel {
     /// From the diagonals of small blocks, to call the function less often.
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
+    /// All components must be finite; the function's values are checked where
+    /// it is called.
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     std::string description() const override;
     std::unique_ptr<Kernel> clone() const override;
+    void assign(const Kernel& other) override;
 };
 
 } // namespace faiss_ext

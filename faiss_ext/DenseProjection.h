@@ -27,11 +27,13 @@ struct DenseProjection : Projection {
     /// Sets row A_j, size d_in.
     void set_row(int j, const float* row);
 
-    void apply(size_t n, const float* x, float* y) const override;
     std::vector<float> matrix() const override;
     std::unique_ptr<Projection> clone() const override;
     void write(faiss::IOWriter* f) const override;
     void read(faiss::IOReader* f) override;
+
+   protected:
+    void multiply(size_t n, const float* x, float* y) const override;
 };
 
 } // namespace faiss_ext

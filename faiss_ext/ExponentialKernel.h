@@ -1,5 +1,6 @@
 #pragma once
 
+#include <faiss_ext/ClonePtr.h>
 #include <faiss_ext/Kernel.h>
 
 namespace faiss_ext {
@@ -13,13 +14,12 @@ struct Spec;
  * slowly. String: `exponential(normalized(chi2),scale=5)`.
  */
 struct ExponentialKernel : Kernel {
-    std::unique_ptr<Kernel> kernel;
+    ClonePtr<Kernel> kernel;
     double scale; ///< s > 0
 
     /// @param kernel  is copied
     ExponentialKernel(const Kernel& kernel, double scale);
     explicit ExponentialKernel(Spec& spec);
-    ExponentialKernel(const ExponentialKernel& other);
 
     void train(idx_t n, const float* x, size_t d) override;
     void block(

@@ -6,6 +6,7 @@
 #include <faiss/VectorTransform.h>
 
 #include <faiss_ext/AdditiveKernel.h>
+#include <faiss_ext/ClonePtr.h>
 #include <faiss_ext/compat.h>
 
 namespace faiss {
@@ -64,7 +65,7 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     /// first; rows of zeros stay zeros
     enum class Norm { none, l1 };
 
-    std::unique_ptr<AdditiveKernel> kernel;
+    ClonePtr<AdditiveKernel> kernel;
     int order = 0; ///< m, from 0 to 100
     Window window = Window::uniform;
     double period = 0; ///< Lambda; 0 for Hellinger's kernel
@@ -91,7 +92,6 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     /// Reads the kernel and the keys but for the order.
     HomogeneousKernelMap(int d, int order, Spec& spec);
     HomogeneousKernelMap() = default;
-    HomogeneousKernelMap(const HomogeneousKernelMap& other);
 
     /// Throws a faiss::FaissException if a component is NaN or infinite, or
     /// negative where that is an error.

@@ -50,10 +50,6 @@ struct HyperplaneHash : KernelHash {
     /// @param projection  its outputs are the bits
     HyperplaneHash(AnyProjection projection, bool center, int64_t seed);
 
-    /// Learns the mean if center=1, from at most 65,536 vectors. Does nothing
-    /// if the hash is trained.
-    void train(idx_t n, const float* x) override;
-
     /// nbits acos(kernel_value) / pi, kernel_value a cosine from -1 to 1
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
@@ -61,6 +57,10 @@ struct HyperplaneHash : KernelHash {
     void margins(size_t n, const float* x, float* margins) const override;
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Learns the mean (center=1), from at most 65,536 vectors.
+    void learn(idx_t n, const float* x) override;
 };
 
 } // namespace faiss_ext

@@ -43,6 +43,10 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
             int radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Throw if there is no such id.
+    void reconstruct(idx_t key, uint8_t* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
 };
 
 } // namespace faiss_ext

@@ -86,6 +86,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary {
     void rebuild();
 
    private:
+    void check_parameters() const;
     void build_lists(idx_t n0);
     void check_size(idx_t n) const;
 };

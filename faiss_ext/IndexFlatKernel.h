@@ -55,6 +55,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throws if there is no such id.
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 

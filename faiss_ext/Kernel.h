@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -67,14 +68,24 @@ struct Kernel {
     virtual void self_values(size_t n, const float* x, size_t d, float* out)
             const;
 
-    /// Throws a faiss::FaissException if the kernel is not defined on one of
-    /// the vectors (size n * d). By default all must be finite. `where` names
-    /// the caller for the message.
+    /** Throws a faiss::FaissException if the kernel is not defined on one of
+     * the vectors (size n * d), or if k(x, x) of one is beyond max_self_value.
+     *
+     * By default all components must be finite. Kernels whose values are
+     * bounded leave the second check out. `where` names the caller for the
+     * message.
+     */
     virtual void check_input(
             idx_t n,
             const float* x,
             size_t d,
             const char* where) const;
+
+    /// Where k(x, x) and k(y, y) are within it, k(x, y) and the squared
+    /// distance in feature space are within the range of float
+    /// (Cauchy-Schwarz).
+    static constexpr float max_self_value =
+            std::numeric_limits<float>::max() / 4;
 
     /// k(x, y) of two vectors of dimension d
     float operator()(const float* x, const float* y, size_t d) const;
@@ -102,6 +113,15 @@ struct Kernel {
     /// A copy. By default by the copy constructor of the class, which must be
     /// registered.
     virtual std::unique_ptr<Kernel> clone() const;
+
+    /// Makes this kernel equal to another one of the same class. By default by
+    /// the assignment operator of the class, which must be registered.
+    virtual void assign(const Kernel& other);
+
+   protected:
+    /// Throws if k(x, x) of a vector is beyond max_self_value.
+    void check_self_values(idx_t n, const float* x, size_t d, const char* where)
+            const;
 };
 
 /** Makes a kernel from a string such as `gaussian(gamma=0.5)`, `laplacian`,

@@ -50,8 +50,16 @@ struct KernelHash : faiss::VectorTransform {
         return nbits / 8;
     }
 
-    /** The codes of n vectors, on all threads, in memory of about 1 MB a thread
-     * (or the margins of one vector, if they take more), whatever n is.
+    /** Learns what the scheme takes from data: see learn() of the scheme. Does
+     * nothing if the hash is trained. What fails, or is interrupted, leaves the
+     * hash as it was; the class must be registered for that.
+     *
+     * @param x  size n * d_in
+     */
+    void train(idx_t n, const float* x) override;
+
+    /** The codes of n vectors, on all threads, in memory of at most 4 MB a
+     * thread (or the margins of one vector, if they take more), whatever n is.
      *
      * @param x      size n * d_in
      * @param codes  output, size n * code_size()
@@ -83,6 +91,10 @@ struct KernelHash : faiss::VectorTransform {
     /// A copy, of the same class (which must be registered).
     std::unique_ptr<KernelHash> clone() const;
 
+    /// Makes this hash equal to another one of the same class (which must be
+    /// registered). Pointers to its kernel stay valid.
+    void assign(const KernelHash& other);
+
     /** Margins of a few vectors, on the calling thread; called on checked input
      * and when trained.
      *
@@ -101,6 +113,9 @@ struct KernelHash : faiss::VectorTransform {
     virtual void read_fields(faiss::IOReader* f) = 0;
 
    protected:
+    /// Training, on checked vectors, of a hash that is not trained.
+    virtual void learn(idx_t n, const float* x);
+
     /// check_input, and throws if the hash is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
 

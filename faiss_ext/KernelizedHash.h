@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <faiss_ext/ClonePtr.h>
 #include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/Kernel.h>
 #include <faiss_ext/KernelHash.h>
@@ -52,7 +53,7 @@ struct KernelizedHash : KernelHash {
     enum class Draw { clt, gauss };
 
     /// null if kernel values are precomputed
-    std::unique_ptr<Kernel> kernel;
+    ClonePtr<Kernel> kernel;
 
     int p = 300; ///< landmarks, from 2 to 8192
     int t = 30;  ///< landmarks in a clt draw, from 1 to p - 1
@@ -81,19 +82,10 @@ struct KernelizedHash : KernelHash {
     KernelizedHash(int d, int nbits, const Kernel* kernel);
     KernelizedHash(int d, int nbits, Spec& spec);
     KernelizedHash() = default;
-    KernelizedHash(const KernelizedHash& other);
 
     /// Has train use these landmarks and not a sample. x: size n * d_in; p
     /// becomes n.
     void set_landmarks(idx_t n, const float* x);
-
-    /** Draws the landmarks, if none are given, and computes the weights. Does
-     * nothing if the hash is trained. Throws, and leaves the hash as it was,
-     * if there are fewer vectors than landmarks, if the kernel matrix is
-     * constant, not positive semi-definite (an eigenvalue below -1e-3 of the
-     * largest one), or of a lower rank than asked for.
-     */
-    void train(idx_t n, const float* x) override;
 
     /** By the angle between the two vectors in feature space, centred with the
      * mean kernel value: nbits acos((k - m) / (1 - m)) / pi, m = 0 if
@@ -110,14 +102,20 @@ struct KernelizedHash : KernelHash {
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
 
+   protected:
+    /** Draws the landmarks, if none are given, and computes the weights. Throws
+     * if there are fewer vectors than landmarks, if the kernel matrix is
+     * constant, not positive semi-definite (an eigenvalue below -1e-3 of the
+     * largest one), or of a lower rank than asked for.
+     */
+    void learn(idx_t n, const float* x) override;
+
    private:
     /// 1 / sqrt(k(x_i, x_i)), size p; empty if nothing is to be normalised
     std::vector<float> landmark_scale;
 
     void set_landmark_scale();
     void check_parameters() const;
-    void train_untrained(idx_t n, const float* x);
-    void swap(KernelizedHash& other);
     void normalize_block(
             size_t n,
             const float* x,

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <faiss_ext/AnyProjection.h>
+#include <faiss_ext/ClonePtr.h>
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/ShiftInvariantKernel.h>
 
@@ -43,7 +44,7 @@ struct Spec;
  * the numbers themselves.
  */
 struct ShiftInvariantHash : KernelHash {
-    std::unique_ptr<ShiftInvariantKernel> kernel;
+    ClonePtr<ShiftInvariantKernel> kernel;
     int64_t seed = 1234;
     bool structured = true; ///< whether it draws a StructuredProjection
 
@@ -68,11 +69,6 @@ struct ShiftInvariantHash : KernelHash {
             bool structured = true);
     ShiftInvariantHash(int d, int nbits, Spec& spec);
     ShiftInvariantHash() = default;
-    ShiftInvariantHash(const ShiftInvariantHash& other);
-
-    /// Sets the bandwidth if it was left to the data, and draws the random
-    /// numbers. Does nothing if the hash is trained. x: size n * d_in
-    void train(idx_t n, const float* x) override;
 
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
@@ -85,6 +81,11 @@ struct ShiftInvariantHash : KernelHash {
     void margins(size_t n, const float* x, float* margins) const override;
     void write_fields(faiss::IOWriter* f) const override;
     void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Sets the bandwidth, which was left to the data, and draws the random
+    /// numbers.
+    void learn(idx_t n, const float* x) override;
 
    private:
     void draw();

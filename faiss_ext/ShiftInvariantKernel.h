@@ -56,6 +56,10 @@ struct ShiftInvariantKernel : Kernel {
     /// r / |x - y|, in the present bandwidth
     virtual double scale() const = 0;
 
+    /// scale() / 2 pi, by which hashes multiply their frequencies; throws where
+    /// these would leave the range of float.
+    double turns() const;
+
     /// K as a function of r >= 0: decreasing from 1 to 0
     virtual double profile(double r) const = 0;
 
@@ -89,6 +93,9 @@ struct ShiftInvariantKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
+    /// All components must be finite; values are at most 1.
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
 

@@ -26,9 +26,6 @@ struct SignCauchyHash : KernelHash {
     SignCauchyHash(int d, int nbits, Spec& spec);
     SignCauchyHash() = default;
 
-    /// Checks the vectors; there is nothing to learn.
-    void train(idx_t n, const float* x) override;
-
     /// nbits acos(kernel_value) / pi, kernel_value from 0 to 1
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;

@@ -36,7 +36,7 @@ struct Spec {
     std::string name;
     std::vector<Argument> arguments;
 
-    /// Parses all of `text` as one item.
+    /// Parses all of `text` as one item, white space around punctuation aside.
     static Spec parse(const std::string& text);
 
     /// Parses text[begin, end) as one item.
@@ -74,6 +74,9 @@ struct Spec {
             int64_t high,
             const std::vector<std::string>& words = {});
 
+    /// A yes or no: 0, 1, `false` or `true`.
+    bool get_flag(const std::string& key, bool default_value);
+
     /// One of several words.
     std::string get_word(
             const std::string& key,
@@ -109,6 +112,11 @@ struct Spec {
         size_t position,
         const std::string& message,
         const std::vector<std::string>& expected = {});
+
+/// A factory string without the white space that may stand at its ends and
+/// around its punctuation: `SIK512 (gaussian), BFlat` is
+/// `SIK512(gaussian),BFlat`.
+std::string without_spaces(const std::string& text);
 
 /// Splits text[begin, end) at the commas outside parentheses; the pieces'
 /// places. Throws where parentheses do not match.

@@ -54,11 +54,13 @@ struct StructuredProjection : Projection {
     /// D
     static int order(int d_in);
 
-    void apply(size_t n, const float* x, float* y) const override;
     std::vector<float> matrix() const override;
     std::unique_ptr<Projection> clone() const override;
     void write(faiss::IOWriter* f) const override;
     void read(faiss::IOReader* f) override;
+
+   protected:
+    void multiply(size_t n, const float* x, float* y) const override;
 };
 
 } // namespace faiss_ext

@@ -21,6 +21,7 @@ struct KernelEntry {
     std::type_index type;
     std::function<std::unique_ptr<Kernel>(Spec&)> make;
     std::function<std::unique_ptr<Kernel>(const Kernel&)> copy;
+    std::function<void(Kernel& to, const Kernel& from)> assign;
 };
 
 /// A class of hashes.
@@ -30,6 +31,7 @@ struct HashEntry {
     std::function<std::unique_ptr<KernelHash>(int d, int nbits, Spec&)> make;
     std::function<std::unique_ptr<KernelHash>()> make_empty;
     std::function<std::unique_ptr<KernelHash>(const KernelHash&)> copy;
+    std::function<void(KernelHash& to, const KernelHash& from)> assign;
 };
 
 /// Adds a class. Throws if the name is malformed or if it or the class is
@@ -45,6 +47,9 @@ KernelEntry kernel_entry(const std::string& name) {
             [](Spec& spec) { return std::make_unique<K>(spec); },
             [](const Kernel& kernel) {
                 return std::make_unique<K>(dynamic_cast<const K&>(kernel));
+            },
+            [](Kernel& to, const Kernel& from) {
+                dynamic_cast<K&>(to) = dynamic_cast<const K&>(from);
             }};
 }
 
@@ -59,6 +64,9 @@ HashEntry hash_entry(const std::string& name) {
             []() { return std::make_unique<H>(); },
             [](const KernelHash& hash) {
                 return std::make_unique<H>(dynamic_cast<const H&>(hash));
+            },
+            [](KernelHash& to, const KernelHash& from) {
+                dynamic_cast<H&>(to) = dynamic_cast<const H&>(from);
             }};
 }
 
@@ -67,8 +75,8 @@ HashEntry hash_entry(const std::string& name) {
  * and copied.
  *
  * K needs a constructor K(Spec&), which reads its arguments with Spec's get
- * functions, and a copy constructor; K::description() must give a string that
- * the constructor understands.
+ * functions, and can be copied and assigned; K::description() must give a
+ * string that the constructor understands.
  */
 template <class K>
 void register_kernel(const std::string& name) {
@@ -79,8 +87,8 @@ void register_kernel(const std::string& name) {
  * in all factories, and the hash and the indexes that hold it can be written,
  * read and copied.
  *
- * H needs the constructors H(int d, int nbits, Spec&), H() and a copy
- * constructor, and write_fields and read_fields.
+ * H needs the constructors H(int d, int nbits, Spec&) and H(), can be copied
+ * and assigned, and has write_fields and read_fields.
  */
 template <class H>
 void register_hash(const std::string& name) {

@@ -39,6 +39,7 @@ void AdditiveKernel::check_input(
         size_t d,
         const char* where) const {
     check_histograms(n, x, d, where);
+    check_self_values(n, x, d, where);
 }
 
 void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)

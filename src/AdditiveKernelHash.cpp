@@ -5,11 +5,10 @@
 #include <memory>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/Spec.h>
 
 #include "angle.h"
+#include "errors.h"
 #include "io_fields.h"
 #include "random_projection.h"
 #include "scratch.h"
@@ -22,7 +21,7 @@ using std::numbers::pi;
 
 void check_bound(double u, double delta) {
     check_kernel_value(u, 0);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             delta >= 0 && delta < 1,
             "delta is %g, expected 0 to below 1",
             delta);
@@ -48,7 +47,7 @@ AdditiveKernelHash::AdditiveKernelHash(
 AdditiveKernelHash::AdditiveKernelHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits),
           map(d, int(spec.get_int("order", 1, 0, 100)), spec),
-          center(spec.get_int("center", 0, 0, 1)),
+          center(spec.get_flag("center", false)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
     draw(get_structured(spec));
 }
@@ -58,12 +57,8 @@ void AdditiveKernelHash::draw(bool structured) {
     is_trained = !center;
 }
 
-void AdditiveKernelHash::train(idx_t n, const float* x) {
-    check_input(n, x, "AdditiveKernelHash::train");
-    if (is_trained) {
-        return;
-    }
-    FAISS_THROW_IF_NOT_MSG(
+void AdditiveKernelHash::learn(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0, "AdditiveKernelHash::train: there are no vectors");
     const std::vector<double> means = mean_of_features(
             n,
@@ -88,7 +83,6 @@ void AdditiveKernelHash::train(idx_t n, const float* x) {
     mean_value = means.back() > 0 ? std::min(sum / means.back(), 1.0) : 0;
     threshold.resize(nbits);
     projection->apply(1, mean.data(), threshold.data());
-    is_trained = true;
 }
 
 void AdditiveKernelHash::margins(size_t n, const float* x, float* margins)
@@ -152,7 +146,7 @@ void AdditiveKernelHash::read_fields(faiss::IOReader* f) {
     read_finite_vector(
             f, threshold, center && is_trained ? nbits : 0, "threshold");
     mean_value = read_value<double>(f, "mean_value");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             projection && projection->d_in == map.d_out &&
                     projection->d_out == nbits && (center || is_trained) &&
                     mean_value >= 0 && mean_value <= 1,

@@ -4,6 +4,7 @@
 #include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/StructuredProjection.h>
 
+#include "errors.h"
 #include "io_fields.h"
 
 namespace faiss_ext {
@@ -22,7 +23,7 @@ ProjectionClass class_of(const Projection* projection) {
     if (dynamic_cast<const StructuredProjection*>(projection)) {
         return ProjectionClass::structured;
     }
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const DenseProjection*>(projection),
             "projections of this class cannot be written to files");
     return ProjectionClass::dense;

@@ -8,8 +8,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "io_fields.h"
 #include "random_projection.h"
 #include "scratch.h"
@@ -59,14 +58,14 @@ BilinearProjection::BilinearProjection(
         double scale,
         bool shuffle)
         : d_w(d_w), d_v(d_v), m(m), structured(structured) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d_w > 0 && d_v > 0 && d_out > 0 && m > 0 && m <= 1000,
             "BilinearProjection: shape %d x %d, %d outputs, m = %d; expected positive numbers, and m up to 1000",
             d_w,
             d_v,
             d_out,
             m);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             int64_t(d_w) * d_v <= (1 << 30),
             "BilinearProjection: shape %d x %d is too large",
             d_w,
@@ -202,7 +201,7 @@ void BilinearProjection::left_products(
     }
 }
 
-void BilinearProjection::apply(size_t n, const float* x, float* y) const {
+void BilinearProjection::multiply(size_t n, const float* x, float* y) const {
     const int size = block_size(), dv = padded_d_v();
     const int height = panel_height();
     const size_t packed = simd::packed_size(height, dv);
@@ -373,7 +372,7 @@ void BilinearProjection::read(faiss::IOReader* f) {
     for (int32_t i : source) {
         fits = fits && i >= -d_in && i < d_in;
     }
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             fits,
             "%s is damaged: a projection shuffles components that do not exist",
             f->name.c_str());
@@ -391,7 +390,7 @@ void BilinearProjection::read(faiss::IOReader* f) {
     read_vector(f, pair_w, d_out, "projection.pair_w");
     read_vector(f, pair_v, d_out, "projection.pair_v");
     for (int j = 0; j < d_out; j++) {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 pair_w[j] >= 0 && pair_w[j] < k_w && pair_v[j] >= 0 &&
                         pair_v[j] < k_v,
                 "%s is damaged: an output of a projection has the pair %d, %d",

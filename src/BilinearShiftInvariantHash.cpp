@@ -5,14 +5,13 @@
 #include <numbers>
 #include <tuple>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/ShiftInvariantHash.h>
 #include <faiss_ext/Spec.h>
 
 #include "angle.h"
 #include "check.h"
 #include "eigen_symmetric.h"
+#include "errors.h"
 #include "hamming_series.h"
 #include "io_fields.h"
 #include "kernel_args.h"
@@ -29,7 +28,7 @@ using std::numbers::pi;
 constexpr int max_m = 1000;
 
 int checked_dimension(int d_w, int d_v) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d_w > 0 && d_v > 0 && int64_t(d_w) * d_v <= (1 << 30),
             "BilinearShiftInvariantHash: the shape is %d x %d, expected positive numbers of product up to 2^30",
             d_w,
@@ -70,7 +69,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
           structured(structured),
           shuffle(shuffle),
           seed(seed) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             m >= 1 && m <= max_m,
             "BilinearShiftInvariantHash: m is %d, expected 1 to %d",
             m,
@@ -93,7 +92,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
     m = int(spec.get_int("m", 5, 1, max_m));
     kernel = GaussianKernel(get_gamma(spec));
     structured = get_structured(spec);
-    shuffle = spec.get_int("shuffle", 1, 0, 1);
+    shuffle = spec.get_flag("shuffle", true);
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     is_trained = kernel.is_trained;
     if (is_trained) {
@@ -103,14 +102,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash(
 
 void BilinearShiftInvariantHash::draw() {
     projection = BilinearProjection(
-            d_w,
-            d_v,
-            nbits,
-            m,
-            structured,
-            seed,
-            kernel.scale() / (2 * pi),
-            shuffle);
+            d_w, d_v, nbits, m, structured, seed, kernel.turns(), shuffle);
     std::mt19937_64 rng = row_rng(seed, 0, stream_offsets);
     std::uniform_real_distribution<double> uniform;
     offset.resize(nbits);
@@ -121,16 +113,10 @@ void BilinearShiftInvariantHash::draw() {
     }
 }
 
-void BilinearShiftInvariantHash::train(idx_t n, const float* x) {
-    check_input(n, x, "BilinearShiftInvariantHash::train");
-    if (is_trained) {
-        return;
-    }
-    kernel.is_trained = false; // a call may have ended half-way
+void BilinearShiftInvariantHash::learn(idx_t n, const float* x) {
     kernel.verbose = verbose;
     kernel.train(n, x, d_in);
     draw();
-    is_trained = true;
 }
 
 void BilinearShiftInvariantHash::margins(
@@ -168,7 +154,7 @@ double BilinearShiftInvariantHash::kernel_estimate(double hamming) const {
 std::vector<double> BilinearShiftInvariantHash::eigenvalues(
         const float* x,
         const float* y) const {
-    FAISS_THROW_IF_NOT_MSG(is_trained, "the hash is not trained");
+    FAISS_EXT_THROW_IF_NOT_MSG(is_trained, "the hash is not trained");
     check_finite(1, x, d_in, "BilinearShiftInvariantHash");
     check_finite(1, y, d_in, "BilinearShiftInvariantHash");
     // the smaller of the two Gram matrices of the difference
@@ -252,7 +238,7 @@ void BilinearShiftInvariantHash::write_fields(faiss::IOWriter* f) const {
 
 void BilinearShiftInvariantHash::read_fields(faiss::IOReader* f) {
     const double gamma = read_value<double>(f, "gamma");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             gamma >= 0 && std::isfinite(gamma) && (gamma > 0) == is_trained,
             "%s is damaged: gamma is %g",
             f->name.c_str(),
@@ -268,12 +254,12 @@ void BilinearShiftInvariantHash::read_fields(faiss::IOReader* f) {
     bool fits = int64_t(d_w) * d_v == d_in;
     if (is_trained) {
         projection.read(f);
-        read_vector(f, offset, nbits, "offset");
-        read_vector(f, threshold, nbits, "threshold");
+        read_finite_vector(f, offset, nbits, "offset");
+        read_finite_vector(f, threshold, nbits, "threshold");
         fits = fits && projection.d_w == d_w && projection.d_v == d_v &&
                 projection.d_out == nbits;
     }
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             fits,
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include <faiss/impl/FaissAssert.h>
+#include "check.h"
+#include "errors.h"
 
 namespace faiss_ext {
 
 CallbackKernel::CallbackKernel(Function function)
         : function(std::move(function)) {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             this->function, "CallbackKernel: the function is empty");
 }
 
@@ -20,6 +21,9 @@ void CallbackKernel::block(
         size_t d,
         float* out) const {
     function(n, x, m, y, d, out);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            all_finite(n * m, out),
+            "CallbackKernel: the function returned values that are not finite");
 }
 
 void CallbackKernel::self_values(size_t n, const float* x, size_t d, float* out)
@@ -35,12 +39,24 @@ void CallbackKernel::self_values(size_t n, const float* x, size_t d, float* out)
     }
 }
 
+void CallbackKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+}
+
 std::string CallbackKernel::description() const {
     return "callback";
 }
 
 std::unique_ptr<Kernel> CallbackKernel::clone() const {
     return std::make_unique<CallbackKernel>(*this);
+}
+
+void CallbackKernel::assign(const Kernel& other) {
+    *this = dynamic_cast<const CallbackKernel&>(other);
 }
 
 } // namespace faiss_ext

@@ -1,12 +1,18 @@
 #include <faiss_ext/DenseProjection.h>
 
+#include "errors.h"
 #include "io_fields.h"
 #include "simd/projection.h"
 
 namespace faiss_ext {
 
-DenseProjection::DenseProjection(int d_in, int d_out)
-        : panels(simd::packed_size(d_in, d_out)) {
+DenseProjection::DenseProjection(int d_in, int d_out) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d_in > 0 && d_out > 0,
+            "DenseProjection: from %d dimensions to %d, expected positive numbers",
+            d_in,
+            d_out);
+    panels.resize(simd::packed_size(d_in, d_out));
     this->d_in = d_in;
     this->d_out = d_out;
 }
@@ -34,7 +40,7 @@ std::vector<float> DenseProjection::matrix() const {
     return A;
 }
 
-void DenseProjection::apply(size_t n, const float* x, float* y) const {
+void DenseProjection::multiply(size_t n, const float* x, float* y) const {
     simd::project(n, x, d_out, panels.data(), d_in, y);
 }
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include "check.h"
+#include "errors.h"
 #include "exponential.h"
 #include "kernel_args.h"
 #include "number_format.h"
@@ -16,7 +15,7 @@ namespace faiss_ext {
 
 ExpChi2Kernel::ExpChi2Kernel(double gamma)
         : gamma(gamma), auto_gamma(gamma == 0) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             gamma >= 0 && std::isfinite(gamma),
             "gamma is %g, expected a positive number, or 0 to have train choose it",
             gamma);
@@ -30,7 +29,7 @@ void ExpChi2Kernel::train(idx_t n, const float* x, size_t d) {
         return;
     }
     check_input(n, x, d, "ExpChi2Kernel::train");
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             n >= 2, "ExpChi2Kernel::train needs at least 2 vectors");
     const std::vector<float> rows =
             gather_rows(sample_ids(n, 1000, 1234), x, d);
@@ -49,11 +48,11 @@ void ExpChi2Kernel::train(idx_t n, const float* x, size_t d) {
     for (float v : distances) {
         sum += v;
     }
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             sum > 0,
             "cannot choose gamma: the training vectors are all the same; give gamma in the string");
     const double mean = sum / (double(m) * double(m - 1));
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             std::isfinite(mean),
             "cannot choose gamma: the mean distance is %g, too large for float; give gamma in the string",
             mean);

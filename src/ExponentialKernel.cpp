@@ -2,17 +2,16 @@
 
 #include <cmath>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/registry.h>
 
+#include "errors.h"
 #include "number_format.h"
 
 namespace faiss_ext {
 
 ExponentialKernel::ExponentialKernel(const Kernel& kernel, double scale)
         : kernel(kernel.clone()), scale(scale) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             scale > 0 && std::isfinite(scale),
             "the scale is %g, expected a positive number",
             scale);
@@ -25,9 +24,6 @@ ExponentialKernel::ExponentialKernel(Spec& spec) {
     kernel = make_kernel(item);
     is_trained = kernel->is_trained;
 }
-
-ExponentialKernel::ExponentialKernel(const ExponentialKernel& other)
-        : Kernel(other), kernel(other.kernel->clone()), scale(other.scale) {}
 
 void ExponentialKernel::train(idx_t n, const float* x, size_t d) {
     kernel->verbose = verbose;
@@ -67,6 +63,9 @@ void ExponentialKernel::check_input(
         size_t d,
         const char* where) const {
     kernel->check_input(n, x, d, where);
+    if (is_trained) {
+        check_self_values(n, x, d, where);
+    }
 }
 
 std::string ExponentialKernel::description() const {

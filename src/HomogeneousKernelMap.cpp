@@ -5,13 +5,13 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/index_io.h>
 #include <faiss_ext/registry.h>
 
 #include "check.h"
+#include "errors.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 #include "parallel.h"
@@ -28,7 +28,7 @@ constexpr double min_period = 1e-3, max_period = 1e4;
 
 std::unique_ptr<AdditiveKernel> as_additive(std::unique_ptr<Kernel> kernel) {
     auto* cast = dynamic_cast<AdditiveKernel*>(kernel.get());
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             cast, "%s is no additive kernel", kernel->description().c_str());
     kernel.release();
     return std::unique_ptr<AdditiveKernel>(cast);
@@ -98,32 +98,21 @@ HomogeneousKernelMap::HomogeneousKernelMap(int d, int order, Spec& spec)
     init();
 }
 
-HomogeneousKernelMap::HomogeneousKernelMap(const HomogeneousKernelMap& other)
-        : VectorTransform(other),
-          kernel(other.kernel ? as_additive(other.kernel->clone()) : nullptr),
-          order(other.order),
-          window(other.window),
-          period(other.period),
-          degree(other.degree),
-          negative(other.negative),
-          norm(other.norm),
-          amplitudes(other.amplitudes) {}
-
 void HomogeneousKernelMap::init() {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d_in > 0,
             "HomogeneousKernelMap: the input dimension is %d, expected a positive number",
             d_in);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             order >= 0 && order <= max_order,
             "HomogeneousKernelMap: the order is %d, expected 0 to %d",
             order,
             max_order);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             degree > 0 && degree <= 2,
             "HomogeneousKernelMap: the degree is %g, expected a number above 0 and up to 2",
             degree);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             window == Window::uniform || window == Window::rectangular,
             "HomogeneousKernelMap: there is no window %d",
             int(window));
@@ -137,7 +126,7 @@ void HomogeneousKernelMap::init() {
             // the fits of the defaults do not reach down to order 0
             period = order > 0 ? default_period : 2 * pi * kernel->spectrum(0);
         }
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 period >= min_period && period <= max_period,
                 "HomogeneousKernelMap: the period is %g, expected %g to %g, or 0 for the default",
                 period,
@@ -157,7 +146,7 @@ void HomogeneousKernelMap::init() {
         }
     }
     const int64_t dimension = int64_t(d_in) * components();
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             dimension <= (1 << 30),
             "HomogeneousKernelMap: %d dimensions of order %d make %" PRId64
             " dimensions, too many",
@@ -238,13 +227,13 @@ void HomogeneousKernelMap::reverse_transform(idx_t n, const float* xt, float* x)
 
 void HomogeneousKernelMap::check_identical(
         const faiss::VectorTransform& other) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const HomogeneousKernelMap*>(&other),
             "the other is no HomogeneousKernelMap");
     faiss::VectorIOWriter mine, theirs;
     write_VectorTransform(this, &mine);
     write_VectorTransform(&other, &theirs);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             mine.data == theirs.data, "maps with different parameters");
 }
 

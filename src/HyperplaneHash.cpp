@@ -4,11 +4,10 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/Spec.h>
 
 #include "angle.h"
+#include "errors.h"
 #include "io_fields.h"
 #include "random_projection.h"
 #include "shape_args.h"
@@ -43,7 +42,7 @@ HyperplaneHash::HyperplaneHash(
 
 HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
         : KernelHash(d, nbits),
-          center(spec.get_int("center", 0, 0, 1)),
+          center(spec.get_flag("center", false)),
           seed(spec.get_int("seed", 1234, 0, INT64_MAX)) {
     is_trained = !center;
     const std::string form = spec.get_word(
@@ -68,15 +67,11 @@ HyperplaneHash::HyperplaneHash(int d, int nbits, Spec& spec)
                     "structured",
             seed,
             1.0,
-            spec.get_int("shuffle", 1, 0, 1));
+            spec.get_flag("shuffle", true));
 }
 
-void HyperplaneHash::train(idx_t n, const float* x) {
-    check_input(n, x, "HyperplaneHash::train");
-    if (is_trained) {
-        return;
-    }
-    FAISS_THROW_IF_NOT_MSG(
+void HyperplaneHash::learn(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0, "HyperplaneHash::train: there are no vectors");
     const std::vector<double> means = mean_of_features(
             n, x, d_in, seed, d_in, [&](const float* from, double* to) {
@@ -85,7 +80,6 @@ void HyperplaneHash::train(idx_t n, const float* x) {
     const std::vector<float> mean(means.begin(), means.end());
     threshold.resize(nbits);
     projection->apply(1, mean.data(), threshold.data());
-    is_trained = true;
 }
 
 void HyperplaneHash::margins(size_t n, const float* x, float* margins) const {
@@ -116,7 +110,7 @@ void HyperplaneHash::read_fields(faiss::IOReader* f) {
     projection.read(f);
     read_finite_vector(
             f, threshold, center && is_trained ? nbits : 0, "threshold");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             projection && projection->d_in == d_in &&
                     projection->d_out == nbits && (center || is_trained),
             "%s is damaged: the parts of a hash do not fit",

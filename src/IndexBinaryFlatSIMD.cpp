@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
 
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 #include "range_result.h"
 #include "simd/hamming_scan.h"
@@ -156,7 +156,7 @@ void scan_all(
         uint32_t bound,
         const faiss::SearchParameters* params,
         Result&& result) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             index.ntotal < idx_t(id_mask),
             "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
             int64_t(index.ntotal));
@@ -239,7 +239,7 @@ void scan_all(
 } // namespace
 
 IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0 && d % 8 == 0,
             "the number of bits is %" PRId64
             ", expected a positive multiple of 8",
@@ -257,7 +257,8 @@ void IndexBinaryFlatSIMD::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::search");
-    FAISS_THROW_IF_NOT_FMT(
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexBinaryFlatSIMD::search: k is %" PRId64
             ", expected a positive number",
@@ -283,6 +284,7 @@ void IndexBinaryFlatSIMD::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::range_search");
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
     std::vector<std::vector<uint64_t>> found(n);
     if (n > 0) {
         const uint32_t bound = std::clamp(radius, 0, d + 1);
@@ -296,6 +298,19 @@ void IndexBinaryFlatSIMD::range_search(
             result,
             [](uint64_t key) { return float(key >> hamming_shift); },
             id_of);
+}
+
+void IndexBinaryFlatSIMD::reconstruct(idx_t key, uint8_t* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexBinaryFlatSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    check_ids(i0, ni, ntotal, "IndexBinaryFlatSIMD::reconstruct");
+    if (ni > 0) {
+        std::memcpy(recons, xb.data() + i0 * code_size, ni * code_size);
+    }
 }
 
 } // namespace faiss_ext

@@ -1,9 +1,9 @@
 #include <faiss_ext/IndexBinaryKernelHash.h>
 
 #include <faiss/impl/AuxIndexStructures.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include "check.h"
+#include "errors.h"
 #include "hash_storage.h"
 
 namespace faiss_ext {
@@ -37,11 +37,7 @@ void IndexBinaryKernelHash::train(idx_t n, const float* x) {
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
-    check_codes(*storage, n, codes, "add");
-    if (n > 0) {
-        storage->add(n, codes);
-    }
-    ntotal = storage->ntotal;
+    add_to_storage(*storage, n, codes, nullptr, ntotal);
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const float* x) {
@@ -52,11 +48,8 @@ void IndexBinaryKernelHash::add_with_ids(
         idx_t n,
         const uint8_t* codes,
         const idx_t* xids) {
-    check_codes(*storage, n, codes, "add_with_ids");
-    if (n > 0) {
-        storage->add_with_ids(n, codes, xids);
-    }
-    ntotal = storage->ntotal;
+    check_batch(n, xids, "add_with_ids");
+    add_to_storage(*storage, n, codes, xids, ntotal);
 }
 
 void IndexBinaryKernelHash::add_with_ids(
@@ -117,11 +110,13 @@ size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
 }
 
 void IndexBinaryKernelHash::reconstruct(idx_t key, uint8_t* recons) const {
+    check_ids(*storage, key, 1);
     storage->reconstruct(key, recons);
 }
 
 void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
+    check_ids(*storage, i0, ni);
     // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
     for (idx_t i = 0; i < ni; i++) {
         storage->reconstruct_n(i0 + i, 1, recons + i * code_size);
@@ -141,8 +136,11 @@ void IndexBinaryKernelHash::merge_from(
 void IndexBinaryKernelHash::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             source, "only another IndexBinaryKernelHash can be merged");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source != this && source->storage != storage,
+            "an index cannot be merged with itself");
     hash->check_identical(*source->hash);
     storage->check_compatible_for_merge(*source->storage);
 }

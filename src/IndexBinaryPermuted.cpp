@@ -12,18 +12,20 @@
 #include <random>
 
 #include <faiss/impl/AuxIndexStructures.h>
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/Spec.h>
 
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 #include "range_result.h"
 
 namespace faiss_ext {
 
 namespace {
+
+constexpr int max_M = 1 << 20;
 
 using List = IndexBinaryPermuted::List;
 
@@ -163,12 +165,24 @@ void IndexBinaryPermutedStats::reset() {
 
 IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
         : IndexBinary(d), eps(eps), B(B) {
-    FAISS_THROW_IF_NOT_FMT(
-            d > 0 && eps > 0 && B >= 0,
-            "IndexBinaryPermuted: d is %d, eps %g and B %d; expected d > 0, eps > 0 and B >= 0",
-            d,
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0,
+            "IndexBinaryPermuted: the number of bits is %d, expected a positive multiple of 8",
+            d);
+    check_parameters();
+}
+
+void IndexBinaryPermuted::check_parameters() const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            eps > 0 && std::isfinite(eps) && B >= 0 && M >= 0 && M <= max_M &&
+                    max_bytes >= 0,
+            "IndexBinaryPermuted: eps is %g, B %d, M %d and max_bytes %g; expected eps > 0, B >= 0, M from 0 to %d and max_bytes >= 0",
             eps,
-            B);
+            B,
+            M,
+            max_bytes,
+            max_M);
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
 }
 
 IndexBinaryPermuted::IndexBinaryPermuted(int d, Spec& spec)
@@ -176,7 +190,7 @@ IndexBinaryPermuted::IndexBinaryPermuted(int d, Spec& spec)
                   d,
                   spec.get_double("eps", 0.5, 1e-3, 1e3),
                   int(spec.get_int("B", 10, 0, 1 << 30))) {
-    M = int(spec.get_int("M", 0, 0, 1 << 20));
+    M = int(spec.get_int("M", 0, 0, max_M));
     seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     max_bytes = 1e9 * spec.get_double("max_gb", 8.0, 0, 1e6);
     if (M > 0 && spec.get("eps")) {
@@ -195,7 +209,7 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
 
 void IndexBinaryPermuted::check_size(idx_t n) const {
     const double bytes = num_lists(n) * (12.0 * double(n) + 4.0 * d);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             bytes <= max_bytes,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
             " codes take %.3g GB, more than %.3g GB; give fewer lists (M, or a larger eps) or raise max_gb",
@@ -203,7 +217,7 @@ void IndexBinaryPermuted::check_size(idx_t n) const {
             int64_t(n),
             bytes / 1e9,
             max_bytes / 1e9);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n <= std::numeric_limits<int32_t>::max(),
             "IndexBinaryPermuted: %" PRId64 " codes, expected at most 2^31 - 1",
             int64_t(n));
@@ -230,6 +244,7 @@ void IndexBinaryPermuted::rebuild() {
 
 void IndexBinaryPermuted::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryPermuted::add");
+    check_parameters();
     if (n == 0) {
         return;
     }
@@ -347,7 +362,8 @@ void IndexBinaryPermuted::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryPermuted::search");
-    FAISS_THROW_IF_NOT_FMT(
+    check_parameters();
+    FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexBinaryPermuted::search: k is %" PRId64
             ", expected a positive number",
@@ -384,6 +400,7 @@ void IndexBinaryPermuted::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryPermuted::range_search");
+    check_parameters();
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     std::vector<std::vector<std::pair<int32_t, int32_t>>> found(n);
     std::atomic<size_t> ncandidates{0};
@@ -445,13 +462,8 @@ void IndexBinaryPermuted::reconstruct(idx_t key, uint8_t* recons) const {
 
 void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    FAISS_THROW_IF_NOT_FMT(
-            ni == 0 || (i0 >= 0 && ni > 0 && i0 + ni <= ntotal),
-            "IndexBinaryPermuted::reconstruct_n: ids %" PRId64 " to %" PRId64
-            " asked for, there are %" PRId64,
-            int64_t(i0),
-            int64_t(i0 + ni - 1),
-            int64_t(ntotal));
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+    check_ids(i0, ni, ntotal, "IndexBinaryPermuted::reconstruct");
     if (ni > 0) {
         std::memcpy(recons, &xb[i0 * code_size], ni * code_size);
     }
@@ -459,7 +471,7 @@ void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
 
 void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_compatible_for_merge(other);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             add_id == 0, "IndexBinaryPermuted has no ids of its own");
     auto& source = dynamic_cast<IndexBinaryPermuted&>(other);
     add(source.ntotal, source.xb.data());
@@ -468,7 +480,7 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryPermuted::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryPermuted*>(&other) &&
                     &other != this && other.d == d,
             "only another IndexBinaryPermuted of as many bits can be merged");

@@ -10,10 +10,10 @@
 
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/DistanceComputer.h>
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
 
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 #include "range_result.h"
 
@@ -148,7 +148,7 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
     const Kernel& kernel;
     KernelExceptions& exceptions;
     faiss::MetricType metric;
-    size_t d;
+    size_t d, size;
     const float* query = nullptr;
 
     explicit KernelDistanceComputer(const IndexFlatKernel& index)
@@ -156,14 +156,22 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
               kernel(*index.kernel),
               exceptions(index.exceptions),
               metric(index.metric_type),
-              d(index.d) {}
+              d(index.d),
+              size(index.codes.size() / index.code_size) {}
+
+    // FAISS calls these from parallel loops, which exceptions cannot leave
 
     void set_query(const float* x) override {
         query = x;
+        try {
+            kernel.check_input(1, x, d, "search");
+        } catch (...) {
+            record();
+        }
     }
 
     float distance_to_code(const uint8_t* code) override {
-        return compare(query, reinterpret_cast<const float*>(code));
+        return compare(query, vector((code - codes) / ptrdiff_t(code_size)));
     }
 
     float symmetric_dis(idx_t i, idx_t j) override {
@@ -171,11 +179,18 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
     }
 
    private:
+    /// null if there is no such id
     const float* vector(idx_t i) const {
-        return reinterpret_cast<const float*>(codes + i * code_size);
+        return i >= 0 && size_t(i) < size
+                ? reinterpret_cast<const float*>(codes + i * code_size)
+                : nullptr;
     }
 
-    // FAISS calls this from parallel loops, which exceptions cannot leave
+    void record() const noexcept {
+        failed = true;
+        exceptions.record(std::current_exception());
+    }
+
     float compare(const float* x, const float* y) const noexcept {
         const bool is_distance = metric == faiss::METRIC_L2;
         constexpr float worst = std::numeric_limits<float>::max();
@@ -184,14 +199,17 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
             if (failed || exceptions.failed) {
                 return is_distance ? worst : -worst;
             }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    x && y,
+                    "IndexFlatKernel: an id beyond the %zu stored vectors",
+                    size);
             if (is_distance) {
                 kernel.distance_block(1, x, 1, y, d, &value);
             } else {
                 kernel.block(1, x, 1, y, d, &value);
             }
         } catch (...) {
-            failed = true;
-            exceptions.record(std::current_exception());
+            record();
             return is_distance ? worst : -worst;
         }
         return value;
@@ -208,9 +226,9 @@ IndexFlatKernel::IndexFlatKernel(
         const Kernel& kernel,
         faiss::MetricType metric)
         : IndexFlatCodes(d * sizeof(float), d, metric), kernel(kernel.clone()) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the dimension is %d, expected a positive number", d);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
             "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
             int(metric));
@@ -225,8 +243,9 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 }
 
 void IndexFlatKernel::add(idx_t n, const float* x) {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::add: call train first");
+    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
         codes.resize((ntotal + n) * code_size);
@@ -242,9 +261,10 @@ void IndexFlatKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::search: call train first");
-    FAISS_THROW_IF_NOT_FMT(
+    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexFlatKernel::search: k is %" PRId64
             ", expected a positive number",
@@ -270,9 +290,11 @@ void IndexFlatKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::range_search: call train first");
-    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const bool is_distance = metric_type == faiss::METRIC_L2;
@@ -303,6 +325,13 @@ void IndexFlatKernel::range_search(
             [](const Neighbor& hit) { return hit.second; });
 }
 
+void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::reconstruct");
+    check_ids(i0, ni, ntotal, "IndexFlatKernel::reconstruct");
+    sa_decode(ni, codes.data() + i0 * code_size, recons);
+}
+
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
     kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
     if (n > 0) {
@@ -323,9 +352,13 @@ faiss::FlatCodesDistanceComputer* IndexFlatKernel::
 
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::merge_from");
     IndexFlatCodes::check_compatible_for_merge(other);
     const auto& source = dynamic_cast<const IndexFlatKernel&>(other);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             metric_type == source.metric_type &&
                     kernel->description() == source.kernel->description(),
             "cannot merge: one index is for %s in metric %d, the other for %s in metric %d",

@@ -10,8 +10,9 @@
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/DistanceComputer.h>
-#include <faiss/impl/FaissAssert.h>
 
+#include "check.h"
+#include "errors.h"
 #include "hash_storage.h"
 
 namespace faiss_ext {
@@ -21,7 +22,7 @@ namespace {
 constexpr float max_float = std::numeric_limits<float>::max();
 
 void check_metric(faiss::MetricType metric) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
             "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
             int(metric));
@@ -133,20 +134,13 @@ void IndexKernelHash::train(idx_t n, const float* x) {
 
 void IndexKernelHash::add(idx_t n, const float* x) {
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    check_codes(*storage, n, codes.data(), "add");
-    if (n > 0) {
-        storage->add(n, codes.data());
-    }
-    ntotal = storage->ntotal;
+    add_to_storage(*storage, n, codes.data(), nullptr, ntotal);
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
+    check_batch(n, xids, "add_with_ids");
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    check_codes(*storage, n, codes.data(), "add_with_ids");
-    if (n > 0) {
-        storage->add_with_ids(n, codes.data(), xids);
-    }
-    ntotal = storage->ntotal;
+    add_to_storage(*storage, n, codes.data(), xids, ntotal);
 }
 
 void IndexKernelHash::search(
@@ -175,7 +169,7 @@ void IndexKernelHash::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
     check_codes(*storage, n, codes.data(), "range_search");
     const int hamming_radius = to_hamming_radius(*this, radius);
@@ -186,7 +180,7 @@ void IndexKernelHash::range_search(
 }
 
 void IndexKernelHash::reconstruct(idx_t, float*) const {
-    FAISS_THROW_MSG(
+    FAISS_EXT_THROW_MSG(
             "reconstruction is not implemented: vectors cannot be had from their codes");
 }
 
@@ -221,9 +215,12 @@ void IndexKernelHash::merge_from(faiss::Index& other, idx_t add_id) {
 void IndexKernelHash::check_compatible_for_merge(
         const faiss::Index& other) const {
     auto* source = dynamic_cast<const IndexKernelHash*>(&other);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             source, "only another IndexKernelHash can be merged");
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source != this && source->storage != storage,
+            "an index cannot be merged with itself");
+    FAISS_EXT_THROW_IF_NOT_MSG(
             metric_type == source->metric_type, "the metrics differ");
     hash->check_identical(*source->hash);
     storage->check_compatible_for_merge(*source->storage);
@@ -235,7 +232,7 @@ faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
     }
     // FAISS asks for codes in parallel loops, which exceptions cannot leave
     auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             !dynamic_cast<faiss::IndexBinaryHash*>(storage) &&
                     !(ivf && ivf->direct_map.no()),
             "this binary index gives no access to codes by id");

@@ -1,15 +1,14 @@
 #include <faiss_ext/Kernel.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <cinttypes>
+#include <cstdint>
 #include <vector>
-
-#include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/registry.h>
 
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 
 namespace faiss_ext {
@@ -36,12 +35,8 @@ void Kernel::distance_block(
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < m; j++) {
             const float v = self[i] + self[n + j] - 2 * out[i * m + j];
-            // at identical vectors rounding may leave a negative value; where
-            // kernel values have overflowed, the vectors count as far apart
-            out[i * m + j] = std::isnan(v)
-                    ? std::numeric_limits<float>::infinity()
-                    : v < 0 ? 0
-                            : v;
+            // at identical vectors rounding may leave a negative value
+            out[i * m + j] = v < 0 ? 0 : v;
         }
     }
 }
@@ -49,6 +44,29 @@ void Kernel::distance_block(
 void Kernel::check_input(idx_t n, const float* x, size_t d, const char* where)
         const {
     check_finite(n, x, d, where);
+    check_self_values(n, x, d, where);
+}
+
+void Kernel::check_self_values(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        std::vector<float> self(end - begin);
+        self_values(end - begin, x + begin * d, d, self.data());
+        for (idx_t i = begin; i < end; i++) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    self[i - begin] <= max_self_value,
+                    "%s: the kernel %s overflows: k(x, x) of vector %" PRId64
+                    " is %g, expected at most %g; scale the vectors down",
+                    where,
+                    description().c_str(),
+                    int64_t(i),
+                    self[i - begin],
+                    max_self_value);
+        }
+    });
 }
 
 float Kernel::operator()(const float* x, const float* y, size_t d) const {
@@ -64,7 +82,7 @@ void Kernel::gram(
         const float* y,
         size_t d,
         float* out) const {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained,
             "Kernel::gram: %s has no bandwidth yet: call train, or give it in the string",
             description().c_str());
@@ -88,6 +106,10 @@ void Kernel::gram(
 
 std::unique_ptr<Kernel> Kernel::clone() const {
     return find_kernel(*this).copy(*this);
+}
+
+void Kernel::assign(const Kernel& other) {
+    find_kernel(*this).assign(*this, other);
 }
 
 } // namespace faiss_ext

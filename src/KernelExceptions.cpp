@@ -9,6 +9,8 @@
 
 #include <faiss_ext/IndexFlatKernel.h>
 
+#include "errors.h"
+
 namespace faiss_ext {
 
 namespace {
@@ -28,6 +30,10 @@ void find_flat_kernels(
     } else if (
             const auto* refine =
                     dynamic_cast<const faiss::IndexRefine*>(index)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                refine->k_factor >= 1 && refine->k_factor < 1e9f,
+                "k_factor of IndexRefine is %g, expected at least 1",
+                refine->k_factor);
         find_flat_kernels(refine->base_index, found);
         find_flat_kernels(refine->refine_index, found);
     } else if (

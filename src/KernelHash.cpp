@@ -4,13 +4,13 @@
 #include <typeinfo>
 #include <vector>
 
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/index_io.h>
 #include <faiss_ext/registry.h>
 
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 #include "scratch.h"
 #include "simd/margins.h"
@@ -34,9 +34,9 @@ idx_t rows_per_block(idx_t n, int nbits) {
 
 KernelHash::KernelHash(int d, int nbits)
         : VectorTransform(d, nbits), nbits(nbits) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the input dimension is %d, expected a positive number", d);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             nbits > 0 && nbits % 8 == 0,
             "the number of bits is %d, expected a positive multiple of 8",
             nbits);
@@ -47,10 +47,27 @@ void KernelHash::check_input(idx_t n, const float* x, const char* where) const {
 }
 
 void KernelHash::check_ready(idx_t n, const float* x, const char* where) const {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained, "%s: the hash is not trained; call train first", where);
     check_input(n, x, where);
 }
+
+void KernelHash::train(idx_t n, const float* x) {
+    check_input(n, x, "KernelHash::train");
+    if (is_trained) {
+        return;
+    }
+    const std::unique_ptr<KernelHash> before = clone();
+    try {
+        learn(n, x);
+        is_trained = true;
+    } catch (...) {
+        assign(*before);
+        throw;
+    }
+}
+
+void KernelHash::learn(idx_t, const float*) {}
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     check_ready(n, x, "KernelHash::encode");
@@ -70,12 +87,12 @@ void KernelHash::apply_noalloc(idx_t n, const float* x, float* xt) const {
 }
 
 void KernelHash::check_identical(const faiss::VectorTransform& other) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             typeid(*this) == typeid(other), "hashes of different schemes");
     faiss::VectorIOWriter mine, theirs;
     write_VectorTransform(this, &mine);
     write_VectorTransform(&other, &theirs);
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             mine.data == theirs.data,
             "hashes of the same scheme with different parameters, seeds or training");
 }
@@ -84,8 +101,12 @@ std::unique_ptr<KernelHash> KernelHash::clone() const {
     return find_hash(*this).copy(*this);
 }
 
+void KernelHash::assign(const KernelHash& other) {
+    find_hash(*this).assign(*this, other);
+}
+
 double KernelHash::normalized_hamming(double hamming) const {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             hamming >= 0 && hamming <= nbits,
             "the Hamming distance is %g, expected 0 to %d bits",
             hamming,

@@ -1,16 +1,18 @@
 #include <faiss_ext/KernelizedHash.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cinttypes>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <random>
+#include <string_view>
+#include <unordered_set>
 
 #include <Eigen/Dense>
 
 #include <faiss/IndexBinaryFlat.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/ShiftInvariantKernel.h>
 #include <faiss_ext/registry.h>
@@ -18,6 +20,7 @@
 #include "angle.h"
 #include "check.h"
 #include "eigen_symmetric.h"
+#include "errors.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 #include "parallel.h"
@@ -58,7 +61,7 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
         mean += s.means[i] / double(p);
     }
     const auto [low, high] = std::minmax_element(K, K + p * p);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             double(*high) - *low > 1e-6 * largest,
             "KernelizedHash: the kernel is (nearly) the same for all pairs of the %zu landmarks",
             p);
@@ -75,12 +78,12 @@ Spectrum decompose(const KernelizedHash& hash, const float* K) {
     std::vector<double> values;
     eigen_symmetric(p, a, values, hash.verbose);
     const double top = values.back();
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             // rounding alone gives eigenvalues of 1e-7 sqrt(p)
             std::max(top, -values[0]) > 1e-6 * std::sqrt(double(p)) * largest,
             "KernelizedHash: the kernel is (nearly) the same for all pairs of the %zu landmarks",
             p);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             top > 0 && values[0] >= -1e-3 * top,
             "KernelizedHash: the kernel is not positive semi-definite: its matrix has the eigenvalues %g and %g",
             values[0],
@@ -109,7 +112,7 @@ struct Draws {
 
 Draws make_draws(const KernelizedHash& hash) {
     Draws draws;
-    std::mt19937_64 rng(hash.seed + 1);
+    std::mt19937_64 rng(uint64_t(hash.seed) + 1);
     if (hash.draw == KernelizedHash::Draw::gauss) {
         std::normal_distribution<double> normal;
         draws.normal.resize(hash.nbits, hash.p);
@@ -189,7 +192,7 @@ std::vector<float> inverse_norms(
 
 /// Large values may overflow in kernels that are not bounded.
 void check_values(size_t n, const float* values, const KernelizedHash& hash) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             all_finite(n, values),
             "KernelizedHash: values of the kernel %s are not finite on these vectors",
             hash.kernel ? hash.kernel->description().c_str() : "given");
@@ -253,9 +256,9 @@ KernelizedHash::KernelizedHash(int d, int nbits, Spec& spec)
     draw = spec.get_word("draw", "clt", {"clt", "gauss"}) == "clt"
             ? Draw::clt
             : Draw::gauss;
-    nystrom = spec.get_int("nystrom", 0, 0, 1);
-    center = spec.get_int("center", 1, 0, 1);
-    normalize = spec.get_int("normalize", 1, 0, 1);
+    nystrom = spec.get_flag("nystrom", false);
+    center = spec.get_flag("center", true);
+    normalize = spec.get_flag("normalize", true);
     tolerance = spec.get_double("tolerance", 1e-6, 0, 0.999);
     for (const char* key : {"rank", "scale"}) {
         if (precomputed && spec.get(key) == "auto") {
@@ -264,7 +267,7 @@ KernelizedHash::KernelizedHash(int d, int nbits, Spec& spec)
                     "precomputed values cannot be tried out: auto needs vectors");
         }
     }
-    seed = spec.get_int("seed", 1234, 0, INT64_MAX - 1);
+    seed = spec.get_int("seed", 1234, 0, INT64_MAX);
     spec.hand_over_keys(item);
     if (precomputed) {
         item.finish();
@@ -273,30 +276,8 @@ KernelizedHash::KernelizedHash(int d, int nbits, Spec& spec)
     }
 }
 
-KernelizedHash::KernelizedHash(const KernelizedHash& other)
-        : KernelHash(other),
-          kernel(other.kernel ? other.kernel->clone() : nullptr),
-          p(other.p),
-          t(other.t),
-          rank(other.rank),
-          auto_rank(other.auto_rank),
-          scale(other.scale),
-          auto_scale(other.auto_scale),
-          draw(other.draw),
-          nystrom(other.nystrom),
-          center(other.center),
-          normalize(other.normalize),
-          tolerance(other.tolerance),
-          seed(other.seed),
-          landmarks(other.landmarks),
-          weights(other.weights),
-          threshold(other.threshold),
-          eigenvalues(other.eigenvalues),
-          mean_value(other.mean_value),
-          landmark_scale(other.landmark_scale) {}
-
 void KernelizedHash::check_parameters() const {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             p >= 2 && p <= max_landmarks && t >= 1 && t < p && rank >= 0 &&
                     rank <= p,
             "KernelizedHash: p is %d, t %d and rank %d; expected p from 2 to %d, t from 1 to p - 1, rank from 0 to p",
@@ -304,7 +285,12 @@ void KernelizedHash::check_parameters() const {
             t,
             rank,
             max_landmarks);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            landmarks.empty() || landmarks.size() == size_t(p) * d_in,
+            "KernelizedHash: p is %d, but %zu landmarks are given",
+            p,
+            landmarks.size() / d_in);
+    FAISS_EXT_THROW_IF_NOT_FMT(
             scale >= 0 && std::isfinite(scale) && tolerance >= 0 &&
                     tolerance < 1,
             "KernelizedHash: scale is %g and tolerance %g; expected a number >= 0 and one from 0 to 1",
@@ -352,16 +338,16 @@ void KernelizedHash::kernel_rows(size_t n, const float* x, float* rows) const {
 }
 
 void KernelizedHash::set_landmarks(idx_t n, const float* x) {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             kernel, "precomputed kernel values have no landmarks to set");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2 && n <= max_landmarks,
             "KernelizedHash::set_landmarks: %" PRId64
             " landmarks, expected 2 to %d",
             int64_t(n),
             max_landmarks);
     kernel->check_input(n, x, d_in, "KernelizedHash::set_landmarks");
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
             "KernelizedHash::set_landmarks: the hash is trained; landmarks must be given before");
     landmarks.assign(x, x + n * d_in);
@@ -369,42 +355,13 @@ void KernelizedHash::set_landmarks(idx_t n, const float* x) {
     t = std::min(t, p - 1);
 }
 
-void KernelizedHash::train(idx_t n, const float* x) {
-    check_input(n, x, "KernelizedHash::train");
-    if (is_trained) {
-        return;
-    }
+void KernelizedHash::learn(idx_t n, const float* x) {
     check_parameters();
-    // all or nothing: what fails leaves the hash as it was
-    KernelizedHash before(*this);
-    try {
-        train_untrained(n, x);
-    } catch (...) {
-        swap(before);
-        throw;
-    }
-}
-
-void KernelizedHash::swap(KernelizedHash& other) {
-    std::swap(kernel, other.kernel);
-    std::swap(p, other.p);
-    std::swap(t, other.t);
-    std::swap(rank, other.rank);
-    std::swap(scale, other.scale);
-    std::swap(landmarks, other.landmarks);
-    std::swap(weights, other.weights);
-    std::swap(threshold, other.threshold);
-    std::swap(eigenvalues, other.eigenvalues);
-    std::swap(mean_value, other.mean_value);
-    std::swap(landmark_scale, other.landmark_scale);
-}
-
-void KernelizedHash::train_untrained(idx_t n, const float* x) {
     if (kernel) {
         kernel->verbose = verbose;
         kernel->train(n, x, d_in);
         if (landmarks.empty()) {
-            FAISS_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_IF_NOT_FMT(
                     n >= p,
                     "KernelizedHash::train: %" PRId64
                     " training vectors, expected at least p = %d, of which the landmarks are drawn",
@@ -414,7 +371,7 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
         }
         set_landmark_scale();
     } else {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 n == p,
                 "KernelizedHash::train: %" PRId64
                 " rows of precomputed values, expected the %d x %d matrix of the landmarks",
@@ -424,7 +381,7 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
         for (int i = 0; i < p; i++) {
             for (int j = 0; j < i; j++) {
                 const float a = x[size_t(i) * p + j], b = x[size_t(j) * p + i];
-                FAISS_THROW_IF_NOT_FMT(
+                FAISS_EXT_THROW_IF_NOT_FMT(
                         std::abs(a - b) <=
                                 1e-4 * (std::abs(a) + std::abs(b)) + 1e-6,
                         "KernelizedHash::train: the matrix is not symmetric: %g at (%d, %d), %g at (%d, %d)",
@@ -450,7 +407,7 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
 
     const Spectrum s = decompose(*this, K.data());
     const int found = int(s.values.size());
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             rank <= found,
             "KernelizedHash::train: rank = %d is asked for, but the kernel matrix of the %d landmarks has rank %d (eigenvalues above %g of the largest)",
             rank,
@@ -465,7 +422,6 @@ void KernelizedHash::train_untrained(idx_t n, const float* x) {
         sum += s.means[i] * p - K[size_t(i) * p + i];
     }
     mean_value = center ? sum / (double(p) * (p - 1)) : 0;
-    is_trained = true;
     if (verbose) {
         printf("KernelizedHash::train: %d landmarks, rank %d of %d, scale %g, eigenvalues %g to %g\n",
                p,
@@ -482,23 +438,41 @@ void KernelizedHash::choose_parameters(
         const float* x,
         const float* K) {
     constexpr idx_t max_queries = 200, max_base = 5000, k = 10, within = 100;
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             kernel,
             "KernelizedHash: rank=auto and scale=auto need vectors, not precomputed values");
-    const std::vector<idx_t> ids =
-            sample_ids(n, max_queries + max_base, seed + 2);
-    const idx_t m = ids.size();
-    const idx_t nq = std::min(max_queries, m / 5), nb = m - nq;
-    FAISS_THROW_IF_NOT_FMT(
+    std::vector<idx_t> ids =
+            sample_ids(n, max_queries + max_base + p, uint64_t(seed) + 2);
+    // queries are held out: none of them is a landmark
+    const auto bytes = [&](const float* row) {
+        return std::string_view(
+                reinterpret_cast<const char*>(row), d_in * sizeof(float));
+    };
+    std::unordered_set<std::string_view> known;
+    for (int i = 0; i < p; i++) {
+        known.insert(bytes(&landmarks[size_t(i) * d_in]));
+    }
+    const auto others =
+            std::stable_partition(ids.begin(), ids.end(), [&](idx_t id) {
+                return !known.contains(bytes(x + id * d_in));
+            });
+    const idx_t m = std::min<idx_t>(ids.size(), max_queries + max_base);
+    const idx_t nq =
+            std::min({max_queries, m / 5, idx_t(others - ids.begin())});
+    const idx_t nb = std::min(max_base, m - nq);
+    FAISS_EXT_THROW_IF_NOT_FMT(
             nq >= 1 && nb > within,
-            "KernelizedHash: rank=auto and scale=auto need at least %d training vectors, not %" PRId64,
+            "KernelizedHash: rank=auto and scale=auto need at least %d training vectors, and some that are not landmarks to try them as queries; got %" PRId64
+            " vectors and %d landmarks",
             126, // a fifth of which are queries
-            int64_t(n));
+            int64_t(n),
+            p);
+    ids.resize(nq + nb);
     const std::vector<float> sample = gather_rows(ids, x, d_in);
     const float *queries = sample.data(), *base = queries + nq * d_in;
 
     // the true neighbours, and the kernel rows that all candidates share
-    std::vector<float> truth(nq * nb), rows(m * p);
+    std::vector<float> truth(nq * nb), rows((nq + nb) * p);
     const std::vector<float> base_scale =
             inverse_norms(*kernel, nb, base, d_in);
     parallel_blocks(nq, 4, [&](idx_t begin, idx_t end) {
@@ -509,7 +483,7 @@ void KernelizedHash::choose_parameters(
             normalize_block(end - begin, x, nb, base_scale.data(), block);
         }
     });
-    parallel_blocks(m, 16, [&](idx_t begin, idx_t end) {
+    parallel_blocks(nq + nb, 16, [&](idx_t begin, idx_t end) {
         kernel_rows(end - begin, queries + begin * d_in, &rows[begin * p]);
     });
 
@@ -534,8 +508,8 @@ void KernelizedHash::choose_parameters(
         for (int r : ranks) {
             set_weights(
                     *this, make_weights(*this, draws, spectrum, r), spectrum);
-            std::vector<uint8_t> codes(m * code_size());
-            parallel_blocks(m, 16, [&](idx_t begin, idx_t end) {
+            std::vector<uint8_t> codes((nq + nb) * code_size());
+            parallel_blocks(nq + nb, 16, [&](idx_t begin, idx_t end) {
                 std::vector<float> block((end - begin) * nbits);
                 rows_to_margins(
                         *this, end - begin, &rows_s[begin * p], block.data());
@@ -607,7 +581,7 @@ void KernelizedHash::check_input(idx_t n, const float* x, const char* where)
 }
 
 double KernelizedHash::scaled_value(double k) const {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && !std::isnan(k),
             "KernelizedHash::expected_hamming: the hash is not trained, or the kernel value is NaN");
     return scale > 0 ? std::exp(scale * (k - 1)) : k;
@@ -670,16 +644,32 @@ void KernelizedHash::read_fields(faiss::IOReader* f) {
     const size_t rows = is_trained ? nbits : 0;
     read_vector(f, landmarks, "landmarks");
     weights.read(f);
-    read_vector(f, threshold, rows, "threshold");
+    read_finite_vector(f, threshold, rows, "threshold");
     read_vector(f, eigenvalues, "eigenvalues");
     mean_value = read_value<double>(f, "mean_value");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             size_t(weights.d_out) == rows && (rows == 0 || weights.d_in == p) &&
                     (!is_trained ||
                      landmarks.size() == (kernel ? size_t(p) * d_in : 0)) &&
-                    (kernel || p == d_in) && scale >= 0,
+                    (landmarks.empty() ||
+                     landmarks.size() == size_t(p) * d_in) &&
+                    (kernel || p == d_in) &&
+                    (!kernel || !is_trained || kernel->is_trained),
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            scale >= 0 && std::isfinite(scale) && tolerance >= 0 &&
+                    tolerance < 1 && std::abs(mean_value) <= FLT_MAX &&
+                    all_finite(eigenvalues.size(), eigenvalues.data()),
+            "%s is damaged: a number of a hash is out of range (scale %g, tolerance %g, mean value %g, or an eigenvalue)",
+            f->name.c_str(),
+            scale,
+            tolerance,
+            mean_value);
+    if (kernel) {
+        kernel->check_input(
+                landmarks.size() / d_in, landmarks.data(), d_in, "landmarks");
+    }
     if (is_trained) {
         set_landmark_scale();
     }

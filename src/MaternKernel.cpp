@@ -4,8 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "kernel_args.h"
 #include "number_format.h"
 
@@ -45,7 +44,7 @@ double one_minus_series(double nu, double q) {
 
 MaternKernel::MaternKernel(double nu, double gamma)
         : ShiftInvariantKernel(gamma), nu(nu) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             nu >= min_nu && nu <= max_nu,
             "the smoothness nu is %g, expected a number from %g to %g",
             nu,

@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/Spec.h>
 
+#include "errors.h"
 #include "number_format.h"
 #include "simd/pairwise.h"
 
@@ -13,7 +12,7 @@ namespace faiss_ext {
 
 PolynomialKernel::PolynomialKernel(int degree, double c)
         : degree(degree), c(c) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             degree >= 1 && degree <= 100 && c >= 0 && std::isfinite(c),
             "degree is %d and c is %g, expected a degree from 1 to 100 and a number >= 0",
             degree,

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/Spec.h>
 #include <faiss_ext/registry.h>
 
+#include "angle.h"
+#include "errors.h"
 #include "hamming_series.h"
 #include "io_fields.h"
 #include "kernel_io.h"
@@ -25,7 +25,7 @@ using std::numbers::pi;
 std::unique_ptr<ShiftInvariantKernel> as_shift_invariant(
         std::unique_ptr<Kernel> kernel) {
     auto* cast = dynamic_cast<ShiftInvariantKernel*>(kernel.get());
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             cast,
             "%s is not shift-invariant, expected gaussian, laplacian or matern",
             kernel->description().c_str());
@@ -52,11 +52,10 @@ bool is_isotropic(const ShiftInvariantKernel& kernel) {
     return kernel.norm() == ShiftInvariantKernel::Norm::L2;
 }
 
-void check_unit(double u) {
-    FAISS_THROW_IF_NOT_FMT(
-            u >= 0 && u <= 1,
-            "the kernel value is %g, expected a value from 0 to 1",
-            u);
+/// A kernel value, which rounding may have put a little outside of [0, 1].
+double checked_unit(double u) {
+    check_kernel_value(u, 0);
+    return std::clamp(u, 0.0, 1.0);
 }
 
 } // namespace
@@ -95,22 +94,8 @@ ShiftInvariantHash::ShiftInvariantHash(int d, int nbits, Spec& spec)
     }
 }
 
-ShiftInvariantHash::ShiftInvariantHash(const ShiftInvariantHash& other)
-        : KernelHash(other),
-          kernel(other.kernel ? as_shift_invariant(other.kernel->clone())
-                              : nullptr),
-          seed(other.seed),
-          structured(other.structured),
-          projection(other.projection),
-          offset(other.offset),
-          threshold(other.threshold) {}
-
 void ShiftInvariantHash::draw() {
-    const double turns = kernel->scale() / (2 * pi);
-    FAISS_THROW_IF_NOT_FMT(
-            turns <= 1e30,
-            "ShiftInvariantHash: the bandwidth gamma of %s is too large for codes: frequencies leave the range of float",
-            kernel->description().c_str());
+    const double turns = kernel->turns();
     const auto draw_row = [&](idx_t i, std::vector<float>& omega) {
         std::mt19937_64 rng = row_rng(seed, i, stream_rows);
         kernel->sample_frequency(rng, omega.size(), omega.data());
@@ -155,16 +140,10 @@ void ShiftInvariantHash::draw() {
     }
 }
 
-void ShiftInvariantHash::train(idx_t n, const float* x) {
-    check_input(n, x, "ShiftInvariantHash::train");
-    if (is_trained) {
-        return;
-    }
-    kernel->is_trained = false; // a call may have ended half-way
+void ShiftInvariantHash::learn(idx_t n, const float* x) {
     kernel->verbose = verbose;
     kernel->train(n, x, d_in);
     draw();
-    is_trained = true;
 }
 
 void ShiftInvariantHash::margins(size_t n, const float* x, float* margins)
@@ -179,8 +158,8 @@ double ShiftInvariantHash::expected_at(double r) const {
 }
 
 double ShiftInvariantHash::expected_hamming(double kernel_value) const {
-    check_unit(kernel_value);
-    return nbits * expected_at(kernel->inverse_profile(kernel_value));
+    const double u = checked_unit(kernel_value);
+    return nbits * expected_at(kernel->inverse_profile(u));
 }
 
 double ShiftInvariantHash::kernel_estimate(double hamming) const {
@@ -196,12 +175,12 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
 }
 
 double ShiftInvariantHash::h1(double u) {
-    check_unit(u);
+    u = checked_unit(u);
     return 4 / (pi * pi) * (1 - u);
 }
 
 double ShiftInvariantHash::h2(double u) {
-    check_unit(u);
+    u = checked_unit(u);
     return std::min(0.5 * std::sqrt(1 - u), 4 / (pi * pi) * (1 - 2 * u / 3));
 }
 
@@ -219,7 +198,7 @@ void ShiftInvariantHash::read_fields(faiss::IOReader* f) {
     seed = read_value<int64_t>(f, "seed");
     structured = read_value<bool>(f, "structured");
     projection.read(f);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             bool(projection) == is_trained &&
                     (!projection ||
                      (projection->d_in == d_in &&

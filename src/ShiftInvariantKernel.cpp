@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-
-#include <faiss/impl/FaissAssert.h>
+#include <numbers>
 
 #include <faiss_ext/bandwidth.h>
 
+#include "check.h"
+#include "errors.h"
 #include "kernel_args.h"
 #include "number_format.h"
 #include "simd/pairwise.h"
@@ -30,7 +31,7 @@ bool are_all_the_same(idx_t n, const float* x, size_t d) {
 
 ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
         : gamma(gamma), auto_gamma(gamma == 0) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             gamma == 0 || (gamma >= min_gamma && gamma <= max_gamma),
             "the bandwidth gamma is %g, expected a number from %g to %g, or 0 to have train choose it",
             gamma,
@@ -54,7 +55,7 @@ void ShiftInvariantKernel::train(idx_t n, const float* x, size_t d) {
             sample_points,
             sample_seed);
     const double chosen = gamma_of_radius(radius);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             chosen >= min_gamma && chosen <= max_gamma,
             "cannot choose the bandwidth gamma: the mean distance of neighbours is %g (%s); give gamma in the string",
             radius,
@@ -148,6 +149,23 @@ void ShiftInvariantKernel::self_values(
         size_t,
         float* out) const {
     std::fill_n(out, n, 1.0f);
+}
+
+void ShiftInvariantKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+}
+
+double ShiftInvariantKernel::turns() const {
+    const double turns = scale() / (2 * std::numbers::pi);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            turns <= 1e30,
+            "the bandwidth gamma of %s is too large for codes: frequencies leave the range of float",
+            description().c_str());
+    return turns;
 }
 
 std::string ShiftInvariantKernel::describe_gamma() const {

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/Spec.h>
 
 #include "angle.h"
 #include "check.h"
+#include "errors.h"
 #include "io_fields.h"
 #include "random_projection.h"
 
@@ -29,10 +28,6 @@ SignCauchyHash::SignCauchyHash(int d, int nbits, Spec& spec)
 void SignCauchyHash::init() {
     projection = random_projection<std::cauchy_distribution<double>>(
             d_in, nbits, seed);
-}
-
-void SignCauchyHash::train(idx_t n, const float* x) {
-    check_input(n, x, "SignCauchyHash::train");
 }
 
 void SignCauchyHash::margins(size_t n, const float* x, float* margins) const {
@@ -63,7 +58,7 @@ void SignCauchyHash::write_fields(faiss::IOWriter* f) const {
 void SignCauchyHash::read_fields(faiss::IOReader* f) {
     seed = read_value<int64_t>(f, "seed");
     projection.read(f);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             projection.d_in == d_in && projection.d_out == nbits && is_trained,
             "%s is damaged: the parts of a hash do not fit",
             f->name.c_str());

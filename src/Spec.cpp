@@ -8,6 +8,8 @@
 
 #include <faiss/impl/FaissException.h>
 
+#include "errors.h"
+
 namespace faiss_ext {
 
 namespace {
@@ -35,12 +37,17 @@ std::vector<std::string> with(
     return words;
 }
 
-/// UTF-8 characters before a position
-size_t num_characters(const std::string& text, size_t position) {
-    return std::count_if(
-            text.begin(),
-            text.begin() + std::min(position, text.size()),
-            [](char c) { return (c & 0xc0) != 0x80; });
+std::string on_one_line(const std::string& text) {
+    std::string line = printable(text);
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    return line;
+}
+
+/// UTF-8 characters of a text
+size_t num_characters(const std::string& text) {
+    return std::count_if(text.begin(), text.end(), [](char c) {
+        return (c & 0xc0) != 0x80;
+    });
 }
 
 std::string unexpected(char c) {
@@ -63,10 +70,12 @@ void throw_parse_error(
         size_t position,
         const std::string& message,
         const std::vector<std::string>& expected) {
+    const std::string shown = on_one_line(text);
+    const size_t column = num_characters(on_one_line(text.substr(0, position)));
     std::ostringstream out;
-    out << "cannot use the string \"" << text << "\": " << message
-        << " at position " << position << "\n  " << text << "\n  "
-        << std::string(num_characters(text, position), ' ') << "^";
+    out << "cannot use the string \"" << shown << "\": " << printable(message)
+        << " at position " << position << "\n  " << shown << "\n  "
+        << std::string(column, ' ') << "^";
     if (!expected.empty()) {
         out << "\n  accepted here: ";
         for (size_t i = 0; i < expected.size(); i++) {
@@ -74,6 +83,32 @@ void throw_parse_error(
         }
     }
     throw faiss::FaissException(out.str());
+}
+
+std::string without_spaces(const std::string& text) {
+    const auto is_space = [](char c) {
+        return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    };
+    const auto is_punctuation = [](char c) {
+        return c == ',' || c == '(' || c == ')' || c == '=';
+    };
+    std::string out;
+    for (size_t i = 0; i < text.size(); i++) {
+        if (!is_space(text[i])) {
+            out += text[i];
+            continue;
+        }
+        size_t end = i;
+        while (end < text.size() && is_space(text[end])) {
+            end++;
+        }
+        if (!out.empty() && !is_punctuation(out.back()) && end < text.size() &&
+            !is_punctuation(text[end])) {
+            out.append(text, i, end - i);
+        }
+        i = end - 1;
+    }
+    return out;
 }
 
 std::vector<std::pair<size_t, size_t>> split_arguments(
@@ -107,7 +142,9 @@ std::vector<std::pair<size_t, size_t>> split_arguments(
 }
 
 Spec Spec::parse(const std::string& text) {
-    return parse(std::make_shared<const std::string>(text), 0, text.size());
+    const auto shared =
+            std::make_shared<const std::string>(without_spaces(text));
+    return parse(shared, 0, shared->size());
 }
 
 Spec Spec::parse(
@@ -268,6 +305,12 @@ int64_t Spec::get_int(
                   words));
     }
     return *value;
+}
+
+bool Spec::get_flag(const std::string& key, bool default_value) {
+    const std::string value = get_word(
+            key, default_value ? "1" : "0", {"0", "1", "false", "true"});
+    return value == "1" || value == "true";
 }
 
 std::string Spec::get_word(

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "io_fields.h"
 #include "random_projection.h"
 #include "scratch.h"
@@ -27,7 +26,7 @@ int64_t signs_size(int d_out, int64_t D) {
 } // namespace
 
 int StructuredProjection::order(int d_in) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d_in > 0 && d_in <= max_d,
             "StructuredProjection: %d dimensions, expected 1 to 2^30",
             d_in);
@@ -40,7 +39,7 @@ StructuredProjection::StructuredProjection(
         int64_t seed,
         const std::vector<double>& lengths) {
     const int D = order(d_in);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d_out >= 0 && lengths.size() == size_t(d_out),
             "StructuredProjection: %zu lengths for %d outputs",
             lengths.size(),
@@ -58,7 +57,7 @@ StructuredProjection::StructuredProjection(
     }
 }
 
-void StructuredProjection::apply(size_t n, const float* x, float* y) const {
+void StructuredProjection::multiply(size_t n, const float* x, float* y) const {
     const size_t D = order(d_in);
     const Scratch work(D);
     for (size_t i = 0; i < n; i++) {
@@ -81,7 +80,7 @@ std::vector<float> StructuredProjection::matrix() const {
     parallel_blocks(d_in, 1, [&](idx_t k, idx_t) {
         std::vector<float> unit(d_in), column(d_out);
         unit[k] = 1;
-        apply(1, unit.data(), column.data());
+        multiply(1, unit.data(), column.data());
         for (int j = 0; j < d_out; j++) {
             A[size_t(j) * d_in + k] = column[j];
         }

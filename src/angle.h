@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/FaissAssert.h>
+#include "errors.h"
 
 namespace faiss_ext {
 
@@ -18,7 +18,7 @@ inline double angle_share(double cosine) {
 /// Throws unless low <= value <= 1, up to rounding.
 inline void check_kernel_value(double value, double low) {
     constexpr double rounding = 1e-4;
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             value >= low - rounding && value <= 1 + rounding,
             "the kernel value is %g, expected a value from %g to 1",
             value,

@@ -6,9 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include "check.h"
+#include "errors.h"
 #include "parallel.h"
 #include "sample.h"
 #include "simd/pairwise.h"
@@ -24,12 +23,12 @@ double mean_neighbor_distance(
         idx_t max_queries,
         idx_t max_points,
         int64_t seed) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2,
             "mean_neighbor_distance: %" PRId64
             " vectors given, expected at least 2 (a bandwidth that is not given is chosen from training vectors)",
             int64_t(n));
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             neighbor >= 1 && max_queries >= 1 && max_points >= 2,
             "mean_neighbor_distance: neighbor = %d, max_queries = %" PRId64
             ", max_points = %" PRId64 "; expected at least 1, 1 and 2",

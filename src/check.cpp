@@ -4,8 +4,7 @@
 #include <cinttypes>
 #include <cstdint>
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "parallel.h"
 
 namespace faiss_ext {
@@ -43,7 +42,7 @@ void check_components(
             return;
         }
         for (size_t i = begin * d; i < end * d; i++) {
-            FAISS_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_IF_NOT_FMT(
                     good(x[i]),
                     "%s: component %zu of vector %zu is %g, expected %s",
                     where,
@@ -58,12 +57,12 @@ void check_components(
 } // namespace
 
 void check_batch(idx_t n, const void* x, const char* where) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 0,
             "%s: the number of vectors is %" PRId64 ", expected 0 or more",
             where,
             int64_t(n));
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n == 0 || x, "%s: the pointer to the vectors is null", where);
 }
 
@@ -85,6 +84,31 @@ void check_histograms(idx_t n, const float* x, size_t d, const char* where) {
             where,
             "a finite number >= 0 (a histogram), at most 1e37",
             [](float v) { return (v >= 0) & (v <= 1e37f); });
+}
+
+void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ni == 0 || (i0 >= 0 && ni > 0 && i0 <= ntotal - ni),
+            "%s: ids %" PRId64 " to %" PRId64
+            " asked for, the index has %" PRId64 " vectors",
+            where,
+            int64_t(i0),
+            int64_t(i0 + ni - 1),
+            int64_t(ntotal));
+}
+
+void check_stored(
+        idx_t ntotal,
+        size_t bytes,
+        size_t code_size,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ntotal >= 0 && bytes == size_t(ntotal) * code_size,
+            "%s: ntotal is %" PRId64
+            ", but %zu vectors are stored; ntotal must not be set by hand",
+            where,
+            int64_t(ntotal),
+            bytes / std::max<size_t>(code_size, 1));
 }
 
 } // namespace faiss_ext

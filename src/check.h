@@ -23,4 +23,15 @@ bool all_finite(size_t n, const float* x);
 /// sums of two may overflow.
 void check_histograms(idx_t n, const float* x, size_t d, const char* where);
 
+/// Throws unless ids i0 to i0 + ni - 1 are among ntotal ones.
+void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where);
+
+/// Throws unless an index that says that it has ntotal vectors holds as many
+/// bytes: fields may have been set by hand.
+void check_stored(
+        idx_t ntotal,
+        size_t bytes,
+        size_t code_size,
+        const char* where);
+
 } // namespace faiss_ext

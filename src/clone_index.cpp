@@ -1,10 +1,10 @@
 #include <faiss_ext/clone_index.h>
 
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/index_io.h>
 
+#include "errors.h"
 #include "kernel_io.h"
 
 namespace faiss_ext {
@@ -13,7 +13,7 @@ namespace {
 
 template <class IndexT, class Write, class Read>
 std::unique_ptr<IndexT> copy(const IndexT* index, Write write, Read read) {
-    FAISS_THROW_IF_NOT_MSG(index, "the index is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(index, "the index is null");
     const KernelsInMemory kernels;
     faiss::VectorIOWriter writer;
     write(index, &writer);

@@ -4,8 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "parallel.h"
 
 extern "C" {
@@ -98,7 +97,7 @@ struct Progress {
 };
 
 void check_info(int info) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             info == 0, "the eigenvalue computation failed (info = %d)", info);
 }
 
@@ -109,7 +108,7 @@ void eigen_symmetric(
         std::vector<double>& a,
         std::vector<double>& values,
         bool verbose) {
-    FAISS_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0 && a.size() == n * n, "the matrix is not square");
     Progress progress{verbose};
     const int order = int(n);

@@ -2,17 +2,21 @@
 
 #include <cinttypes>
 
-#include <faiss/impl/FaissAssert.h>
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryIVF.h>
 
 #include "check.h"
+#include "errors.h"
 
 namespace faiss_ext {
 
 void check_hash_storage(
         const KernelHash* hash,
         const faiss::IndexBinary* storage) {
-    FAISS_THROW_IF_NOT_MSG(hash && storage, "the hash or the storage is null");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            hash && storage, "the hash or the storage is null");
+    FAISS_EXT_THROW_IF_NOT_FMT(
             hash->nbits == storage->d,
             "the hash has %d bits, the storage takes %d",
             hash->nbits,
@@ -39,20 +43,77 @@ void train_hash_storage(
         const float* x,
         bool verbose) {
     hash.check_input(n, x, "train");
-    const bool hash_was_trained = hash.is_trained;
-    if (!hash.is_trained) {
-        hash.verbose = verbose;
-        hash.train(n, x);
-    }
-    if (!storage.is_trained) {
-        storage.verbose = verbose;
-        try {
-            storage.train(n, encode_vectors(hash, n, x).data());
-        } catch (...) {
-            // another call must choose anew
-            hash.is_trained = hash_was_trained;
-            throw;
+    check_graph(storage, "train");
+    std::unique_ptr<KernelHash> before;
+    try {
+        if (!hash.is_trained) {
+            before = hash.clone();
+            hash.verbose = verbose;
+            hash.train(n, x);
         }
+        if (!storage.is_trained) {
+            storage.verbose = verbose;
+            storage.train(n, encode_vectors(hash, n, x).data());
+        }
+    } catch (...) {
+        if (before) {
+            hash.assign(*before);
+        }
+        auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(&storage);
+        if (ivf && !ivf->is_trained && ivf->own_fields) {
+            ivf->quantizer->reset();
+        }
+        throw;
+    }
+}
+
+void add_to_storage(
+        faiss::IndexBinary& storage,
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* xids,
+        idx_t& ntotal) {
+    check_codes(storage, n, codes, xids ? "add_with_ids" : "add");
+    if (n == 0) {
+        ntotal = storage.ntotal;
+        return;
+    }
+    auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(&storage);
+    const bool was_empty = storage.ntotal == 0;
+    try {
+        if (xids) {
+            storage.add_with_ids(n, codes, xids);
+        } else {
+            storage.add(n, codes);
+        }
+        ntotal = storage.ntotal;
+    } catch (...) {
+        if (graph && graph->hnsw.levels.size() > 0) {
+            if (was_empty) {
+                reset_binary_index(storage);
+            } else {
+                storage.is_trained = false;
+            }
+        }
+        ntotal = storage.ntotal;
+        throw;
+    }
+}
+
+void check_graph(const faiss::IndexBinary& storage, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            storage.is_trained ||
+                    !dynamic_cast<const faiss::IndexBinaryHNSW*>(&storage),
+            "%s: an add that failed or was interrupted has left the graph of this index incomplete; reset the index and add the vectors again",
+            where);
+}
+
+void check_ids(const faiss::IndexBinary& storage, idx_t i0, idx_t ni) {
+    const bool by_position =
+            dynamic_cast<const faiss::IndexBinaryFlat*>(&storage) ||
+            dynamic_cast<const faiss::IndexBinaryHNSW*>(&storage);
+    if (by_position) {
+        check_ids(i0, ni, storage.ntotal, "reconstruct");
     }
 }
 
@@ -62,7 +123,8 @@ void check_codes(
         const void* codes,
         const char* where) {
     check_batch(n, codes, where);
-    FAISS_THROW_IF_NOT_FMT(
+    check_graph(storage, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
             storage.is_trained,
             "%s: the storage is not trained; call train first",
             where);
@@ -77,7 +139,7 @@ void search_storage(
         idx_t* labels,
         const faiss::SearchParameters* params) {
     check_codes(storage, n, codes, "search");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "search: k is %" PRId64 ", expected a positive number",
             int64_t(k));

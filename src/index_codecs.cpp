@@ -1,19 +1,23 @@
 #include "index_codecs.h"
 
+#include <cmath>
+
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
 #include <faiss/IndexShards.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexHNSWKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/index_io.h>
 
+#include "errors.h"
+#include "hash_storage.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 
@@ -27,7 +31,8 @@ using faiss::IOReader;
 using faiss::IOWriter;
 
 void check_file(bool good, IOReader* f, const char* what) {
-    FAISS_THROW_IF_NOT_FMT(good, "%s is damaged: %s", f->name.c_str(), what);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            good, "%s is damaged: %s", f->name.c_str(), what);
 }
 
 // The parts of an index, float or binary.
@@ -91,6 +96,7 @@ struct Header {
 
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
+    check_graph(*index.storage, "write_index");
     write_header<IndexT>(index, f);
     write_VectorTransform(index.hash, f);
     write_index_binary(index.storage, f);
@@ -140,7 +146,8 @@ std::unique_ptr<IndexBinaryPermuted> read_permuted(IOReader* f, int) {
     index->seed = read_value<int64_t>(f, "seed");
     index->max_bytes = read_value<double>(f, "max_bytes");
     check_file(
-            index->d > 0 && index->d % 8 == 0 && index->eps > 0,
+            index->d > 0 && index->d % 8 == 0 && index->eps > 0 &&
+                    std::isfinite(index->eps) && index->max_bytes >= 0,
             f,
             "the parameters of its lists are out of range");
     read_vector(f, index->xb, index->ntotal * index->code_size, "codes");
@@ -166,6 +173,8 @@ std::unique_ptr<IndexFlatKernel> read_flat_kernel(IOReader* f, int) {
             index->kernel->is_trained == index->is_trained && index->d > 0,
             f,
             "its kernel and its vectors do not fit");
+    index->kernel->check_input(
+            index->ntotal, index->get_xb(), index->d, f->name.c_str());
     return index;
 }
 
@@ -340,6 +349,11 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_index(index.storage, f);
 }
 
+void write_hnsw_kernel(const IndexHNSWKernel& index, IOWriter* f) {
+    index.check_graph("write_index");
+    write_hnsw(index, f);
+}
+
 /// Whether all links of a graph lead to its vectors.
 bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
@@ -385,11 +399,14 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     return good;
 }
 
-std::unique_ptr<faiss::IndexHNSW> read_hnsw(IOReader* f, int io_flags) {
+template <class Class>
+std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     const Header header(f);
+    auto index = std::make_unique<Class>();
     // new versions of FAISS note in the graph what the metric is
-    auto index = std::make_unique<faiss::IndexHNSW>(
-            header.d, 32, faiss::MetricType(header.metric_type));
+    index->hnsw = faiss::IndexHNSW(
+                          header.d, 32, faiss::MetricType(header.metric_type))
+                          .hnsw;
     index->own_fields = true;
     header.apply(*index);
     faiss::HNSW& hnsw = index->hnsw;
@@ -409,6 +426,12 @@ std::unique_ptr<faiss::IndexHNSW> read_hnsw(IOReader* f, int io_flags) {
                     index->storage->ntotal == index->ntotal,
             f,
             "its graph and its vectors do not fit");
+    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        check_file(
+                dynamic_cast<IndexFlatKernel*>(index->storage),
+                f,
+                "its graph is not one of an IndexFlatKernel");
+    }
     return index;
 }
 
@@ -531,7 +554,13 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     refine_holds,
                     write_refine,
                     read_refine<IndexRefineFlat>),
-            codec<IndexHNSW, Index>("HNSW", hnsw_holds, write_hnsw, read_hnsw)};
+            codec<IndexHNSW, Index>(
+                    "HNSW", hnsw_holds, write_hnsw, read_hnsw<IndexHNSW>),
+            codec<IndexHNSWKernel, Index>(
+                    "HNSWKernel",
+                    yes,
+                    write_hnsw_kernel,
+                    read_hnsw<IndexHNSWKernel>)};
     add_wrappers(codecs);
     return codecs;
 }

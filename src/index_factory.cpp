@@ -9,7 +9,6 @@
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/HomogeneousKernelMap.h>
@@ -17,8 +16,11 @@
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexBinaryPermuted.h>
 #include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexHNSWKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/registry.h>
+
+#include "errors.h"
 
 namespace faiss_ext {
 
@@ -62,6 +64,11 @@ struct Part {
 
 Part whole(const std::string& text) {
     return {std::make_shared<const std::string>(text), 0, text.size()};
+}
+
+/// All of a string for an index: what is all FAISS's stays as it is.
+Part whole_index(const std::string& text) {
+    return whole(is_faiss_ext_string(text) ? without_spaces(text) : text);
 }
 
 std::vector<std::string> scheme_forms() {
@@ -251,8 +258,7 @@ std::unique_ptr<Index> make_hnsw(
                 {"a number from 2 to 1024"});
     }
     auto storage = make_flat(d, flat, metric);
-    auto index = std::make_unique<faiss::IndexHNSW>(storage.get(), m);
-    index->is_trained = storage->is_trained;
+    auto index = std::make_unique<IndexHNSWKernel>(storage.get(), m);
     storage.release();
     index->own_fields = true;
     return index;
@@ -355,10 +361,36 @@ std::unique_ptr<Index> make_with_refine(
     return index;
 }
 
+/// Says why what stands in front of one of our parts cannot stand there.
+[[noreturn]] void fail_in_front(const Part& front, const Part& behind) {
+    for (const Part& part : front.split()) {
+        const std::string s = part.str();
+        if (s == "IDMap" || s == "IDMap2") {
+            part.fail(s + " must come first in the string");
+        }
+        for (const char* coarse : {"IVF", "IMI"}) {
+            if (part.starts_with(coarse)) {
+                part.fail(
+                        s + " cannot have " + behind.str() +
+                                " inside its cells, only FAISS's own codes",
+                        {"HKM1(<kernel>),IVF1024,Flat",
+                         "IVF1024,Flat,Refine(KFlat(<kernel>))",
+                         "HNSW32,KFlat(<kernel>)"});
+            }
+        }
+    }
+    front.fail(
+            "'" + front.str() +
+                    "' is not a transformation that FAISS can put in front of " +
+                    behind.str(),
+            index_forms());
+}
+
 /// The transformations that FAISS makes of a string such as `PCA64,L2norm`.
 std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
         int d,
-        const Part& part) {
+        const Part& part,
+        const Part& behind) {
     std::unique_ptr<Index> made;
     try {
         made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
@@ -368,9 +400,7 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
     if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index) ||
         pre->index->d <= 0) {
-        part.fail(
-                "'" + part.str() + "' is no transformation of FAISS",
-                index_forms());
+        fail_in_front(part, behind);
     }
     std::vector<std::unique_ptr<faiss::VectorTransform>> chain;
     for (faiss::VectorTransform* vt : pre->chain) {
@@ -489,8 +519,8 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     if (first == 0) {
         return behind(d);
     }
-    auto chain =
-            make_transforms(d, {part.text, part.begin, parts[first].begin - 1});
+    auto chain = make_transforms(
+            d, {part.text, part.begin, parts[first].begin - 1}, parts[first]);
     auto index = behind(chain.back()->d_out);
     for (; !chain.empty(); chain.pop_back()) {
         index = prepend(std::move(chain.back()), std::move(index));
@@ -506,7 +536,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
     }
     if ((is_permuted(parts[0]) || parts[0].str() == "BFlat") &&
         parts.size() == 1) {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0,
                 "the number of bits is %d, expected a multiple of 8",
                 d);
@@ -534,13 +564,14 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
 }
 
 void check_dimension(int d) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the dimension is %d, expected a positive number", d);
 }
 
 } // namespace
 
-bool is_faiss_ext_string(const std::string& description) {
+bool is_faiss_ext_string(const std::string& text) {
+    const std::string description = without_spaces(text);
     // a name that is ours where an item can begin; parentheses need not match
     for (size_t i = 0; i < description.size(); i++) {
         if (i > 0 && description[i - 1] != ',' && description[i - 1] != '(') {
@@ -560,21 +591,21 @@ std::unique_ptr<Index> index_factory(
         const std::string& description,
         faiss::MetricType metric) {
     check_dimension(d);
-    return make_index(d, whole(description), metric);
+    return make_index(d, whole_index(description), metric);
 }
 
 std::unique_ptr<IndexBinary> index_binary_factory(
         int d,
         const std::string& description) {
     check_dimension(d);
-    return make_binary_index(d, whole(description));
+    return make_binary_index(d, whole_index(description));
 }
 
 std::unique_ptr<KernelHash> kernel_hash_factory(
         int d,
         const std::string& description) {
     check_dimension(d);
-    return make_hash(d, whole(description));
+    return make_hash(d, whole(without_spaces(description)));
 }
 
 } // namespace faiss_ext

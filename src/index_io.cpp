@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <faiss/IndexIDMap.h>
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 
@@ -19,6 +18,7 @@
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/registry.h>
 
+#include "errors.h"
 #include "index_codecs.h"
 #include "io_fields.h"
 
@@ -53,6 +53,7 @@ struct Kind;
 template <>
 struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
+    static constexpr const char* reader_name = "read_index";
     static const auto& codecs() {
         return index_codecs();
     }
@@ -69,6 +70,7 @@ struct Kind<Index> {
 template <>
 struct Kind<IndexBinary> {
     static constexpr const char* magic = "FxIB";
+    static constexpr const char* reader_name = "read_index_binary";
     static const auto& codecs() {
         return index_binary_codecs();
     }
@@ -98,6 +100,7 @@ struct Kind<IndexBinary> {
 template <>
 struct Kind<VectorTransform> {
     static constexpr const char* magic = "FxVT";
+    static constexpr const char* reader_name = "read_VectorTransform";
     template <class To>
     static void faiss_write(const VectorTransform* vt, To to) {
         faiss::write_VectorTransform(vt, to);
@@ -150,10 +153,10 @@ std::unique_ptr<IndexT> read_body(
             return codec.read(f, io_flags);
         }
     }
-    FAISS_THROW_FMT(
+    FAISS_EXT_THROW_FMT(
             "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext",
             f->name.c_str(),
-            name.c_str());
+            printable(name).c_str());
 }
 
 template <>
@@ -168,15 +171,15 @@ std::unique_ptr<VectorTransform> read_body<VectorTransform>(
         return map;
     }
     const auto entry = find_hash(name);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             entry,
             "%s holds a hash of an unknown scheme, '%s'; register_hash makes a scheme known",
             f->name.c_str(),
-            name.c_str());
+            printable(name).c_str());
     auto hash = entry->make_empty();
     hash->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
     hash->nbits = read_value_in<int32_t>(f, "nbits", 8, 1 << 30);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             hash->nbits % 8 == 0,
             "%s is damaged: a hash has %d bits",
             f->name.c_str(),
@@ -196,7 +199,7 @@ struct DepthGuard {
     }
 
     explicit DepthGuard(const std::string& file) {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 depth() < limit,
                 "%s: more than %d objects inside each other",
                 file.c_str(),
@@ -231,7 +234,7 @@ template <class T>
 std::unique_ptr<T> read_ours(IOReader* f, int io_flags) {
     DepthGuard guard(f->name);
     const auto version = read_value<uint32_t>(f, "version");
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             version == format_version,
             "%s has format version %u, this library reads version %u",
             f->name.c_str(),
@@ -240,8 +243,22 @@ std::unique_ptr<T> read_ours(IOReader* f, int io_flags) {
     return read_body<T>(read_string(f, "class"), f, io_flags);
 }
 
+/// Throws if it is one of ours, but of another kind than was asked for.
+template <class... T>
+void check_other_kinds(const ReaderWithHead& reader) {
+    const auto check = [&](const char* magic, const char* function) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                std::memcmp(reader.head, magic, magic_size) != 0,
+                "%s holds an object that is read by %s",
+                reader.name.c_str(),
+                function);
+    };
+    (check(Kind<T>::magic, Kind<T>::reader_name), ...);
+}
+
 template <class T>
 std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
+    FAISS_EXT_THROW_IF_NOT_MSG(f, "the reader is null");
     ReaderWithHead reader;
     reader.f = f;
     reader.name = f->name;
@@ -249,6 +266,7 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
     if (std::memcmp(reader.head, Kind<T>::magic, magic_size) == 0) {
         return read_ours<T>(f, io_flags);
     }
+    check_other_kinds<Index, IndexBinary, VectorTransform>(reader);
     // FAISS may want to map the file into memory, so it gets the file itself
     auto* file = dynamic_cast<faiss::FileIOReader*>(f);
     if (file && fseek(file->f, -long(magic_size), SEEK_CUR) == 0) {
@@ -260,7 +278,7 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
 
 template <class T>
 std::unique_ptr<T> read_file(const char* fname, int io_flags) {
-    FAISS_THROW_IF_NOT_MSG(fname, "the file name is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
     faiss::FileIOReader f(fname);
     f.name = fname;
     return read_any<T>(&f, io_flags);
@@ -268,7 +286,8 @@ std::unique_ptr<T> read_file(const char* fname, int io_flags) {
 
 template <class T>
 void write_any(const T* object, IOWriter* f) {
-    FAISS_THROW_IF_NOT_MSG(object, "the object to write is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(f, "the writer is null");
     if (!holds_faiss_ext(object)) {
         Kind<T>::faiss_write(object, f);
         return;
@@ -303,7 +322,7 @@ struct OpenFile {
     }
 
     void check(bool good) const {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 good,
                 "cannot write the file %s: %s",
                 name.c_str(),
@@ -322,8 +341,8 @@ void write_to(const T* object, const std::string& path, const char* fname) {
 
 template <class T>
 void write_file(const T* object, const char* fname) {
-    FAISS_THROW_IF_NOT_MSG(fname, "the file name is null");
-    FAISS_THROW_IF_NOT_MSG(object, "the object to write is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
     std::error_code error;
     const fs::file_status status = fs::status(fname, error);
     if (fs::exists(status) && !fs::is_regular_file(status)) {
@@ -344,7 +363,7 @@ void write_file(const T* object, const char* fname) {
         if (fs::exists(status)) {
             fs::permissions(temporary, status.permissions(), error);
         }
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 rename(temporary.c_str(), target.c_str()) == 0,
                 "cannot write the file %s: %s",
                 fname,

@@ -12,16 +12,16 @@
 #include <type_traits>
 #include <vector>
 
-#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
 #include "check.h"
+#include "errors.h"
 
 namespace faiss_ext {
 
 inline void write_bytes(faiss::IOWriter* f, const void* p, size_t size) {
     const size_t done = size == 0 ? 0 : (*f)(p, 1, size);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
             "cannot write to %s: %zu of %zu bytes written",
             f->name.c_str(),
@@ -35,7 +35,7 @@ inline void read_bytes(
         size_t size,
         const char* field) {
     const size_t done = size == 0 ? 0 : (*f)(p, 1, size);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
             "%s is truncated: %zu of %zu bytes of %s are there",
             f->name.c_str(),
@@ -55,7 +55,7 @@ T read_value(faiss::IOReader* f, const char* field) {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
     if constexpr (std::is_same_v<T, bool>) {
         const auto byte = read_value<uint8_t>(f, field);
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 byte <= 1,
                 "%s is damaged: %s is %d, expected 0 or 1",
                 f->name.c_str(),
@@ -73,7 +73,7 @@ T read_value(faiss::IOReader* f, const char* field) {
 template <class T>
 T read_value_in(faiss::IOReader* f, const char* field, T low, T high) {
     const T v = read_value<T>(f, field);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             v >= low && v <= high,
             "%s is damaged: %s is %" PRId64 ", expected %" PRId64
             " to %" PRId64,
@@ -114,7 +114,7 @@ void read_vector(
         uint64_t size,
         const char* field) {
     read_vector(f, v, field);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             v.size() == size,
             "%s is damaged: %s has %zu elements, expected %" PRIu64,
             f->name.c_str(),
@@ -131,7 +131,7 @@ void read_finite_vector(
         uint64_t size,
         const char* field) {
     read_vector(f, v, size, field);
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             all_finite(v.size(), v.data()),
             "%s is damaged: %s has a component that is NaN or infinite",
             f->name.c_str(),

@@ -1,7 +1,6 @@
 #include "kernel_io.h"
 
-#include <faiss/impl/FaissAssert.h>
-
+#include "errors.h"
 #include "io_fields.h"
 
 namespace faiss_ext {
@@ -29,7 +28,7 @@ void write_kernel(faiss::IOWriter* f, const Kernel& kernel) {
     try {
         kernel_factory(description);
     } catch (const faiss::FaissException&) {
-        FAISS_THROW_FMT(
+        FAISS_EXT_THROW_FMT(
                 "the kernel %s cannot be written to a file: no string makes it",
                 description.c_str());
     }
@@ -38,7 +37,9 @@ void write_kernel(faiss::IOWriter* f, const Kernel& kernel) {
 
 std::unique_ptr<Kernel> read_kernel(faiss::IOReader* f) {
     if (in_memory) {
-        FAISS_THROW_IF_NOT(in_memory->read < in_memory->kernels.size());
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                in_memory->read < in_memory->kernels.size(),
+                "more kernels are read than were written");
         return std::move(in_memory->kernels[in_memory->read++]);
     }
     return kernel_factory(read_string(f, "kernel"));

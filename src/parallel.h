@@ -10,9 +10,10 @@
 #include <omp.h>
 
 #include <faiss/impl/AuxIndexStructures.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include <faiss_ext/compat.h>
+
+#include "errors.h"
 
 namespace faiss_ext {
 
@@ -24,7 +25,7 @@ inline void check_interrupt() {
     const auto now = Clock::now();
     if (now >= next_time) {
         next_time = now + std::chrono::milliseconds(100);
-        FAISS_THROW_IF_NOT_MSG(
+        FAISS_EXT_THROW_IF_NOT_MSG(
                 !faiss::InterruptCallback::is_interrupted(),
                 "computation interrupted");
     }

@@ -16,6 +16,7 @@
 #include <faiss_ext/StructuredProjection.h>
 #include <faiss_ext/compat.h>
 
+#include "errors.h"
 #include "parallel.h"
 #include "sample.h"
 
@@ -78,7 +79,7 @@ inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
 template <class Vector>
 void check_signs(faiss::IOReader* f, const Vector& signs) {
     for (float s : signs) {
-        FAISS_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_IF_NOT_FMT(
                 s == 1 || s == -1,
                 "%s is damaged: a sign of a projection is %g",
                 f->name.c_str(),
@@ -155,7 +156,7 @@ std::vector<double> mean_of_features(
 
 /// Throws unless a projection fits a hash: fields may have been set by hand.
 inline void check_projection(const Projection* projection, int d, int nbits) {
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             projection && projection->d_in == d && projection->d_out == nbits,
             "the hash has no projection from %d dimensions to %d bits; was it trained?",
             d,

@@ -4,8 +4,6 @@
 #include <cctype>
 #include <mutex>
 
-#include <faiss/impl/FaissAssert.h>
-
 #include <faiss_ext/AdditiveKernel.h>
 #include <faiss_ext/AdditiveKernelHash.h>
 #include <faiss_ext/BilinearShiftInvariantHash.h>
@@ -22,6 +20,8 @@
 #include <faiss_ext/ShiftInvariantHash.h>
 #include <faiss_ext/SignCauchyHash.h>
 
+#include "errors.h"
+
 namespace faiss_ext {
 
 namespace {
@@ -34,7 +34,7 @@ struct Table {
     void add(Entry entry) {
         std::lock_guard<std::mutex> lock(mutex);
         for (const Entry& e : entries) {
-            FAISS_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_IF_NOT_FMT(
                     e.name != entry.name && e.type != entry.type,
                     "%s, or its class, is already registered (as %s)",
                     entry.name.c_str(),
@@ -60,7 +60,7 @@ struct Table {
                 return e;
             }
         }
-        FAISS_THROW_FMT(
+        FAISS_EXT_THROW_FMT(
                 "class %s is not registered with faiss_ext", type.name());
     }
 
@@ -119,13 +119,13 @@ void check_name(const std::string& name, bool digits) {
               "RR",   "ITQ",       "Pad",   "IVF",  "IMI",   "HNSW",
               "NSG",  "PQ",        "SQ",    "RQ",   "LSQ",   "PRQ",
               "PLSQ", "ZnLattice", "IDMap", "BIVF", "BHash", "BHNSW"}) {
-            FAISS_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_IF_NOT_FMT(
                     name != taken,
                     "'%s' cannot be the name of a hash: it has another meaning in factory strings",
                     taken);
         }
     }
-    FAISS_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             good,
             "'%s' cannot be the name of a %s: expected %s",
             name.c_str(),

@@ -6,7 +6,7 @@
 
 namespace faiss_ext {
 
-std::vector<idx_t> sample_ids(idx_t n, idx_t k, int64_t seed) {
+std::vector<idx_t> sample_ids(idx_t n, idx_t k, uint64_t seed) {
     std::vector<idx_t> ids(n);
     std::iota(ids.begin(), ids.end(), 0);
     std::mt19937_64 rng(seed);

@@ -140,7 +140,7 @@ TEST(AnyProjection, Files) {
     }
     // a class that the file format does not know
     struct Foreign : Projection {
-        void apply(size_t, const float*, float*) const override {}
+        void multiply(size_t, const float*, float*) const override {}
         std::vector<float> matrix() const override {
             return {};
         }

@@ -23,6 +23,7 @@
 #include <faiss_ext/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexHNSWKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/MaternKernel.h>
 #include <faiss_ext/ShiftInvariantHash.h>
@@ -265,7 +266,7 @@ TEST(IndexFactory, HNSW) {
     for (auto metric : metrics) {
         const auto index =
                 faiss_ext::index_factory(d, "HNSW12,KFlat(laplacian)", metric);
-        const auto& hnsw = exactly<faiss::IndexHNSW>(index.get());
+        const auto& hnsw = exactly<IndexHNSWKernel>(index.get());
         EXPECT_EQ(hnsw.d, d);
         EXPECT_EQ(hnsw.metric_type, metric);
         EXPECT_TRUE(hnsw.own_fields);
@@ -310,7 +311,7 @@ TEST(IndexFactory, IDMaps) {
         const auto index = faiss_ext::index_factory(
                 d, "IDMap,HNSW8,KFlat(gaussian,gamma=1)");
         const auto& map = exactly<faiss::IndexIDMap>(index.get());
-        exactly<faiss::IndexHNSW>(map.index);
+        exactly<IndexHNSWKernel>(map.index);
         EXPECT_TRUE(map.is_trained);
     }
     {
@@ -440,7 +441,7 @@ TEST(IndexFactory, Transformations) {
         EXPECT_EQ(pre.chain[1]->d_in, 16);
         exactly<faiss::RandomRotationMatrix>(pre.chain[2]);
         EXPECT_EQ(pre.chain[2]->d_out, 8);
-        EXPECT_EQ(exactly<faiss::IndexHNSW>(pre.index).d, 8);
+        EXPECT_EQ(exactly<IndexHNSWKernel>(pre.index).d, 8);
     }
     {
         const auto index =
@@ -707,8 +708,6 @@ const std::vector<BadString> bad_schemes = {
         {"SIK64(gaussian),", 16, "BFlat"},
         {"SIK64(gaussian),BFlt", 16, "BFlat"},
         {"SIK64(gaussian),Flat", 16, "BFlat"},
-        {"SIK64(gaussian),BFlat ", 16, "BFlat"},
-        {"SIK64(gaussian), BFlat", 16, "BFlat"},
         {"SIK64(gaussian),BFlat(x)", 16, "BFlat"},
         {"SIK64(gaussian),BHash", 16, "BHash<b>"},
         {"SIK64(gaussian),BHash0", 21, "from 1"},

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -17,6 +18,7 @@
 
 #include <faiss_ext/GaussianKernel.h>
 #include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexHNSWKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/LaplacianKernel.h>
 #include <faiss_ext/LinearKernel.h>
@@ -745,17 +747,109 @@ TEST(IndexFlatKernel, GivenBandwidthSurvivesTraining) {
     EXPECT_EQ(index->kernel->description(), "gaussian(gamma=0.125)");
 }
 
-TEST(IndexFlatKernel, PairsWithoutAValueAreNotFound) {
-    // <x, y0> is infinity - infinity
-    const auto index = make_index(
-            "linear",
-            faiss::METRIC_INNER_PRODUCT,
-            2,
-            {1e30f, -1e30f, 1, 1, 1e30f, -1e30f, -1, 2});
-    const std::vector<float> q = {1e30f, 1e30f};
-    const auto found = search(*index, q, 4);
-    EXPECT_EQ(found.labels, (std::vector<idx_t>{1, 3, -1, -1}));
-    EXPECT_EQ(total_size(range_search(*index, q, -inf)), 2u);
+// Products and distances of vectors that are taken stay within float.
+TEST(IndexFlatKernel, KernelsThatOverflowAreRefused) {
+    for (auto metric : {faiss::METRIC_INNER_PRODUCT, faiss::METRIC_L2}) {
+        for (const char* kernel :
+             {"linear",
+              "poly(degree=8)",
+              "normalized(poly(degree=8))",
+              "normalized(linear)",
+              "exponential(linear,scale=50)",
+              "exponential(poly(degree=8),scale=1)"}) {
+            SCOPED_TRACE(kernel);
+            const auto index =
+                    make_index(kernel, metric, 2, {0.5f, 0.25f, 0.3f, 0.4f});
+            const std::vector<float> huge = {1e30f, 1e30f};
+            const auto refuses = [&](const std::function<void()>& call) {
+                return throws(call, "overflows");
+            };
+            EXPECT_TRUE(refuses([&] { index->add(1, huge.data()); }));
+            EXPECT_TRUE(refuses([&] { search(*index, huge, 2); }));
+            EXPECT_TRUE(refuses([&] { range_search(*index, huge, 1); }));
+            EXPECT_EQ(index->ntotal, 2);
+            EXPECT_EQ(search(*index, {0.5f, 0.25f}, 1).labels[0], 0);
+
+            IndexFlatKernel flat(2, *kernel_factory(kernel), metric);
+            IndexHNSWKernel graph(&flat, 4);
+            EXPECT_TRUE(refuses([&] { graph.add(1, huge.data()); }));
+            EXPECT_EQ(graph.ntotal, 0);
+            graph.add(2, index->get_xb());
+            EXPECT_TRUE(refuses([&] { search(graph, huge, 1); }));
+            EXPECT_TRUE(graph.graph_is_complete);
+            search(graph, {0.5f, 0.25f}, 1);
+        }
+    }
+}
+
+TEST(IndexFlatKernel, ValuesAtTheLimitAreFinite) {
+    // k(x, x) is just within the limit
+    const float x = std::sqrt(Kernel::max_self_value) * 0.999f;
+    for (auto metric : {faiss::METRIC_INNER_PRODUCT, faiss::METRIC_L2}) {
+        const auto index = make_index("linear", metric, 1, {x, -x});
+        for (float v : search(*index, {x, -x}, 2).distances) {
+            EXPECT_TRUE(std::isfinite(v));
+        }
+    }
+}
+
+TEST(IndexFlatKernel, CosinesDoNotDependOnLengths) {
+    const size_t d = 20, n = 50;
+    const std::vector<float> x = random_vectors(n, d, 3);
+    const auto reference = make_index("cosine", faiss::METRIC_L2, d, x);
+    const auto expected = search(*reference, x, 10);
+    for (int exponent : {-149, -130, -100, -70, -63, 61, 64, 100, 124}) {
+        SCOPED_TRACE(exponent);
+        // only some of them, so that lengths are mixed
+        std::vector<float> scaled = x;
+        for (size_t i = 0; i < n * d; i++) {
+            if (i / d % 3 > 0) {
+                // (what is below 2^-126 has lost digits already)
+                const int by = std::max(exponent, -110);
+                scaled[i] = std::ldexp(scaled[i], by);
+            }
+        }
+        const auto index = make_index("cosine", faiss::METRIC_L2, d, scaled);
+        expect_same(search(*index, scaled, 10), expected);
+    }
+    // the smallest numbers of all have a direction, too
+    const float tiny = std::numeric_limits<float>::denorm_min();
+    const auto kernel = kernel_factory("cosine");
+    const std::vector<float> a = {tiny, tiny}, b = {1e38f, 1e38f}, c = {0, 0};
+    EXPECT_NEAR((*kernel)(a.data(), b.data(), 2), 1, 1e-6);
+    EXPECT_EQ((*kernel)(a.data(), c.data(), 2), 0);
+}
+
+TEST(IndexFlatKernel, MergingWithItselfIsRefused) {
+    const auto index = make_index("linear", faiss::METRIC_L2, 2, {1, 2, 3, 4});
+    EXPECT_TRUE(throws([&] { index->merge_from(*index, 0); }, "itself"));
+    EXPECT_EQ(index->ntotal, 2);
+}
+
+TEST(IndexFlatKernel, FieldsSetByHand) {
+    const auto index = make_index("linear", faiss::METRIC_L2, 2, {1, 2, 3, 4});
+    index->ntotal = 1000000;
+    std::vector<float> x(2);
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+                 [&] { search(*index, x, 1); },
+                 [&] { range_search(*index, x, 1); },
+                 [&] { index->add(1, x.data()); },
+                 [&] { index->reconstruct(99999, x.data()); },
+                 [&] {
+                     const auto other =
+                             make_index("linear", faiss::METRIC_L2, 2, {1, 2});
+                     index->merge_from(*other, 0);
+                 }}) {
+        EXPECT_TRUE(throws(call, "ntotal"));
+    }
+    index->ntotal = 2;
+    EXPECT_TRUE(throws([&] { index->reconstruct(2, x.data()); }));
+    EXPECT_TRUE(throws([&] { index->reconstruct(-1, x.data()); }));
+    // beyond the vectors that it has, a distance counts as farthest
+    const std::unique_ptr<faiss::DistanceComputer> distances(
+            index->get_distance_computer());
+    distances->set_query(x.data());
+    EXPECT_EQ((*distances)(2), std::numeric_limits<float>::max());
 }
 
 TEST(IndexFlatKernel, StandaloneCodecRefusesWhatAddRefuses) {

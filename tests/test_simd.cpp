@@ -451,7 +451,11 @@ TEST(DenseProjection, AgreesWithMatrixProduct) {
     }
     // nothing to do
     DenseProjection(3, 4).apply(0, nullptr, nullptr);
-    DenseProjection().apply(2, nullptr, nullptr);
+    EXPECT_TRUE(contains(
+            message_of([] { DenseProjection().apply(2, nullptr, nullptr); }),
+            "empty"));
+    EXPECT_TRUE(
+            contains(message_of([] { DenseProjection(4, -1); }), "positive"));
 }
 
 TEST(DenseProjection, WriteAndRead) {

@@ -13,6 +13,7 @@
 #include <faiss_ext/MaternKernel.h>
 #include <faiss_ext/registry.h>
 
+#include "errors.h"
 #include "testing_data.h"
 
 using namespace faiss_ext;
@@ -233,8 +234,7 @@ TEST(Spec, BadNumbers) {
           "1e-400",
           "0x10",
           "1x",
-          "1 ",
-          " 1",
+          "1 1",
           "+1",
           "1e",
           "e5",
@@ -425,8 +425,6 @@ TEST(Spec, BadStructure) {
     check_bad_strings(
             parse,
             {{"", 0, {"name"}},
-             {" ", 0, {"name"}},
-             {" f", 0, {"name"}},
              {"1f", 0, {"name"}},
              {"_f", 0, {"name"}},
              {"(a)", 0, {"name"}},
@@ -446,7 +444,6 @@ TEST(Spec, BadStructure) {
              {"f(a=,b=1)", 4, {"a"}},
              {"f(a=1,b=2,a=3)", 10, {"a is given twice"}},
              {"f g", 1, {"' '"}},
-             {"f (a)", 1, {"' '"}},
              {"f(a) ", 4, {"' '"}},
              {"f-1", 1, {"'-'"}},
              {"f\xc3\xa4(a)", 1, {}}});
@@ -501,7 +498,7 @@ TEST(Spec, KernelStrings) {
             {"gaussian(gamma=1,2)", 17, {"gamma="}},
             {"gaussian(gamma=1,gamma=2)", 17, {"twice"}},
             {"gaussian(gamma=Auto)", 15, {"Auto"}},
-            {"gaussian(gamma =1)", 9, {}},
+            {"gaussian(gam ma=1)", 9, {}},
             {"gaussian(gamma=laplacian)", 15, {"number"}},
             {"linear(gamma=1)", 7, {"no argument"}},
             {"linear(x)", 7, {"no argument"}},
@@ -596,9 +593,12 @@ TEST(Spec, RandomStrings) {
             } catch (const faiss::FaissException& e) {
                 const auto error = take_apart(e.what());
                 refused++;
-                if (!error || error->text != text ||
-                    error->caret != error->position ||
-                    error->caret > text.size()) {
+                const std::string clean = without_spaces(text);
+                if (!error || error->text != printable(clean) ||
+                    error->position > clean.size() ||
+                    error->caret !=
+                            printable(clean.substr(0, error->position))
+                                    .size()) {
                     ADD_FAILURE() << "\"" << text << "\": " << e.what();
                 }
                 return false;
@@ -606,6 +606,7 @@ TEST(Spec, RandomStrings) {
         };
         parsed += check([&] {
             const Spec spec = Spec::parse(text);
+            const std::string text = without_spaces(*spec.text);
             std::string again = spec.name;
             for (const Spec::Argument& a : spec.arguments) {
                 again += &a == &spec.arguments[0] ? "(" : ",";

@@ -4,6 +4,10 @@ FAISS's own wrappers serve where they can (``faiss.class_wrappers``); before
 them, the shapes are checked, so that a mistake gives a message.
 """
 
+import difflib
+import functools
+import operator
+
 import faiss
 import numpy as np
 from faiss import class_wrappers as faiss_wrappers
@@ -50,21 +54,37 @@ def as_ids(ids, n, where):
     return ids
 
 
-def check_k(k, where):
-    if not k > 0:
+def as_k(k, where):
+    """k as an int."""
+    try:
+        k = operator.index(k)
+    except TypeError:
+        raise TypeError(
+            f"{where}: k must be a positive integer, got {k!r}") from None
+    if k <= 0:
         raise ValueError(f"{where}: k must be positive, got {k}")
+    return k
 
 
-def part_property(getter_name, doc):
-    """A property whose object keeps its owner alive."""
+def take_getter(the_class, name):
+    """A getter of C++, which is no longer a method of the class."""
+    getter = vars(the_class)[name]
+    delattr(the_class, name)
+    return getter
+
+
+def part_property(the_class, name, doc):
+    """Makes a property of a class from its function get_NAME; its object keeps
+    its owner alive."""
+    getter = take_getter(the_class, "get_" + name)
 
     def get(self):
-        part = getattr(self, getter_name)()
+        part = getter(self)
         if part is not None:
             part.referenced_objects = [self]
         return part
 
-    return property(get, doc=doc)
+    setattr(the_class, name, property(get, doc=doc))
 
 
 def member_keeps_owner(the_class, name):
@@ -151,7 +171,7 @@ def wrap_kernels():
     swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
     swig.Kernel.__reduce__ = reduce_kernel
     for the_class in (swig.NormalizedKernel, swig.ExponentialKernel):
-        the_class.kernel = part_property("get_kernel", "the kernel inside")
+        part_property(the_class, "kernel", "the kernel inside")
     swig.Kernel.__copy__ = lambda self: self.copy()
     swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
 
@@ -247,7 +267,7 @@ def wrap_maps():
     wrap_transform(the_class)
     copied_and_pickled(the_class)
     the_class.map_signature = of_arrays(the_class.map_signature)
-    the_class.kernel = part_property("get_kernel", "the kernel")
+    part_property(the_class, "kernel", "the kernel")
 
 
 def wrap_hashes():
@@ -278,25 +298,29 @@ def wrap_hashes():
                 member_keeps_owner(the_class, name)
     for the_class in (swig.HyperplaneHash, swig.AdditiveKernelHash,
                       swig.ShiftInvariantHash):
-        the_class.projection = part_property(
-            "get_projection", "the random directions; None before training")
+        part_property(the_class, "projection",
+                      "the random directions; None before training")
     for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash,
                       swig.BilinearShiftInvariantHash):
-        the_class.kernel = part_property(
-            "get_kernel", "the kernel; train sets what was left to the data")
+        part_property(the_class, "kernel",
+                      "the kernel; train sets what was left to the data")
+
+    get_matrix = take_getter(swig.Projection, "get_matrix")
 
     def matrix(self):
         """The matrix, float32 of shape (d_out, d_in)."""
         A = np.empty((self.d_out, self.d_in), dtype="float32")
-        self.get_matrix(faiss.swig_ptr(A))
+        get_matrix(self, faiss.swig_ptr(A))
         return A
 
     swig.Projection.matrix = matrix
 
+    get_V = take_getter(swig.BilinearProjection, "get_V")
+
     def V(self):
         """The v, float32 of shape (k_v, d_v); a copy."""
         v = np.empty((self.k_v, self.padded_d_v()), dtype="float32")
-        self.get_V(faiss.swig_ptr(v))
+        get_V(self, faiss.swig_ptr(v))
         return v[:, :self.d_v]
 
     swig.BilinearProjection.V = property(V)
@@ -332,7 +356,7 @@ def wrap_hashes():
     set_landmarks_c = swig.KernelizedHash.set_landmarks
 
     def set_landmarks(self, x):
-        """Has train use these landmarks, shape (p, d_in), and not a sample."""
+        """Sets the landmarks, shape (p, d_in), instead of sampling them."""
         x = as_vectors(x, self.d_in, "KernelizedHash.set_landmarks")
         set_landmarks_c(self, x.shape[0], faiss.swig_ptr(x))
 
@@ -354,27 +378,40 @@ def check_first_argument(the_class, name, d_name):
     if getattr(method, "checks_vectors", False):
         return
 
+    @functools.wraps(method)
     def checked(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
         x = as_vectors(x, getattr(self, d_name), where)
-        if (name in ("search", "assign", "search_and_reconstruct")
-                and (args or "k" in kwargs)):
-            check_k(args[0] if args else kwargs["k"], where)
-        if name == "add_with_ids" and (args or "ids" in kwargs):
-            ids = args[0] if args else kwargs["ids"]
-            return method(self, x, as_ids(ids, len(x), where))
+        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
         return method(self, x, *args, **kwargs)
 
-    checked.__name__ = method.__name__
-    checked.__doc__ = method.__doc__
     checked.checks_vectors = True
     setattr(the_class, name, checked)
+
+
+def checked_arguments(name, n, args, kwargs, where):
+    """What stands behind the n vectors of a method: k, ids and parameters."""
+    checks = {"search": ("k", as_k), "assign": ("k", as_k),
+              "search_and_reconstruct": ("k", as_k),
+              "add_with_ids": ("ids", lambda ids, _: as_ids(ids, n, where))}
+    if name in checks:
+        key, check = checks[name]
+        if args:
+            args = (check(args[0], where), *args[1:])
+        elif key in kwargs:
+            kwargs = {**kwargs, key: check(kwargs[key], where)}
+    params = kwargs.get("params")
+    if not getattr(params, "k_factor", 1) >= 1:
+        raise ValueError(f"{where}: k_factor must be at least 1, "
+                         f"got {params.k_factor}")
+    return args, kwargs
 
 
 # ---------------------------------------------------------- float indexes
 
 def wrap_float_indexes():
-    for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel):
+    for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel,
+                      swig.IndexHNSWKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -382,8 +419,9 @@ def wrap_float_indexes():
                 setattr(the_class, name, inherited(the_class, name))
             check_first_argument(the_class, name, "d")
     wrap_hash_and_storage(swig.IndexKernelHash)
-    swig.IndexFlatKernel.kernel = part_property(
-        "get_kernel", "the kernel; train sets what was left to the data")
+    keep_arguments(swig.IndexHNSWKernel, 0)
+    part_property(swig.IndexFlatKernel, "kernel",
+                  "the kernel; train sets what was left to the data")
 
 
 def inherited(the_class, name):
@@ -399,9 +437,9 @@ def inherited(the_class, name):
 
 
 def wrap_hash_and_storage(the_class):
-    the_class.hash = part_property("get_hash", "the hash")
-    the_class.storage = part_property(
-        "get_storage", "the binary index that stores the codes")
+    part_property(the_class, "hash", "the hash")
+    part_property(the_class, "storage",
+                  "the binary index that stores the codes")
     keep_arguments(the_class, 0, 1)
 
 
@@ -449,7 +487,7 @@ def wrap_binary_indexes():
         I : int64, shape (n, k), ids; -1 where there are fewer than k
         """
         x = as_input(self, x, "search")
-        check_k(k, "IndexBinaryKernelHash.search")
+        k = as_k(k, "IndexBinaryKernelHash.search")
         D = np.empty((x.shape[0], k), dtype="int32")
         I = np.empty((x.shape[0], k), dtype="int64")
         c["search"](self, x.shape[0], faiss.swig_ptr(x), k, faiss.swig_ptr(D),
@@ -487,11 +525,59 @@ def wrap_binary_indexes():
     wrap_hash_and_storage(the_class)
 
 
+# --------------------------------------------------------------- settings
+
+# what the wrappers themselves keep in an object
+INTERNAL = {"this", "thisown", "referenced_objects"}
+# dimensions and counts that follow from others
+DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
+
+
+def check_settings(the_class):
+    """Has assignments to an object's attributes fail where they would do
+    nothing, or harm."""
+
+    def set_attribute(self, name, value):
+        if name in INTERNAL:
+            object.__setattr__(self, name, value)
+            return
+        what = f"{type(self).__name__}.{name}"
+        member = getattr(type(self), name, None)
+        if member is None:
+            names = [n for n in dir(type(self)) if not n.startswith("_")]
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {name!r}{hint}")
+        if name in DERIVED or (isinstance(member, property)
+                               and member.fset is None):
+            raise AttributeError(f"{what} is read-only")
+        if (isinstance(self, swig.KernelHash) and isinstance(member, property)
+                and self.is_trained and name not in ("is_trained", "verbose")):
+            raise AttributeError(
+                f"{what} has no effect any more: the hash is trained; give it "
+                "in the string, or set it before training")
+        object.__setattr__(self, name, value)
+
+    the_class.__setattr__ = set_attribute
+
+
+def wrap_settings():
+    for the_class in (
+            swig.Kernel, swig.Projection, swig.KernelHash,
+            swig.HomogeneousKernelMap, swig.IndexFlatKernel,
+            swig.IndexHNSWKernel, swig.IndexKernelHash,
+            swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
+            swig.IndexBinaryFlatSIMD):
+        check_settings(the_class)
+
+
 wrap_kernels()
 wrap_maps()
 wrap_hashes()
 wrap_float_indexes()
 wrap_binary_indexes()
+wrap_settings()
 
 
 def mean_neighbor_distance(x, norm="l2", neighbor=50, max_queries=1000,

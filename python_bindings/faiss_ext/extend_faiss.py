@@ -13,7 +13,8 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import from_bytes, to_bytes
+from .class_wrappers import (
+    as_codes, as_vectors, checked_arguments, from_bytes, to_bytes)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 
@@ -55,9 +56,17 @@ def factory(ours):
     return make
 
 
+def check_not_none(thing, function, expected):
+    if thing is None:
+        raise TypeError(f"{function}: expected {expected}, got None")
+
+
 def writer(ours):
     def make(original):
         def function(thing, target, *args):
+            name = original.__name__
+            check_not_none(thing, name, "an object to write")
+            check_not_none(target, name, "a file name or an IOWriter")
             if not is_ours(thing):
                 return original(thing, target, *args)
             if isinstance(target, (str, os.PathLike)):
@@ -91,6 +100,7 @@ def holds_magic(source):
 
 
 def read_by(ours, source, *args):
+    check_not_none(source, "reading", "a file name or an IOReader")
     if isinstance(source, (str, os.PathLike)):
         source = os.fspath(source)
     thing = ours(source, *args)
@@ -100,6 +110,8 @@ def read_by(ours, source, *args):
 def reader(ours):
     def make(original):
         def function(source, *args):
+            check_not_none(
+                source, original.__name__, "a file name or an IOReader")
             if holds_magic(source) is False:
                 return original(source, *args)
             return read_by(ours, source, *args)
@@ -132,6 +144,7 @@ def as_faiss_would(thing):
 def cloner(ours):
     def make(original):
         def function(thing):
+            check_not_none(thing, original.__name__, "an index")
             return ours(thing) if is_ours(thing) else original(thing)
         return function
     return make
@@ -173,31 +186,66 @@ def extend_parts():
                 cls.at = with_real_class(member)
 
 
-def with_callback_errors(method):
-    """A method that raises what a CallbackKernel has raised inside FAISS's own
-    loops, which let no exception out."""
+def with_errors(method, name):
+    """A method of one of FAISS's classes that checks what it is given, where
+    the object is or holds one of faiss_ext, and raises what a CallbackKernel
+    has raised: FAISS's own loops let no exception out, and its wrappers make
+    others of it."""
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
-        guard = swig.KernelExceptionGuard(self)
+        args = (kwargs.pop("x"),) if not args and "x" in kwargs else args
+        if args and isinstance(self, faiss.Index) and is_ours(self):
+            where = f"{type(self).__name__}.{name}"
+            x = as_vectors(args[0], self.d, where)
+            args, kwargs = checked_arguments(
+                name, len(x), args[1:], kwargs, where)
+            args = (x, *args)
+        guard = swig.KernelExceptionGuard(
+            self if isinstance(self, faiss.Index) else None)
+        watch = swig.CallbackErrorWatch()
+        failure = result = None
         try:
-            return method(self, *args, **kwargs)
-        finally:
-            guard.rethrow()
+            result = method(self, *args, **kwargs)
+        except RuntimeError as error:
+            failure = error
+        guard.rethrow()
+        if failure is not None:
+            watch.rethrow(str(failure))
+            raise failure
+        return result
 
-    function.with_callback_errors = True
+    function.with_errors = True
     return function
 
 
 def extend_methods():
     for cls in list(vars(faiss).values()):
-        if not (isinstance(cls, type) and issubclass(cls, faiss.Index)):
+        if not (isinstance(cls, type) and issubclass(
+                cls, (faiss.Index, faiss.IndexBinary))):
             continue
         for name in ("train", "add", "add_with_ids", "search", "range_search",
                      "assign", "search_and_reconstruct"):
             method = vars(cls).get(name)
-            if callable(method) and not hasattr(method, "with_callback_errors"):
-                setattr(cls, name, with_callback_errors(method))
+            if callable(method) and not hasattr(method, "with_errors"):
+                setattr(cls, name, with_errors(method, name))
+
+
+def extend_refine():
+    """k_factor below 1 has FAISS write beyond its results."""
+    member = faiss.IndexRefine.k_factor
+    if hasattr(member.fset, "without_faiss_ext"):
+        return
+
+    def set_k_factor(self, value):
+        if is_ours(self) and not 1 <= value < 1e9:
+            raise ValueError(
+                f"IndexRefine.k_factor must be at least 1, got {value}")
+        member.fset(self, value)
+
+    set_k_factor.without_faiss_ext = member.fset
+    faiss.IndexRefine.k_factor = property(
+        member.fget, set_k_factor, doc=member.__doc__)
 
 
 def unpickle_index(data):
@@ -242,13 +290,21 @@ def extend_binary_id_maps():
             index = index.index
         return index
 
-    def takes_vectors(method, trains):
+    def takes_vectors(method, name):
         @functools.wraps(method)
         def function(self, x, *args, **kwargs):
             x = np.asarray(x)
-            if x.dtype != np.uint8 and is_ours(self):
-                base = innermost(self)
-                if trains:
+            if not is_ours(self):
+                return method(self, x, *args, **kwargs)
+            where = f"{type(self).__name__}.{name}"
+            base = innermost(self)
+            if x.dtype == np.uint8 or not hasattr(base, "hash"):
+                x = as_codes(x, self.code_size, where)
+            else:
+                x = as_vectors(x, base.hash.d_in, where)
+            args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
+            if x.dtype != np.uint8:
+                if name == "train":
                     base.train(x)
                     self.is_trained = base.is_trained
                     return None
@@ -262,7 +318,7 @@ def extend_binary_id_maps():
         for name in ("train", "add_with_ids", "search", "range_search"):
             method = getattr(cls, name)
             if not hasattr(method, "without_faiss_ext"):
-                setattr(cls, name, takes_vectors(method, name == "train"))
+                setattr(cls, name, takes_vectors(method, name))
 
 
 def extend():
@@ -278,6 +334,7 @@ def extend():
         replace(name, downcast)
     extend_parts()
     extend_methods()
+    extend_refine()
     extend_pickling()
     extend_binary_id_maps()
 

@@ -1,6 +1,7 @@
 #include "simd/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/elementwise.cpp"
@@ -68,6 +69,22 @@ void multiply_target(
     }
 }
 
+float max_abs_target(size_t n, const float* HWY_RESTRICT v) {
+    const hn::ScalableTag<float> tag;
+    const size_t lanes = hn::Lanes(tag);
+    auto even = hn::Zero(tag), odd = hn::Zero(tag);
+    size_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        even = hn::Max(even, hn::Abs(hn::LoadU(tag, v + i)));
+        odd = hn::Max(odd, hn::Abs(hn::LoadU(tag, v + i + lanes)));
+    }
+    float largest = hn::GetLane(hn::MaxOfLanes(tag, hn::Max(even, odd)));
+    for (; i < n; i++) {
+        largest = std::max(largest, std::abs(v[i]));
+    }
+    return largest;
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace faiss_ext::simd
 HWY_AFTER_NAMESPACE();
@@ -78,6 +95,7 @@ namespace faiss_ext::simd {
 HWY_EXPORT(exp_affine_target);
 HWY_EXPORT(expm1_scaled_target);
 HWY_EXPORT(multiply_target);
+HWY_EXPORT(max_abs_target);
 
 void exp_affine(size_t n, float a, float b, float* v) {
     HWY_DYNAMIC_DISPATCH(exp_affine_target)(n, a, b, v);
@@ -89,6 +107,10 @@ void expm1_scaled(size_t n, float a, float b, float* v) {
 
 void multiply(size_t n, float a, const float* b, float* v) {
     HWY_DYNAMIC_DISPATCH(multiply_target)(n, a, b, v);
+}
+
+float max_abs(size_t n, const float* v) {
+    return HWY_DYNAMIC_DISPATCH(max_abs_target)(n, v);
 }
 
 } // namespace faiss_ext::simd

@@ -17,4 +17,7 @@ void expm1_scaled(size_t n, float a, float b, float* v);
 /// v[i] = v[i] (a b[i])
 void multiply(size_t n, float a, const float* b, float* v);
 
+/// The largest absolute value, 0 for n = 0.
+float max_abs(size_t n, const float* v);
+
 } // namespace faiss_ext::simd

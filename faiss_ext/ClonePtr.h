@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <typeinfo>
+#include <utility>
+
+namespace faiss_ext {
+
+/** An object of a class hierarchy as a value: copies are deep. It may be empty.
+ *
+ * Assigning an object of the same class assigns to the one that is there, so
+ * that pointers to it stay valid. T has the functions clone() and assign().
+ */
+template <class T>
+struct ClonePtr {
+    ClonePtr() = default;
+    ClonePtr(std::nullptr_t) {}
+    ClonePtr(std::unique_ptr<T> pointer) : pointer(std::move(pointer)) {}
+    ClonePtr(const ClonePtr& other) : pointer(copy(other)) {}
+    ClonePtr(ClonePtr&&) = default;
+
+    ClonePtr& operator=(ClonePtr&& other) {
+        pointer = std::move(other.pointer);
+        return *this;
+    }
+    ClonePtr& operator=(const ClonePtr& other) {
+        if (this == &other) {
+            return *this;
+        }
+        if (pointer && other && typeid(*pointer) == typeid(*other)) {
+            pointer->assign(*other);
+        } else {
+            pointer = copy(other);
+        }
+        return *this;
+    }
+
+    explicit operator bool() const {
+        return pointer != nullptr;
+    }
+    bool operator==(std::nullptr_t) const {
+        return pointer == nullptr;
+    }
+    T* get() const {
+        return pointer.get();
+    }
+    T* operator->() const {
+        return pointer.get();
+    }
+    T& operator*() const {
+        return *pointer;
+    }
+
+   private:
+    std::unique_ptr<T> pointer;
+
+    static std::unique_ptr<T> copy(const ClonePtr& other) {
+        // clone() may be declared for a base class of T
+        return std::unique_ptr<T>(
+                other ? dynamic_cast<T*>(other->clone().release()) : nullptr);
+    }
+};
+
+} // namespace faiss_ext
