@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the Python module in build/ and runs the
-# demo. All arguments go to scripts/demo.py; --help lists them.
+# Installs what is missing, builds the library and its Python module in build/
+# and runs the demo. All arguments go to scripts/demo.py; --help lists them.
 #
 #   scripts/demo.sh [--data FOLDER] [--dataset NAME] ...
 #
@@ -21,7 +21,9 @@ if [[ -z "$(cache_value "$build" FAISS_EXT_BUILD_TESTS)" ]]; then
     options+=(-DFAISS_EXT_BUILD_TESTS=OFF -DCMAKE_BUILD_TYPE=Release)
 fi
 configure "$build" "${options[@]}"
-"$CMAKE" --build "$build" --target faiss_ext_python --parallel "$(build_jobs)"
+# The library for C++, an archive of the same objects, is there for
+# "cmake --install build".
+"$CMAKE" --build "$build" --target faiss_ext faiss_ext_python --parallel "$(build_jobs)"
 
 PYTHONPATH="$build/python${PYTHONPATH:+:$PYTHONPATH}" \
     exec "$PYTHON" "$FAISS_EXT_ROOT/scripts/demo.py" "$@"
