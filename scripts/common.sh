@@ -6,6 +6,11 @@ FAISS_EXT_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 # shellcheck source=scripts/install_deps.sh
 source "$FAISS_EXT_ROOT/scripts/install_deps.sh"
 
+# Prints what the comment at the top of the running script says.
+print_usage() {
+    sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0"
+}
+
 # Prints how many compilers to run at once: one for each core, as long as
 # there are about 2 GB of memory for each.
 build_jobs() {

@@ -10,6 +10,21 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# The arguments are looked at first: --help and mistakes in them have nothing
+# installed or built. Where there is no Python at all, the comment above serves.
+if python="$(deps_find_python 'import argparse')"; then
+    help="$("$python" -B "$FAISS_EXT_ROOT/scripts/demo_options.py" "$@")"
+    if [[ -n "$help" ]]; then
+        echo "$help"
+        exit
+    fi
+elif [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
+    print_usage
+    echo
+    echo "Where there is a python3, --help lists the options."
+    exit
+fi
+
 install_deps build demo
 find_tools
 

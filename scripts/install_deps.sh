@@ -117,9 +117,16 @@ install_deps() {
     fi
 }
 
-# Prints the absolute path of the interpreter $1 if it can import faiss.
-deps_python_with_faiss() {
-    (cd / && "$1" -c 'import sys, faiss; faiss.IndexFlatL2; print(sys.executable)') 2>/dev/null
+# deps_find_python CODE: prints the absolute path of the first interpreter that
+# can run CODE: the one named in PYTHON, Debian's, the one on PATH.
+deps_find_python() {
+    local candidate
+    for candidate in ${PYTHON:+"$PYTHON"} /usr/bin/python3 python3; do
+        if (cd / && "$candidate" -c "$1; import sys; print(sys.executable)") 2>/dev/null; then
+            return 0
+        fi
+    done
+    return 1
 }
 
 # True if $1 is a CMake of version 3.22 or newer. (A wrapper on PATH may exist
@@ -132,14 +139,8 @@ deps_is_good_cmake() {
 }
 
 find_tools() {
-    local candidate found=""
-    for candidate in ${PYTHON:+"$PYTHON"} /usr/bin/python3 python3; do
-        if found="$(deps_python_with_faiss "$candidate")"; then
-            break
-        fi
-        found=""
-    done
-    if [[ -z "$found" ]]; then
+    local found
+    if ! found="$(deps_find_python 'import faiss; faiss.IndexFlatL2')"; then
         echo "find_tools: no Python that can import faiss. Tried:" \
             ${PYTHON:+"$PYTHON,"} "/usr/bin/python3, python3 on PATH." \
             "Name one in the variable PYTHON." >&2

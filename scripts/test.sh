@@ -11,6 +11,15 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+if (($# > 0)); then
+    if [[ "$1" == --help || "$1" == -h ]]; then
+        print_usage
+        exit
+    fi
+    echo "test.sh: takes no arguments; got: $*" >&2
+    exit 2
+fi
+
 install_deps build test
 find_tools
 

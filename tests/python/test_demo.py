@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -363,9 +365,86 @@ def test_demo_says_what_is_wrong(run_demo, tmp_path, arguments, message):
 
 def test_demo_says_how_to_find_the_module(run_demo, tmp_path):
     (tmp_path / "faiss_ext.py").write_text("raise ImportError('not built')")
-    result = run_demo("--help", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    result = run_demo(cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert result.returncode != 0
     assert "not built" in result.stderr and "demo.sh" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.fixture
+def run_bare(tmp_path):
+    """Runs a script of a checkout that has not been built; fails if it tries
+    to install or build anything."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "checkout" / "scripts")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    log = tmp_path / "log"
+    for name in ("apt-get", "cmake", "ctest", "dpkg-query", "ninja", "sudo"):
+        (tools / name).write_text(
+            f'#!/bin/sh\necho "{name} $*" >>"{log}"\nexit 1\n'
+        )
+        (tools / name).chmod(0o755)
+
+    def run(*command):
+        environment = {
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHON": sys.executable,
+        }
+        result = subprocess.run(
+            [tmp_path / "checkout" / "scripts" / command[0], *command[1:]],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert not log.exists(), log.read_text()
+        assert os.listdir(tmp_path / "checkout") == ["scripts"]
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_comes_before_anything_is_installed_or_built(run_bare, option):
+    result = run_bare("demo.sh", option)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("usage: demo.sh")
+    for name in ("data", "dataset", "kernel", "vlad", "group", "queries",
+                 "limit", "bits", "seed", "output"):
+        assert f"\n  --{name} " in result.stdout
+    # -S: without NumPy, FAISS and all that is not Python's own
+    by_python = subprocess.run(
+        [sys.executable, "-S", ROOT / "scripts" / "demo.py", option],
+        env={},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (by_python.returncode, by_python.stdout) == (0, result.stdout)
+
+    result = run_bare("test.sh", option)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "runs all tests" in result.stdout
+    assert "#" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "script, arguments, message",
+    [
+        ("demo.sh", ["--kernel", "chi3"], "invalid choice: 'chi3'"),
+        ("demo.sh", ["--bits", "60"], "multiple of 8"),
+        ("demo.sh", ["--dataset", "x"], "not given"),
+        ("demo.sh", ["--colour", "red"], "unrecognized arguments: --colour"),
+        ("test.sh", ["--fast"], "takes no arguments"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_built(
+    run_bare, script, arguments, message
+):
+    result = run_bare(script, *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr and result.stdout == ""
 
 
 def recalls_at_10(path):
