@@ -6,6 +6,8 @@ import hashlib
 import importlib.util
 import io
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -158,3 +160,52 @@ print(faiss_ext.__file__)
     assert venv in Path(where).parents
     shown = run(python, "-m", "pip", "show", "faiss_ext", cwd=elsewhere)
     assert f"Version: {backend.version()}" in shown
+
+
+def test_the_demo_builds_what_an_installation_needs(backend, tmp_path):
+    """demo.sh configures; in place of building, ninja lists what it would run.
+    What ``cmake --install`` copies and is not there yet must be made there."""
+    if shutil.which("ninja") is None:
+        pytest.skip("needs ninja")
+    sources = unpacked_sources(backend, tmp_path)
+    shutil.copytree(ROOT / "scripts", sources / "scripts")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    programs = {
+        "cmake": f'[ "$1" != --build ] || set -- "$@" -- -t commands\n'
+                 f'exec "{backend.find_cmake()}" "$@"',
+        "ctest": "exit 0",
+    }
+    for name, program in programs.items():
+        (tools / name).write_text(f"#!/bin/sh\n{program}\n")
+        (tools / name).chmod(0o755)
+
+    env = clean_environment()
+    env.pop("FAISS_EXT_CMAKE_ARGS", None)
+    env["PATH"] = f"{tools}{os.pathsep}{env['PATH']}"
+    env["PYTHON"] = sys.executable
+    env["FAISS_EXT_SKIP_INSTALL"] = "1"
+    result = subprocess.run(
+        [sources / "scripts" / "demo.sh", "--data", "nowhere"],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert "demo: " in result.stderr, result.stderr  # it came to the demo
+    build = sources / "build"
+    wanted = [
+        Path(file)
+        for script in build.rglob("cmake_install.cmake")
+        for files in re.findall(
+            r"file\(INSTALL .* FILES((?:\s+\"[^\"]+\")+)", script.read_text()
+        )
+        for file in re.findall(r'"([^"]+)"', files)
+    ]
+    missing = [file.relative_to(build) for file in wanted if not file.exists()]
+    assert any(file.suffix in (".a", ".so") for file in missing), wanted
+    missing.append("python/faiss_ext/__init__.py")
+    missing.append("python/faiss_ext/_swigfaiss_ext.so")
+    for file in missing:
+        assert re.search(rf"\b{file}\b", result.stdout), result.stdout
