@@ -14,11 +14,11 @@ from .swigfaiss_ext import *
 from .class_wrappers import mean_neighbor_distance
 from . import extend_faiss
 
-from .extend_faiss import read_index_binary
+from .extend_faiss import clone_binary_index, read_index_binary
 
 # what takes NumPy's and Python's types, under this package's name as well
-# (index_binary_factory and read_index_binary are this package's own: their flat
-# indexes are IndexBinaryFlatSIMD)
+# (index_binary_factory, read_index_binary and clone_binary_index are this
+# package's own: their flat indexes are IndexBinaryFlatSIMD)
 from faiss import (
     index_factory, write_index, read_index,
     write_index_binary, write_VectorTransform,

@@ -150,6 +150,13 @@ def cloner(ours):
     return make
 
 
+def clone_binary_index(index):
+    """A deep copy of a binary index, of any class that can be written, those of
+    FAISS included. Flat indexes are copied as IndexBinaryFlatSIMD, which has
+    the faster scan."""
+    return swig.clone_binary_index(index)
+
+
 def downcast(original):
     def function(thing):
         real = real_class(thing)

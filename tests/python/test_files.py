@@ -1,6 +1,7 @@
 """Files, copies and pickles; and that FAISS's own are what they were."""
 
 import copy
+import gc
 import importlib
 import io
 import json
@@ -233,6 +234,51 @@ def assert_same(index, twin, queries):
             assert isinstance(getattr(twin, part), type(getattr(index, part)))
     for mine, theirs in zip(twin.search(queries, 6), index.search(queries, 6)):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    "string",
+    ["BFlat", "BIVF4", "BHNSW8", "BHash8", "BHash2x8", "SIK64(gaussian),BFlat"],
+)
+@pytest.mark.parametrize("wrapper", [None, faiss.IndexBinaryIDMap2])
+def test_any_binary_index_is_cloned(digits, string, wrapper):
+    bare = faiss.index_binary_factory(64, string)
+    x = digits.base
+    if "SIK" not in string:
+        x = np.packbits(x > 7, axis=1)
+    bare.train(x)
+    index = wrapper(bare) if wrapper else bare
+
+    def add(index, first_id):
+        if wrapper:
+            index.add_with_ids(x, first_id + np.arange(len(x)))
+        else:
+            index.add(x)
+
+    add(index, 100)
+    expected = index.search(x[:20], 5)
+    twin, other = (faiss_ext.clone_binary_index(index) for _ in range(2))
+    if type(index) is faiss.IndexBinaryFlat:
+        assert type(twin) is faiss_ext.IndexBinaryFlatSIMD
+    else:
+        assert type(twin) is type(index)
+    add(other, 10_000)
+    assert other.ntotal == 2 * len(x)
+    found = index.search(x[:20], 5)
+    del index, bare
+    gc.collect()
+    for D, I in (found, twin.search(x[:20], 5)):
+        np.testing.assert_array_equal(D, expected[0])
+        np.testing.assert_array_equal(I, expected[1])
+
+
+def test_what_is_no_binary_index_is_not_cloned():
+    assert "binary index" in faiss_ext.clone_binary_index.__doc__
+    for thing in (faiss.IndexFlatL2(8), "BFlat", 3):
+        with pytest.raises(TypeError):
+            faiss_ext.clone_binary_index(thing)
+    with pytest.raises(RuntimeError, match="null"):
+        faiss_ext.clone_binary_index(None)
 
 
 # ------------------------------------------------------------ round trips
