@@ -1011,6 +1011,58 @@ def test_kernel_index_searches_among_the_selected(digits, metric):
         np.testing.assert_array_equal(mine[2], members[theirs[2]])
 
 
+@pytest.mark.parametrize(
+    "string",
+    [
+        "KFlat(gaussian,gamma=0.001)",
+        "L2norm,KFlat(gaussian,gamma=1)",
+        "SIK64(gaussian,gamma=0.001),BFlat",
+        "L2norm,SIK64(gaussian,gamma=1),BFlat",
+        "SIK64(gaussian,gamma=0.001),BPerm(M=9,B=20)",
+    ],
+)
+def test_selectors_go_with_any_version_of_faiss(digits, string):
+    index = made(string, digits.base)
+    params = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 100))
+    D, I = index.search(digits.queries, 10, params=params)
+    assert I.max() < 100 and (I[:, 0] >= 0).all()
+    if "BPerm" not in string:  # which looks at some only
+        few = made(string, digits.base[:100]).search(digits.queries, 10)
+        np.testing.assert_array_equal(D, few[0])
+        np.testing.assert_array_equal(I, few[1])
+
+
+@pytest.mark.parametrize("string", ["IDMap,{}", "IDMap2,{}", "HNSW8,{}"])
+def test_other_search_parameters_are_as_in_faiss(digits, string):
+    """Some of FAISS's classes refuse them, depending on its version."""
+    outcomes = set()
+    ids = 1000 + np.arange(len(digits.base))
+    for part in ("Flat", "KFlat(gaussian,gamma=0.001)"):
+        index = faiss.index_factory(64, string.format(part))
+        index.train(digits.base)
+        if "IDMap" in string:
+            index.add_with_ids(digits.base, ids)
+        else:
+            index.add(digits.base)
+        low = 1000 if "IDMap" in string else 0
+        selector = faiss.IDSelectorRange(low, low + 100)
+        params = faiss.SearchParameters(sel=selector)
+        try:
+            I = index.search(digits.queries, 5, params=params)[1]
+        except RuntimeError as error:
+            assert "params" in str(error)
+            outcomes.add("refused")
+        else:
+            found = I[I >= 0]
+            assert len(found) > 0
+            assert (found >= low).all() and (found < low + 100).all()
+            outcomes.add("taken")
+    assert len(outcomes) == 1
+    if faiss.__version__ == "1.7.3":
+        assert outcomes == {"refused"}
+
+
+
 def test_vectors_come_back_from_a_kernel_index(digits):
     index = made("KFlat(gaussian)", digits.base)
     np.testing.assert_array_equal(index.reconstruct(5), digits.base[5])
