@@ -5,7 +5,6 @@
 
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
-#include <faiss/IndexBinaryHNSW.h>
 #include <faiss/IndexBinaryHash.h>
 
 namespace faiss_ext {
@@ -18,9 +17,6 @@ using idx_t = decltype(faiss::Index::ntotal);
 /// hash tables filled, and later searches follow ids that no longer exist.
 inline void reset_binary_index(faiss::IndexBinary& storage) {
     storage.reset();
-    if (dynamic_cast<faiss::IndexBinaryHNSW*>(&storage)) {
-        storage.is_trained = true; // it may have been put out of use
-    }
     if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(&storage)) {
         for (auto& map : multi->maps) {
             map.clear();

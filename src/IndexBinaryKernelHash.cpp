@@ -37,7 +37,7 @@ void IndexBinaryKernelHash::train(idx_t n, const float* x) {
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
-    add_to_storage(*storage, n, codes, nullptr, ntotal);
+    ntotal = add_to_storage(*storage, n, codes, nullptr);
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const float* x) {
@@ -49,7 +49,7 @@ void IndexBinaryKernelHash::add_with_ids(
         const uint8_t* codes,
         const idx_t* xids) {
     check_batch(n, xids, "add_with_ids");
-    add_to_storage(*storage, n, codes, xids, ntotal);
+    ntotal = add_to_storage(*storage, n, codes, xids);
 }
 
 void IndexBinaryKernelHash::add_with_ids(

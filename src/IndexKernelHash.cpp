@@ -134,13 +134,13 @@ void IndexKernelHash::train(idx_t n, const float* x) {
 
 void IndexKernelHash::add(idx_t n, const float* x) {
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    add_to_storage(*storage, n, codes.data(), nullptr, ntotal);
+    ntotal = add_to_storage(*storage, n, codes.data(), nullptr);
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_batch(n, xids, "add_with_ids");
     const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    add_to_storage(*storage, n, codes.data(), xids, ntotal);
+    ntotal = add_to_storage(*storage, n, codes.data(), xids);
 }
 
 void IndexKernelHash::search(

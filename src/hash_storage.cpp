@@ -43,7 +43,6 @@ void train_hash_storage(
         const float* x,
         bool verbose) {
     hash.check_input(n, x, "train");
-    check_graph(storage, "train");
     std::unique_ptr<KernelHash> before;
     try {
         if (!hash.is_trained) {
@@ -67,45 +66,18 @@ void train_hash_storage(
     }
 }
 
-void add_to_storage(
+idx_t add_to_storage(
         faiss::IndexBinary& storage,
         idx_t n,
         const uint8_t* codes,
-        const idx_t* xids,
-        idx_t& ntotal) {
+        const idx_t* xids) {
     check_codes(storage, n, codes, xids ? "add_with_ids" : "add");
-    if (n == 0) {
-        ntotal = storage.ntotal;
-        return;
+    if (n > 0 && xids) {
+        storage.add_with_ids(n, codes, xids);
+    } else if (n > 0) {
+        storage.add(n, codes);
     }
-    auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(&storage);
-    const bool was_empty = storage.ntotal == 0;
-    try {
-        if (xids) {
-            storage.add_with_ids(n, codes, xids);
-        } else {
-            storage.add(n, codes);
-        }
-        ntotal = storage.ntotal;
-    } catch (...) {
-        if (graph && graph->hnsw.levels.size() > 0) {
-            if (was_empty) {
-                reset_binary_index(storage);
-            } else {
-                storage.is_trained = false;
-            }
-        }
-        ntotal = storage.ntotal;
-        throw;
-    }
-}
-
-void check_graph(const faiss::IndexBinary& storage, const char* where) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            storage.is_trained ||
-                    !dynamic_cast<const faiss::IndexBinaryHNSW*>(&storage),
-            "%s: an add that failed or was interrupted has left the graph of this index incomplete; reset the index and add the vectors again",
-            where);
+    return storage.ntotal;
 }
 
 void check_ids(const faiss::IndexBinary& storage, idx_t i0, idx_t ni) {
@@ -123,7 +95,6 @@ void check_codes(
         const void* codes,
         const char* where) {
     check_batch(n, codes, where);
-    check_graph(storage, where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             storage.is_trained,
             "%s: the storage is not trained; call train first",

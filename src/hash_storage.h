@@ -31,22 +31,12 @@ void train_hash_storage(
         const float* x,
         bool verbose);
 
-/** Adds codes to the storage, with ids if xids is not null, and sets ntotal to
- * the storage's, be there an exception or not.
- *
- * Where an interrupt leaves faiss::IndexBinaryHNSW with a graph that not all
- * codes are part of, the index is emptied if it was empty before, and refuses
- * further use until it is reset if not.
- */
-void add_to_storage(
+/// Adds codes to the storage, with ids if xids is not null; its new ntotal.
+idx_t add_to_storage(
         faiss::IndexBinary& storage,
         idx_t n,
         const uint8_t* codes,
-        const idx_t* xids,
-        idx_t& ntotal);
-
-/// Throws if an interrupt has left the storage's graph incomplete.
-void check_graph(const faiss::IndexBinary& storage, const char* where);
+        const idx_t* xids);
 
 /// Throws unless ids i0 to i0 + ni - 1 are there, for storages whose ids are
 /// their positions.

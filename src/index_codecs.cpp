@@ -17,7 +17,6 @@
 #include <faiss_ext/index_io.h>
 
 #include "errors.h"
-#include "hash_storage.h"
 #include "io_fields.h"
 #include "kernel_io.h"
 
@@ -96,7 +95,6 @@ struct Header {
 
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
-    check_graph(*index.storage, "write_index");
     write_header<IndexT>(index, f);
     write_VectorTransform(index.hash, f);
     write_index_binary(index.storage, f);

@@ -33,11 +33,13 @@
 #include <faiss/index_factory.h>
 #include <faiss/index_io.h>
 
+#include <faiss_ext/BilinearShiftInvariantHash.h>
 #include <faiss_ext/DenseProjection.h>
 #include <faiss_ext/GaussianKernel.h>
 #include <faiss_ext/IndexBinaryKernelHash.h>
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
+#include <faiss_ext/KernelizedHash.h>
 #include <faiss_ext/LinearKernel.h>
 #include <faiss_ext/ShiftInvariantHash.h>
 #include <faiss_ext/StructuredProjection.h>
@@ -1852,6 +1854,79 @@ TEST(Io, SeveralWritersOfOneFile) {
         thread.join();
     }
     EXPECT_EQ(folder.names(), std::vector<std::string>{"index"});
+}
+
+// Numbers that are not finite, or out of range, in any field that has some.
+TEST(DamagedFiles, NumbersAreChecked) {
+    constexpr int d = 6, nbits = 64;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float inf = std::numeric_limits<float>::infinity();
+    const auto x = random_vectors(100, d, 60);
+    const auto check = [&](const std::string& scheme, auto&& damage) {
+        SCOPED_TRACE(scheme);
+        for (float bad : {nan, inf, -inf}) {
+            const auto hash = kernel_hash_factory(d, scheme);
+            hash->train(100, x.data());
+            damage(*hash, bad);
+            faiss::VectorIOWriter writer;
+            faiss_ext::write_VectorTransform(hash.get(), &writer);
+            faiss::VectorIOReader reader;
+            reader.data = writer.data;
+            EXPECT_TRUE(throws([&] {
+                faiss_ext::read_VectorTransform(&reader);
+            })) << bad;
+        }
+    };
+    const auto field = [&](const std::string& scheme, auto get) {
+        check(scheme, [&](KernelHash& hash, float bad) { get(hash) = bad; });
+    };
+    const auto bsik = [](KernelHash& h) -> BilinearShiftInvariantHash& {
+        return dynamic_cast<BilinearShiftInvariantHash&>(h);
+    };
+    const auto klsh = [](KernelHash& h) -> KernelizedHash& {
+        return dynamic_cast<KernelizedHash&>(h);
+    };
+    using H = KernelHash;
+    const char* b = "BSIK64(2x3)";
+    field(b, [&](H& h) -> float& { return bsik(h).offset[nbits - 1]; });
+    field(b, [&](H& h) -> float& { return bsik(h).threshold[3]; });
+    field(b, [&](H& h) -> float& { return bsik(h).projection.V[0]; });
+    field(b, [&](H& h) -> float& { return bsik(h).projection.norms[0]; });
+    field(b, [&](H& h) -> double& { return bsik(h).kernel.gamma; });
+    const char* k = "KLSH64(chi2,p=20)";
+    field(k, [&](H& h) -> float& { return klsh(h).threshold[5]; });
+    field(k, [&](H& h) -> float& { return klsh(h).eigenvalues[0]; });
+    field(k, [&](H& h) -> float& { return klsh(h).landmarks[7]; });
+    field(k, [&](H& h) -> float& { return klsh(h).weights.panels[9]; });
+    field(k, [&](H& h) -> double& { return klsh(h).mean_value; });
+    field(k, [&](H& h) -> double& { return klsh(h).scale; });
+    field(k, [&](H& h) -> double& { return klsh(h).tolerance; });
+}
+
+TEST(DamagedFiles, VectorsOfFlatIndexesAreChecked) {
+    IndexFlatKernel index(3, *kernel_factory("chi2"));
+    index.add(4, random_vectors(4, 3, 61).data());
+    for (float bad : {-1.0f, std::numeric_limits<float>::quiet_NaN(), 1e38f}) {
+        std::memcpy(&index.codes[5 * sizeof(float)], &bad, sizeof(bad));
+        faiss::VectorIOWriter writer;
+        faiss_ext::write_index(&index, &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        EXPECT_TRUE(
+                throws([&] { faiss_ext::read_index(&reader); }, "component 2"));
+    }
+}
+
+TEST(Files, NullReadersAndWriters) {
+    const IndexFlatKernel index(3, LinearKernel());
+    faiss::IOWriter* writer = nullptr;
+    faiss::IOReader* reader = nullptr;
+    EXPECT_TRUE(
+            throws([&] { faiss_ext::write_index(&index, writer); }, "null"));
+    EXPECT_TRUE(throws([&] { faiss_ext::read_index(reader); }, "null"));
+    EXPECT_TRUE(throws([&] { faiss_ext::read_index_binary(reader); }, "null"));
+    EXPECT_TRUE(
+            throws([&] { faiss_ext::read_VectorTransform(reader); }, "null"));
 }
 
 } // namespace

@@ -23,6 +23,7 @@
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/IDSelector.h>
+#include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/GaussianKernel.h>
@@ -30,6 +31,7 @@
 #include <faiss_ext/IndexFlatKernel.h>
 #include <faiss_ext/IndexKernelHash.h>
 #include <faiss_ext/ShiftInvariantHash.h>
+#include <faiss_ext/index_io.h>
 
 #include "testing_indexes.h"
 
@@ -1345,6 +1347,116 @@ TEST_P(EachStorage, VectorsCannotBeReconstructed) {
                 labels.data(),
                 vectors.data());
     }));
+}
+
+/// A storage whose training fails as often as it is told to.
+struct FailingStorage : faiss::IndexBinaryFlat {
+    int failures = 1;
+
+    FailingStorage() : IndexBinaryFlat(nbits) {
+        is_trained = false;
+    }
+    void train(idx_t, const uint8_t*) override {
+        if (failures-- > 0) {
+            throw std::runtime_error("the storage fails");
+        }
+        is_trained = true;
+    }
+};
+
+template <class HashIndex>
+void check_failed_training(const std::string& scheme) {
+    SCOPED_TRACE(scheme);
+    const auto bad = random_vectors(200, d, 50),
+               good = random_vectors(n, d, 51);
+    auto hash = kernel_hash_factory(d, scheme);
+    const auto state = [&] {
+        faiss::VectorIOWriter f;
+        write_VectorTransform(hash.get(), &f);
+        return f.data;
+    };
+    const auto before = state();
+    const bool was_trained = hash->is_trained;
+    FailingStorage storage;
+    HashIndex index(hash.get(), &storage);
+    EXPECT_THROW(index.train(200, bad.data()), std::runtime_error);
+    EXPECT_EQ(hash->is_trained, was_trained);
+    EXPECT_FALSE(index.is_trained);
+    EXPECT_EQ(state(), before);
+    index.train(n, good.data());
+    EXPECT_TRUE(index.is_trained);
+    const auto fresh = kernel_hash_factory(d, scheme);
+    fresh->train(n, good.data());
+    EXPECT_EQ(codes_of(*hash, good), codes_of(*fresh, good));
+}
+
+TEST(Training, OfHashAndStorageIsOneTransaction) {
+    for (const char* scheme :
+         {"SIK64(gaussian)",
+          "SIK64(laplacian)",
+          "SIK64(matern,proj=dense)",
+          "BSIK64(3x4)",
+          "AHK64(chi2,center=1)",
+          "RHBE64(center=1)",
+          "RHBE64",
+          "SCR64",
+          "KLSH64(chi2,p=40)",
+          "KLSH64(expchi2,p=40,rank=auto,scale=auto)",
+          "KLSH64(normalized(exponential(gaussian,scale=2)),p=40)"}) {
+        check_failed_training<IndexKernelHash>(scheme);
+        check_failed_training<IndexBinaryKernelHash>(scheme);
+    }
+}
+
+// Pointers to a kernel that somebody has taken stay valid.
+TEST(Training, AFailureLeavesTheKernelWhereItIs) {
+    const auto same = std::vector<float>(300 * d, 0.5f);
+    const auto x = random_vectors(300, d, 52);
+    ShiftInvariantHash sik(d, nbits, GaussianKernel());
+    const Kernel* kernel = sik.kernel.get();
+    EXPECT_TRUE(throws([&] { sik.train(300, same.data()); }, "all the same"));
+    FailingStorage storage;
+    IndexKernelHash index(&sik, &storage);
+    EXPECT_THROW(index.train(300, x.data()), std::runtime_error);
+    EXPECT_EQ(sik.kernel.get(), kernel);
+    EXPECT_EQ(kernel->description(), "gaussian(gamma=auto)");
+    EXPECT_FALSE(kernel->is_trained);
+    index.train(300, x.data());
+    EXPECT_EQ(sik.kernel.get(), kernel);
+    EXPECT_TRUE(kernel->is_trained);
+}
+
+// KLSH may fail late, when landmarks and bandwidth are there.
+TEST(Training, KlshThatFailsIsAsItWas) {
+    const auto x = random_vectors(300, d, 53);
+    const auto hash = kernel_hash_factory(
+            d, "KLSH64(expchi2,p=40,rank=40,tolerance=0.5)");
+    const auto state = [&] {
+        faiss::VectorIOWriter f;
+        write_VectorTransform(hash.get(), &f);
+        return f.data;
+    };
+    const auto before = state();
+    EXPECT_TRUE(throws([&] { hash->train(300, x.data()); }, "has rank"));
+    EXPECT_EQ(state(), before);
+}
+
+TEST(Merging, WithItselfIsRefused) {
+    const auto x = random_vectors(20, d, 54);
+    const auto floats = owning<IndexKernelHash>(
+            make_hash(), std::make_unique<MergingStorage>());
+    const auto binary = owning<IndexBinaryKernelHash>(
+            make_hash(), std::make_unique<MergingStorage>());
+    floats->add(20, x.data());
+    binary->add(20, x.data());
+    EXPECT_TRUE(throws([&] { floats->merge_from(*floats); }, "itself"));
+    EXPECT_TRUE(throws([&] { binary->merge_from(*binary); }, "itself"));
+    // nor with another one over the same storage
+    IndexKernelHash twin(floats->hash, floats->storage);
+    EXPECT_TRUE(throws([&] { floats->merge_from(twin); }, "itself"));
+    EXPECT_EQ(floats->ntotal, 20);
+    EXPECT_EQ(binary->ntotal, 20);
+    EXPECT_EQ(floats->storage->ntotal, 20);
 }
 
 } // namespace

@@ -213,13 +213,17 @@ def with_errors(method, name):
         watch = swig.CallbackErrorWatch()
         failure = result = None
         try:
-            result = method(self, *args, **kwargs)
-        except RuntimeError as error:
-            failure = error
-        guard.rethrow()
-        if failure is not None:
-            watch.rethrow(str(failure))
-            raise failure
+            try:
+                result = method(self, *args, **kwargs)
+            except RuntimeError as error:
+                failure = error
+            guard.rethrow()
+            if failure is not None:
+                watch.rethrow(str(failure))
+                raise failure
+        finally:
+            watch.end()
+            failure = None  # its traceback holds this frame
         return result
 
     function.with_errors = True
@@ -306,7 +310,7 @@ def extend_binary_id_maps():
             where = f"{type(self).__name__}.{name}"
             base = innermost(self)
             if x.dtype == np.uint8 or not hasattr(base, "hash"):
-                x = as_codes(x, self.code_size, where)
+                x = as_codes(x, self.d // 8, where)
             else:
                 x = as_vectors(x, base.hash.d_in, where)
             args, kwargs = checked_arguments(name, len(x), args, kwargs, where)

@@ -1491,7 +1491,7 @@ def test_hashes_serve_in_all_indexes(string):
         ("AHK64(gaussian)", 6, "chi2, hellinger, intersection, js"),
         ("AHK64(normalized(chi2))", 6, "no additive kernel"),
         ("AHK64(chi2,centre=1)", 11, "center="),
-        ("AHK64(chi2,center=2)", 18, "from 0 to 1"),
+        ("AHK64(chi2,center=2)", 18, "0, 1"),
         ("AHK64(chi2,order=-1)", 17, "from 0 to 100"),
         ("AHK64(chi2,order=101)", 17, "from 0 to 100"),
         ("AHK64(chi2,order=1,order=2)", 19, "given twice"),

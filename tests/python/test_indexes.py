@@ -44,10 +44,10 @@ STRINGS = {
     "SIK512(gaussian),BFlat,RFlat": [faiss.IndexRefine, HASH],
     # a part that is FAISS's own comes as FAISS gives it
     "IVF16,Flat,Refine(KFlat(gaussian))": [faiss.IndexRefine, faiss.IndexIVFFlat],
-    "HNSW32,KFlat(gaussian)": [faiss.IndexHNSW, FLAT],
+    "HNSW32,KFlat(gaussian)": [faiss_ext.IndexHNSWKernel, FLAT],
     "HNSW16,KFlat(laplacian),Refine(KFlat(laplacian))": [
         faiss.IndexRefine,
-        faiss.IndexHNSW,
+        faiss_ext.IndexHNSWKernel,
         FLAT,
     ],
     "IDMap,SIK256(gaussian),BFlat": [faiss.IndexIDMap, HASH],
@@ -60,7 +60,7 @@ STRINGS = {
     ],
     "IDMap2,HNSW32,KFlat(gaussian)": [
         faiss.IndexIDMap2,
-        faiss.IndexHNSW,
+        faiss_ext.IndexHNSWKernel,
         FLAT,
     ],
     "PCA16,KFlat(gaussian)": [faiss.IndexPreTransform, FLAT],
@@ -73,7 +73,7 @@ STRINGS = {
     "IDMap,RR32,HNSW16,KFlat(gaussian)": [
         faiss.IndexIDMap,
         faiss.IndexPreTransform,
-        faiss.IndexHNSW,
+        faiss_ext.IndexHNSWKernel,
         FLAT,
     ],
     "Pad72,SIK64(gaussian),BHash4x8": [faiss.IndexPreTransform, HASH],
@@ -301,7 +301,6 @@ def test_the_binary_strings_of_faiss_go_on_as_before(string):
         ("SIK512(gaussian),BHash40x16", 17, "up to 512"),
         ("SIK512(gaussian),BIVF0", 21, "from 1"),
         ("SIK512(gaussian),BHNSW999999999", 22, "from 2"),
-        ("SIK512(gaussian), BFlat", 17, "BFlat"),
         ("SIK512(gaussian),BFlat,foo", 22, "Refine(KFlat(...))"),
         ("SIK512(chi3),BFlat", 7, "gaussian"),
         ("SIK100(gaussian),BFlat", 3, "multiple of 8"),
@@ -1226,7 +1225,7 @@ def test_parts_of_wrappers_have_their_own_class():
     assert type(make(8, "L2norm,KFlat(linear)").index) is FLAT
     nested = make(8, "IDMap,L2norm,HNSW8,KFlat(linear)")
     assert type(nested.index) is faiss.IndexPreTransform
-    assert type(nested.index.index) is faiss.IndexHNSW
+    assert type(nested.index.index) is faiss_ext.IndexHNSWKernel
     assert type(nested.index.index.storage) is FLAT
     binary = faiss.index_binary_factory(8, "IDMap2,SIK64(gaussian),BFlat")
     assert type(binary.index) is BINARY
