@@ -93,8 +93,8 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     HomogeneousKernelMap(int d, int order, Spec& spec);
     HomogeneousKernelMap() = default;
 
-    /// Throws a faiss::FaissException if a component is NaN or infinite, or
-    /// negative where that is an error.
+    /// Throws a faiss::FaissException if a component is NaN, infinite or beyond
+    /// 1e37 in magnitude, or negative where that is an error.
     void apply_noalloc(idx_t n, const float* x, float* xt) const override;
 
     /** Vectors from their maps, exact up to rounding; where xt has errors

@@ -3,6 +3,7 @@
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
 
+#include <faiss_ext/KernelExceptions.h>
 #include <faiss_ext/KernelHash.h>
 #include <faiss_ext/compat.h>
 
@@ -69,6 +70,9 @@ struct IndexKernelHash : faiss::Index {
     /// codes can rank again what short ones find. For storages that can
     /// reconstruct a code from its id, and faiss::IndexBinaryMultiHash.
     faiss::DistanceComputer* get_distance_computer() const override;
+
+    /// queries that the hash has refused in FAISS's own loops
+    mutable KernelExceptions exceptions;
 
     /// Standalone codec: the codes of the hash. They cannot be decoded.
     size_t sa_code_size() const override;

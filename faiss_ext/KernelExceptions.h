@@ -10,10 +10,11 @@
 
 namespace faiss_ext {
 
-/** Exceptions of a kernel inside FAISS's own loops (faiss::IndexHNSW and
- * IndexRefine over IndexFlatKernel), which do not let exceptions out: there the
- * pair counts as farthest, as do all pairs that are looked at after it in calls
- * that a KernelExceptionGuard watches. Every IndexFlatKernel has one.
+/** Exceptions of a kernel, and queries that it refuses, inside FAISS's own
+ * loops (faiss::IndexHNSW and IndexRefine over IndexFlatKernel or
+ * IndexKernelHash), which do not let exceptions out: there the pair counts as
+ * farthest, as do all pairs that are looked at after it in calls that a
+ * KernelExceptionGuard watches. Each of these indexes has one.
  */
 struct KernelExceptions {
     std::mutex mutex;
@@ -25,16 +26,17 @@ struct KernelExceptions {
     void record(std::exception_ptr exception);
 };
 
-/** Has exceptions of kernels reach the caller of one of FAISS's own indexes:
+/** Rethrows exceptions of kernels to the caller of one of FAISS's own indexes:
  *
  *     KernelExceptionGuard guard(index);
  *     index->search(...);
  *     guard.rethrow();
  *
- * The index is searched for IndexFlatKernel through IndexIDMap,
- * IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and IndexReplicas. The
- * Python package guards every call. After an exception in add, an IndexHNSW has
- * links that are of no use: rebuild it.
+ * The index is searched for IndexFlatKernel and IndexKernelHash through
+ * IndexIDMap, IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and
+ * IndexReplicas. The constructor throws if an IndexRefine has a k_factor below
+ * 1. The Python package guards every call; IndexHNSWKernel guards its own.
+ * After an exception in add, a faiss::IndexHNSW has links that are of no use.
  */
 struct KernelExceptionGuard {
     explicit KernelExceptionGuard(const faiss::Index* index);

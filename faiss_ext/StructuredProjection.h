@@ -25,11 +25,10 @@ namespace faiss_ext {
  * last transform, which costs less.
  *
  * Values are the same for every instruction set and differ from those of
- * matrix() by at most 6e-8 (3 log2 D + 3) |w_j| |x|, for |x| below 1e38
- * D^(-3/2); beyond, transforms overflow. Entries of R are D^(-3/2) times whole
- * numbers, few of them 0: where x has one component that is not 0, or very few,
- * some products are 0 but for rounding (of one component, 0.6 % at 64
- * dimensions and 0.2 % at 1,000).
+ * matrix() by at most 6e-8 (3 log2 D + 3) |w_j| |x|. Entries of R are D^(-3/2)
+ * times whole numbers, few of them 0: where x has one component that is not 0,
+ * or very few, some products are 0 but for rounding (of one component, 0.6 % at
+ * 64 dimensions and 0.2 % at 1,000).
  *
  * Memory: 12 D bytes for each R, and 4 bytes for each output.
  */

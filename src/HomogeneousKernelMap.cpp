@@ -160,11 +160,9 @@ void HomogeneousKernelMap::check_input(
         idx_t n,
         const float* x,
         const char* where) const {
-    if (negative == Negative::error) {
-        check_histograms(n, x, d_in, where);
-    } else {
-        check_finite(n, x, d_in, where);
-    }
+    const auto check = negative == Negative::error ? check_histograms
+                                                   : check_signed_histograms;
+    check(n, x, d_in, where);
 }
 
 void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {

@@ -34,6 +34,10 @@ float metric_of_hamming(const IndexKernelHash& index, float hamming) {
             : index.hash->nbits - 2 * hamming;
 }
 
+float farthest(const IndexKernelHash& index) {
+    return index.metric_type == faiss::METRIC_L2 ? max_float : -max_float;
+}
+
 /// The number of Hamming distances, from 0 on, that are within a radius.
 int to_hamming_radius(const IndexKernelHash& index, float radius) {
     int low = 0, high = index.hash->nbits + 1;
@@ -78,32 +82,47 @@ struct HashDistanceComputer : faiss::DistanceComputer {
               a(query.size()),
               b(query.size()) {}
 
-    // FAISS calls this from parallel loops, which exceptions cannot leave
+    // FAISS calls these from parallel loops, which exceptions cannot leave
+
     void set_query(const float* x) override {
-        try {
-            query.resize(a.size());
-            index.hash->encode(1, x, query.data());
-        } catch (const faiss::FaissException&) {
-            query.clear();
-        }
+        guarded([&] { index.hash->encode(1, x, query.data()); });
     }
 
     float operator()(idx_t i) override {
-        codes.reconstruct(i, a.data());
-        return query.empty() ? NAN : distance(query);
+        guarded([&] { codes.reconstruct(i, a.data()); });
+        return distance(query);
     }
 
     float symmetric_dis(idx_t i, idx_t j) override {
-        codes.reconstruct(i, a.data());
-        codes.reconstruct(j, b.data());
+        guarded([&] {
+            codes.reconstruct(i, a.data());
+            codes.reconstruct(j, b.data());
+        });
         return distance(b);
     }
 
    private:
+    /// after an exception all pairs count as farthest
+    bool failed = false;
+
+    template <class F>
+    void guarded(F&& f) noexcept {
+        try {
+            if (!failed) {
+                f();
+            }
+        } catch (...) {
+            failed = true;
+            index.exceptions.record(std::current_exception());
+        }
+    }
+
     float distance(const std::vector<uint8_t>& other) const {
-        return metric_of_hamming(
-                index,
-                float(hamming_distance(a.data(), other.data(), a.size())));
+        return failed ? farthest(index)
+                      : metric_of_hamming(
+                                index,
+                                float(hamming_distance(
+                                        a.data(), other.data(), a.size())));
     }
 };
 
@@ -154,8 +173,7 @@ void IndexKernelHash::search(
     std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
     search_storage(
             *storage, n, codes.data(), k, hamming.data(), labels, params);
-    const float padding =
-            metric_type == faiss::METRIC_L2 ? max_float : -max_float;
+    const float padding = farthest(*this);
     for (size_t i = 0; i < hamming.size(); i++) {
         distances[i] = labels[i] < 0
                 ? padding

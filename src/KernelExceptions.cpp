@@ -8,6 +8,7 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/IndexFlatKernel.h>
+#include <faiss_ext/IndexKernelHash.h>
 
 #include "errors.h"
 
@@ -15,18 +16,20 @@ namespace faiss_ext {
 
 namespace {
 
-void find_flat_kernels(
+void find_exceptions(
         const faiss::Index* index,
         std::vector<KernelExceptions*>& found) {
     if (const auto* flat = dynamic_cast<const IndexFlatKernel*>(index)) {
         found.push_back(&flat->exceptions);
+    } else if (const auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
+        found.push_back(&hash->exceptions);
     } else if (
             const auto* map = dynamic_cast<const faiss::IndexIDMap*>(index)) {
-        find_flat_kernels(map->index, found);
+        find_exceptions(map->index, found);
     } else if (
             const auto* pre =
                     dynamic_cast<const faiss::IndexPreTransform*>(index)) {
-        find_flat_kernels(pre->index, found);
+        find_exceptions(pre->index, found);
     } else if (
             const auto* refine =
                     dynamic_cast<const faiss::IndexRefine*>(index)) {
@@ -34,22 +37,22 @@ void find_flat_kernels(
                 refine->k_factor >= 1 && refine->k_factor < 1e9f,
                 "k_factor of IndexRefine is %g, expected at least 1",
                 refine->k_factor);
-        find_flat_kernels(refine->base_index, found);
-        find_flat_kernels(refine->refine_index, found);
+        find_exceptions(refine->base_index, found);
+        find_exceptions(refine->refine_index, found);
     } else if (
             const auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(index)) {
-        find_flat_kernels(hnsw->storage, found);
+        find_exceptions(hnsw->storage, found);
     } else if (
             const auto* shards =
                     dynamic_cast<const faiss::IndexShards*>(index)) {
         for (int i = 0; i < shards->count(); i++) {
-            find_flat_kernels(shards->at(i), found);
+            find_exceptions(shards->at(i), found);
         }
     } else if (
             const auto* replicas =
                     dynamic_cast<const faiss::IndexReplicas*>(index)) {
         for (int i = 0; i < replicas->count(); i++) {
-            find_flat_kernels(replicas->at(i), found);
+            find_exceptions(replicas->at(i), found);
         }
     }
 }
@@ -64,7 +67,7 @@ void KernelExceptions::record(std::exception_ptr exception) {
 }
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
-    find_flat_kernels(index, watched);
+    find_exceptions(index, watched);
     for (KernelExceptions* exceptions : watched) {
         std::lock_guard<std::mutex> lock(exceptions->mutex);
         exceptions->watched++;

@@ -111,4 +111,18 @@ void check_stored(
             bytes / std::max<size_t>(code_size, 1));
 }
 
+void check_signed_histograms(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) {
+    check_components(
+            n,
+            x,
+            d,
+            where,
+            "a finite number, at most 1e37 in magnitude",
+            [](float v) { return (v >= -1e37f) & (v <= 1e37f); });
+}
+
 } // namespace faiss_ext

@@ -34,4 +34,11 @@ void check_stored(
         size_t code_size,
         const char* where);
 
+/// check_finite, and throws if a component is beyond +-1e37.
+void check_signed_histograms(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where);
+
 } // namespace faiss_ext

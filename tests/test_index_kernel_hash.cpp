@@ -1349,6 +1349,33 @@ TEST_P(EachStorage, VectorsCannotBeReconstructed) {
     }));
 }
 
+// Queries that a hash refuses in FAISS's own loops are an error there, too.
+TEST(IndexKernelHash, RefusedQueriesOfRefineReachTheCaller) {
+    const auto x = random_vectors(50, d, 55);
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        faiss::IndexFlat base(d, metric);
+        const auto codes = owning<IndexKernelHash>(
+                kernel_hash_factory(d, "RHBE64"),
+                std::make_unique<faiss::IndexBinaryFlat>(nbits),
+                metric);
+        faiss::IndexRefine refine(&base, codes.get());
+        refine.add(50, x.data());
+        auto bad = rows(x, d, 0, 3);
+        bad[d] = inf;
+        {
+            KernelExceptionGuard guard(&refine);
+            search(refine, bad, 2);
+            EXPECT_TRUE(throws([&] { guard.rethrow(); }, "component 0"));
+        }
+        KernelExceptionGuard guard(&refine);
+        EXPECT_EQ(search(refine, rows(x, d, 0, 1), 1).labels[0], 0);
+        guard.rethrow();
+        refine.k_factor = 0.5;
+        EXPECT_TRUE(throws(
+                [&] { KernelExceptionGuard another(&refine); }, "k_factor"));
+    }
+}
+
 /// A storage whose training fails as often as it is told to.
 struct FailingStorage : faiss::IndexBinaryFlat {
     int failures = 1;
