@@ -201,8 +201,10 @@ def with_errors(method, name):
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
+        if not is_ours(self):
+            return method(self, *args, **kwargs)
         args = (kwargs.pop("x"),) if not args and "x" in kwargs else args
-        if args and isinstance(self, faiss.Index) and is_ours(self):
+        if args and isinstance(self, faiss.Index):
             where = f"{type(self).__name__}.{name}"
             x = as_vectors(args[0], self.d, where)
             args, kwargs = checked_arguments(
