@@ -12,7 +12,7 @@ namespace faiss_ext {
  *
  *     scheme,storage             SIK512(gaussian),BHash16x16  (IndexKernelHash)
  *     KFlat(kernel)              KFlat(laplacian)             (IndexFlatKernel)
- *     HNSWm,KFlat(kernel)        HNSW32,KFlat(gaussian)     (faiss::IndexHNSW)
+ *     HNSWm,KFlat(kernel)        HNSW32,KFlat(gaussian)       (IndexHNSWKernel)
  *
  * In front of any of them, as in FAISS: `IDMap,` or `IDMap2,`, and
  * transformations such as `PCA64,` or `L2norm,`. Behind: `,Refine(KFlat(...))`,
