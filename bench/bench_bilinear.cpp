@@ -18,9 +18,9 @@
 
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/BilinearShiftInvariantHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "bench_common.h"
 

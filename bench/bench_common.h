@@ -14,7 +14,7 @@
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
-#include <faiss_ext/compat.h>
+#include <faiss_ext/core/compat.h>
 
 #include "simd/pairwise.h"
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include <faiss_ext/AdditiveKernelHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_factory.h>
+#include <faiss_ext/hashes/AdditiveKernelHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/io/index_factory.h>
 
 #include "bench_common.h"
 #include "eigen_sgemm.h"

@@ -7,7 +7,7 @@
 
 #include <faiss/IndexBinaryFlat.h>
 
-#include <faiss_ext/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 
 #include "bench_common.h"
 

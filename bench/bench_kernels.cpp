@@ -11,9 +11,9 @@
 #include <flann/flann.hpp>
 #endif
 
-#include <faiss_ext/AdditiveKernel.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/index_factory.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
 
 #include "bench_common.h"
 

@@ -11,11 +11,11 @@
 #include <chrono>
 #include <memory>
 
-#include <faiss_ext/KernelizedHash.h>
-#include <faiss_ext/index_factory.h>
+#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/io/index_factory.h>
 
 #include "bench_common.h"
-#include "parallel.h"
+#include "core/parallel.h"
 
 namespace {
 

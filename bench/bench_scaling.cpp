@@ -1,9 +1,9 @@
 // How the cost of encoding, of the Hamming scan and of exact search grows with
 // the number of vectors, their dimension and the bits, and falls with threads.
 
-#include <faiss_ext/IndexBinaryFlatSIMD.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/registry.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/io/index_factory.h>
 
 #include "bench_common.h"
 

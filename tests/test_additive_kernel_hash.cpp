@@ -1,7 +1,7 @@
 // AdditiveKernelHash against its theory: margins, angles of explicit maps and
 // the kernels behind them, computed here in double precision.
 
-#include <faiss_ext/AdditiveKernelHash.h>
+#include <faiss_ext/hashes/AdditiveKernelHash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,10 +16,10 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "testing_data.h"
 #include "testing_indexes.h"

@@ -14,19 +14,19 @@
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 
-#include <faiss_ext/AdditiveKernel.h>
-#include <faiss_ext/CallbackKernel.h>
-#include <faiss_ext/ExpChi2Kernel.h>
-#include <faiss_ext/ExponentialKernel.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/Kernel.h>
-#include <faiss_ext/KernelizedHash.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/NormalizedKernel.h>
-#include <faiss_ext/PolynomialKernel.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/ExpChi2Kernel.h>
+#include <faiss_ext/kernels/ExponentialKernel.h>
+#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/kernels/PolynomialKernel.h>
 
 #include "testing_klsh.h"
 

@@ -1,6 +1,6 @@
 // A projection of any class as a value.
 
-#include <faiss_ext/AnyProjection.h>
+#include <faiss_ext/projections/AnyProjection.h>
 
 #include <memory>
 #include <typeinfo>
@@ -11,9 +11,9 @@
 
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/BilinearProjection.h>
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/StructuredProjection.h>
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "testing_data.h"
 

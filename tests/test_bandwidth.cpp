@@ -1,6 +1,6 @@
 // The radius by which bandwidths are chosen.
 
-#include <faiss_ext/bandwidth.h>
+#include <faiss_ext/kernels/bandwidth.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,10 +2,10 @@
 // every instruction set, the distribution of the random numbers, and the theory
 // of Kim and Choi 2015.
 
-#include <faiss_ext/BilinearProjection.h>
-#include <faiss_ext/BilinearShiftInvariantHash.h>
-#include <faiss_ext/HyperplaneHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
+#include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
+#include <faiss_ext/hashes/HyperplaneHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/projections/BilinearProjection.h>
 
 #include <algorithm>
 #include <bit>
@@ -21,12 +21,12 @@
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
-#include "hamming_series.h"
+#include "hashes/hamming_series.h"
 #include "simd/bilinear.h"
 #include "simd/hadamard.h"
 #include "testing_data.h"

@@ -1,11 +1,11 @@
 // Messages: what they begin with, and that they are text whatever they quote.
 
-#include "errors.h"
+#include "core/errors.h"
 
 #include <string>
 
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/LinearKernel.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
 
 #include "testing_data.h"
 
@@ -66,7 +66,7 @@ TEST(Messages, BeginWithWhatIsWrong) {
             << message;
     const std::string rest = message.substr(message.find('\n'));
     EXPECT_TRUE(contains(rest, "'k > 0' failed")) << message;
-    EXPECT_TRUE(contains(rest, "src/IndexFlatKernel.cpp:")) << message;
+    EXPECT_TRUE(contains(rest, "src/indexes/IndexFlatKernel.cpp:")) << message;
     EXPECT_FALSE(contains(message, "/src/")) << message; // of no machine
     EXPECT_FALSE(contains(message, std::string(1, '\0')));
 }

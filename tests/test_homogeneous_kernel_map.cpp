@@ -1,7 +1,7 @@
 // HomogeneousKernelMap against the formulas of Vedaldi and Zisserman, PAMI
 // 2012, in double precision, and in front of FAISS's indexes.
 
-#include <faiss_ext/HomogeneousKernelMap.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,12 +18,12 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/Spec.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/core/Spec.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
 
 #include "simd/homogeneous_map.h"
 #include "testing_data.h"

@@ -1,7 +1,7 @@
 // HyperplaneHash (RHBE) and SignCauchyHash (SCR) against their theory.
 
-#include <faiss_ext/HyperplaneHash.h>
-#include <faiss_ext/SignCauchyHash.h>
+#include <faiss_ext/hashes/HyperplaneHash.h>
+#include <faiss_ext/hashes/SignCauchyHash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,11 +16,11 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/StructuredProjection.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "testing_data.h"
 #include "testing_indexes.h"

@@ -1,7 +1,7 @@
 // The fast Hamming scan: against distances counted bit by bit, and beside
 // faiss::IndexBinaryFlat.
 
-#include <faiss_ext/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 
 #include <algorithm>
 #include <limits>
@@ -17,10 +17,10 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "testing_indexes.h"
 #include "testing_targets.h"

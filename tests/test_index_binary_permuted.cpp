@@ -1,7 +1,7 @@
 // IndexBinaryPermuted against a slow implementation of its description, made
 // of explicit strings of bits.
 
-#include <faiss_ext/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,11 +20,11 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "testing_klsh.h"
 

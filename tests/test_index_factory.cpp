@@ -20,15 +20,15 @@
 #include <faiss/VectorTransform.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/IndexBinaryFlatSIMD.h>
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/IndexHNSWKernel.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/MaternKernel.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/MaternKernel.h>
 
 #include "testing_indexes.h"
 

@@ -16,14 +16,14 @@
 #include <faiss/impl/IDSelector.h>
 #include <faiss/utils/distances.h>
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/IndexHNSWKernel.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/LaplacianKernel.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/bandwidth.h>
-#include <faiss_ext/index_factory.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LaplacianKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/kernels/bandwidth.h>
 
 #include "testing_indexes.h"
 

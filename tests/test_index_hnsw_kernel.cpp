@@ -1,16 +1,16 @@
 // Graphs over kernels: exceptions and interrupts.
 
-#include <faiss_ext/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
 
 #include <atomic>
 #include <memory>
 
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/CallbackKernel.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
 
 #include "testing_indexes.h"
 

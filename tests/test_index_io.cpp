@@ -33,20 +33,21 @@
 #include <faiss/index_factory.h>
 #include <faiss/index_io.h>
 
-#include <faiss_ext/BilinearShiftInvariantHash.h>
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/KernelizedHash.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/StructuredProjection.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
+#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
+#include "indexes/index_compat.h"
 #include "testing_indexes.h"
 
 using namespace faiss_ext;

@@ -26,12 +26,12 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
 
 #include "testing_indexes.h"
 

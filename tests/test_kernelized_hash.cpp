@@ -1,7 +1,7 @@
 // KernelizedHash against the formulas of Kulis and Grauman 2012 and of Jiang,
 // Que and Kulis 2015, computed here with Eigen.
 
-#include <faiss_ext/KernelizedHash.h>
+#include <faiss_ext/hashes/KernelizedHash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,14 +17,14 @@
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexIDMap.h>
 
-#include <faiss_ext/AdditiveKernel.h>
-#include <faiss_ext/CallbackKernel.h>
-#include <faiss_ext/ExpChi2Kernel.h>
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/ExpChi2Kernel.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
 
 #include "testing_klsh.h"
 

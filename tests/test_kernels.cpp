@@ -1,10 +1,10 @@
 // Kernels against references in double precision.
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/Kernel.h>
-#include <faiss_ext/LaplacianKernel.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/MaternKernel.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/LaplacianKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/kernels/MaternKernel.h>
 
 #include <cmath>
 #include <limits>

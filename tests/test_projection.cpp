@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <faiss_ext/BilinearProjection.h>
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/StructuredProjection.h>
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "simd/elementwise.h"
 #include "testing_data.h"

@@ -20,17 +20,18 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/IndexFlatKernel.h>
-#include <faiss_ext/IndexKernelHash.h>
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/clone_index.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
-#include <faiss_ext/registry.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+#include <faiss_ext/projections/DenseProjection.h>
 
 #include "testing_indexes.h"
 

@@ -1,6 +1,6 @@
 // Temporary arrays and aligned memory: what is allocated, given back and kept.
 
-#include "scratch.h"
+#include "core/scratch.h"
 
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <faiss_ext/AlignedVector.h>
+#include <faiss_ext/core/AlignedVector.h>
 
 namespace {
 

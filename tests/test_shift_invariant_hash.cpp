@@ -1,8 +1,8 @@
 // ShiftInvariantHash against the theory of Raginsky and Lazebnik 2009, and what
 // KernelHash promises of every hash.
 
-#include <faiss_ext/KernelHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
 
 #include <chrono>
 #include <cmath>
@@ -14,8 +14,8 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/utils/hamming.h>
 
-#include <faiss_ext/LinearKernel.h>
-#include <faiss_ext/StructuredProjection.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "testing_data.h"
 #include "testing_projections.h"

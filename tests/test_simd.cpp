@@ -1,7 +1,7 @@
 // The vectorised loops against scalar references, under every instruction set
 // that this processor has, and DenseProjection on top of them.
 
-#include <faiss_ext/DenseProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
 
 #include <cmath>
 #include <limits>

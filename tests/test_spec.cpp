@@ -1,19 +1,19 @@
 // The grammar of factory strings and its error messages.
 
-#include <faiss_ext/Spec.h>
+#include <faiss_ext/core/Spec.h>
 
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <random>
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/Kernel.h>
-#include <faiss_ext/KernelHash.h>
-#include <faiss_ext/MaternKernel.h>
-#include <faiss_ext/registry.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/MaternKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
 
-#include "errors.h"
+#include "core/errors.h"
 #include "testing_data.h"
 
 using namespace faiss_ext;

@@ -2,7 +2,7 @@
 // of the random directions, and the codes and files of the hashes that draw
 // them.
 
-#include <faiss_ext/StructuredProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include <algorithm>
 #include <bit>
@@ -19,12 +19,12 @@
 
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/AdditiveKernelHash.h>
-#include <faiss_ext/DenseProjection.h>
-#include <faiss_ext/HyperplaneHash.h>
-#include <faiss_ext/ShiftInvariantHash.h>
-#include <faiss_ext/index_factory.h>
-#include <faiss_ext/index_io.h>
+#include <faiss_ext/hashes/AdditiveKernelHash.h>
+#include <faiss_ext/hashes/HyperplaneHash.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+#include <faiss_ext/projections/DenseProjection.h>
 
 #include "simd/hadamard.h"
 #include "testing_data.h"

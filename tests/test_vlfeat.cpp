@@ -16,7 +16,7 @@ extern "C" {
 #include <vl/homkermap.h>
 }
 
-#include <faiss_ext/HomogeneousKernelMap.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
 
 using namespace faiss_ext;
 using std::numbers::pi;

@@ -26,9 +26,9 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
 
-#include <faiss_ext/IndexBinaryKernelHash.h>
-#include <faiss_ext/KernelHash.h>
-#include <faiss_ext/compat.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 
 namespace faiss_ext_test {
 

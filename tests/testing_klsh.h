@@ -19,7 +19,7 @@
 
 #include <faiss/impl/FaissException.h>
 
-#include <faiss_ext/compat.h>
+#include <faiss_ext/core/compat.h>
 
 namespace testing_klsh {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <vector>
 
-#include <faiss_ext/Projection.h>
-#include <faiss_ext/StructuredProjection.h>
+#include <faiss_ext/projections/Projection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "testing_theory.h"
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <faiss_ext/GaussianKernel.h>
-#include <faiss_ext/LaplacianKernel.h>
-#include <faiss_ext/MaternKernel.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/LaplacianKernel.h>
+#include <faiss_ext/kernels/MaternKernel.h>
 
 namespace testing_theory {
 

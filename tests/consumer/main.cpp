@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <faiss/utils/random.h>
-#include <faiss_ext/compat.h>
-#include <faiss_ext/index_factory.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/io/index_factory.h>
 
 int main() {
     const int d = 16, n = 1000, k = 5;

@@ -1,0 +1,15 @@
+// What differs between the FAISS versions that faiss_ext supports (1.7.3 to
+// 1.15), with indexes/index_compat.h. No other file of the project asks which
+// version it is built with.
+
+#pragma once
+
+#include <faiss/Index.h>
+
+namespace faiss_ext {
+
+/// Vector ids and counts. A member of faiss::Index in old versions, of
+/// namespace faiss in new ones.
+using idx_t = decltype(faiss::Index::ntotal);
+
+} // namespace faiss_ext

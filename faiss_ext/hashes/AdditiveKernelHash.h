@@ -1,0 +1,98 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
+#include <faiss_ext/projections/AnyProjection.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** BE-AHK: binary codes from additive homogeneous kernels (Kim and Choi), for
+ * histograms; no landmarks, and no training by default.
+ *
+ * Bit: w . Psi(x) >= 0, w ~ N(0, I), Psi the explicit map of the kernel
+ * (HomogeneousKernelMap), which is computed block by block and never stored for
+ * all vectors. |Psi(x)| is the same for all L1-normalised x, so that two of
+ * them differ in a bit with probability
+ *
+ *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi,
+ *
+ * and between the bounds f and g. For histograms of other masses k is k(x, y) /
+ * sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes the scale
+ * out. For one pair the deviation of Ham / nbits from P is above e with
+ * probability at most 2 exp(-2 nbits e^2) where the w are independent, as they
+ * are with proj=dense, the paper's form. The default, proj=structured, takes
+ * them from random rotations (StructuredProjection): orthogonal directions make
+ * deviations smaller, and codes faster and without a matrix.
+ *
+ * center=1 (beyond the paper) learns the mean map mu in train, from at most
+ * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
+ * small angles are spread over more of them. P is then the angle as seen from
+ * mu.
+ *
+ * A row of zeros has all bits 1, or, with center=1, those of w . mu <= 0.
+ *
+ * String: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`; kernels
+ * `chi2`, `intersection`, `js`, `hellinger`; keys order (1), center (0), seed,
+ * proj (structured or dense), and those of HomogeneousKernelMap.
+ */
+struct AdditiveKernelHash : KernelHash {
+    HomogeneousKernelMap map;
+    bool center = false;
+    int64_t seed = 1234;
+
+    AnyProjection projection;     ///< w, nbits rows of map.d_out
+    std::vector<float> threshold; ///< w . mu, size nbits; empty if center=0
+
+    /// |mu|^2 / mean |Psi|^2, for expected_hamming: the mean kernel value of
+    /// two training vectors
+    double mean_value = 0;
+
+    /// @param map         is copied
+    /// @param structured  a StructuredProjection, or a DenseProjection
+    AdditiveKernelHash(
+            const HomogeneousKernelMap& map,
+            int nbits,
+            bool center = false,
+            int64_t seed = 1234,
+            bool structured = true);
+    AdditiveKernelHash(int d, int nbits, Spec& spec);
+    AdditiveKernelHash() = default;
+
+    /** nbits acos((k - m) / (1 - m)) / pi, m = mean_value: the paper's
+     * approximation, which leaves out the error of the map; with center=1 it
+     * leaves out as well that a pair's distances from mu vary.
+     *
+     * @param kernel_value  from 0 to 1
+     */
+    double expected_hamming(double kernel_value) const override;
+    double kernel_estimate(double hamming) const override;
+
+    /** Lower and upper bound of P at kernel value u, for a map that is nowhere
+     * wrong by more than delta (the paper's theorem): 1/2 - v / pi - 3 v^3 /
+     * (5 pi) with v = (u + delta) / (1 - delta), and 1/2 - v / pi - v^3 / (6
+     * pi) with v = u - delta. For u >= delta and maps with |Psi|^2 <= 1, as
+     * they are (up to 1e-7) with the uniform window and default periods.
+     */
+    /// @param u      from 0 to 1
+    /// @param delta  from 0 to below 1
+    static double f(double u, double delta);
+    static double g(double u, double delta);
+
+    void margins(size_t n, const float* x, float* margins) const override;
+    void check_input(idx_t n, const float* x, const char* where) const override;
+    void write_fields(faiss::IOWriter* f) const override;
+    void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Learns the mean (center=1).
+    void learn(idx_t n, const float* x) override;
+
+   private:
+    void draw(bool structured);
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/kernels/ShiftInvariantKernel.h>
+#include <faiss_ext/projections/AnyProjection.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** SIK: locality-sensitive binary codes from shift-invariant kernels (Raginsky
+ * and Lazebnik, NIPS 2009).
+ *
+ * Bit i of x is 1 where cos(omega_i . x + b_i) + t_i >= 0 (their equation 2),
+ * with omega_i from the spectral density of the kernel K, b_i uniform on
+ * [0, 2 pi] and t_i uniform on [-1, 1], all independent. The expected
+ * normalised Hamming distance of two codes is
+ *
+ *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
+ *
+ * (their lemma 2.2), between h1(K) and h2(K) (lemma 2.3). For one pair,
+ * P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i are
+ * independent, as they are with proj=dense, the paper's form.
+ *
+ * Kernels of the L2 norm have frequencies of all directions alike, and for them
+ * the default is proj=structured: directions from random rotations
+ * (StructuredProjection), lengths from the spectral density. Codes are computed
+ * faster and without a matrix, and since directions are orthogonal, deviations
+ * from h_K are smaller.
+ *
+ * No cosine is computed: with phases in turns, u = (omega . x + b) / 2 pi and
+ * r = u - round(u), the bit is 1 where |r| <= acos(-t) / 2 pi. The margin is
+ * the difference of the two sides, from -1/2 to 1/2.
+ *
+ * String: `SIK512(gaussian,gamma=0.02,seed=1)`, `SIK512(laplacian)`,
+ * `SIK256(matern,nu=1.5)`. With a bandwidth the hash needs no training; left
+ * out, it is set by train (see ShiftInvariantKernel).
+ *
+ * Random numbers come from std::mt19937_64 through the distributions of the
+ * standard library: a seed repeats on the same standard library, and files hold
+ * the numbers themselves.
+ */
+struct ShiftInvariantHash : KernelHash {
+    ClonePtr<ShiftInvariantKernel> kernel;
+    int64_t seed = 1234;
+    bool structured = true; ///< whether it draws a StructuredProjection
+
+    /// omega_i / 2 pi in the present bandwidth, nbits rows; drawn when the
+    /// bandwidth is known
+    AnyProjection projection;
+    std::vector<float> offset;    ///< b_i / 2 pi, size nbits
+    std::vector<float> threshold; ///< acos(-t_i) / 2 pi, size nbits
+
+    /**
+     * @param d           input dimension
+     * @param nbits       a positive multiple of 8
+     * @param kernel      is copied
+     * @param structured  a StructuredProjection where the kernel is one of the
+     *                    L2 norm, or else a DenseProjection
+     */
+    ShiftInvariantHash(
+            int d,
+            int nbits,
+            const ShiftInvariantKernel& kernel,
+            int64_t seed = 1234,
+            bool structured = true);
+    ShiftInvariantHash(int d, int nbits, Spec& spec);
+    ShiftInvariantHash() = default;
+
+    double expected_hamming(double kernel_value) const override;
+    double kernel_estimate(double hamming) const override;
+
+    /// Lower and upper bound of the expected normalised Hamming distance at
+    /// kernel value u from 0 to 1 (lemma 2.3).
+    static double h1(double u);
+    static double h2(double u);
+
+    void margins(size_t n, const float* x, float* margins) const override;
+    void write_fields(faiss::IOWriter* f) const override;
+    void read_fields(faiss::IOReader* f) override;
+
+   protected:
+    /// Sets the bandwidth, which was left to the data, and draws the random
+    /// numbers.
+    void learn(idx_t n, const float* x) override;
+
+   private:
+    void draw();
+    double expected_at(double r) const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/hashes/KernelHash.h>
+
+namespace faiss_ext {
+
+/** A hash in front of any binary index.
+ *
+ * Every function that takes codes, as in the base class, hands them to the
+ * storage; its counterpart for float vectors encodes first. d is the number of
+ * bits, hash->d_in the dimension of the vectors. What a storage cannot do
+ * (faiss::IndexBinaryHash cannot remove, say) ends in that storage's own
+ * exception. Vectors are checked before anything is changed.
+ *
+ * Distances are Hamming distances in bits; hash->kernel_estimate turns them
+ * into kernel values.
+ */
+struct IndexBinaryKernelHash : faiss::IndexBinary {
+    KernelHash* hash = nullptr;
+    faiss::IndexBinary* storage = nullptr;
+    bool own_fields = false; ///< whether hash and storage are deleted here
+
+    /// @param storage  an index of hash->nbits bits
+    IndexBinaryKernelHash(KernelHash* hash, faiss::IndexBinary* storage);
+    IndexBinaryKernelHash() = default;
+    IndexBinaryKernelHash(const IndexBinaryKernelHash&) = delete;
+    IndexBinaryKernelHash& operator=(const IndexBinaryKernelHash&) = delete;
+    ~IndexBinaryKernelHash() override;
+
+    /// Trains the storage.
+    void train(idx_t n, const uint8_t* codes) override;
+
+    /// Trains the hash and the storage, as far as they are not trained.
+    void train(idx_t n, const float* x);
+
+    void add(idx_t n, const uint8_t* codes) override;
+    void add(idx_t n, const float* x);
+
+    void add_with_ids(idx_t n, const uint8_t* codes, const idx_t* xids)
+            override;
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids);
+
+    /// params go to the storage
+    void search(
+            idx_t n,
+            const uint8_t* codes,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const;
+
+    void range_search(
+            idx_t n,
+            const uint8_t* codes,
+            int radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+    void range_search(
+            idx_t n,
+            const float* x,
+            int radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const;
+
+    void reset() override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reconstruct(idx_t key, uint8_t* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
+    void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(
+            const faiss::IndexBinary& other) const override;
+};
+
+} // namespace faiss_ext

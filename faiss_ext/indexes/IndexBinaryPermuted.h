@@ -1,0 +1,105 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** Search in sorted lists of permuted codes (Charikar, STOC 2002, as used by
+ * Kulis and Grauman, PAMI 2012, section 3.1).
+ *
+ * The bits of all codes are permuted in M random ways, and for each way the
+ * codes are kept in lexicographic order. A query is permuted likewise and
+ * located in each list by binary search. From there the 2 M entries with the
+ * longest common prefix with the query, over all lists, are visited (of equal
+ * prefixes, the earlier list and in it the entry above the query come first),
+ * and then B more entries on each side in each list. Those visited are the
+ * candidates; they are ranked by Hamming distance, ties by id.
+ *
+ * Memory: M (12 n + 4 d) bytes for the lists and n * d / 8 for the codes. With
+ * M from eps that grows faster than n; add throws before lists of more than
+ * max_bytes are built. Adding merges the new codes into the lists.
+ *
+ * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
+ * `max_gb`.
+ */
+struct IndexBinaryPermuted : faiss::IndexBinary {
+    double eps = 0.5; ///< M = ceil(2 n^(1 / (1 + eps))), if M is 0
+    int M = 0;        ///< number of lists
+    int B = 10;       ///< entries visited in addition, on each side
+    int64_t seed = 1234;
+    double max_bytes = 8e9;
+
+    struct List {
+        std::vector<int32_t> permutation; ///< of the bits, size d
+        std::vector<uint64_t> prefixes;   ///< first 64 permuted bits, sorted
+        std::vector<int32_t> ids;         ///< in the same order
+    };
+
+    std::vector<uint8_t> xb; ///< codes, size ntotal * code_size
+    std::vector<List> lists;
+
+    explicit IndexBinaryPermuted(int d, double eps = 0.5, int B = 10);
+    IndexBinaryPermuted(int d, Spec& spec);
+    IndexBinaryPermuted() = default;
+
+    void add(idx_t n, const uint8_t* x) override;
+    void reset() override;
+
+    /// params: `sel` is honoured; candidates that it rejects are not replaced
+    void search(
+            idx_t n,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Candidates at a distance < radius, by ascending id.
+    void range_search(
+            idx_t n,
+            const uint8_t* x,
+            int radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Moves the ids behind the removed ones, as in faiss::IndexBinaryFlat.
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reconstruct(idx_t key, uint8_t* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
+    void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(
+            const faiss::IndexBinary& other) const override;
+
+    /// The ids of the candidates of one query, ascending.
+    std::vector<int32_t> candidates(const uint8_t* x) const;
+
+    /// Number of lists for n codes.
+    int num_lists(idx_t n) const;
+
+    /// Builds all lists from the codes.
+    void rebuild();
+
+   private:
+    void check_parameters() const;
+    void build_lists(idx_t n0);
+    void check_size(idx_t n) const;
+};
+
+/// What searches have done since the last reset(), in all indexes of the class.
+struct IndexBinaryPermutedStats {
+    size_t nq = 0;          ///< queries
+    size_t ncandidates = 0; ///< codes whose distance was computed
+    size_t ntotal = 0;      ///< codes in the indexes, summed over the queries
+
+    void reset();
+};
+
+extern IndexBinaryPermutedStats indexBinaryPermuted_stats;
+
+} // namespace faiss_ext

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <faiss/IndexHNSW.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+
+namespace faiss_ext {
+
+/** Graph search under a kernel: faiss::IndexHNSW over an IndexFlatKernel, with
+ * exceptions and interrupts that leave it in a known state.
+ *
+ * Exceptions of the kernel reach the caller, without a KernelExceptionGuard. If
+ * add fails or is interrupted, the vectors of that call are taken out again; an
+ * index that was empty is as it was before, and one that was not has a graph
+ * that the failed call may have cut: add and search then throw until rebuild()
+ * or reset() is called.
+ *
+ * String: `HNSW32,KFlat(chi2)`.
+ */
+struct IndexHNSWKernel : faiss::IndexHNSW {
+    /// false after an add that did not end
+    bool graph_is_complete = true;
+
+    /**
+     * @param storage  the vectors, none yet; not deleted unless own_fields is
+     *                 set
+     * @param M        links of a vertex, from 2
+     */
+    explicit IndexHNSWKernel(IndexFlatKernel* storage, int M = 32);
+    IndexHNSWKernel() = default;
+
+    void add(idx_t n, const float* x) override;
+
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    void reset() override;
+
+    /// Builds the graph anew from the stored vectors.
+    void rebuild();
+
+    /// Throws unless the graph is complete. `where` names the caller.
+    void check_graph(const char* where) const;
+
+   private:
+    IndexFlatKernel& vectors() const;
+    void add_or_roll_back(idx_t n, const float* x);
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/KernelExceptions.h>
+
+namespace faiss_ext {
+
+/** A hash in front of any binary index, as a float index: what composes with
+ * faiss::IndexIDMap2, IndexRefine, IndexPreTransform, IndexShards and
+ * IndexReplicas.
+ *
+ * With METRIC_L2 the distance is the Hamming distance in bits, as for
+ * faiss::IndexLSH; with METRIC_INNER_PRODUCT it is nbits - 2 * Hamming.
+ * Vectors cannot be reconstructed from codes. What the storage cannot do ends
+ * in its own exception. Vectors are checked before anything is changed.
+ */
+struct IndexKernelHash : faiss::Index {
+    KernelHash* hash = nullptr;
+    faiss::IndexBinary* storage = nullptr;
+    bool own_fields = false; ///< whether hash and storage are deleted here
+
+    /// @param storage  an index of hash->nbits bits
+    IndexKernelHash(
+            KernelHash* hash,
+            faiss::IndexBinary* storage,
+            faiss::MetricType metric = faiss::METRIC_L2);
+    IndexKernelHash() = default;
+    IndexKernelHash(const IndexKernelHash&) = delete;
+    IndexKernelHash& operator=(const IndexKernelHash&) = delete;
+    ~IndexKernelHash() override;
+
+    /// Trains the hash and the storage, as far as they are not trained.
+    void train(idx_t n, const float* x) override;
+    void add(idx_t n, const float* x) override;
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+
+    /// params go to the storage
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Hamming < radius, or nbits - 2 * Hamming > radius
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Throw: codes cannot be decoded.
+    void reconstruct(idx_t key, float* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* recons)
+            const override;
+
+    void reset() override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+
+    /// Hamming distances (or nbits - 2 * Hamming) to stored codes, so that long
+    /// codes can rank again what short ones find. For storages that can
+    /// reconstruct a code from its id, and faiss::IndexBinaryMultiHash.
+    faiss::DistanceComputer* get_distance_computer() const override;
+
+    /// queries that the hash has refused in FAISS's own loops
+    mutable KernelExceptions exceptions;
+
+    /// Standalone codec: the codes of the hash. They cannot be decoded.
+    size_t sa_code_size() const override;
+    void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
+};
+
+} // namespace faiss_ext

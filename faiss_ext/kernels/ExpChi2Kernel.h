@@ -1,0 +1,45 @@
+#pragma once
+
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** The generalised Gaussian kernel on the chi-square distance:
+ * k(x, y) = exp(-1/gamma sum (x - y)^2 / (x + y)), for components >= 0.
+ *
+ * String: `expchi2(gamma=2)`. gamma left out, or `gamma=auto`, is set by train
+ * to the mean chi-square distance of two vectors (in a sample of 1,000).
+ */
+struct ExpChi2Kernel : Kernel {
+    double gamma;    ///< 0 while it waits for train()
+    bool auto_gamma; ///< whether train() sets gamma
+
+    /// @param gamma  > 0, or 0 to have train() set it
+    explicit ExpChi2Kernel(double gamma = 0);
+    explicit ExpChi2Kernel(Spec& spec);
+
+    void train(idx_t n, const float* x, size_t d) override;
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void self_values(size_t n, const float* x, size_t d, float* out)
+            const override;
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
+    std::string description() const override;
+};
+
+} // namespace faiss_ext

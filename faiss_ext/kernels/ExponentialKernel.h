@@ -1,0 +1,39 @@
+#pragma once
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** The monotone transform exp(s (k(x, y) - 1)) of another kernel k, which
+ * should be normalised (Jiang, Que and Kulis 2015, section 4.2).
+ *
+ * Ranks stay the same, while the eigenvalues of kernel matrices decay more
+ * slowly. String: `exponential(normalized(chi2),scale=5)`.
+ */
+struct ExponentialKernel : Kernel {
+    ClonePtr<Kernel> kernel;
+    double scale; ///< s > 0
+
+    /// @param kernel  is copied
+    ExponentialKernel(const Kernel& kernel, double scale);
+    explicit ExponentialKernel(Spec& spec);
+
+    void train(idx_t n, const float* x, size_t d) override;
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void self_values(size_t n, const float* x, size_t d, float* out)
+            const override;
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
+    std::string description() const override;
+};
+
+} // namespace faiss_ext

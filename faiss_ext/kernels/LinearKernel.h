@@ -1,0 +1,36 @@
+#pragma once
+
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** k(x, y) = <x, y>. String: `linear`.
+ *
+ * Its METRIC_L2 is the squared Euclidean distance, computed from differences.
+ * Values and distances are accurate to 1e-5 relative to the sum of the absolute
+ * values of their terms for any dimension, typically to 1e-7.
+ */
+struct LinearKernel : Kernel {
+    LinearKernel() = default;
+    explicit LinearKernel(Spec& spec);
+
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    std::string description() const override;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <faiss_ext/kernels/ShiftInvariantKernel.h>
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** The Matern kernel of smoothness nu, with r = sqrt(gamma) |x - y|_2 and
+ * z = sqrt(2 nu) r: K = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z), where K_nu is the
+ * modified Bessel function of the second kind.
+ *
+ * nu = 1/2 is exp(-r); with growing nu the kernel tends to the Gaussian one of
+ * the same gamma. String: `matern(nu=1.5,gamma=0.5)`. Frequencies follow the
+ * multivariate Student-t distribution with 2 nu degrees of freedom, scaled by
+ * sqrt(gamma). nu = 1/2, 3/2 and 5/2 are computed in closed form, others more
+ * slowly.
+ */
+struct MaternKernel : ShiftInvariantKernel {
+    /// smoothness, from 0.1 to 20
+    double nu;
+
+    explicit MaternKernel(double nu = 1.5, double gamma = 0);
+    explicit MaternKernel(Spec& spec);
+
+    Norm norm() const override;
+    double gamma_of_radius(double radius) const override;
+    double scale() const override;
+    double profile(double r) const override;
+    double one_minus_profile(double r) const override;
+    void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
+            const override;
+    std::string description() const override;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss/VectorTransform.h>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
+namespace faiss {
+struct IOReader;
+struct IOWriter;
+} // namespace faiss
+
+namespace faiss_ext {
+
+struct Spec;
+
+/** Explicit feature map of an additive homogeneous kernel (Vedaldi and
+ * Zisserman, PAMI 2012): inner products of mapped vectors approximate the
+ * kernel, so that any FAISS index for inner products or L2 searches histograms
+ * under chi2, intersection or js. Needs no training.
+ *
+ * Order m, period Lambda, L = 2 pi / Lambda, and kappa the kernel's spectrum
+ * (AdditiveKernel::spectrum). A component x > 0 becomes 2 m + 1 components
+ *
+ *     sqrt(x^g L kappa(0)), and for j = 1..m
+ *     sqrt(2 x^g L kappa(j L)) cos(j L log x),
+ *     sqrt(2 x^g L kappa(j L)) sin(j L log x)
+ *
+ * (their equation 11), x = 0 becomes zeros. g is the degree of homogeneity: 1
+ * gives the kernel itself, others (x y)^((g - 1) / 2) times it, summed over the
+ * components. With the rectangular window kappa is the transform of the
+ * kernel's signature cut off at +-Lambda / 2. The map of Hellinger's kernel is
+ * sqrt(x), exact, of one component whatever the order.
+ *
+ * Component i (0 <= i <= 2 m) of coordinate k is output component i * d_in + k.
+ *
+ * The squared length of a mapped vector is squared_norm() sum_k x_k^g, the same
+ * for all L1-normalised x. What the map does to the kernel is known: the term
+ * of two components is sqrt(x y) map_signature(log y / x) for the true sqrt(x
+ * y) kernel->signature(log y / x). With the uniform window and the default
+ * periods the largest difference falls like exp(-3 sqrt(m)) for chi2 and js,
+ * and like log(m) / m for intersection; with the rectangular window even orders
+ * are little better, or worse, than the odd ones below them.
+ *
+ * In single precision a component of order j is accurate to 1e-6 (1 + j + |j L
+ * log x|) times its amplitude, typically to a tenth of it; a degree other than
+ * 1 adds 1e-6 |log x|. Components below 1e-37, and with norm=l1 vectors of a
+ * sum below it, count as 0; above 1e37 they are an error.
+ *
+ * String, in front of any index: `HKM1(chi2),IVF1024,PQ32`, `HKM2(js),HNSW32`,
+ * `HKM3(intersection,period=8,window=rectangular,degree=1,negative=sign,norm=l1)`.
+ */
+struct HomogeneousKernelMap : faiss::VectorTransform {
+    using Window = AdditiveKernel::Window;
+
+    /// What becomes of negative components: an error, or the map of the
+    /// absolute value with the sign (as in VLFeat).
+    enum class Negative { error, sign };
+
+    /// none, or vectors are divided by the sum of their absolute components
+    /// first; rows of zeros stay zeros
+    enum class Norm { none, l1 };
+
+    ClonePtr<AdditiveKernel> kernel;
+    int order = 0; ///< m, from 0 to 100
+    Window window = Window::uniform;
+    double period = 0; ///< Lambda; 0 for Hellinger's kernel
+    double degree = 1; ///< g, above 0 and up to 2
+    Negative negative = Negative::error;
+    Norm norm = Norm::none;
+
+    /// sqrt(L kappa(0)), then sqrt(2 L kappa(j L))
+    std::vector<float> amplitudes;
+
+    /**
+     * @param d       input dimension
+     * @param kernel  is copied
+     * @param period  0: the kernel's default for the order and the window, or,
+     *                for order 0, the one that makes the map sqrt(x)
+     */
+    HomogeneousKernelMap(
+            int d,
+            const AdditiveKernel& kernel,
+            int order = 1,
+            Window window = Window::uniform,
+            double period = 0,
+            double degree = 1);
+    /// Reads the kernel and the keys but for the order.
+    HomogeneousKernelMap(int d, int order, Spec& spec);
+    HomogeneousKernelMap() = default;
+
+    /// Throws a faiss::FaissException if a component is NaN, infinite or beyond
+    /// 1e37 in magnitude, or negative where that is an error.
+    void apply_noalloc(idx_t n, const float* x, float* xt) const override;
+
+    /** Vectors from their maps, exact up to rounding; where xt has errors
+     * (after quantisation, say), from the squared lengths of the 2 m + 1
+     * components of each coordinate. With norm=l1 they come out normalised.
+     */
+    void reverse_transform(idx_t n, const float* xt, float* x) const override;
+
+    /// Throws unless the two maps give the same vectors.
+    void check_identical(const faiss::VectorTransform& other) const override;
+
+    /// output components for each input component: 2 m + 1
+    int components() const {
+        return 2 * int(amplitudes.size()) - 1;
+    }
+
+    /// squared length of the map of a component of 1
+    double squared_norm() const;
+
+    /// What stands for the kernel's signature K(lambda).
+    double map_signature(double lambda) const;
+
+    void check_input(idx_t n, const float* x, const char* where) const;
+
+    /// Maps a few vectors, on the calling thread, without checks.
+    void map(size_t n, const float* x, float* xt) const;
+
+    void write_fields(faiss::IOWriter* f) const;
+    void read_fields(faiss::IOReader* f);
+
+   private:
+    void init();
+};
+
+} // namespace faiss_ext

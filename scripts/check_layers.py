@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks that every folder of faiss_ext/ and src/ includes only itself and
+those before it in LAYERS, and that a header needs no private one.
+
+    python3 scripts/check_layers.py
+
+Prints each offending include as "file → file"; the exit status is 1 if there
+are any.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LAYERS = [
+    "core",         # errors, checks, threads, random streams, strings' grammar
+    "simd",         # inner loops, compiled for each instruction set
+    "kernels",      # blocks of k(x, y)
+    "maps",         # explicit feature maps of kernels
+    "projections",  # random linear maps
+    "hashes",       # vectors to margins to codes
+    "indexes",      # exact search, hashes in front of binary indexes
+    "io",           # factories, files, copies
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<(faiss_ext/[^>]+)>|"([^"]+)")',
+                     re.MULTILINE)
+
+
+def layer(path):
+    """The place of a file's layer; None for one in no layer."""
+    parts = path.relative_to(ROOT).parts
+    return LAYERS.index(parts[1]) if parts[1] in LAYERS else None
+
+
+def offending_includes(path):
+    for public, private in INCLUDE.findall(path.read_text()):
+        target = ROOT / (public or f"src/{private}")
+        if not target.is_file():
+            yield f"{public or private} (there is no such file)"
+        elif layer(target) is None or layer(target) > layer(path):
+            yield target.relative_to(ROOT)
+        elif private and path.is_relative_to(ROOT / "faiss_ext"):
+            yield f"{target.relative_to(ROOT)} (private)"
+
+
+def main():
+    problems = 0
+    files = sorted(p for base in ("faiss_ext", "src")
+                   for p in (ROOT / base).rglob("*")
+                   if p.suffix in (".h", ".cpp"))
+    for path in files:
+        name = path.relative_to(ROOT)
+        if layer(path) is None:
+            print(f"{name} is in none of the layers {', '.join(LAYERS)}")
+            problems += 1
+            continue
+        for target in offending_includes(path):
+            print(f"{name} → {target}")
+            problems += 1
+    print(f"{len(files)} files in {len(LAYERS)} layers, "
+          f"{problems} includes against their order.")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

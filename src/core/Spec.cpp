@@ -1,0 +1,390 @@
+#include <faiss_ext/core/Spec.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include <faiss/impl/FaissException.h>
+
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+namespace {
+
+bool is_name_char(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+/// All of `s` as a number, or none.
+template <class T>
+std::optional<T> parse_number(const std::string& s) {
+    T value{};
+    const char* last = s.data() + s.size();
+    const auto result = std::from_chars(s.data(), last, value);
+    if (result.ec != std::errc() || result.ptr != last) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+std::vector<std::string> with(
+        std::string first,
+        std::vector<std::string> words) {
+    words.insert(words.begin(), std::move(first));
+    return words;
+}
+
+std::string on_one_line(const std::string& text) {
+    std::string line = printable(text);
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    return line;
+}
+
+/// UTF-8 characters of a text
+size_t num_characters(const std::string& text) {
+    return std::count_if(text.begin(), text.end(), [](char c) {
+        return (c & 0xc0) != 0x80;
+    });
+}
+
+std::string unexpected(char c) {
+    // a part of a longer UTF-8 character is no text by itself
+    return std::isprint(static_cast<unsigned char>(c))
+            ? std::string("unexpected '") + c + "'"
+            : "unexpected character";
+}
+
+std::string shown(double v) {
+    std::ostringstream out;
+    out << v;
+    return out.str();
+}
+
+} // namespace
+
+void throw_parse_error(
+        const std::string& text,
+        size_t position,
+        const std::string& message,
+        const std::vector<std::string>& expected) {
+    const std::string shown = on_one_line(text);
+    const size_t column = num_characters(on_one_line(text.substr(0, position)));
+    std::ostringstream out;
+    out << "cannot use the string \"" << shown << "\": " << printable(message)
+        << " at position " << position << "\n  " << shown << "\n  "
+        << std::string(column, ' ') << "^";
+    if (!expected.empty()) {
+        out << "\n  accepted here: ";
+        for (size_t i = 0; i < expected.size(); i++) {
+            out << (i ? ", " : "") << expected[i];
+        }
+    }
+    throw faiss::FaissException(out.str());
+}
+
+std::string without_spaces(const std::string& text) {
+    const auto is_space = [](char c) {
+        return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    };
+    const auto is_punctuation = [](char c) {
+        return c == ',' || c == '(' || c == ')' || c == '=';
+    };
+    std::string out;
+    for (size_t i = 0; i < text.size(); i++) {
+        if (!is_space(text[i])) {
+            out += text[i];
+            continue;
+        }
+        size_t end = i;
+        while (end < text.size() && is_space(text[end])) {
+            end++;
+        }
+        if (!out.empty() && !is_punctuation(out.back()) && end < text.size() &&
+            !is_punctuation(text[end])) {
+            out.append(text, i, end - i);
+        }
+        i = end - 1;
+    }
+    return out;
+}
+
+std::vector<std::pair<size_t, size_t>> split_arguments(
+        const std::string& text,
+        size_t begin,
+        size_t end) {
+    std::vector<std::pair<size_t, size_t>> pieces;
+    std::vector<size_t> open;
+    size_t start = begin;
+    for (size_t i = begin; i < end; i++) {
+        if (text[i] == '(') {
+            open.push_back(i);
+            if (open.size() > 64) {
+                throw_parse_error(text, i, "too many '(' inside each other");
+            }
+        } else if (text[i] == ')') {
+            if (open.empty()) {
+                throw_parse_error(text, i, "')' without '('");
+            }
+            open.pop_back();
+        } else if (text[i] == ',' && open.empty()) {
+            pieces.emplace_back(start, i);
+            start = i + 1;
+        }
+    }
+    if (!open.empty()) {
+        throw_parse_error(text, open.back(), "'(' without ')'");
+    }
+    pieces.emplace_back(start, end);
+    return pieces;
+}
+
+Spec Spec::parse(const std::string& text) {
+    const auto shared =
+            std::make_shared<const std::string>(without_spaces(text));
+    return parse(shared, 0, shared->size());
+}
+
+Spec Spec::parse(
+        std::shared_ptr<const std::string> text,
+        size_t begin,
+        size_t end) {
+    const std::string& s = *text;
+    Spec spec;
+    spec.text = text;
+    spec.begin = begin;
+    spec.end = end;
+
+    size_t i = begin;
+    if (i == end || !std::isalpha(static_cast<unsigned char>(s[i]))) {
+        throw_parse_error(s, i, "expected a name");
+    }
+    while (i < end && is_name_char(s[i])) {
+        i++;
+    }
+    spec.name = s.substr(begin, i - begin);
+    if (i == end) {
+        return spec;
+    }
+    if (s[i] != '(') {
+        throw_parse_error(s, i, unexpected(s[i]), {"'('", "the end"});
+    }
+    split_arguments(s, i, end); // parentheses match
+    size_t close = i;
+    for (int depth = 0; close < end; close++) {
+        depth += (s[close] == '(') - (s[close] == ')');
+        if (depth == 0) {
+            break;
+        }
+    }
+    if (close + 1 != end) {
+        throw_parse_error(s, close + 1, unexpected(s[close + 1]), {"the end"});
+    }
+    if (close == i + 1) {
+        throw_parse_error(s, close, "expected an argument");
+    }
+    for (auto [from, to] : split_arguments(s, i + 1, close)) {
+        Argument a;
+        a.position = from;
+        size_t key_end = from;
+        while (key_end < to && is_name_char(s[key_end])) {
+            key_end++;
+        }
+        if (key_end < to && s[key_end] == '=') {
+            if (key_end == from) {
+                throw_parse_error(s, from, "expected a key before '='");
+            }
+            a.key = s.substr(from, key_end - from);
+            a.value_begin = key_end + 1;
+        } else {
+            a.value_begin = from;
+        }
+        a.value = s.substr(a.value_begin, to - a.value_begin);
+        if (a.value.empty()) {
+            throw_parse_error(
+                    s,
+                    a.value_begin,
+                    a.key.empty() ? "expected an argument"
+                                  : "expected a value of " + a.key);
+        }
+        for (const Argument& other : spec.arguments) {
+            if (!a.key.empty() && other.key == a.key) {
+                throw_parse_error(s, from, a.key + " is given twice");
+            }
+        }
+        spec.arguments.push_back(std::move(a));
+    }
+    return spec;
+}
+
+std::string Spec::str() const {
+    return text->substr(begin, end - begin);
+}
+
+Spec::Argument* Spec::find(const std::string& key) {
+    if (std::find(known_keys.begin(), known_keys.end(), key) ==
+        known_keys.end()) {
+        known_keys.push_back(key);
+    }
+    for (Argument& a : arguments) {
+        if (a.key == key) {
+            a.used = true;
+            return &a;
+        }
+    }
+    return nullptr;
+}
+
+Spec Spec::get_item(size_t i, const std::vector<std::string>& expected) {
+    if (const auto a = get_positional(i)) {
+        return parse(text, a->value_begin, a->value_begin + a->value.size());
+    }
+    fail(arguments.empty() ? end : arguments[0].position,
+         "expected an argument of " + name,
+         expected);
+}
+
+std::optional<Spec::Argument> Spec::get_positional(size_t i) {
+    for (Argument& a : arguments) {
+        if (a.key.empty() && i-- == 0) {
+            a.used = true;
+            return a;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> Spec::get(const std::string& key) {
+    const Argument* a = find(key);
+    return a ? std::optional(a->value) : std::nullopt;
+}
+
+double Spec::get_double(
+        const std::string& key,
+        std::optional<double> default_value,
+        double low,
+        double high,
+        const std::vector<std::string>& words) {
+    const Argument* a = find(key);
+    if (!a) {
+        if (!default_value) {
+            fail(end, name + " needs " + key);
+        }
+        return *default_value;
+    }
+    const auto value = parse_number<double>(a->value);
+    if (!value || !(*value >= low && *value <= high)) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             with("a number from " + shown(low) + " to " + shown(high), words));
+    }
+    return *value;
+}
+
+int64_t Spec::get_int(
+        const std::string& key,
+        std::optional<int64_t> default_value,
+        int64_t low,
+        int64_t high,
+        const std::vector<std::string>& words) {
+    const Argument* a = find(key);
+    if (!a) {
+        if (!default_value) {
+            fail(end, name + " needs " + key);
+        }
+        return *default_value;
+    }
+    const auto value = parse_number<int64_t>(a->value);
+    if (!value || *value < low || *value > high) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             with("an integer from " + std::to_string(low) + " to " +
+                          std::to_string(high),
+                  words));
+    }
+    return *value;
+}
+
+bool Spec::get_flag(const std::string& key, bool default_value) {
+    const std::string value = get_word(
+            key, default_value ? "1" : "0", {"0", "1", "false", "true"});
+    return value == "1" || value == "true";
+}
+
+std::string Spec::get_word(
+        const std::string& key,
+        const std::string& default_value,
+        const std::vector<std::string>& choices) {
+    const Argument* a = find(key);
+    if (!a) {
+        return default_value;
+    }
+    if (std::find(choices.begin(), choices.end(), a->value) == choices.end()) {
+        fail(a->value_begin,
+             "'" + a->value + "' is no value of " + key,
+             choices);
+    }
+    return a->value;
+}
+
+void Spec::hand_over_keys(Spec& argument) {
+    for (Argument& a : arguments) {
+        if (a.used || a.key.empty()) {
+            continue;
+        }
+        for (const Argument& b : argument.arguments) {
+            if (b.key == a.key) {
+                fail(a.position, a.key + " is given twice");
+            }
+        }
+        argument.arguments.push_back(a);
+        a.used = true;
+    }
+    // inside parentheses of its own, only its own keys are accepted
+    if (argument.end == argument.begin + argument.name.size()) {
+        argument.known_keys.insert(
+                argument.known_keys.end(),
+                known_keys.begin(),
+                known_keys.end());
+    }
+}
+
+void Spec::finish() const {
+    for (const Argument& a : arguments) {
+        if (!a.used) {
+            const std::string what = a.key.empty() ? "argument" : "key";
+            std::vector<std::string> expected;
+            for (const std::string& key : known_keys) {
+                expected.push_back(key + "=");
+            }
+            if (expected.empty()) {
+                expected.push_back("no argument");
+            }
+            fail(a.position,
+                 name + " knows no " + what + " '" +
+                         (a.key.empty() ? a.value : a.key) + "'",
+                 expected);
+        }
+    }
+}
+
+void Spec::fail(
+        size_t position,
+        const std::string& message,
+        const std::vector<std::string>& expected) const {
+    throw_parse_error(*text, position, message, expected);
+}
+
+void Spec::fail_value(const std::string& key, const std::string& message)
+        const {
+    for (const Argument& a : arguments) {
+        if (a.key == key) {
+            fail(a.value_begin, message);
+        }
+    }
+    fail(begin, message);
+}
+
+} // namespace faiss_ext

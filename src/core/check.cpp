@@ -1,0 +1,128 @@
+#include "core/check.h"
+
+#include <bit>
+#include <cinttypes>
+#include <cstdint>
+
+#include "core/errors.h"
+#include "core/parallel.h"
+
+namespace faiss_ext {
+
+namespace {
+
+bool is_finite(float v) {
+    constexpr uint32_t exponent = 0x7f800000;
+    return (std::bit_cast<uint32_t>(v) & exponent) != exponent;
+}
+
+/// Whether good(v) holds for all of them, without a branch for each, so that it
+/// is vectorised.
+template <class Good>
+bool all_good(size_t n, const float* x, Good good) {
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        bad |= !good(x[i]);
+    }
+    return bad == 0;
+}
+
+template <class Good>
+void check_components(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where,
+        const char* expected,
+        Good good) {
+    check_batch(n, x, where);
+    const idx_t block = std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
+    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
+        if (all_good((end - begin) * d, x + begin * d, good)) {
+            return;
+        }
+        for (size_t i = begin * d; i < end * d; i++) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    good(x[i]),
+                    "%s: component %zu of vector %zu is %g, expected %s",
+                    where,
+                    i % d,
+                    i / d,
+                    x[i],
+                    expected);
+        }
+    });
+}
+
+} // namespace
+
+void check_batch(idx_t n, const void* x, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= 0,
+            "%s: the number of vectors is %" PRId64 ", expected 0 or more",
+            where,
+            int64_t(n));
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n == 0 || x, "%s: the pointer to the vectors is null", where);
+}
+
+void check_finite(idx_t n, const float* x, size_t d, const char* where) {
+    check_components(n, x, d, where, "a finite number", [](float v) {
+        return is_finite(v);
+    });
+}
+
+bool all_finite(size_t n, const float* x) {
+    return all_good(n, x, [](float v) { return is_finite(v); });
+}
+
+void check_histograms(idx_t n, const float* x, size_t d, const char* where) {
+    check_components(
+            n,
+            x,
+            d,
+            where,
+            "a finite number >= 0 (a histogram), at most 1e37",
+            [](float v) { return (v >= 0) & (v <= 1e37f); });
+}
+
+void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ni == 0 || (i0 >= 0 && ni > 0 && i0 <= ntotal - ni),
+            "%s: ids %" PRId64 " to %" PRId64
+            " asked for, the index has %" PRId64 " vectors",
+            where,
+            int64_t(i0),
+            int64_t(i0 + ni - 1),
+            int64_t(ntotal));
+}
+
+void check_stored(
+        idx_t ntotal,
+        size_t bytes,
+        size_t code_size,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ntotal >= 0 && bytes == size_t(ntotal) * code_size,
+            "%s: ntotal is %" PRId64
+            ", but %zu vectors are stored; ntotal must not be set by hand",
+            where,
+            int64_t(ntotal),
+            bytes / std::max<size_t>(code_size, 1));
+}
+
+void check_signed_histograms(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) {
+    check_components(
+            n,
+            x,
+            d,
+            where,
+            "a finite number, at most 1e37 in magnitude",
+            [](float v) { return (v >= -1e37f) & (v <= 1e37f); });
+}
+
+} // namespace faiss_ext

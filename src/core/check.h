@@ -1,0 +1,44 @@
+// Checks of what callers hand in.
+
+#pragma once
+
+#include <cstddef>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+/// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
+/// caller hands in passes here. `where` names the function for the message.
+void check_batch(idx_t n, const void* x, const char* where);
+
+/// check_batch, and throws if a component is NaN or infinite, naming one such
+/// vector and component.
+void check_finite(idx_t n, const float* x, size_t d, const char* where);
+
+/// Whether none is NaN or infinite; on the calling thread.
+bool all_finite(size_t n, const float* x);
+
+/// check_finite, and throws if a component is negative, or above 1e37, where
+/// sums of two may overflow.
+void check_histograms(idx_t n, const float* x, size_t d, const char* where);
+
+/// Throws unless ids i0 to i0 + ni - 1 are among ntotal ones.
+void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where);
+
+/// Throws unless an index that says that it has ntotal vectors holds as many
+/// bytes: fields may have been set by hand.
+void check_stored(
+        idx_t ntotal,
+        size_t bytes,
+        size_t code_size,
+        const char* where);
+
+/// check_finite, and throws if a component is beyond +-1e37.
+void check_signed_histograms(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where);
+
+} // namespace faiss_ext

@@ -1,0 +1,81 @@
+#include "core/errors.h"
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+
+namespace faiss_ext {
+
+namespace {
+
+/// Bytes of the UTF-8 character at a position, 0 if there is none.
+size_t utf8_length(const std::string& text, size_t i) {
+    const auto byte = [&](size_t j) {
+        return j < text.size() ? uint8_t(text[j]) : uint8_t(0);
+    };
+    const uint8_t first = byte(i);
+    const size_t length = first < 0x80      ? 1
+            : first >= 0xc2 && first < 0xe0 ? 2
+            : first >= 0xe0 && first < 0xf0 ? 3
+            : first >= 0xf0 && first < 0xf5 ? 4
+                                            : 0;
+    for (size_t j = 1; j < length; j++) {
+        if ((byte(i + j) & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    // over-long forms, surrogates, and what is beyond Unicode
+    const uint8_t second = byte(i + 1);
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+        return 0;
+    }
+    return length;
+}
+
+} // namespace
+
+std::string printable(const std::string& text) {
+    std::string out;
+    for (size_t i = 0; i < text.size();) {
+        const uint8_t c = text[i];
+        const size_t length = utf8_length(text, i);
+        if (length == 0 || (c < 0x20 && c != '\n') || c == 0x7f) {
+            out += format_message("\\x%02x", unsigned(c));
+            i++;
+        } else {
+            out.append(text, i, length);
+            i += length;
+        }
+    }
+    return out;
+}
+
+std::string format_message(const char* format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    const int size = vsnprintf(nullptr, 0, format, arguments);
+    va_end(arguments);
+    std::string message(size < 0 ? 0 : size, ' ');
+    vsnprintf(message.data(), message.size() + 1, format, again);
+    va_end(again);
+    return message;
+}
+
+void throw_error(
+        const std::string& message,
+        const char* condition,
+        const char* function,
+        const char* file,
+        int line) {
+    std::string text = printable(message) + "\n  (";
+    if (condition) {
+        text += std::string("'") + condition + "' failed ";
+    }
+    throw faiss::FaissException(
+            text + "in " + function + " at " + file + ":" +
+            std::to_string(line) + ")");
+}
+
+} // namespace faiss_ext

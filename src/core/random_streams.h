@@ -1,0 +1,28 @@
+// Random numbers of their own for every use of a seed.
+
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace faiss_ext {
+
+/// Streams of random numbers, apart for what they are used for.
+enum {
+    stream_rows = 0,
+    stream_w = 1,
+    stream_v = 2,
+    stream_signs = 3,
+    stream_pairs = 4,
+    stream_offsets = 5,
+    stream_shuffle = 6,
+    stream_lengths = 7,
+};
+
+/// Random numbers of their own for each row and stream.
+inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
+    std::seed_seq sequence{seed & 0xffffffff, seed >> 32, row, int64_t(stream)};
+    return std::mt19937_64(sequence);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,57 @@
+// Parts of factory strings.
+
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <faiss_ext/core/Spec.h>
+
+namespace faiss_ext {
+
+/// A part of a factory string.
+struct Part {
+    std::shared_ptr<const std::string> text;
+    size_t begin, end;
+
+    std::string str() const {
+        return text->substr(begin, end - begin);
+    }
+
+    bool starts_with(const std::string& prefix) const {
+        return str().compare(0, prefix.size(), prefix) == 0;
+    }
+
+    Part after(size_t n) const {
+        return {text, begin + n, end};
+    }
+
+    [[noreturn]] void fail(
+            const std::string& message,
+            const std::vector<std::string>& expected = {}) const {
+        throw_parse_error(*text, begin, message, expected);
+    }
+
+    /// the pieces between the commas outside parentheses
+    std::vector<Part> split() const {
+        std::vector<Part> parts;
+        for (auto [from, to] : split_arguments(*text, begin, end)) {
+            parts.push_back({text, from, to});
+        }
+        return parts;
+    }
+};
+
+inline Part whole(const std::string& text) {
+    return {std::make_shared<const std::string>(text), 0, text.size()};
+}
+
+/// how many digits there are from a position on
+inline size_t num_digits(const std::string& s, size_t from) {
+    const size_t end = s.find_first_not_of("0123456789", from);
+    return std::min(end, s.size()) - from;
+}
+
+} // namespace faiss_ext

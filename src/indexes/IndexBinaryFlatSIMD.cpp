@@ -1,0 +1,316 @@
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/range_result.h"
+#include "simd/hamming_scan.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using simd::hamming_shift;
+using simd::HammingSink;
+
+constexpr idx_t query_block = 32;
+constexpr uint64_t id_mask = (uint64_t(1) << hamming_shift) - 1;
+
+idx_t id_of(uint64_t key) {
+    return idx_t(key & id_mask);
+}
+
+/// The k smallest keys of a scan, or, for k = 0, all below the bound.
+struct Sink : HammingSink {
+    size_t k, nbits;
+    const faiss::IDSelector* sel;
+    std::vector<uint64_t> buffer;
+    std::vector<uint32_t> counts; ///< of keys at each distance
+    bool in_order = true;         ///< whether positions ascend
+
+    Sink(size_t k, size_t nbits, uint32_t bound, const faiss::IDSelector* sel)
+            : k(k), nbits(nbits), sel(sel) {
+        this->bound = bound;
+        set_capacity(2 * k + 64);
+        make_room = [](HammingSink& sink) {
+            static_cast<Sink&>(sink).shrink();
+        };
+    }
+    Sink(const Sink&) = delete;
+    Sink& operator=(const Sink&) = delete;
+
+    void set_capacity(size_t n) {
+        buffer.resize(n + simd::hamming_group);
+        capacity = n;
+        keys = buffer.data();
+    }
+
+    void shrink() {
+        remove_rejected();
+        if (k > 0 && size >= k) {
+            keep_k_smallest();
+        } else if (2 * size >= capacity) {
+            set_capacity(2 * capacity);
+        }
+    }
+
+    /// The keys that are left, sorted.
+    std::vector<uint64_t> sorted() {
+        remove_rejected();
+        if (k > 0 && size > k) {
+            keep_k_smallest();
+        }
+        std::vector<uint64_t> result(keys, keys + size);
+        if (k == 0) {
+            return result; // in order of the positions
+        }
+        if (!in_order || !counting_pays()) {
+            std::sort(result.begin(), result.end());
+            return result;
+        }
+        count_distances();
+        size_t begin = 0;
+        for (uint32_t& c : counts) {
+            begin += std::exchange(c, uint32_t(begin));
+        }
+        for (size_t i = 0; i < size; i++) {
+            result[counts[keys[i] >> hamming_shift]++] = keys[i];
+        }
+        return result;
+    }
+
+   private:
+    void remove_rejected() {
+        if (sel) {
+            const auto rejected = [&](uint64_t key) {
+                return !sel->is_member(id_of(key));
+            };
+            size = std::remove_if(keys, keys + size, rejected) - keys;
+        }
+    }
+
+    bool counting_pays() const {
+        return size >= nbits / 8;
+    }
+
+    void count_distances() {
+        counts.assign(nbits + 1, 0);
+        for (size_t i = 0; i < size; i++) {
+            counts[keys[i] >> hamming_shift]++;
+        }
+    }
+
+    /// Codes to come have larger ids: at the same distance as the k-th they are
+    /// not among the first k, so that its distance is the new bound.
+    void keep_k_smallest() {
+        if (!in_order || !counting_pays()) {
+            std::nth_element(keys, keys + (k - 1), keys + size);
+            bound = uint32_t(keys[k - 1] >> hamming_shift);
+            in_order = false;
+        } else {
+            count_distances();
+            size_t nearer = 0;
+            uint32_t last = 0;
+            while (nearer + counts[last] < k) {
+                nearer += counts[last++];
+            }
+            size_t equal = k - nearer, kept = 0;
+            for (size_t i = 0; i < size; i++) {
+                const uint32_t distance = uint32_t(keys[i] >> hamming_shift);
+                const bool keep =
+                        distance < last || (distance == last && equal > 0);
+                equal -= keep && distance == last;
+                keys[kept] = keys[i];
+                kept += keep;
+            }
+            bound = last;
+        }
+        size = k;
+    }
+};
+
+/** Compares all codes with all queries: in blocks of queries, and, where these
+ * are too few for all threads, in slices of the codes.
+ *
+ * @param k       nearest codes of each query, or 0 for all below the bound
+ * @param result  result(query, keys) with the keys of one query: sorted, or,
+ *                for k = 0, by ascending ids
+ */
+template <class Result>
+void scan_all(
+        const faiss::IndexBinaryFlat& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        uint32_t bound,
+        const faiss::SearchParameters* params,
+        Result&& result) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.ntotal < idx_t(id_mask),
+            "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
+            int64_t(index.ntotal));
+    const size_t words = (index.code_size + 7) / 8;
+    const idx_t threads = omp_get_max_threads();
+    // (a large k makes blocks smaller: 128 MB for each thread)
+    const idx_t largest = std::clamp<idx_t>(
+            (idx_t(1) << 23) / std::max<idx_t>(1, std::min(k, index.ntotal)),
+            1,
+            query_block);
+    // as many blocks for each thread
+    const idx_t rounds = (n + threads * largest - 1) / (threads * largest);
+    const idx_t block = (n + threads * rounds - 1) / (threads * rounds);
+    const idx_t nblocks = (n + block - 1) / block;
+    const idx_t nslices =
+            std::clamp<idx_t>(threads / nblocks, 1, index.ntotal / 16384 + 1);
+    // interrupts are looked for between chunks of about 10 ms
+    const idx_t chunk = std::max<idx_t>(
+            4096, (idx_t(1) << 28) / idx_t(index.code_size * block));
+
+    std::vector<uint64_t> queries(n * words);
+    for (idx_t i = 0; i < n; i++) {
+        std::memcpy(
+                &queries[i * words], x + i * index.code_size, index.code_size);
+    }
+    std::vector<std::vector<uint64_t>> found(nslices > 1 ? n * nslices : 0);
+    parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
+        const idx_t q0 = task / nslices * block, slice = task % nslices;
+        const idx_t nq = std::min(block, n - q0);
+        const idx_t end = index.ntotal * (slice + 1) / nslices;
+        std::vector<std::unique_ptr<Sink>> sinks;
+        std::vector<HammingSink*> pointers;
+        for (idx_t q = 0; q < nq; q++) {
+            sinks.push_back(std::make_unique<Sink>(
+                    std::min(k, index.ntotal),
+                    index.d,
+                    bound,
+                    params ? params->sel : nullptr));
+            pointers.push_back(sinks.back().get());
+        }
+        for (idx_t i = index.ntotal * slice / nslices; i < end; i += chunk) {
+            if (omp_get_thread_num() == 0) {
+                check_interrupt();
+            }
+            simd::hamming_scan(
+                    nq,
+                    &queries[q0 * words],
+                    std::min(chunk, end - i),
+                    index.xb.data() + i * index.code_size,
+                    index.code_size,
+                    i,
+                    pointers.data());
+        }
+        for (idx_t q = 0; q < nq; q++) {
+            std::vector<uint64_t> keys = sinks[q]->sorted();
+            if (nslices > 1) {
+                found[(q0 + q) * nslices + slice].swap(keys);
+            } else {
+                result(q0 + q, keys);
+            }
+            sinks[q].reset();
+        }
+    });
+    parallel_blocks(nslices > 1 ? n : 0, 16, [&](idx_t begin, idx_t end) {
+        for (idx_t q = begin; q < end; q++) {
+            std::vector<uint64_t>& keys = found[q * nslices];
+            for (idx_t s = 1; s < nslices; s++) {
+                const auto& more = found[q * nslices + s];
+                const auto middle =
+                        keys.insert(keys.end(), more.begin(), more.end());
+                if (k > 0) {
+                    std::inplace_merge(keys.begin(), middle, keys.end());
+                }
+            }
+            result(q, keys);
+        }
+    });
+}
+
+} // namespace
+
+IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0,
+            "the number of bits is %" PRId64
+            ", expected a positive multiple of 8",
+            int64_t(d));
+}
+
+IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other)
+        : IndexBinaryFlat(std::move(other)) {}
+
+void IndexBinaryFlatSIMD::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatSIMD::search");
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexBinaryFlatSIMD::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    if (n == 0) {
+        return;
+    }
+    const auto fill = [&](idx_t q, std::vector<uint64_t>& keys) {
+        for (idx_t i = 0; i < k; i++) {
+            const bool found = i < idx_t(keys.size());
+            distances[q * k + i] = found ? int32_t(keys[i] >> hamming_shift)
+                                         : std::numeric_limits<int32_t>::max();
+            labels[q * k + i] = found ? id_of(keys[i]) : -1;
+        }
+    };
+    scan_all(*this, n, x, k, uint32_t(d) + 1, params, fill);
+}
+
+void IndexBinaryFlatSIMD::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatSIMD::range_search");
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    std::vector<std::vector<uint64_t>> found(n);
+    if (n > 0) {
+        const uint32_t bound = std::clamp(radius, 0, d + 1);
+        const auto keep = [&](idx_t q, std::vector<uint64_t>& keys) {
+            found[q].swap(keys);
+        };
+        scan_all(*this, n, x, 0, bound, params, keep);
+    }
+    fill_range_result(
+            found,
+            result,
+            [](uint64_t key) { return float(key >> hamming_shift); },
+            id_of);
+}
+
+void IndexBinaryFlatSIMD::reconstruct(idx_t key, uint8_t* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexBinaryFlatSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    check_ids(i0, ni, ntotal, "IndexBinaryFlatSIMD::reconstruct");
+    if (ni > 0) {
+        std::memcpy(recons, xb.data() + i0 * code_size, ni * code_size);
+    }
+}
+
+} // namespace faiss_ext

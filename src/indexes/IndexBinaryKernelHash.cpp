@@ -1,0 +1,149 @@
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+
+#include <faiss/impl/AuxIndexStructures.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "indexes/hash_storage.h"
+#include "indexes/index_compat.h"
+
+namespace faiss_ext {
+
+IndexBinaryKernelHash::IndexBinaryKernelHash(
+        KernelHash* hash,
+        faiss::IndexBinary* storage)
+        : IndexBinary(storage ? storage->d : 0), hash(hash), storage(storage) {
+    check_hash_storage(hash, storage);
+    ntotal = storage->ntotal;
+    is_trained = hash->is_trained && storage->is_trained;
+}
+
+IndexBinaryKernelHash::~IndexBinaryKernelHash() {
+    if (own_fields) {
+        delete hash;
+        delete storage;
+    }
+}
+
+void IndexBinaryKernelHash::train(idx_t n, const uint8_t* codes) {
+    check_batch(n, codes, "train");
+    storage->verbose = verbose;
+    storage->train(n, codes);
+    is_trained = hash->is_trained && storage->is_trained;
+}
+
+void IndexBinaryKernelHash::train(idx_t n, const float* x) {
+    train_hash_storage(*hash, *storage, n, x, verbose);
+    is_trained = true;
+}
+
+void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
+    ntotal = add_to_storage(*storage, n, codes, nullptr);
+}
+
+void IndexBinaryKernelHash::add(idx_t n, const float* x) {
+    add(n, encode_vectors(*hash, n, x).data());
+}
+
+void IndexBinaryKernelHash::add_with_ids(
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* xids) {
+    check_batch(n, xids, "add_with_ids");
+    ntotal = add_to_storage(*storage, n, codes, xids);
+}
+
+void IndexBinaryKernelHash::add_with_ids(
+        idx_t n,
+        const float* x,
+        const idx_t* xids) {
+    add_with_ids(n, encode_vectors(*hash, n, x).data(), xids);
+}
+
+void IndexBinaryKernelHash::search(
+        idx_t n,
+        const uint8_t* codes,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    search_storage(*storage, n, codes, k, distances, labels, params);
+}
+
+void IndexBinaryKernelHash::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    search(n, encode_vectors(*hash, n, x).data(), k, distances, labels, params);
+}
+
+void IndexBinaryKernelHash::range_search(
+        idx_t n,
+        const uint8_t* codes,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_codes(*storage, n, codes, "range_search");
+    storage->range_search(n, codes, radius, result, params);
+}
+
+void IndexBinaryKernelHash::range_search(
+        idx_t n,
+        const float* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    range_search(n, encode_vectors(*hash, n, x).data(), radius, result, params);
+}
+
+void IndexBinaryKernelHash::reset() {
+    reset_binary_index(*storage);
+    ntotal = storage->ntotal;
+}
+
+size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
+    const size_t removed = storage->remove_ids(sel);
+    ntotal = storage->ntotal;
+    return removed;
+}
+
+void IndexBinaryKernelHash::reconstruct(idx_t key, uint8_t* recons) const {
+    check_ids(*storage, key, 1);
+    storage->reconstruct(key, recons);
+}
+
+void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_ids(*storage, i0, ni);
+    // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
+    for (idx_t i = 0; i < ni; i++) {
+        storage->reconstruct_n(i0 + i, 1, recons + i * code_size);
+    }
+}
+
+void IndexBinaryKernelHash::merge_from(
+        faiss::IndexBinary& other,
+        idx_t add_id) {
+    check_compatible_for_merge(other);
+    auto& source = dynamic_cast<IndexBinaryKernelHash&>(other);
+    storage->merge_from(*source.storage, add_id);
+    ntotal = storage->ntotal;
+    source.ntotal = source.storage->ntotal;
+}
+
+void IndexBinaryKernelHash::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source, "only another IndexBinaryKernelHash can be merged");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source != this && source->storage != storage,
+            "an index cannot be merged with itself");
+    hash->check_identical(*source->hash);
+    storage->check_compatible_for_merge(*source->storage);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,489 @@
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <queue>
+#include <random>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/core/Spec.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/range_result.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr int max_M = 1 << 20;
+
+using List = IndexBinaryPermuted::List;
+
+constexpr int prefix_bits = 64;
+
+bool bit(const uint8_t* code, int i) {
+    return code[i >> 3] >> (i & 7) & 1;
+}
+
+/// The first permuted bits, the first one highest.
+uint64_t prefix_of(const uint8_t* code, const List& list) {
+    const int n = std::min<int>(prefix_bits, int(list.permutation.size()));
+    uint64_t prefix = 0;
+    for (int i = 0; i < n; i++) {
+        prefix = prefix << 1 | uint64_t(bit(code, list.permutation[i]));
+    }
+    return n == 0 ? 0 : prefix << (prefix_bits - n);
+}
+
+/// Number of leading permuted bits that two codes share.
+int common_prefix(
+        const uint8_t* a,
+        uint64_t a_prefix,
+        const uint8_t* b,
+        uint64_t b_prefix,
+        const List& list) {
+    const int d = int(list.permutation.size());
+    if (a_prefix != b_prefix) {
+        return std::countl_zero(a_prefix ^ b_prefix);
+    }
+    int i = std::min(prefix_bits, d);
+    while (i < d &&
+           bit(a, list.permutation[i]) == bit(b, list.permutation[i])) {
+        i++;
+    }
+    return i;
+}
+
+/// Whether permuted code a comes before b.
+bool before(
+        const uint8_t* a,
+        uint64_t a_prefix,
+        const uint8_t* b,
+        uint64_t b_prefix,
+        const List& list) {
+    if (a_prefix != b_prefix) {
+        return a_prefix < b_prefix;
+    }
+    const int i = common_prefix(a, a_prefix, b, b_prefix, list);
+    return i < int(list.permutation.size()) && bit(b, list.permutation[i]);
+}
+
+int32_t hamming(const uint8_t* a, const uint8_t* b, size_t size) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t u = 0, v = 0;
+        const size_t m = std::min<size_t>(8, size - i);
+        std::memcpy(&u, a + i, m);
+        std::memcpy(&v, b + i, m);
+        sum += std::popcount(u ^ v);
+    }
+    return sum;
+}
+
+/// Sorts codes [n0, n) into a list that holds those before n0.
+void extend_list(
+        const uint8_t* xb,
+        size_t code_size,
+        idx_t n0,
+        idx_t n,
+        List& list) {
+    struct Entry {
+        uint64_t prefix;
+        int32_t id;
+    };
+    const auto less = [&](const Entry& a, const Entry& b) {
+        const uint8_t* x = xb + a.id * code_size;
+        const uint8_t* y = xb + b.id * code_size;
+        if (a.prefix != b.prefix) {
+            return a.prefix < b.prefix;
+        }
+        if (before(x, a.prefix, y, b.prefix, list)) {
+            return true;
+        }
+        return std::memcmp(x, y, code_size) == 0 && a.id < b.id;
+    };
+    std::vector<Entry> entries(n);
+    for (idx_t i = 0; i < n0; i++) {
+        entries[i] = {list.prefixes[i], list.ids[i]};
+    }
+    for (idx_t i = n0; i < n; i++) {
+        entries[i] = {prefix_of(xb + i * code_size, list), int32_t(i)};
+    }
+    std::sort(entries.begin() + n0, entries.end(), less);
+    std::inplace_merge(
+            entries.begin(), entries.begin() + n0, entries.end(), less);
+    list.prefixes.resize(n);
+    list.ids.resize(n);
+    for (idx_t i = 0; i < n; i++) {
+        list.prefixes[i] = entries[i].prefix;
+        list.ids[i] = entries[i].id;
+    }
+}
+
+std::vector<int32_t> random_permutation(int d, uint64_t seed, uint64_t index) {
+    std::seed_seq sequence{
+            uint32_t(seed), uint32_t(seed >> 32), uint32_t(index)};
+    std::mt19937_64 rng(sequence);
+    std::vector<int32_t> permutation(d);
+    std::iota(permutation.begin(), permutation.end(), 0);
+    for (int i = d - 1; i > 0; i--) {
+        std::uniform_int_distribution<int> below(0, i);
+        std::swap(permutation[i], permutation[below(rng)]);
+    }
+    return permutation;
+}
+
+} // namespace
+
+IndexBinaryPermutedStats indexBinaryPermuted_stats;
+
+namespace {
+
+void count_search(size_t nq, size_t ncandidates, size_t ntotal) {
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> lock(mutex);
+    indexBinaryPermuted_stats.nq += nq;
+    indexBinaryPermuted_stats.ncandidates += ncandidates;
+    indexBinaryPermuted_stats.ntotal += nq * ntotal;
+}
+
+} // namespace
+
+void IndexBinaryPermutedStats::reset() {
+    *this = IndexBinaryPermutedStats();
+}
+
+IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
+        : IndexBinary(d), eps(eps), B(B) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0,
+            "IndexBinaryPermuted: the number of bits is %d, expected a positive multiple of 8",
+            d);
+    check_parameters();
+}
+
+void IndexBinaryPermuted::check_parameters() const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            eps > 0 && std::isfinite(eps) && B >= 0 && M >= 0 && M <= max_M &&
+                    max_bytes >= 0,
+            "IndexBinaryPermuted: eps is %g, B %d, M %d and max_bytes %g; expected eps > 0, B >= 0, M from 0 to %d and max_bytes >= 0",
+            eps,
+            B,
+            M,
+            max_bytes,
+            max_M);
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+}
+
+IndexBinaryPermuted::IndexBinaryPermuted(int d, Spec& spec)
+        : IndexBinaryPermuted(
+                  d,
+                  spec.get_double("eps", 0.5, 1e-3, 1e3),
+                  int(spec.get_int("B", 10, 0, 1 << 30))) {
+    M = int(spec.get_int("M", 0, 0, max_M));
+    seed = spec.get_int("seed", 1234, 0, INT64_MAX);
+    max_bytes = 1e9 * spec.get_double("max_gb", 8.0, 0, 1e6);
+    if (M > 0 && spec.get("eps")) {
+        spec.fail_value("eps", "M and eps exclude each other");
+    }
+}
+
+int IndexBinaryPermuted::num_lists(idx_t n) const {
+    if (M > 0) {
+        return M;
+    }
+    return int(std::min(
+            std::ceil(2 * std::pow(double(n), 1 / (1 + eps))),
+            double(1 << 30)));
+}
+
+void IndexBinaryPermuted::check_size(idx_t n) const {
+    const double bytes = num_lists(n) * (12.0 * double(n) + 4.0 * d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            bytes <= max_bytes,
+            "IndexBinaryPermuted: %d sorted lists of %" PRId64
+            " codes take %.3g GB, more than %.3g GB; give fewer lists (M, or a larger eps) or raise max_gb",
+            num_lists(n),
+            int64_t(n),
+            bytes / 1e9,
+            max_bytes / 1e9);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n <= std::numeric_limits<int32_t>::max(),
+            "IndexBinaryPermuted: %" PRId64 " codes, expected at most 2^31 - 1",
+            int64_t(n));
+}
+
+void IndexBinaryPermuted::build_lists(idx_t n0) {
+    const int nlists = ntotal == 0 ? 0 : num_lists(ntotal);
+    const int nkept = std::min<int>(nlists, int(lists.size()));
+    lists.resize(nlists);
+    parallel_blocks(nlists, 1, [&](idx_t l, idx_t) {
+        List& list = lists[l];
+        if (l >= nkept) {
+            list.permutation = random_permutation(d, seed, l);
+        }
+        extend_list(xb.data(), code_size, l < nkept ? n0 : 0, ntotal, list);
+    });
+}
+
+void IndexBinaryPermuted::rebuild() {
+    check_size(ntotal);
+    lists.clear();
+    build_lists(0);
+}
+
+void IndexBinaryPermuted::add(idx_t n, const uint8_t* x) {
+    check_batch(n, x, "IndexBinaryPermuted::add");
+    check_parameters();
+    if (n == 0) {
+        return;
+    }
+    check_size(ntotal + n);
+    const idx_t n0 = ntotal;
+    xb.insert(xb.end(), x, x + n * code_size);
+    ntotal += n;
+    try {
+        build_lists(n0);
+    } catch (...) {
+        // interrupted: as it was before
+        ntotal = n0;
+        xb.resize(n0 * code_size);
+        lists.clear();
+        build_lists(0);
+        throw;
+    }
+}
+
+void IndexBinaryPermuted::reset() {
+    xb.clear();
+    lists.clear();
+    ntotal = 0;
+}
+
+std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
+    /// The entries [low, high) of a list are visited.
+    struct Window {
+        int32_t low, high;
+        uint64_t prefix;
+    };
+    /// The next entry of a list above or below its window.
+    struct Next {
+        int common;
+        int list;
+        bool above;
+
+        bool operator<(const Next& other) const {
+            if (common != other.common) {
+                return common < other.common;
+            }
+            if (list != other.list) {
+                return list > other.list;
+            }
+            return !above && other.above;
+        }
+    };
+    std::vector<Window> windows(lists.size());
+    std::priority_queue<Next> queue;
+    const auto code = [&](int32_t id) {
+        return xb.data() + size_t(id) * code_size;
+    };
+    const auto push = [&](int l, bool above) {
+        const List& list = lists[l];
+        const Window& w = windows[l];
+        const int32_t i = above ? w.high : w.low - 1;
+        if (i >= 0 && i < ntotal) {
+            queue.push(
+                    {common_prefix(
+                             x,
+                             w.prefix,
+                             code(list.ids[i]),
+                             list.prefixes[i],
+                             list),
+                     l,
+                     above});
+        }
+    };
+    for (int l = 0; l < int(lists.size()); l++) {
+        const List& list = lists[l];
+        const uint64_t prefix = prefix_of(x, list);
+        int32_t low = 0, high = int32_t(ntotal);
+        while (low < high) {
+            const int32_t middle = low + (high - low) / 2;
+            if (before(code(list.ids[middle]),
+                       list.prefixes[middle],
+                       x,
+                       prefix,
+                       list)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        windows[l] = {low, low, prefix};
+        push(l, true);
+        push(l, false);
+    }
+    for (size_t i = 0; i < 2 * lists.size() && !queue.empty(); i++) {
+        const Next next = queue.top();
+        queue.pop();
+        Window& w = windows[next.list];
+        next.above ? w.high++ : w.low--;
+        push(next.list, next.above);
+    }
+    std::vector<int32_t> found;
+    for (size_t l = 0; l < lists.size(); l++) {
+        const idx_t low = std::max<idx_t>(0, idx_t(windows[l].low) - B);
+        const idx_t high = std::min(ntotal, idx_t(windows[l].high) + B);
+        found.insert(
+                found.end(),
+                lists[l].ids.begin() + low,
+                lists[l].ids.begin() + high);
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+void IndexBinaryPermuted::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryPermuted::search");
+    check_parameters();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexBinaryPermuted::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    std::atomic<size_t> ncandidates{0};
+    parallel_blocks(n, 1, [&](idx_t q, idx_t) {
+        const uint8_t* query = x + q * code_size;
+        const std::vector<int32_t> ids = candidates(query);
+        ncandidates += ids.size();
+        std::vector<std::pair<int32_t, int32_t>> found;
+        for (int32_t id : ids) {
+            if (!sel || sel->is_member(id)) {
+                found.emplace_back(
+                        hamming(query, &xb[size_t(id) * code_size], code_size),
+                        id);
+            }
+        }
+        const idx_t m = std::min<idx_t>(k, found.size());
+        std::partial_sort(found.begin(), found.begin() + m, found.end());
+        for (idx_t j = 0; j < k; j++) {
+            distances[q * k + j] = j < m ? found[j].first
+                                         : std::numeric_limits<int32_t>::max();
+            labels[q * k + j] = j < m ? found[j].second : -1;
+        }
+    });
+    count_search(n, ncandidates, ntotal);
+}
+
+void IndexBinaryPermuted::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryPermuted::range_search");
+    check_parameters();
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    std::vector<std::vector<std::pair<int32_t, int32_t>>> found(n);
+    std::atomic<size_t> ncandidates{0};
+    parallel_blocks(n, 1, [&](idx_t q, idx_t) {
+        const uint8_t* query = x + q * code_size;
+        const std::vector<int32_t> ids = candidates(query);
+        ncandidates += ids.size();
+        for (int32_t id : ids) {
+            const int32_t distance =
+                    hamming(query, &xb[size_t(id) * code_size], code_size);
+            if (distance < radius && (!sel || sel->is_member(id))) {
+                found[q].emplace_back(distance, id);
+            }
+        }
+    });
+    count_search(n, ncandidates, ntotal);
+    fill_range_result(
+            found,
+            result,
+            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return idx_t(hit.second); });
+}
+
+size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
+    std::vector<int32_t> new_id(ntotal, -1);
+    int32_t kept = 0;
+    for (idx_t i = 0; i < ntotal; i++) {
+        if (!sel.is_member(i)) {
+            std::memmove(
+                    &xb[kept * size_t(code_size)],
+                    &xb[i * size_t(code_size)],
+                    code_size);
+            new_id[i] = kept++;
+        }
+    }
+    const size_t removed = ntotal - kept;
+    ntotal = kept;
+    xb.resize(size_t(kept) * code_size);
+    lists.resize(
+            kept == 0 ? 0 : std::min<size_t>(lists.size(), num_lists(kept)));
+    parallel_blocks(lists.size(), 1, [&](idx_t l, idx_t) {
+        List& list = lists[l];
+        size_t to = 0;
+        for (size_t i = 0; i < list.ids.size(); i++) {
+            if (new_id[list.ids[i]] >= 0) {
+                list.ids[to] = new_id[list.ids[i]];
+                list.prefixes[to++] = list.prefixes[i];
+            }
+        }
+        list.ids.resize(to);
+        list.prefixes.resize(to);
+    });
+    return removed;
+}
+
+void IndexBinaryPermuted::reconstruct(idx_t key, uint8_t* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+    check_ids(i0, ni, ntotal, "IndexBinaryPermuted::reconstruct");
+    if (ni > 0) {
+        std::memcpy(recons, &xb[i0 * code_size], ni * code_size);
+    }
+}
+
+void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0, "IndexBinaryPermuted has no ids of its own");
+    auto& source = dynamic_cast<IndexBinaryPermuted&>(other);
+    add(source.ntotal, source.xb.data());
+    source.reset();
+}
+
+void IndexBinaryPermuted::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            dynamic_cast<const IndexBinaryPermuted*>(&other) &&
+                    &other != this && other.d == d,
+            "only another IndexBinaryPermuted of as many bits can be merged");
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,371 @@
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/DistanceComputer.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/range_result.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// A distance (or a negated kernel value: smaller is always better) and an id.
+using Neighbor = std::pair<float, idx_t>;
+
+constexpr idx_t query_block = 16;
+
+/// Vectors to pass by before interrupts are looked for again.
+constexpr idx_t chunk_size = 32768;
+
+/// Vectors that stay in the second-level cache while a block of queries is
+/// compared with them.
+idx_t vectors_per_block(int d) {
+    return std::clamp(131072 / d, 16, 1024);
+}
+
+/// Calls fn(query, id, score) for all selected pairs of a block of queries and
+/// stored vectors [j0, j1), by ascending id for each query.
+template <class F>
+void scan(
+        const IndexFlatKernel& index,
+        idx_t n,
+        const float* x,
+        idx_t j0,
+        idx_t j1,
+        const faiss::IDSelector* sel,
+        F&& fn) {
+    const idx_t step = vectors_per_block(index.d);
+    std::vector<float> scores(n * std::min(step, j1 - j0));
+    for (idx_t j = j0; j < j1; j += step) {
+        const idx_t m = std::min(step, j1 - j);
+        const float* y = index.get_xb() + j * index.d;
+        if (index.metric_type == faiss::METRIC_L2) {
+            index.kernel->distance_block(n, x, m, y, index.d, scores.data());
+        } else {
+            index.kernel->block(n, x, m, y, index.d, scores.data());
+            for (idx_t i = 0; i < n * m; i++) {
+                scores[i] = -scores[i];
+            }
+        }
+        for (idx_t i = 0; i < n; i++) {
+            for (idx_t l = 0; l < m; l++) {
+                if (!sel || sel->is_member(j + l)) {
+                    fn(i, j + l, scores[i * m + l]);
+                }
+            }
+        }
+    }
+}
+
+/// The k smallest of what is pushed by ascending id.
+struct TopK {
+    size_t k;
+    std::vector<Neighbor> heap; // the largest first
+
+    explicit TopK(size_t k) : k(k) {}
+
+    void push(idx_t id, float score) {
+        if (heap.size() < k) {
+            if (!std::isnan(score)) {
+                heap.emplace_back(score, id);
+                std::push_heap(heap.begin(), heap.end());
+            }
+        } else if (score < heap.front().first) {
+            std::pop_heap(heap.begin(), heap.end());
+            heap.back() = {score, id};
+            std::push_heap(heap.begin(), heap.end());
+        }
+    }
+};
+
+/// Searches for a group of queries whose results fit into memory.
+void search_group(
+        const IndexFlatKernel& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::IDSelector* sel) {
+    // Few queries are compared with several slices of the vectors at once.
+    const idx_t nblocks = (n + query_block - 1) / query_block;
+    const idx_t nslices = std::clamp<idx_t>(
+            2 * omp_get_max_threads() / nblocks, 1, index.ntotal / 4096 + 1);
+    const idx_t chunk = chunk_size * nslices;
+
+    std::vector<std::vector<TopK>> best(
+            nslices, std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
+    for (idx_t j = 0; j < index.ntotal; j += chunk) {
+        const idx_t m = std::min(chunk, index.ntotal - j);
+        parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
+            const idx_t i0 = task / nslices * query_block;
+            const idx_t slice = task % nslices;
+            scan(index,
+                 std::min(query_block, n - i0),
+                 x + i0 * index.d,
+                 j + m * slice / nslices,
+                 j + m * (slice + 1) / nslices,
+                 sel,
+                 [&](idx_t i, idx_t id, float score) {
+                     best[slice][i0 + i].push(id, score);
+                 });
+        });
+    }
+
+    const bool is_distance = index.metric_type == faiss::METRIC_L2;
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        std::vector<Neighbor> all;
+        for (idx_t i = begin; i < end; i++) {
+            all.clear();
+            for (const auto& slice : best) {
+                const auto& heap = slice[i].heap;
+                all.insert(all.end(), heap.begin(), heap.end());
+            }
+            std::sort(all.begin(), all.end());
+            all.resize(k, {std::numeric_limits<float>::max(), -1});
+            for (idx_t j = 0; j < k; j++) {
+                const auto [score, id] = all[j];
+                distances[i * k + j] = is_distance ? score : -score;
+                labels[i * k + j] = id;
+            }
+        }
+    });
+}
+
+struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
+    const Kernel& kernel;
+    KernelExceptions& exceptions;
+    faiss::MetricType metric;
+    size_t d, size;
+    const float* query = nullptr;
+
+    explicit KernelDistanceComputer(const IndexFlatKernel& index)
+            : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
+              kernel(*index.kernel),
+              exceptions(index.exceptions),
+              metric(index.metric_type),
+              d(index.d),
+              size(index.codes.size() / index.code_size) {}
+
+    // FAISS calls these from parallel loops, which exceptions cannot leave
+
+    void set_query(const float* x) override {
+        query = x;
+        try {
+            kernel.check_input(1, x, d, "search");
+        } catch (...) {
+            record();
+        }
+    }
+
+    float distance_to_code(const uint8_t* code) override {
+        return compare(query, vector((code - codes) / ptrdiff_t(code_size)));
+    }
+
+    float symmetric_dis(idx_t i, idx_t j) override {
+        return compare(vector(i), vector(j));
+    }
+
+   private:
+    /// null if there is no such id
+    const float* vector(idx_t i) const {
+        return i >= 0 && size_t(i) < size
+                ? reinterpret_cast<const float*>(codes + i * code_size)
+                : nullptr;
+    }
+
+    void record() const noexcept {
+        failed = true;
+        exceptions.record(std::current_exception());
+    }
+
+    float compare(const float* x, const float* y) const noexcept {
+        const bool is_distance = metric == faiss::METRIC_L2;
+        constexpr float worst = std::numeric_limits<float>::max();
+        float value;
+        try {
+            if (failed || exceptions.failed) {
+                return is_distance ? worst : -worst;
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    x && y,
+                    "IndexFlatKernel: an id beyond the %zu stored vectors",
+                    size);
+            if (is_distance) {
+                kernel.distance_block(1, x, 1, y, d, &value);
+            } else {
+                kernel.block(1, x, 1, y, d, &value);
+            }
+        } catch (...) {
+            record();
+            return is_distance ? worst : -worst;
+        }
+        return value;
+    }
+
+    /// after an exception all other pairs count as farthest, too
+    mutable bool failed = false;
+};
+
+} // namespace
+
+IndexFlatKernel::IndexFlatKernel(
+        int d,
+        const Kernel& kernel,
+        faiss::MetricType metric)
+        : IndexFlatCodes(d * sizeof(float), d, metric), kernel(kernel.clone()) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            int(metric));
+    is_trained = kernel.is_trained;
+}
+
+void IndexFlatKernel::train(idx_t n, const float* x) {
+    kernel->check_input(n, x, d, "IndexFlatKernel::train");
+    kernel->verbose = verbose;
+    kernel->train(n, x, d);
+    is_trained = kernel->is_trained;
+}
+
+void IndexFlatKernel::add(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::add: call train first");
+    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::add");
+    kernel->check_input(n, x, d, "IndexFlatKernel::add");
+    if (n > 0) {
+        codes.resize((ntotal + n) * code_size);
+        std::memcpy(codes.data() + ntotal * code_size, x, n * code_size);
+        ntotal += n;
+    }
+}
+
+void IndexFlatKernel::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::search: call train first");
+    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexFlatKernel::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    kernel->check_input(n, x, d, "IndexFlatKernel::search");
+    const idx_t nthreads = omp_get_max_threads();
+    const idx_t group = 8 * query_block * nthreads;
+    for (idx_t i = 0; i < n; i += group) {
+        search_group(
+                *this,
+                std::min(group, n - i),
+                x + i * d,
+                k,
+                distances + i * k,
+                labels + i * k,
+                params ? params->sel : nullptr);
+    }
+}
+
+void IndexFlatKernel::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexFlatKernel::range_search: call train first");
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const bool is_distance = metric_type == faiss::METRIC_L2;
+    const float bound = is_distance ? radius : -radius;
+
+    std::vector<std::vector<Neighbor>> found(n);
+    for (idx_t j = 0; j < ntotal; j += chunk_size) {
+        parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+            scan(*this,
+                 end - begin,
+                 x + begin * d,
+                 j,
+                 std::min(ntotal, j + chunk_size),
+                 sel,
+                 [&](idx_t i, idx_t id, float score) {
+                     if (score < bound) {
+                         found[begin + i].emplace_back(score, id);
+                     }
+                 });
+        });
+    }
+    fill_range_result(
+            found,
+            result,
+            [&](const Neighbor& hit) {
+                return is_distance ? hit.first : -hit.first;
+            },
+            [](const Neighbor& hit) { return hit.second; });
+}
+
+void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::reconstruct");
+    check_ids(i0, ni, ntotal, "IndexFlatKernel::reconstruct");
+    sa_decode(ni, codes.data() + i0 * code_size, recons);
+}
+
+void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
+    kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
+    if (n > 0) {
+        std::memcpy(bytes, x, n * code_size);
+    }
+}
+
+void IndexFlatKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
+    if (n > 0) {
+        std::memcpy(x, bytes, n * code_size);
+    }
+}
+
+faiss::FlatCodesDistanceComputer* IndexFlatKernel::
+        get_FlatCodesDistanceComputer() const {
+    return new KernelDistanceComputer(*this);
+}
+
+void IndexFlatKernel::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    check_stored(
+            ntotal, codes.size(), code_size, "IndexFlatKernel::merge_from");
+    IndexFlatCodes::check_compatible_for_merge(other);
+    const auto& source = dynamic_cast<const IndexFlatKernel&>(other);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            metric_type == source.metric_type &&
+                    kernel->description() == source.kernel->description(),
+            "cannot merge: one index is for %s in metric %d, the other for %s in metric %d",
+            kernel->description().c_str(),
+            int(metric_type),
+            source.kernel->description().c_str(),
+            int(source.metric_type));
+}
+
+} // namespace faiss_ext

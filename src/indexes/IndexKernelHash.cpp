@@ -1,0 +1,269 @@
+#include <faiss_ext/indexes/IndexKernelHash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexBinaryIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/DistanceComputer.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "indexes/hash_storage.h"
+#include "indexes/index_compat.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr float max_float = std::numeric_limits<float>::max();
+
+void check_metric(faiss::MetricType metric) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            int(metric));
+}
+
+float metric_of_hamming(const IndexKernelHash& index, float hamming) {
+    return index.metric_type == faiss::METRIC_L2
+            ? hamming
+            : index.hash->nbits - 2 * hamming;
+}
+
+float farthest(const IndexKernelHash& index) {
+    return index.metric_type == faiss::METRIC_L2 ? max_float : -max_float;
+}
+
+/// The number of Hamming distances, from 0 on, that are within a radius.
+int to_hamming_radius(const IndexKernelHash& index, float radius) {
+    int low = 0, high = index.hash->nbits + 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        const float distance = metric_of_hamming(index, float(middle));
+        const bool within = index.metric_type == faiss::METRIC_L2
+                ? distance < radius
+                : distance > radius;
+        if (within) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int32_t hamming_distance(const uint8_t* a, const uint8_t* b, size_t size) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t u = 0, v = 0;
+        const size_t m = std::min<size_t>(8, size - i);
+        std::memcpy(&u, a + i, m);
+        std::memcpy(&v, b + i, m);
+        sum += std::popcount(u ^ v);
+    }
+    return sum;
+}
+
+struct HashDistanceComputer : faiss::DistanceComputer {
+    const IndexKernelHash& index;
+    const faiss::IndexBinary& codes;
+    std::vector<uint8_t> query, a, b;
+
+    HashDistanceComputer(
+            const IndexKernelHash& index,
+            const faiss::IndexBinary& codes)
+            : index(index),
+              codes(codes),
+              query(index.sa_code_size()),
+              a(query.size()),
+              b(query.size()) {}
+
+    // FAISS calls these from parallel loops, which exceptions cannot leave
+
+    void set_query(const float* x) override {
+        guarded([&] { index.hash->encode(1, x, query.data()); });
+    }
+
+    float operator()(idx_t i) override {
+        guarded([&] { codes.reconstruct(i, a.data()); });
+        return distance(query);
+    }
+
+    float symmetric_dis(idx_t i, idx_t j) override {
+        guarded([&] {
+            codes.reconstruct(i, a.data());
+            codes.reconstruct(j, b.data());
+        });
+        return distance(b);
+    }
+
+   private:
+    /// after an exception all pairs count as farthest
+    bool failed = false;
+
+    template <class F>
+    void guarded(F&& f) noexcept {
+        try {
+            if (!failed) {
+                f();
+            }
+        } catch (...) {
+            failed = true;
+            index.exceptions.record(std::current_exception());
+        }
+    }
+
+    float distance(const std::vector<uint8_t>& other) const {
+        return failed ? farthest(index)
+                      : metric_of_hamming(
+                                index,
+                                float(hamming_distance(
+                                        a.data(), other.data(), a.size())));
+    }
+};
+
+} // namespace
+
+IndexKernelHash::IndexKernelHash(
+        KernelHash* hash,
+        faiss::IndexBinary* storage,
+        faiss::MetricType metric)
+        : Index(hash ? hash->d_in : 0, metric), hash(hash), storage(storage) {
+    check_metric(metric);
+    check_hash_storage(hash, storage);
+    ntotal = storage->ntotal;
+    is_trained = hash->is_trained && storage->is_trained;
+}
+
+IndexKernelHash::~IndexKernelHash() {
+    if (own_fields) {
+        delete hash;
+        delete storage;
+    }
+}
+
+void IndexKernelHash::train(idx_t n, const float* x) {
+    train_hash_storage(*hash, *storage, n, x, verbose);
+    is_trained = true;
+}
+
+void IndexKernelHash::add(idx_t n, const float* x) {
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    ntotal = add_to_storage(*storage, n, codes.data(), nullptr);
+}
+
+void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
+    check_batch(n, xids, "add_with_ids");
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    ntotal = add_to_storage(*storage, n, codes.data(), xids);
+}
+
+void IndexKernelHash::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
+    search_storage(
+            *storage, n, codes.data(), k, hamming.data(), labels, params);
+    const float padding = farthest(*this);
+    for (size_t i = 0; i < hamming.size(); i++) {
+        distances[i] = labels[i] < 0
+                ? padding
+                : metric_of_hamming(*this, float(hamming[i]));
+    }
+}
+
+void IndexKernelHash::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    check_codes(*storage, n, codes.data(), "range_search");
+    const int hamming_radius = to_hamming_radius(*this, radius);
+    storage->range_search(n, codes.data(), hamming_radius, result, params);
+    for (size_t i = 0; i < result->lims[n]; i++) {
+        result->distances[i] = metric_of_hamming(*this, result->distances[i]);
+    }
+}
+
+void IndexKernelHash::reconstruct(idx_t, float*) const {
+    FAISS_EXT_THROW_MSG(
+            "reconstruction is not implemented: vectors cannot be had from their codes");
+}
+
+void IndexKernelHash::reconstruct_n(idx_t, idx_t, float* recons) const {
+    reconstruct(0, recons);
+}
+
+void IndexKernelHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
+        const {
+    reconstruct(0, recons);
+}
+
+void IndexKernelHash::reset() {
+    reset_binary_index(*storage);
+    ntotal = storage->ntotal;
+}
+
+size_t IndexKernelHash::remove_ids(const faiss::IDSelector& sel) {
+    const size_t removed = storage->remove_ids(sel);
+    ntotal = storage->ntotal;
+    return removed;
+}
+
+void IndexKernelHash::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    auto& source = dynamic_cast<IndexKernelHash&>(other);
+    storage->merge_from(*source.storage, add_id);
+    ntotal = storage->ntotal;
+    source.ntotal = source.storage->ntotal;
+}
+
+void IndexKernelHash::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    auto* source = dynamic_cast<const IndexKernelHash*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source, "only another IndexKernelHash can be merged");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source != this && source->storage != storage,
+            "an index cannot be merged with itself");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            metric_type == source->metric_type, "the metrics differ");
+    hash->check_identical(*source->hash);
+    storage->check_compatible_for_merge(*source->storage);
+}
+
+faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
+    if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(storage)) {
+        return new HashDistanceComputer(*this, *multi->storage);
+    }
+    // FAISS asks for codes in parallel loops, which exceptions cannot leave
+    auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !dynamic_cast<faiss::IndexBinaryHash*>(storage) &&
+                    !(ivf && ivf->direct_map.no()),
+            "this binary index gives no access to codes by id");
+    return new HashDistanceComputer(*this, *storage);
+}
+
+size_t IndexKernelHash::sa_code_size() const {
+    return hash->code_size();
+}
+
+void IndexKernelHash::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
+    hash->encode(n, x, bytes);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,592 @@
+#include "io/index_codecs.h"
+
+#include <cmath>
+
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/IndexReplicas.h>
+#include <faiss/IndexShards.h>
+
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "core/errors.h"
+#include "core/io_fields.h"
+#include "indexes/index_compat.h"
+#include "kernels/kernel_io.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using faiss::Index;
+using faiss::IndexBinary;
+using faiss::IOReader;
+using faiss::IOWriter;
+
+void check_file(bool good, IOReader* f, const char* what) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            good, "%s is damaged: %s", f->name.c_str(), what);
+}
+
+// The parts of an index, float or binary.
+
+void write_part(const Index* index, IOWriter* f) {
+    write_index(index, f);
+}
+
+void write_part(const IndexBinary* index, IOWriter* f) {
+    write_index_binary(index, f);
+}
+
+template <class IndexT>
+std::unique_ptr<IndexT> read_part(IOReader* f, int io_flags) {
+    if constexpr (std::is_same_v<IndexT, Index>) {
+        return read_index(f, io_flags);
+    } else {
+        return read_index_binary(f, io_flags);
+    }
+}
+
+// The fields of the base class, float or binary.
+
+template <class IndexT>
+void write_header(const IndexT& index, IOWriter* f) {
+    write_value(f, int32_t(index.d));
+    write_value(f, int64_t(index.ntotal));
+    write_value(f, index.is_trained);
+    write_value(f, int32_t(index.metric_type));
+}
+
+struct Header {
+    int32_t d;
+    int64_t ntotal;
+    bool is_trained;
+    int32_t metric_type;
+
+    explicit Header(IOReader* f)
+            : d(read_value_in<int32_t>(f, "d", 0, 1 << 24)),
+              ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36)),
+              is_trained(read_value<bool>(f, "is_trained")),
+              metric_type(read_value_in<int32_t>(
+                      f,
+                      "metric_type",
+                      faiss::METRIC_INNER_PRODUCT,
+                      faiss::METRIC_L2)) {}
+
+    template <class Class>
+    void apply(Class& index) const {
+        index.d = d;
+        index.ntotal = ntotal;
+        index.is_trained = is_trained;
+        index.metric_type = faiss::MetricType(metric_type);
+        if constexpr (std::is_base_of_v<IndexBinary, Class>) {
+            index.code_size = d / 8;
+        }
+    }
+};
+
+// A hash in front of a binary index.
+
+template <class HashIndex, class IndexT>
+void write_hash_index(const HashIndex& index, IOWriter* f) {
+    write_header<IndexT>(index, f);
+    write_VectorTransform(index.hash, f);
+    write_index_binary(index.storage, f);
+}
+
+template <class HashIndex>
+std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
+    auto index = std::make_unique<HashIndex>();
+    index->own_fields = true;
+    Header(f).apply(*index);
+    auto vt = read_VectorTransform(f);
+    index->hash = dynamic_cast<KernelHash*>(vt.get());
+    check_file(index->hash, f, "it holds no hash where one must stand");
+    vt.release();
+    index->storage = read_index_binary(f, io_flags).release();
+    const int d = std::is_base_of_v<IndexBinary, HashIndex> ? index->hash->nbits
+                                                            : index->hash->d_in;
+    check_file(
+            index->storage->d == index->hash->nbits &&
+                    index->storage->ntotal == index->ntotal && index->d == d &&
+                    index->is_trained ==
+                            (index->hash->is_trained &&
+                             index->storage->is_trained),
+            f,
+            "its hash and its binary index do not fit");
+    return index;
+}
+
+// Codes; their sorted lists are built again.
+
+void write_permuted(const IndexBinaryPermuted& index, IOWriter* f) {
+    write_header<IndexBinary>(index, f);
+    write_value(f, index.eps);
+    write_value(f, index.M);
+    write_value(f, index.B);
+    write_value(f, index.seed);
+    write_value(f, index.max_bytes);
+    write_vector(f, index.xb);
+}
+
+std::unique_ptr<IndexBinaryPermuted> read_permuted(IOReader* f, int) {
+    auto index = std::make_unique<IndexBinaryPermuted>();
+    Header(f).apply(*index);
+    index->eps = read_value<double>(f, "eps");
+    index->M = read_value_in<int>(f, "M", 0, 1 << 20);
+    index->B = read_value_in<int>(f, "B", 0, 1 << 30);
+    index->seed = read_value<int64_t>(f, "seed");
+    index->max_bytes = read_value<double>(f, "max_bytes");
+    check_file(
+            index->d > 0 && index->d % 8 == 0 && index->eps > 0 &&
+                    std::isfinite(index->eps) && index->max_bytes >= 0,
+            f,
+            "the parameters of its lists are out of range");
+    read_vector(f, index->xb, index->ntotal * index->code_size, "codes");
+    index->rebuild();
+    return index;
+}
+
+// Vectors and a kernel.
+
+void write_flat_kernel(const IndexFlatKernel& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    write_kernel(f, *index.kernel);
+    write_vector(f, index.codes);
+}
+
+std::unique_ptr<IndexFlatKernel> read_flat_kernel(IOReader* f, int) {
+    auto index = std::make_unique<IndexFlatKernel>();
+    Header(f).apply(*index);
+    index->kernel = read_kernel(f);
+    index->code_size = index->d * sizeof(float);
+    read_vector(f, index->codes, index->ntotal * index->code_size, "vectors");
+    check_file(
+            index->kernel->is_trained == index->is_trained && index->d > 0,
+            f,
+            "its kernel and its vectors do not fit");
+    index->kernel->check_input(
+            index->ntotal, index->get_xb(), index->d, f->name.c_str());
+    return index;
+}
+
+// A map of ids.
+
+template <class IndexT>
+void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
+    write_header<IndexT>(index, f);
+    write_vector(f, index.id_map);
+    write_part(index.index, f);
+}
+
+template <class Map, class IndexT>
+std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
+    auto index = std::make_unique<Map>();
+    index->own_fields = true;
+    Header(f).apply(*index);
+    read_vector(f, index->id_map, index->ntotal, "id_map");
+    index->index = read_part<IndexT>(f, io_flags).release();
+    check_file(
+            index->index->d == index->d &&
+                    index->index->ntotal == index->ntotal,
+            f,
+            "its ids and its index do not fit");
+    if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
+        index->construct_rev_map();
+    }
+    return index;
+}
+
+// Transformations in front of an index.
+
+void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    write_value(f, int32_t(index.chain.size()));
+    for (const faiss::VectorTransform* vt : index.chain) {
+        write_VectorTransform(vt, f);
+    }
+    write_index(index.index, f);
+}
+
+std::unique_ptr<faiss::IndexPreTransform> read_pre_transform(
+        IOReader* f,
+        int io_flags) {
+    auto index = std::make_unique<faiss::IndexPreTransform>();
+    index->own_fields = true;
+    Header(f).apply(*index);
+    const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
+    int d = index->d;
+    for (int i = 0; i < n; i++) {
+        index->chain.push_back(read_VectorTransform(f).release());
+        check_file(
+                index->chain.back()->d_in == d,
+                f,
+                "a transformation does not fit");
+        d = index->chain.back()->d_out;
+    }
+    index->index = read_index(f, io_flags).release();
+    check_file(
+            index->index->d == d && index->index->ntotal == index->ntotal,
+            f,
+            "its transformations and its index do not fit");
+    return index;
+}
+
+// A second index that ranks again what the first one finds.
+
+void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    write_value(f, index.k_factor);
+    write_index(index.base_index, f);
+    write_index(index.refine_index, f);
+}
+
+template <class Refine>
+std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
+    auto index = std::make_unique<Refine>();
+    index->own_fields = true;
+    index->own_refine_index = true;
+    Header(f).apply(*index);
+    index->k_factor = read_value<float>(f, "k_factor");
+    check_file(
+            index->k_factor >= 1 && index->k_factor < 1e9f,
+            f,
+            "its k_factor is below 1, or no number");
+    index->base_index = read_index(f, io_flags).release();
+    index->refine_index = read_index(f, io_flags).release();
+    for (const Index* part : {index->base_index, index->refine_index}) {
+        check_file(
+                part->d == index->d && part->ntotal == index->ntotal,
+                f,
+                "its index and its refine index do not fit");
+    }
+    return index;
+}
+
+// Several indexes.
+
+/// Whether the parts run in threads of their own, which FAISS keeps to itself.
+template <class Group>
+bool is_threaded(const Group& group) {
+    struct Access : Group {
+        static bool get(const Group& group) {
+            return group.*(&Access::isThreaded_);
+        }
+    };
+    return Access::get(group);
+}
+
+template <class Group>
+constexpr bool is_shards = requires(Group& group) {
+    group.successive_ids;
+};
+
+template <class Group, class IndexT>
+void write_group(const Group& index, IOWriter* f) {
+    write_header<IndexT>(index, f);
+    write_value(f, is_threaded(index));
+    if constexpr (is_shards<Group>) {
+        write_value(f, index.successive_ids);
+    }
+    write_value(f, int32_t(index.count()));
+    for (int i = 0; i < index.count(); i++) {
+        write_part(index.at(i), f);
+    }
+}
+
+template <class Group, class IndexT>
+std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
+    Header header(f);
+    const bool threaded = read_value<bool>(f, "threaded");
+    std::unique_ptr<Group> index;
+    if constexpr (is_shards<Group>) {
+        const bool successive_ids = read_value<bool>(f, "successive_ids");
+        index = std::make_unique<Group>(header.d, threaded, successive_ids);
+    } else {
+        index = std::make_unique<Group>(header.d, threaded);
+    }
+    own_group(*index);
+    const auto n = read_value_in<int32_t>(f, "count", 0, 1 << 20);
+    for (int i = 0; i < n; i++) {
+        auto part = read_part<IndexT>(f, io_flags);
+        // what addIndex would refuse while the part is still ours; what it
+        // refuses later belongs to the group already
+        check_file(
+                part->d == header.d &&
+                        (i == 0 ||
+                         part->metric_type == index->at(0)->metric_type),
+                f,
+                "its parts do not fit");
+        index->addIndex(part.release());
+    }
+    check_file(index->ntotal == header.ntotal, f, "its parts do not fit");
+    header.apply(*index);
+    return index;
+}
+
+// A graph over vectors and a kernel.
+
+void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    const faiss::HNSW& hnsw = index.hnsw;
+    write_vector(f, hnsw.assign_probas);
+    write_vector(f, hnsw.cum_nneighbor_per_level);
+    write_vector(f, hnsw.levels);
+    write_vector(f, hnsw.offsets);
+    write_vector(f, hnsw.neighbors);
+    write_value(f, hnsw.entry_point);
+    write_value(f, hnsw.max_level);
+    write_value(f, hnsw.efConstruction);
+    write_value(f, hnsw.efSearch);
+    write_index(index.storage, f);
+}
+
+void write_hnsw_kernel(const IndexHNSWKernel& index, IOWriter* f) {
+    index.check_graph("write_index");
+    write_hnsw(index, f);
+}
+
+/// Whether all links of a graph lead to its vectors.
+bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
+    const auto& cum = hnsw.cum_nneighbor_per_level;
+    const int nlevels = int(cum.size()) - 1;
+    bool good = nlevels >= 1 && cum[0] == 0 &&
+            hnsw.levels.size() == size_t(ntotal) &&
+            hnsw.offsets.size() == size_t(ntotal) + 1 && hnsw.offsets[0] == 0 &&
+            hnsw.efSearch > 0 && hnsw.efConstruction > 0 &&
+            hnsw.max_level < nlevels &&
+            (ntotal == 0 ? hnsw.entry_point == -1
+                         : hnsw.entry_point >= 0 && hnsw.entry_point < ntotal &&
+                             hnsw.max_level >= 0 &&
+                             hnsw.levels[hnsw.entry_point] ==
+                                     hnsw.max_level + 1);
+    for (int l = 0; good && l < nlevels; l++) {
+        good = cum[l + 1] >= cum[l];
+    }
+    for (int64_t i = 0; good && i < ntotal; i++) {
+        const int level = hnsw.levels[i];
+        good = level >= 1 && level <= hnsw.max_level + 1 &&
+                hnsw.offsets[i + 1] == hnsw.offsets[i] + cum[level];
+    }
+    good = good && hnsw.neighbors.size() == hnsw.offsets[ntotal] &&
+            hnsw.assign_probas.size() == size_t(nlevels);
+    double sum = 0;
+    for (double p : hnsw.assign_probas) {
+        good = good && p >= 0 && p <= 1;
+        sum += p;
+    }
+    good = good && sum > 0.99;
+    // a link on some level leads to a vector that is on that level
+    for (int64_t i = 0; good && i < ntotal; i++) {
+        for (int l = 0; good && l < hnsw.levels[i]; l++) {
+            for (size_t j = hnsw.offsets[i] + cum[l];
+                 good && j < hnsw.offsets[i] + cum[l + 1];
+                 j++) {
+                const auto to = hnsw.neighbors[j];
+                good = to == -1 ||
+                        (to >= 0 && to < ntotal && hnsw.levels[to] > l);
+            }
+        }
+    }
+    return good;
+}
+
+template <class Class>
+std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
+    const Header header(f);
+    auto index = std::make_unique<Class>();
+    // new versions of FAISS note in the graph what the metric is
+    index->hnsw = faiss::IndexHNSW(
+                          header.d, 32, faiss::MetricType(header.metric_type))
+                          .hnsw;
+    index->own_fields = true;
+    header.apply(*index);
+    faiss::HNSW& hnsw = index->hnsw;
+    read_vector(f, hnsw.assign_probas, "assign_probas");
+    read_vector(f, hnsw.cum_nneighbor_per_level, "cum_nneighbor_per_level");
+    read_vector(f, hnsw.levels, "levels");
+    read_vector(f, hnsw.offsets, "offsets");
+    read_vector(f, hnsw.neighbors, "neighbors");
+    hnsw.entry_point = read_value<int32_t>(f, "entry_point");
+    hnsw.max_level = read_value<int>(f, "max_level");
+    hnsw.efConstruction = read_value<int>(f, "efConstruction");
+    hnsw.efSearch = read_value<int>(f, "efSearch");
+    check_file(is_sound(hnsw, index->ntotal), f, "its graph is broken");
+    index->storage = read_index(f, io_flags).release();
+    check_file(
+            index->storage->d == index->d &&
+                    index->storage->ntotal == index->ntotal,
+            f,
+            "its graph and its vectors do not fit");
+    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        check_file(
+                dynamic_cast<IndexFlatKernel*>(index->storage),
+                f,
+                "its graph is not one of an IndexFlatKernel");
+    }
+    return index;
+}
+
+// The tables.
+
+template <class Class, class IndexT, class Holds, class Write, class Read>
+IndexCodec<IndexT> codec(
+        const char* name,
+        Holds holds_ours,
+        Write write,
+        Read read) {
+    return {name,
+            typeid(Class),
+            [=](const IndexT* index) {
+                return holds_ours(dynamic_cast<const Class&>(*index));
+            },
+            [=](const IndexT* index, IOWriter* f) {
+                write(dynamic_cast<const Class&>(*index), f);
+            },
+            [=](IOReader* f, int io_flags) -> std::unique_ptr<IndexT> {
+                return read(f, io_flags);
+            }};
+}
+
+bool yes(const Index&) {
+    return true;
+}
+
+bool binary_yes(const IndexBinary&) {
+    return true;
+}
+
+template <class IndexT>
+bool map_holds(const faiss::IndexIDMapTemplate<IndexT>& index) {
+    return holds_faiss_ext(index.index);
+}
+
+bool pre_transform_holds(const faiss::IndexPreTransform& index) {
+    for (const faiss::VectorTransform* vt : index.chain) {
+        if (holds_faiss_ext(vt)) {
+            return true;
+        }
+    }
+    return holds_faiss_ext(index.index);
+}
+
+bool refine_holds(const faiss::IndexRefine& index) {
+    return holds_faiss_ext(index.base_index) ||
+            holds_faiss_ext(index.refine_index);
+}
+
+template <class Group>
+bool group_holds(const Group& index) {
+    for (int i = 0; i < index.count(); i++) {
+        if (holds_faiss_ext(index.at(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hnsw_holds(const faiss::IndexHNSW& index) {
+    return holds_faiss_ext(index.storage);
+}
+
+/// The entries of FAISS's wrappers that exist for both kinds of indexes.
+template <class IndexT>
+void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
+    using Map = faiss::IndexIDMapTemplate<IndexT>;
+    using Map2 = faiss::IndexIDMap2Template<IndexT>;
+    using Shards = faiss::IndexShardsTemplate<IndexT>;
+    using Replicas = faiss::IndexReplicasTemplate<IndexT>;
+    codecs.push_back(codec<Map, IndexT>(
+            "IDMap",
+            map_holds<IndexT>,
+            write_id_map<IndexT>,
+            read_id_map<Map, IndexT>));
+    codecs.push_back(codec<Map2, IndexT>(
+            "IDMap2",
+            map_holds<IndexT>,
+            write_id_map<IndexT>,
+            read_id_map<Map2, IndexT>));
+    codecs.push_back(codec<Shards, IndexT>(
+            "Shards",
+            group_holds<Shards>,
+            write_group<Shards, IndexT>,
+            read_group<Shards, IndexT>));
+    codecs.push_back(codec<Replicas, IndexT>(
+            "Replicas",
+            group_holds<Replicas>,
+            write_group<Replicas, IndexT>,
+            read_group<Replicas, IndexT>));
+}
+
+std::vector<IndexCodec<Index>> make_index_codecs() {
+    using faiss::IndexHNSW;
+    using faiss::IndexPreTransform;
+    using faiss::IndexRefine;
+    using faiss::IndexRefineFlat;
+    std::vector<IndexCodec<Index>> codecs = {
+            codec<IndexKernelHash, Index>(
+                    "KernelHash",
+                    yes,
+                    write_hash_index<IndexKernelHash, Index>,
+                    read_hash_index<IndexKernelHash>),
+            codec<IndexFlatKernel, Index>(
+                    "FlatKernel", yes, write_flat_kernel, read_flat_kernel),
+            codec<IndexPreTransform, Index>(
+                    "PreTransform",
+                    pre_transform_holds,
+                    write_pre_transform,
+                    read_pre_transform),
+            codec<IndexRefine, Index>(
+                    "Refine",
+                    refine_holds,
+                    write_refine,
+                    read_refine<IndexRefine>),
+            codec<IndexRefineFlat, Index>(
+                    "RefineFlat",
+                    refine_holds,
+                    write_refine,
+                    read_refine<IndexRefineFlat>),
+            codec<IndexHNSW, Index>(
+                    "HNSW", hnsw_holds, write_hnsw, read_hnsw<IndexHNSW>),
+            codec<IndexHNSWKernel, Index>(
+                    "HNSWKernel",
+                    yes,
+                    write_hnsw_kernel,
+                    read_hnsw<IndexHNSWKernel>)};
+    add_wrappers(codecs);
+    return codecs;
+}
+
+std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
+    std::vector<IndexCodec<IndexBinary>> codecs = {
+            codec<IndexBinaryKernelHash, IndexBinary>(
+                    "BinaryKernelHash",
+                    binary_yes,
+                    write_hash_index<IndexBinaryKernelHash, IndexBinary>,
+                    read_hash_index<IndexBinaryKernelHash>),
+            codec<IndexBinaryPermuted, IndexBinary>(
+                    "Permuted", binary_yes, write_permuted, read_permuted)};
+    add_wrappers(codecs);
+    return codecs;
+}
+
+} // namespace
+
+const std::vector<IndexCodec<Index>>& index_codecs() {
+    static const auto codecs = make_index_codecs();
+    return codecs;
+}
+
+const std::vector<IndexCodec<IndexBinary>>& index_binary_codecs() {
+    static const auto codecs = make_index_binary_codecs();
+    return codecs;
+}
+
+} // namespace faiss_ext

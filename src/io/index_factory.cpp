@@ -1,0 +1,512 @@
+#include <faiss_ext/io/index_factory.h>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/index_factory.h>
+
+#include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
+
+#include "core/errors.h"
+#include "core/string_part.h"
+#include "hashes/hash_strings.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using faiss::Index;
+using faiss::IndexBinary;
+
+/// All of a string for an index: what is all FAISS's stays as it is.
+Part whole_index(const std::string& text) {
+    return whole(is_faiss_ext_string(text) ? without_spaces(text) : text);
+}
+
+std::vector<std::string> index_forms() {
+    std::vector<std::string> forms = hash_forms();
+    forms.push_back("KFlat(<kernel>)");
+    forms.push_back("HNSW<m>,KFlat(<kernel>)");
+    forms.push_back("HKM<order>(<kernel>),...");
+    forms.push_back("IDMap,...");
+    forms.push_back("IDMap2,...");
+    forms.push_back("...,Refine(KFlat(<kernel>))");
+    return forms;
+}
+
+bool is_flat(const Part& part) {
+    return part.str() == "KFlat" || part.starts_with("KFlat(");
+}
+
+bool is_map(const Part& part) {
+    return part.starts_with("HKM");
+}
+
+bool is_permuted(const Part& part) {
+    return part.str() == "BPerm" || part.starts_with("BPerm(");
+}
+
+std::unique_ptr<HomogeneousKernelMap> make_map(int d, const Part& part) {
+    const Part at_order = part.after(std::string("HKM").size());
+    const std::string digits =
+            at_order.str().substr(0, num_digits(at_order.str(), 0));
+    const int order =
+            digits.empty() || digits.size() > 4 ? -1 : std::stoi(digits);
+    if (order < 0 || order > 100) {
+        at_order.fail(
+                "'" + digits + "' is no order of a map",
+                {"a number from 0 to 100"});
+    }
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    auto map = std::make_unique<HomogeneousKernelMap>(d, order, spec);
+    spec.finish();
+    return map;
+}
+
+std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
+    const std::vector<std::string> forms = {
+            "BFlat",
+            "BHash<b>",
+            "BHash<nhash>x<b>",
+            "BIVF<nlist>",
+            "BIVF<nlist>_HNSW<m>",
+            "BHNSW<m>",
+            "BPerm(eps=0.5,B=10)"};
+    const std::string s = part.str();
+    if (is_permuted(part)) {
+        Spec spec = Spec::parse(part.text, part.begin, part.end);
+        auto index = std::make_unique<IndexBinaryPermuted>(nbits, spec);
+        spec.finish();
+        return index;
+    }
+    if (s == "BFlat") {
+        return std::make_unique<IndexBinaryFlatSIMD>(nbits);
+    }
+    // the form, with # for each number; FAISS takes numbers as they come and
+    // fails later, or not at all
+    std::string form;
+    std::vector<long> numbers;
+    for (size_t i = 0; i < s.size();) {
+        const size_t n = num_digits(s, i);
+        if (n == 0) {
+            form += s[i++];
+            continue;
+        }
+        form += '#';
+        const bool is_graph = form.ends_with("HNSW#");
+        const long low = is_graph ? 2 : 1, high = is_graph ? 1024 : 99999999;
+        const long value = n > 8 ? 0 : std::stol(s.substr(i, n));
+        if (value < low || value > high) {
+            part.after(i).fail(
+                    "'" + s.substr(i, n) + "' is out of range",
+                    {"a number from " + std::to_string(low) + " to " +
+                     std::to_string(high)});
+        }
+        numbers.push_back(value);
+        i += n;
+    }
+    if (form != "BHash#" && form != "BHash#x#" && form != "BIVF#" &&
+        form != "BIVF#_HNSW#" && form != "BHNSW#") {
+        part.fail("'" + s + "' is no binary index", forms);
+    }
+    if (part.starts_with("BHash")) {
+        const long b = numbers.back();
+        const long nhash = numbers.size() > 1 ? numbers[0] : 1;
+        if (b > 63 || nhash * b > nbits) {
+            part.fail(
+                    s + " needs more bits than there are",
+                    {"<b> up to 63 and <nhash> * <b> up to " +
+                     std::to_string(nbits)});
+        }
+    }
+    try {
+        return std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(nbits, s.c_str()));
+    } catch (const std::exception& e) {
+        part.fail(std::string("FAISS says: ") + e.what(), forms);
+    }
+}
+
+std::unique_ptr<IndexFlatKernel> make_flat(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    Spec item = spec.get_item(0, kernel_names());
+    spec.hand_over_keys(item);
+    const auto kernel = make_kernel(item);
+    spec.finish();
+    return std::make_unique<IndexFlatKernel>(d, *kernel, metric);
+}
+
+std::unique_ptr<Index> make_hnsw(
+        int d,
+        const Part& hnsw,
+        const Part& flat,
+        faiss::MetricType metric) {
+    const std::string digits = hnsw.str().substr(4);
+    const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
+    if (m < 2 || m > 1024) {
+        hnsw.after(4).fail(
+                "'" + digits + "' is no number of links",
+                {"a number from 2 to 1024"});
+    }
+    auto storage = make_flat(d, flat, metric);
+    auto index = std::make_unique<IndexHNSWKernel>(storage.get(), m);
+    storage.release();
+    index->own_fields = true;
+    return index;
+}
+
+bool is_hnsw(const Part& part) {
+    const std::string s = part.str();
+    return part.starts_with("HNSW") && s.size() > 4 &&
+            num_digits(s, 4) == s.size() - 4;
+}
+
+/// IDMap or IDMap2 if that stands in front, else empty
+std::string id_map_name(const std::vector<Part>& parts) {
+    const std::string name = parts[0].str();
+    const bool is_id_map = name == "IDMap" || name == "IDMap2";
+    return is_id_map && parts.size() > 1 ? name : "";
+}
+
+template <class IndexT>
+std::unique_ptr<IndexT> with_id_map(
+        const std::string& name,
+        std::unique_ptr<IndexT> sub) {
+    std::unique_ptr<faiss::IndexIDMapTemplate<IndexT>> index;
+    if (name == "IDMap2") {
+        index = std::make_unique<faiss::IndexIDMap2Template<IndexT>>(sub.get());
+    } else {
+        index = std::make_unique<faiss::IndexIDMapTemplate<IndexT>>(sub.get());
+    }
+    index->own_fields = true;
+    sub.release();
+    return index;
+}
+
+std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
+
+/// A transformation in front of an index, and of those in front of it already.
+std::unique_ptr<Index> prepend(
+        std::unique_ptr<faiss::VectorTransform> vt,
+        std::unique_ptr<Index> index) {
+    auto* pre = dynamic_cast<faiss::IndexPreTransform*>(index.get());
+    if (!pre) {
+        pre = new faiss::IndexPreTransform(index.get());
+        pre->own_fields = true;
+        index.release();
+        index.reset(pre);
+    }
+    pre->prepend_transform(vt.get());
+    vt.release();
+    return index;
+}
+
+/// An explicit map in front of any other index.
+std::unique_ptr<Index> make_mapped(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    const Part head = part.split()[0];
+    if (head.end == part.end) {
+        throw_parse_error(
+                *part.text,
+                part.end,
+                "expected an index for the mapped vectors",
+                {",Flat", ",IVF1024,PQ32", ",HNSW32"});
+    }
+    auto map = make_map(d, head);
+    auto index =
+            make_index(map->d_out, {part.text, head.end + 1, part.end}, metric);
+    return prepend(std::move(map), std::move(index));
+}
+
+std::unique_ptr<Index> make_with_refine(
+        int d,
+        const Part& base_part,
+        const Part& refine_part,
+        faiss::MetricType metric) {
+    auto base = make_index(d, base_part, metric);
+    std::unique_ptr<Index> refine;
+    if (refine_part.str() == "RFlat") {
+        refine = std::make_unique<faiss::IndexFlat>(d, metric);
+    } else {
+        refine = make_index(
+                d,
+                {refine_part.text,
+                 refine_part.begin + std::string("Refine(").size(),
+                 refine_part.end - 1},
+                metric);
+    }
+    try {
+        delete refine->get_distance_computer();
+    } catch (const faiss::FaissException& e) {
+        refine_part.fail(
+                std::string("this index cannot rank again: ") + e.what(),
+                {"Refine(KFlat(<kernel>))", "RFlat"});
+    }
+    auto index = std::make_unique<faiss::IndexRefine>(base.get(), refine.get());
+    index->own_fields = true;
+    index->own_refine_index = true;
+    base.release();
+    refine.release();
+    return index;
+}
+
+/// Says why what stands in front of one of our parts cannot stand there.
+[[noreturn]] void fail_in_front(const Part& front, const Part& behind) {
+    for (const Part& part : front.split()) {
+        const std::string s = part.str();
+        if (s == "IDMap" || s == "IDMap2") {
+            part.fail(s + " must come first in the string");
+        }
+        for (const char* coarse : {"IVF", "IMI"}) {
+            if (part.starts_with(coarse)) {
+                part.fail(
+                        s + " cannot have " + behind.str() +
+                                " inside its cells, only FAISS's own codes",
+                        {"HKM1(<kernel>),IVF1024,Flat",
+                         "IVF1024,Flat,Refine(KFlat(<kernel>))",
+                         "HNSW32,KFlat(<kernel>)"});
+            }
+        }
+    }
+    front.fail(
+            "'" + front.str() +
+                    "' is not a transformation that FAISS can put in front of " +
+                    behind.str(),
+            index_forms());
+}
+
+/// The transformations that FAISS makes of a string such as `PCA64,L2norm`.
+std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
+        int d,
+        const Part& part,
+        const Part& behind) {
+    std::unique_ptr<Index> made;
+    try {
+        made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
+    } catch (const std::exception&) {
+        // said below
+    }
+    auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
+    if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index) ||
+        pre->index->d <= 0) {
+        fail_in_front(part, behind);
+    }
+    std::vector<std::unique_ptr<faiss::VectorTransform>> chain;
+    for (faiss::VectorTransform* vt : pre->chain) {
+        chain.emplace_back(vt);
+    }
+    pre->chain.clear();
+    return chain;
+}
+
+/// What is all FAISS's.
+std::unique_ptr<Index> make_faiss_index(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
+    const std::string s = part.str();
+    try {
+        return std::unique_ptr<Index>(
+                faiss::index_factory(d, s.c_str(), metric));
+    } catch (const faiss::FaissException& e) {
+        if (s == *part.text) {
+            throw;
+        }
+        part.fail(std::string("FAISS says: ") + e.what(), index_forms());
+    } catch (const std::out_of_range&) {
+        part.fail("FAISS finds a number too large");
+    }
+}
+
+/// An index without IDMap and Refine.
+std::unique_ptr<Index> make_core(
+        int d,
+        const std::vector<Part>& parts,
+        faiss::MetricType metric) {
+    const Part& head = parts[0];
+    const Part& second = parts.back();
+    if (is_hash(head)) {
+        auto hash = make_hash(d, head);
+        if (parts.size() != 2) {
+            const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
+            throw_parse_error(
+                    *head.text,
+                    at,
+                    parts.size() == 1 ? "expected a binary index for the codes"
+                                      : "unexpected text",
+                    parts.size() == 1
+                            ? std::vector<std::string>{",BFlat", ",BHash16x16"}
+                            : std::vector<std::string>{
+                                      ",Refine(KFlat(...))", "the end"});
+        }
+        auto storage = make_storage(hash->nbits, second);
+        auto index = std::make_unique<IndexKernelHash>(
+                hash.get(), storage.get(), metric);
+        index->own_fields = true;
+        hash.release();
+        storage.release();
+        return index;
+    }
+    if (is_flat(head) && parts.size() == 1) {
+        return make_flat(d, head, metric);
+    }
+    if (is_hnsw(head) && parts.size() == 2 && is_flat(second)) {
+        return make_hnsw(d, head, second, metric);
+    }
+    const bool is_graph =
+            is_hnsw(head) && parts.size() > 2 && is_flat(parts[1]);
+    if (is_flat(head) || is_graph) {
+        throw_parse_error(
+                *head.text,
+                is_graph ? parts[1].end : head.end,
+                "unexpected text",
+                {",Refine(...)", "the end"});
+    }
+    head.fail("'" + head.str() + "' is no index", index_forms());
+}
+
+std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
+    if (!is_faiss_ext_string(part.str())) {
+        return make_faiss_index(d, part, metric);
+    }
+    std::vector<Part> parts = part.split();
+
+    // IDMap stands outside of everything
+    if (const auto name = id_map_name(parts); !name.empty()) {
+        return with_id_map<Index>(
+                name, make_index(d, part.after(name.size() + 1), metric));
+    }
+
+    // then Refine, which sees the vectors as they come
+    const Part last = parts.back();
+    if (parts.size() > 1 &&
+        (last.str() == "RFlat" || last.starts_with("Refine("))) {
+        return make_with_refine(
+                d, {part.text, part.begin, last.begin - 1}, last, metric);
+    }
+
+    // then what FAISS knows to stand in front
+    size_t first = 0;
+    while (first < parts.size() && !is_hash(parts[first]) &&
+           !is_flat(parts[first]) && !is_hnsw(parts[first]) &&
+           !is_map(parts[first])) {
+        first++;
+    }
+    if (first == parts.size()) {
+        part.fail("'" + part.str() + "' is no index", index_forms());
+    }
+    const auto behind = [&](int d) {
+        if (is_map(parts[first])) {
+            return make_mapped(
+                    d, {part.text, parts[first].begin, part.end}, metric);
+        }
+        return make_core(
+                d,
+                std::vector<Part>(parts.begin() + first, parts.end()),
+                metric);
+    };
+    if (first == 0) {
+        return behind(d);
+    }
+    auto chain = make_transforms(
+            d, {part.text, part.begin, parts[first].begin - 1}, parts[first]);
+    auto index = behind(chain.back()->d_out);
+    for (; !chain.empty(); chain.pop_back()) {
+        index = prepend(std::move(chain.back()), std::move(index));
+    }
+    return index;
+}
+
+std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
+    const std::vector<Part> parts = part.split();
+    if (const auto name = id_map_name(parts); !name.empty()) {
+        return with_id_map<IndexBinary>(
+                name, make_binary_index(d, part.after(name.size() + 1)));
+    }
+    if ((is_permuted(parts[0]) || parts[0].str() == "BFlat") &&
+        parts.size() == 1) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                d % 8 == 0,
+                "the number of bits is %d, expected a multiple of 8",
+                d);
+        return make_storage(d, part);
+    }
+    if (!is_faiss_ext_string(part.str())) {
+        return std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(d, part.str().c_str()));
+    }
+    if (!is_hash(parts[0]) || parts.size() != 2) {
+        part.fail(
+                "'" + part.str() + "' is no binary index",
+                {"<scheme>,<binary index> such as SIK256(gaussian),BFlat",
+                 "IDMap,...",
+                 "IDMap2,..."});
+    }
+    auto hash = make_hash(d, parts[0]);
+    auto storage = make_storage(hash->nbits, parts[1]);
+    auto index =
+            std::make_unique<IndexBinaryKernelHash>(hash.get(), storage.get());
+    index->own_fields = true;
+    hash.release();
+    storage.release();
+    return index;
+}
+
+void check_dimension(int d) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+}
+
+} // namespace
+
+bool is_faiss_ext_string(const std::string& text) {
+    const std::string description = without_spaces(text);
+    // a name that is ours where an item can begin; parentheses need not match
+    for (size_t i = 0; i < description.size(); i++) {
+        if (i > 0 && description[i - 1] != ',' && description[i - 1] != '(') {
+            continue;
+        }
+        const Part rest = whole(description.substr(i));
+        if (is_flat(rest) || is_hash(rest) || is_permuted(rest) ||
+            is_map(rest)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::unique_ptr<Index> index_factory(
+        int d,
+        const std::string& description,
+        faiss::MetricType metric) {
+    check_dimension(d);
+    return make_index(d, whole_index(description), metric);
+}
+
+std::unique_ptr<IndexBinary> index_binary_factory(
+        int d,
+        const std::string& description) {
+    check_dimension(d);
+    return make_binary_index(d, whole_index(description));
+}
+
+} // namespace faiss_ext

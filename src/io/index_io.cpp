@@ -1,0 +1,451 @@
+#include <faiss_ext/io/index_io.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include <unistd.h>
+
+#include <faiss/IndexIDMap.h>
+#include <faiss/impl/io.h>
+#include <faiss/index_io.h>
+
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/maps/HomogeneousKernelMap.h>
+
+#include "core/errors.h"
+#include "core/io_fields.h"
+#include "io/index_codecs.h"
+
+// The format: four characters that tell what kind of object follows, the
+// version of the format, the name of the class, and the fields of the class.
+// Objects inside objects are written in the same way, FAISS's own ones in
+// FAISS's format.
+
+namespace faiss_ext {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using faiss::Index;
+using faiss::IndexBinary;
+using faiss::IOReader;
+using faiss::IOWriter;
+using faiss::VectorTransform;
+
+constexpr uint32_t format_version = 1;
+constexpr size_t magic_size = 4;
+
+/// the transformation that is no hash; names of hashes are theirs in strings
+constexpr const char* map_name = "HKM";
+
+// What the three kinds of objects have in a file, and how FAISS does it.
+
+template <class T>
+struct Kind;
+
+template <>
+struct Kind<Index> {
+    static constexpr const char* magic = "FxIx";
+    static constexpr const char* reader_name = "read_index";
+    static const auto& codecs() {
+        return index_codecs();
+    }
+    template <class To>
+    static void faiss_write(const Index* index, To to) {
+        faiss::write_index(index, to);
+    }
+    template <class From>
+    static Index* faiss_read(From from, int io_flags) {
+        return faiss::read_index(from, io_flags);
+    }
+};
+
+template <>
+struct Kind<IndexBinary> {
+    static constexpr const char* magic = "FxIB";
+    static constexpr const char* reader_name = "read_index_binary";
+    static const auto& codecs() {
+        return index_binary_codecs();
+    }
+    template <class To>
+    static void faiss_write(const IndexBinary* index, To to) {
+        faiss::write_index_binary(index, to);
+    }
+    template <class From>
+    static IndexBinary* faiss_read(From from, int io_flags) {
+        return with_fast_scan(faiss::read_index_binary(from, io_flags));
+    }
+
+    /// Makes a flat index one with the faster scan, inside IDMap as well.
+    static IndexBinary* with_fast_scan(IndexBinary* index) {
+        if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
+            const std::unique_ptr<IndexBinary> slow(index);
+            return new IndexBinaryFlatSIMD(
+                    dynamic_cast<faiss::IndexBinaryFlat&&>(*slow));
+        }
+        if (auto* map = dynamic_cast<faiss::IndexBinaryIDMap*>(index)) {
+            map->index = with_fast_scan(map->index);
+        }
+        return index;
+    }
+};
+
+template <>
+struct Kind<VectorTransform> {
+    static constexpr const char* magic = "FxVT";
+    static constexpr const char* reader_name = "read_VectorTransform";
+    template <class To>
+    static void faiss_write(const VectorTransform* vt, To to) {
+        faiss::write_VectorTransform(vt, to);
+    }
+    template <class From>
+    static VectorTransform* faiss_read(From from, int) {
+        return faiss::read_VectorTransform(from);
+    }
+};
+
+template <class IndexT>
+const IndexCodec<IndexT>* find_codec(const IndexT* index) {
+    for (const IndexCodec<IndexT>& codec : Kind<IndexT>::codecs()) {
+        if (codec.type == typeid(*index)) {
+            return &codec;
+        }
+    }
+    return nullptr;
+}
+
+template <class IndexT>
+void write_body(const IndexT* index, IOWriter* f) {
+    const IndexCodec<IndexT>* codec = find_codec(index);
+    write_string(f, codec->name);
+    codec->write(index, f);
+}
+
+void write_body(const VectorTransform* vt, IOWriter* f) {
+    if (const auto* map = dynamic_cast<const HomogeneousKernelMap*>(vt)) {
+        write_string(f, map_name);
+        write_value(f, int32_t(map->d_in));
+        map->write_fields(f);
+        return;
+    }
+    const auto& hash = dynamic_cast<const KernelHash&>(*vt);
+    write_string(f, find_hash(hash).name);
+    write_value(f, int32_t(hash.d_in));
+    write_value(f, int32_t(hash.nbits));
+    write_value(f, hash.is_trained);
+    hash.write_fields(f);
+}
+
+template <class IndexT>
+std::unique_ptr<IndexT> read_body(
+        const std::string& name,
+        IOReader* f,
+        int io_flags) {
+    for (const IndexCodec<IndexT>& codec : Kind<IndexT>::codecs()) {
+        if (codec.name == name) {
+            return codec.read(f, io_flags);
+        }
+    }
+    FAISS_EXT_THROW_FMT(
+            "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext",
+            f->name.c_str(),
+            printable(name).c_str());
+}
+
+template <>
+std::unique_ptr<VectorTransform> read_body<VectorTransform>(
+        const std::string& name,
+        IOReader* f,
+        int) {
+    if (name == map_name) {
+        auto map = std::make_unique<HomogeneousKernelMap>();
+        map->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
+        map->read_fields(f);
+        return map;
+    }
+    const auto entry = find_hash(name);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            entry,
+            "%s holds a hash of an unknown scheme, '%s'; register_hash makes a scheme known",
+            f->name.c_str(),
+            printable(name).c_str());
+    auto hash = entry->make_empty();
+    hash->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
+    hash->nbits = read_value_in<int32_t>(f, "nbits", 8, 1 << 30);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            hash->nbits % 8 == 0,
+            "%s is damaged: a hash has %d bits",
+            f->name.c_str(),
+            hash->nbits);
+    hash->d_out = hash->nbits;
+    hash->is_trained = read_value<bool>(f, "is_trained");
+    hash->read_fields(f);
+    return hash;
+}
+
+/// Objects in objects: files that nest without end must not end the stack.
+struct DepthGuard {
+    static constexpr int limit = 64;
+    static int& depth() {
+        thread_local int value = 0;
+        return value;
+    }
+
+    explicit DepthGuard(const std::string& file) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                depth() < limit,
+                "%s: more than %d objects inside each other",
+                file.c_str(),
+                limit);
+        depth()++;
+    }
+    ~DepthGuard() {
+        depth()--;
+    }
+};
+
+/// Hands out four bytes that were read from f before f itself.
+struct ReaderWithHead : IOReader {
+    IOReader* f;
+    char head[magic_size];
+    size_t position = 0;
+
+    size_t operator()(void* ptr, size_t size, size_t nitems) override {
+        auto* to = static_cast<char*>(ptr);
+        const size_t wanted = size * nitems;
+        const size_t n = std::min(wanted, magic_size - position);
+        if (n > 0) { // `to` may be null for no bytes
+            std::memcpy(to, head + position, n);
+        }
+        position += n;
+        const size_t rest = n == wanted ? 0 : (*f)(to + n, 1, wanted - n);
+        return size == 0 ? 0 : (n + rest) / size;
+    }
+};
+
+template <class T>
+std::unique_ptr<T> read_ours(IOReader* f, int io_flags) {
+    DepthGuard guard(f->name);
+    const auto version = read_value<uint32_t>(f, "version");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            version == format_version,
+            "%s has format version %u, this library reads version %u",
+            f->name.c_str(),
+            version,
+            format_version);
+    return read_body<T>(read_string(f, "class"), f, io_flags);
+}
+
+/// Throws if it is one of ours, but of another kind than was asked for.
+template <class... T>
+void check_other_kinds(const ReaderWithHead& reader) {
+    const auto check = [&](const char* magic, const char* function) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                std::memcmp(reader.head, magic, magic_size) != 0,
+                "%s holds an object that is read by %s",
+                reader.name.c_str(),
+                function);
+    };
+    (check(Kind<T>::magic, Kind<T>::reader_name), ...);
+}
+
+template <class T>
+std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
+    FAISS_EXT_THROW_IF_NOT_MSG(f, "the reader is null");
+    ReaderWithHead reader;
+    reader.f = f;
+    reader.name = f->name;
+    read_bytes(f, reader.head, magic_size, "the first field");
+    if (std::memcmp(reader.head, Kind<T>::magic, magic_size) == 0) {
+        return read_ours<T>(f, io_flags);
+    }
+    check_other_kinds<Index, IndexBinary, VectorTransform>(reader);
+    // FAISS may want to map the file into memory, so it gets the file itself
+    auto* file = dynamic_cast<faiss::FileIOReader*>(f);
+    if (file && fseek(file->f, -long(magic_size), SEEK_CUR) == 0) {
+        return std::unique_ptr<T>(Kind<T>::faiss_read(f, io_flags));
+    }
+    return std::unique_ptr<T>(
+            Kind<T>::faiss_read(static_cast<IOReader*>(&reader), io_flags));
+}
+
+template <class T>
+std::unique_ptr<T> read_file(const char* fname, int io_flags) {
+    FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
+    faiss::FileIOReader f(fname);
+    f.name = fname;
+    return read_any<T>(&f, io_flags);
+}
+
+template <class T>
+void write_any(const T* object, IOWriter* f) {
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(f, "the writer is null");
+    if (!holds_faiss_ext(object)) {
+        Kind<T>::faiss_write(object, f);
+        return;
+    }
+    DepthGuard guard(f->name);
+    write_bytes(f, Kind<T>::magic, magic_size);
+    write_value(f, format_version);
+    write_body(object, f);
+}
+
+/// A file being written, closed without a word if something goes wrong.
+struct OpenFile {
+    std::string name; ///< for messages
+    FILE* f;
+
+    OpenFile(const std::string& path, const std::string& name)
+            : name(name), f(fopen(path.c_str(), "wb")) {
+        check(f);
+    }
+
+    ~OpenFile() {
+        if (f) {
+            fclose(f);
+        }
+    }
+
+    void close() {
+        check(fflush(f) == 0 && (fsync(fileno(f)) == 0 || errno == EINVAL));
+        FILE* closing = f;
+        f = nullptr;
+        check(fclose(closing) == 0);
+    }
+
+    void check(bool good) const {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                good,
+                "cannot write the file %s: %s",
+                name.c_str(),
+                strerror(errno));
+    }
+};
+
+template <class T>
+void write_to(const T* object, const std::string& path, const char* fname) {
+    OpenFile file(path, fname);
+    faiss::FileIOWriter writer(file.f);
+    writer.name = fname;
+    write_any(object, static_cast<IOWriter*>(&writer));
+    file.close();
+}
+
+template <class T>
+void write_file(const T* object, const char* fname) {
+    FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
+    std::error_code error;
+    const fs::file_status status = fs::status(fname, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) {
+        write_to(object, fname, fname); // a pipe, say, has nothing to replace
+        return;
+    }
+    // behind a symbolic link, its target is replaced and not the link
+    fs::path target = fname;
+    for (int i = 0; i < 40 && fs::is_symlink(target, error); i++) {
+        target = target.parent_path() / fs::read_symlink(target, error);
+    }
+    static std::atomic<unsigned> counter{0};
+    const fs::path temporary = target.parent_path() /
+            (".faiss_ext_" + std::to_string(getpid()) + "_" +
+             std::to_string(counter++));
+    try {
+        write_to(object, temporary.string(), fname);
+        if (fs::exists(status)) {
+            fs::permissions(temporary, status.permissions(), error);
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                rename(temporary.c_str(), target.c_str()) == 0,
+                "cannot write the file %s: %s",
+                fname,
+                strerror(errno));
+    } catch (...) {
+        unlink(temporary.c_str());
+        throw;
+    }
+}
+
+template <class IndexT>
+bool index_holds_ours(const IndexT* index) {
+    if (!index) {
+        return false;
+    }
+    const IndexCodec<IndexT>* codec = find_codec(index);
+    return codec && codec->holds_ours(index);
+}
+
+} // namespace
+
+bool holds_faiss_ext(const Index* index) {
+    return index_holds_ours(index);
+}
+
+bool holds_faiss_ext(const IndexBinary* index) {
+    return index_holds_ours(index);
+}
+
+bool holds_faiss_ext(const VectorTransform* vt) {
+    return dynamic_cast<const KernelHash*>(vt) ||
+            dynamic_cast<const HomogeneousKernelMap*>(vt);
+}
+
+void write_index(const Index* index, const char* fname) {
+    write_file(index, fname);
+}
+
+void write_index(const Index* index, IOWriter* f) {
+    write_any(index, f);
+}
+
+std::unique_ptr<Index> read_index(const char* fname, int io_flags) {
+    return read_file<Index>(fname, io_flags);
+}
+
+std::unique_ptr<Index> read_index(IOReader* f, int io_flags) {
+    return read_any<Index>(f, io_flags);
+}
+
+void write_index_binary(const IndexBinary* index, const char* fname) {
+    write_file(index, fname);
+}
+
+void write_index_binary(const IndexBinary* index, IOWriter* f) {
+    write_any(index, f);
+}
+
+std::unique_ptr<IndexBinary> read_index_binary(
+        const char* fname,
+        int io_flags) {
+    return read_file<IndexBinary>(fname, io_flags);
+}
+
+std::unique_ptr<IndexBinary> read_index_binary(IOReader* f, int io_flags) {
+    return read_any<IndexBinary>(f, io_flags);
+}
+
+void write_VectorTransform(const VectorTransform* vt, const char* fname) {
+    write_file(vt, fname);
+}
+
+void write_VectorTransform(const VectorTransform* vt, IOWriter* f) {
+    write_any(vt, f);
+}
+
+std::unique_ptr<VectorTransform> read_VectorTransform(const char* fname) {
+    return read_file<VectorTransform>(fname, 0);
+}
+
+std::unique_ptr<VectorTransform> read_VectorTransform(IOReader* f) {
+    return read_any<VectorTransform>(f, 0);
+}
+
+} // namespace faiss_ext

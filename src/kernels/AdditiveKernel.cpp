@@ -1,0 +1,157 @@
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/check.h"
+#include "simd/pairwise.h"
+
+namespace faiss_ext {
+
+using simd::PairOp;
+using std::numbers::ln2;
+using std::numbers::pi;
+
+void AdditiveKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(value_op(), n, x, m, y, d, out, m);
+}
+
+void AdditiveKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(distance_op(), n, x, m, y, d, out, m);
+}
+
+void AdditiveKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_histograms(n, x, d, where);
+    check_self_values(n, x, d, where);
+}
+
+void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)
+        const {
+    for (size_t i = 0; i < n; i++) {
+        // min(x, x) = x
+        const float* row = x + i * d;
+        simd::pairwise(PairOp::intersection, 1, row, 1, row, d, out + i, 1);
+    }
+}
+
+PairOp Chi2Kernel::value_op() const {
+    return PairOp::chi2;
+}
+
+PairOp Chi2Kernel::distance_op() const {
+    return PairOp::chi2_distance;
+}
+
+std::string Chi2Kernel::description() const {
+    return "chi2";
+}
+
+double Chi2Kernel::signature(double lambda) const {
+    return 1 / std::cosh(lambda / 2);
+}
+
+double Chi2Kernel::spectrum(double omega) const {
+    return 1 / std::cosh(pi * omega);
+}
+
+double Chi2Kernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 5.86 * std::sqrt(order) + 3.65
+                                     : 8.80 * std::sqrt(order + 4.44) - 12.6;
+}
+
+PairOp IntersectionKernel::value_op() const {
+    return PairOp::intersection;
+}
+
+PairOp IntersectionKernel::distance_op() const {
+    return PairOp::l1;
+}
+
+std::string IntersectionKernel::description() const {
+    return "intersection";
+}
+
+double IntersectionKernel::signature(double lambda) const {
+    return std::exp(-std::abs(lambda) / 2);
+}
+
+double IntersectionKernel::spectrum(double omega) const {
+    return 2 / pi / (1 + 4 * omega * omega);
+}
+
+double IntersectionKernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 2.38 * std::log(order + 0.8) + 5.6
+                                     : 2.00 * std::log(order + 0.99) + 3.52;
+}
+
+PairOp JensenShannonKernel::value_op() const {
+    return PairOp::jensen_shannon;
+}
+
+PairOp JensenShannonKernel::distance_op() const {
+    return PairOp::jensen_shannon_distance;
+}
+
+std::string JensenShannonKernel::description() const {
+    return "js";
+}
+
+double JensenShannonKernel::signature(double lambda) const {
+    const double half = std::abs(lambda) / 2;
+    const double a = std::exp(-half); // the smaller component
+    // log(1 + a^2) / a, which tends to a
+    const double first = a < 1e-8 ? a : std::log1p(a * a) / a;
+    return 0.5 / ln2 * (first + a * (std::log1p(a * a) + 2 * half));
+}
+
+double JensenShannonKernel::spectrum(double omega) const {
+    return 1 / ln2 / std::cosh(pi * omega) / (1 + 4 * omega * omega);
+}
+
+double JensenShannonKernel::default_period(int order, Window window) const {
+    return window == Window::uniform ? 6.64 * std::sqrt(order) + 7.24
+                                     : 9.63 * std::sqrt(order + 1.0) - 2.93;
+}
+
+PairOp HellingerKernel::value_op() const {
+    return PairOp::hellinger;
+}
+
+PairOp HellingerKernel::distance_op() const {
+    return PairOp::hellinger_distance;
+}
+
+std::string HellingerKernel::description() const {
+    return "hellinger";
+}
+
+double HellingerKernel::signature(double) const {
+    return 1;
+}
+
+double HellingerKernel::spectrum(double omega) const {
+    return omega == 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+double HellingerKernel::default_period(int, Window) const {
+    return 0;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,115 @@
+#include <faiss_ext/kernels/Kernel.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <vector>
+
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+
+namespace faiss_ext {
+
+void Kernel::train(idx_t, const float*, size_t) {}
+
+void Kernel::self_values(size_t n, const float* x, size_t d, float* out) const {
+    for (size_t i = 0; i < n; i++) {
+        block(1, x + i * d, 1, x + i * d, d, out + i);
+    }
+}
+
+void Kernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    std::vector<float> self(n + m);
+    self_values(n, x, d, self.data());
+    self_values(m, y, d, self.data() + n);
+    block(n, x, m, y, d, out);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++) {
+            const float v = self[i] + self[n + j] - 2 * out[i * m + j];
+            // at identical vectors rounding may leave a negative value
+            out[i * m + j] = v < 0 ? 0 : v;
+        }
+    }
+}
+
+void Kernel::check_input(idx_t n, const float* x, size_t d, const char* where)
+        const {
+    check_finite(n, x, d, where);
+    check_self_values(n, x, d, where);
+}
+
+void Kernel::check_self_values(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        std::vector<float> self(end - begin);
+        self_values(end - begin, x + begin * d, d, self.data());
+        for (idx_t i = begin; i < end; i++) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    self[i - begin] <= max_self_value,
+                    "%s: the kernel %s overflows: k(x, x) of vector %" PRId64
+                    " is %g, expected at most %g; scale the vectors down",
+                    where,
+                    description().c_str(),
+                    int64_t(i),
+                    self[i - begin],
+                    max_self_value);
+        }
+    });
+}
+
+float Kernel::operator()(const float* x, const float* y, size_t d) const {
+    float value;
+    block(1, x, 1, y, d, &value);
+    return value;
+}
+
+void Kernel::gram(
+        idx_t n,
+        const float* x,
+        idx_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "Kernel::gram: %s has no bandwidth yet: call train, or give it in the string",
+            description().c_str());
+    check_input(n, x, d, "Kernel::gram");
+    check_input(m, y, d, "Kernel::gram");
+    // blocks of rows, and within them of columns, that are copied into place
+    constexpr idx_t rows = 64, columns = 1024;
+    const idx_t row_blocks = (n + rows - 1) / rows;
+    const idx_t column_blocks = (m + columns - 1) / columns;
+    parallel_blocks(row_blocks * column_blocks, 1, [&](idx_t b, idx_t) {
+        const idx_t i0 = b / column_blocks * rows;
+        const idx_t j0 = b % column_blocks * columns;
+        const idx_t ni = std::min(rows, n - i0), nj = std::min(columns, m - j0);
+        std::vector<float> values(ni * nj);
+        block(ni, x + i0 * d, nj, y + j0 * d, d, values.data());
+        for (idx_t i = 0; i < ni; i++) {
+            std::copy_n(&values[i * nj], nj, out + (i0 + i) * m + j0);
+        }
+    });
+}
+
+std::unique_ptr<Kernel> Kernel::clone() const {
+    return find_kernel(*this).copy(*this);
+}
+
+void Kernel::assign(const Kernel& other) {
+    find_kernel(*this).assign(*this, other);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,57 @@
+#include <faiss_ext/kernels/LaplacianKernel.h>
+
+#include <cmath>
+
+#include "kernels/exponential.h"
+#include "kernels/kernel_args.h"
+
+namespace faiss_ext {
+
+LaplacianKernel::LaplacianKernel(double gamma) : ShiftInvariantKernel(gamma) {}
+
+LaplacianKernel::LaplacianKernel(Spec& spec)
+        : LaplacianKernel(get_gamma(spec)) {}
+
+ShiftInvariantKernel::Norm LaplacianKernel::norm() const {
+    return Norm::L1;
+}
+
+double LaplacianKernel::gamma_of_radius(double radius) const {
+    return 1 / radius;
+}
+
+double LaplacianKernel::scale() const {
+    return gamma;
+}
+
+double LaplacianKernel::profile(double r) const {
+    return std::exp(-r);
+}
+
+double LaplacianKernel::inverse_profile(double k) const {
+    return -std::log(k);
+}
+
+double LaplacianKernel::one_minus_profile(double r) const {
+    return -std::expm1(-r);
+}
+
+void LaplacianKernel::sample_frequency(
+        std::mt19937_64& rng,
+        size_t d,
+        float* omega) const {
+    std::cauchy_distribution<double> cauchy;
+    for (size_t k = 0; k < d; k++) {
+        omega[k] = float(cauchy(rng));
+    }
+}
+
+void LaplacianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
+    exponential_kernel(gamma, n, v, distance);
+}
+
+std::string LaplacianKernel::description() const {
+    return "laplacian(" + describe_gamma() + ")";
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,35 @@
+#include <faiss_ext/kernels/LinearKernel.h>
+
+#include <faiss_ext/core/Spec.h>
+
+#include "simd/pairwise.h"
+
+namespace faiss_ext {
+
+LinearKernel::LinearKernel(Spec&) {}
+
+void LinearKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(simd::PairOp::dot, n, x, m, y, d, out, m);
+}
+
+void LinearKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(simd::PairOp::squared_l2, n, x, m, y, d, out, m);
+}
+
+std::string LinearKernel::description() const {
+    return "linear";
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,404 @@
+#include <faiss_ext/projections/BilinearProjection.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <tuple>
+#include <unordered_set>
+
+#include "core/errors.h"
+#include "core/io_fields.h"
+#include "core/scratch.h"
+#include "projections/random_projection.h"
+#include "simd/bilinear.h"
+#include "simd/hadamard.h"
+#include "simd/projection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr int panel = int(simd::panel_width);
+
+/// k different numbers below n, in random order
+std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
+    std::vector<int64_t> ids;
+    if (n <= 4 * k) {
+        ids.resize(n);
+        std::iota(ids.begin(), ids.end(), 0);
+        for (int64_t i = 0; i < k; i++) {
+            std::uniform_int_distribution<int64_t> rest(i, n - 1);
+            std::swap(ids[i], ids[rest(rng)]);
+        }
+        ids.resize(k);
+        return ids;
+    }
+    std::unordered_set<int64_t> seen;
+    std::uniform_int_distribution<int64_t> any(0, n - 1);
+    while (int64_t(ids.size()) < k) {
+        const int64_t id = any(rng);
+        if (seen.insert(id).second) {
+            ids.push_back(id);
+        }
+    }
+    return ids;
+}
+
+} // namespace
+
+BilinearProjection::BilinearProjection(
+        int d_w,
+        int d_v,
+        int d_out,
+        int m,
+        bool structured,
+        int64_t seed,
+        double scale,
+        bool shuffle)
+        : d_w(d_w), d_v(d_v), m(m), structured(structured) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d_w > 0 && d_v > 0 && d_out > 0 && m > 0 && m <= 1000,
+            "BilinearProjection: shape %d x %d, %d outputs, m = %d; expected positive numbers, and m up to 1000",
+            d_w,
+            d_v,
+            d_out,
+            m);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            int64_t(d_w) * d_v <= (1 << 30),
+            "BilinearProjection: shape %d x %d is too large",
+            d_w,
+            d_v);
+    this->d_in = d_w * d_v;
+    this->d_out = d_out;
+    k_w = int(std::ceil(m * std::sqrt(double(d_out))));
+    k_v = m > 1 ? k_w : (d_out + k_w - 1) / k_w;
+
+    if (shuffle) {
+        std::mt19937_64 rng = row_rng(seed, 0, stream_shuffle);
+        source.resize(d_in);
+        std::iota(source.begin(), source.end(), 0);
+        for (int i = 0; i < d_in; i++) {
+            std::uniform_int_distribution<int> rest(i, d_in - 1);
+            std::swap(source[i], source[rest(rng)]);
+        }
+        for (int32_t& i : source) {
+            i = rng() & 1 ? -1 - i : i;
+        }
+    }
+    if (structured) {
+        const int D = hadamard_order(d_w);
+        const int blocks = (k_w + D - 1) / D;
+        signs.resize(size_t(3) * D * blocks);
+        for (int b = 0; b < blocks; b++) {
+            random_signs(seed, b, 3 * D, &signs[size_t(3) * D * b]);
+        }
+        for (int i = 0; i < k_w; i++) {
+            norms.push_back(
+                    float(gaussian_length(seed, i, D) * std::pow(D, -1.5)));
+        }
+    } else {
+        W.resize(size_t(k_w) * d_w);
+        parallel_blocks(k_w, 1, [&](idx_t i, idx_t) {
+            std::mt19937_64 rng = row_rng(seed, i, stream_w);
+            std::normal_distribution<double> normal;
+            for (int k = 0; k < d_w; k++) {
+                W[i * d_w + k] = float(normal(rng));
+            }
+        });
+    }
+    V.resize(size_t(k_v) * padded_d_v());
+    parallel_blocks(k_v, 1, [&](idx_t i, idx_t) {
+        std::mt19937_64 rng = row_rng(seed, i, stream_v);
+        std::normal_distribution<double> normal;
+        for (int k = 0; k < d_v; k++) {
+            V[i * padded_d_v() + k] = float(scale * normal(rng));
+        }
+    });
+    for (int64_t id : draw_different(
+                 int64_t(k_w) * k_v, d_out, row_rng(seed, 0, stream_pairs))) {
+        pair_w.push_back(int32_t(id / k_v));
+        pair_v.push_back(int32_t(id % k_v));
+    }
+    prepare();
+}
+
+/// The w whose products with X are there at the same time.
+int BilinearProjection::block_size() const {
+    return structured ? hadamard_order(d_w) : std::min(k_w, 96);
+}
+
+/// Between the products w' X of two w. Powers of 2 would put the rows that a
+/// transform writes together in the same few lines of the cache.
+size_t BilinearProjection::row_stride() const {
+    return padded_d_v() + (structured ? panel : 0);
+}
+
+/// Rows of X in panels: those of the transforms.
+int BilinearProjection::panel_height() const {
+    return structured ? hadamard_order(d_w) : d_w;
+}
+
+void BilinearProjection::prepare() {
+    const int w_block = block_size();
+    // 640 KB of v
+    const int v_block = std::max(1, 163840 / padded_d_v());
+    std::vector<int32_t> order(d_out);
+    std::iota(order.begin(), order.end(), 0);
+    const auto key = [&](int32_t j) {
+        return std::make_tuple(
+                pair_w[j] / w_block, pair_v[j] / v_block, pair_w[j], pair_v[j]);
+    };
+    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        return key(a) < key(b);
+    });
+    sorted_v.clear();
+    position.resize(d_out);
+    for (int i = 0; i < d_out; i++) {
+        position[order[i]] = i;
+    }
+    runs.clear();
+    const int nblocks = (k_w + w_block - 1) / w_block;
+    block_run.assign(nblocks + 1, 0);
+    int v_last = -1;
+    for (int32_t j : order) {
+        const int v_now = pair_v[j] / v_block;
+        if (runs.empty() || runs.back().w != pair_w[j] || v_now != v_last) {
+            runs.push_back({pair_w[j], 0});
+            block_run[pair_w[j] / w_block + 1]++;
+        }
+        v_last = v_now;
+        runs.back().count++;
+        sorted_v.push_back(pair_v[j]);
+    }
+    sorted_v.resize(d_out + simd::ids_ahead);
+    std::partial_sum(block_run.begin(), block_run.end(), block_run.begin());
+}
+
+/// t[j * padded_d_v] = w' X for the j-th w of a block, not scaled, from X in
+/// panels; work: size 16 * block_size()
+void BilinearProjection::left_products(
+        int block,
+        const float* panels,
+        float* work,
+        float* t) const {
+    const int size = block_size(), dv = padded_d_v();
+    if (!structured) {
+        const int count = std::min(size, k_w - block * size);
+        simd::project(
+                count, &W[size_t(block) * size * d_w], dv, panels, d_w, t);
+        return;
+    }
+    for (int c = 0; c < dv; c += panel) {
+        simd::hadamard_rounds_of_panel(
+                size,
+                &signs[size_t(3) * size * block],
+                panels + size_t(c) * size,
+                work,
+                t + c,
+                row_stride());
+    }
+}
+
+void BilinearProjection::multiply(size_t n, const float* x, float* y) const {
+    const int size = block_size(), dv = padded_d_v();
+    const int height = panel_height();
+    const size_t packed = simd::packed_size(height, dv);
+    const size_t t_stride = size_t(size) * row_stride();
+    // a megabyte of products: they pass by once, while the v stay in the cache
+    const size_t batch =
+            std::min<size_t>(n, std::clamp<size_t>(327680 / t_stride, 1, 4));
+    const Scratch panels(batch * packed), t(batch * t_stride),
+            sorted(batch * d_out), work(structured ? size_t(size) * panel : 0);
+
+    for (size_t i0 = 0; i0 < n; i0 += batch) {
+        const size_t rows = std::min(batch, n - i0);
+        for (size_t i = 0; i < rows; i++) {
+            for (int p = 0; p < dv / panel; p++) {
+                float* end =
+                        &panels[i * packed + size_t(p + 1) * height * panel];
+                std::fill(end - (height - d_w) * panel, end, 0.0f);
+                const int columns = std::min(panel, d_v - p * panel);
+                for (int k = 0; k < d_w; k++) {
+                    float* to =
+                            &panels[i * packed +
+                                    (size_t(p) * height + k) * panel];
+                    const size_t first = size_t(k) * d_v + p * panel;
+                    const float* from = x + (i0 + i) * d_in + first;
+                    if (!source.empty()) {
+                        for (int c = 0; c < panel; c++) {
+                            to[c] = c < columns
+                                    ? component(x + (i0 + i) * d_in, first + c)
+                                    : 0;
+                        }
+                    } else if (columns == panel) {
+                        std::memcpy(to, from, panel * sizeof(float));
+                    } else {
+                        std::copy_n(from, columns, to);
+                        std::fill_n(to + columns, panel - columns, 0.0f);
+                    }
+                }
+            }
+        }
+        size_t at = 0;
+        for (size_t b = 0; b + 1 < block_run.size(); b++) {
+            for (size_t i = 0; i < rows; i++) {
+                left_products(
+                        int(b),
+                        &panels[i * packed],
+                        work.get(),
+                        &t[i * t_stride]);
+            }
+            for (size_t r = block_run[b]; r < block_run[b + 1]; r++) {
+                simd::selected_dots(
+                        rows,
+                        &t[(runs[r].w - b * size) * row_stride()],
+                        t_stride,
+                        structured ? norms[runs[r].w] : 1.0f,
+                        runs[r].count,
+                        &sorted_v[at],
+                        V.data(),
+                        dv,
+                        &sorted[at],
+                        d_out);
+                at += runs[r].count;
+            }
+        }
+        for (size_t i = 0; i < rows; i++) {
+            const float* from = &sorted[i * d_out];
+            for (int j = 0; j < d_out; j++) {
+                y[(i0 + i) * d_out + j] = from[position[j]];
+            }
+        }
+    }
+}
+
+std::vector<float> BilinearProjection::matrix() const {
+    // w as rows: the products with the unit matrix
+    BilinearProjection unit;
+    unit.d_w = d_w;
+    unit.d_v = d_w;
+    unit.k_w = k_w;
+    unit.structured = structured;
+    unit.W = W;
+    unit.signs = signs;
+    unit.norms = norms;
+    const int size = unit.block_size(), dv = unit.padded_d_v();
+    const int height = unit.panel_height();
+    std::vector<float> panels(simd::packed_size(height, dv));
+    for (int k = 0; k < d_w; k++) {
+        panels[simd::panel_index(height, k, k)] = 1;
+    }
+    const int nblocks = (k_w + size - 1) / size;
+    std::vector<float> w(nblocks * size * unit.row_stride()),
+            work(size_t(size) * panel);
+    for (int b = 0; b < nblocks; b++) {
+        unit.left_products(
+                b,
+                panels.data(),
+                work.data(),
+                &w[b * size * unit.row_stride()]);
+    }
+    std::vector<float> A(size_t(d_out) * d_in);
+    for (int j = 0; j < d_out; j++) {
+        const float norm = structured ? norms[pair_w[j]] : 1.0f;
+        for (int r = 0; r < d_w; r++) {
+            for (int c = 0; c < d_v; c++) {
+                const size_t i = size_t(r) * d_v + c;
+                const int32_t from = source.empty() ? int32_t(i) : source[i];
+                const float value = norm *
+                        w[pair_w[j] * unit.row_stride() + r] *
+                        V[size_t(pair_v[j]) * padded_d_v() + c];
+                A[size_t(j) * d_in + (from < 0 ? -1 - from : from)] =
+                        from < 0 ? -value : value;
+            }
+        }
+    }
+    return A;
+}
+
+std::unique_ptr<Projection> BilinearProjection::clone() const {
+    return std::make_unique<BilinearProjection>(*this);
+}
+
+size_t BilinearProjection::memory() const {
+    return sizeof(*this) +
+            sizeof(float) *
+            (W.size() + signs.size() + norms.size() + V.size()) +
+            sizeof(int32_t) *
+            (source.size() + pair_w.size() + pair_v.size() + sorted_v.size() +
+             position.size()) +
+            sizeof(Run) * runs.size() + sizeof(size_t) * block_run.size();
+}
+
+int BilinearProjection::nearly_square(int d) {
+    int d_w = int(std::sqrt(double(d)));
+    while (d_w > 1 && (d_w > d / d_w || d % d_w != 0)) {
+        d_w--;
+    }
+    return std::max(d_w, 1);
+}
+
+void BilinearProjection::write(faiss::IOWriter* f) const {
+    write_value(f, d_w);
+    write_value(f, d_v);
+    write_value(f, d_out);
+    write_value(f, m);
+    write_value(f, structured);
+    write_value(f, k_w);
+    write_value(f, k_v);
+    write_vector(f, source);
+    write_vector(f, W);
+    write_vector(f, signs);
+    write_vector(f, norms);
+    write_vector(f, V);
+    write_vector(f, pair_w);
+    write_vector(f, pair_v);
+}
+
+void BilinearProjection::read(faiss::IOReader* f) {
+    constexpr int most = 1 << 30;
+    d_w = read_value_in<int>(f, "projection.d_w", 1, most);
+    d_v = read_value_in<int>(f, "projection.d_v", 1, most / d_w);
+    d_in = d_w * d_v;
+    d_out = read_value_in<int>(f, "projection.d_out", 1, most);
+    m = read_value_in<int>(f, "projection.m", 1, 1000);
+    structured = read_value<bool>(f, "projection.structured");
+    k_w = read_value_in<int>(f, "projection.k_w", 1, most);
+    k_v = read_value_in<int>(f, "projection.k_v", 1, most);
+    read_vector(f, source, "projection.source");
+    bool fits = source.empty() || source.size() == size_t(d_in);
+    for (int32_t i : source) {
+        fits = fits && i >= -d_in && i < d_in;
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            fits,
+            "%s is damaged: a projection shuffles components that do not exist",
+            f->name.c_str());
+    const uint64_t D = hadamard_order(d_w);
+    read_finite_vector(
+            f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
+    read_vector(
+            f,
+            signs,
+            structured ? 3 * D * ((k_w + D - 1) / D) : 0,
+            "projection.signs");
+    check_signs(f, signs);
+    read_finite_vector(f, norms, structured ? k_w : 0, "projection.norms");
+    read_finite_vector(f, V, uint64_t(k_v) * padded_d_v(), "projection.V");
+    read_vector(f, pair_w, d_out, "projection.pair_w");
+    read_vector(f, pair_v, d_out, "projection.pair_v");
+    for (int j = 0; j < d_out; j++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                pair_w[j] >= 0 && pair_w[j] < k_w && pair_v[j] >= 0 &&
+                        pair_v[j] < k_v,
+                "%s is damaged: an output of a projection has the pair %d, %d",
+                f->name.c_str(),
+                pair_w[j],
+                pair_v[j]);
+    }
+    prepare();
+}
+
+} // namespace faiss_ext
