@@ -32,7 +32,8 @@ configure build \
     -DPython3_EXECUTABLE="$PYTHON"
 "$CMAKE" --build build --parallel "$(build_jobs)"
 
-"$CTEST" --test-dir build --output-on-failure --no-tests=error
+"$CTEST" --test-dir build --output-on-failure --no-tests=error \
+    --parallel "$(build_jobs)"
 # (the packaging test builds by itself, with its own arguments)
 PYTHONPATH="$FAISS_EXT_ROOT/build/python${PYTHONPATH:+:$PYTHONPATH}" \
     env -u FAISS_EXT_CMAKE_ARGS "$PYTHON" -m pytest -q tests/python

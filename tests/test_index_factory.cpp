@@ -26,6 +26,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/MaternKernel.h>
@@ -303,7 +304,7 @@ TEST(IndexFactory, IDMaps) {
         const auto index = faiss_ext::index_factory(
                 d, "IDMap2,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))");
         const auto& map = exactly<faiss::IndexIDMap2>(index.get());
-        const auto& refine = exactly<faiss::IndexRefine>(map.index);
+        const auto& refine = exactly<IndexRefineKernel>(map.index);
         exactly<IndexKernelHash>(refine.base_index);
         exactly<IndexFlatKernel>(refine.refine_index);
     }
@@ -350,7 +351,7 @@ TEST(IndexFactory, Refine) {
                     d,
                     "SIK512(matern,nu=1.5,gamma=1),BHash16x16,Refine(KFlat(matern(nu=1.5,gamma=2)))",
                     metric);
-            const auto& refine = exactly<faiss::IndexRefine>(index.get());
+            const auto& refine = exactly<IndexRefineKernel>(index.get());
             EXPECT_TRUE(refine.own_fields);
             EXPECT_TRUE(refine.own_refine_index);
             EXPECT_TRUE(refine.is_trained);
@@ -381,7 +382,7 @@ TEST(IndexFactory, Refine) {
             // FAISS's index filters, the kernel decides
             const auto index = faiss_ext::index_factory(
                     d, "IVF16,Flat,Refine(KFlat(laplacian))", metric);
-            const auto& refine = exactly<faiss::IndexRefine>(index.get());
+            const auto& refine = exactly<IndexRefineKernel>(index.get());
             exactly<faiss::IndexIVFFlat>(refine.base_index);
             exactly<IndexFlatKernel>(refine.refine_index);
         }
@@ -390,15 +391,15 @@ TEST(IndexFactory, Refine) {
                     d,
                     "SIK64(gaussian),BFlat,Refine(KFlat(gaussian)),Refine(KFlat(linear))",
                     metric);
-            const auto& outer = exactly<faiss::IndexRefine>(index.get());
-            const auto& inner = exactly<faiss::IndexRefine>(outer.base_index);
+            const auto& outer = exactly<IndexRefineKernel>(index.get());
+            const auto& inner = exactly<IndexRefineKernel>(outer.base_index);
             exactly<IndexKernelHash>(inner.base_index);
         }
         {
             // what refines may have transformations of its own
             const auto index = faiss_ext::index_factory(
                     d, "KFlat(linear),Refine(L2norm,KFlat(gaussian))", metric);
-            const auto& refine = exactly<faiss::IndexRefine>(index.get());
+            const auto& refine = exactly<IndexRefineKernel>(index.get());
             exactly<faiss::IndexPreTransform>(refine.refine_index);
         }
     }
@@ -462,7 +463,7 @@ TEST(IndexFactory, Transformations) {
         const auto index = faiss_ext::index_factory(
                 d, "IDMap,PCA16,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))");
         const auto& map = exactly<faiss::IndexIDMap>(index.get());
-        const auto& refine = exactly<faiss::IndexRefine>(map.index);
+        const auto& refine = exactly<IndexRefineKernel>(map.index);
         const auto& pre = exactly<faiss::IndexPreTransform>(refine.base_index);
         EXPECT_EQ(exactly<IndexKernelHash>(pre.index).d, 16);
         EXPECT_EQ(exactly<IndexFlatKernel>(refine.refine_index).d, d);

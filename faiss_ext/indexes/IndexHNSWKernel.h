@@ -47,6 +47,9 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throws if there is no such id.
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+
     void reset() override;
 
     /// Builds the graph anew from the stored vectors.

@@ -16,8 +16,8 @@ namespace faiss_ext {
  *
  * In front of any of them, as in FAISS: `IDMap,` or `IDMap2,`, and
  * transformations such as `PCA64,` or `L2norm,`. Behind: `,Refine(KFlat(...))`,
- * `,Refine(...)` with any other index, or `,RFlat`. storage is what
- * faiss::index_binary_factory knows. All other strings go to
+ * `,Refine(...)` with any other index, or `,RFlat` (IndexRefineKernel). storage
+ * is what faiss::index_binary_factory knows. All other strings go to
  * faiss::index_factory.
  *
  * Throws a faiss::FaissException that quotes the string and marks the place of

@@ -39,6 +39,10 @@ def as_matrix(x, where):
 
 def as_codes(x, code_size, where):
     """x as a C-contiguous uint8 array of shape (n, code_size)."""
+    x = np.asarray(x)
+    if x.dtype != np.uint8:
+        raise TypeError(
+            f"{where}: expected codes (uint8), got an array of {x.dtype}")
     if x.ndim != 2 or x.shape[1] != code_size:
         raise ValueError(
             f"{where}: expected codes of shape (n, {code_size}), "
@@ -407,11 +411,25 @@ def checked_arguments(name, n, args, kwargs, where):
     return args, kwargs
 
 
+def check_codes_argument(the_class, name):
+    """Checks the codes that a method takes before anything else."""
+    method = vars(the_class)[name]
+
+    @functools.wraps(method)
+    def checked(self, x, *args, **kwargs):
+        where = f"{type(self).__name__}.{name}"
+        x = as_codes(x, self.code_size, where)
+        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
+        return method(self, x, *args, **kwargs)
+
+    setattr(the_class, name, checked)
+
+
 # ---------------------------------------------------------- float indexes
 
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel,
-                      swig.IndexHNSWKernel):
+                      swig.IndexHNSWKernel, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -420,6 +438,7 @@ def wrap_float_indexes():
             check_first_argument(the_class, name, "d")
     wrap_hash_and_storage(swig.IndexKernelHash)
     keep_arguments(swig.IndexHNSWKernel, 0)
+    keep_arguments(swig.IndexRefineKernel, 0, 1)
     part_property(swig.IndexFlatKernel, "kernel",
                   "the kernel; train sets what was left to the data")
 
@@ -517,8 +536,12 @@ def wrap_binary_indexes():
         I = faiss.rev_swig_ptr(result.labels, found).copy()
         return lims, D, I
 
-    faiss_wrappers.handle_IndexBinary(swig.IndexBinaryPermuted)
-    faiss_wrappers.handle_IndexBinary(swig.IndexBinaryFlatSIMD)
+    for flat_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD):
+        faiss_wrappers.handle_IndexBinary(flat_class)
+        for name in ("add", "search", "range_search"):
+            if name not in vars(flat_class):
+                setattr(flat_class, name, inherited(flat_class, name))
+            check_codes_argument(flat_class, name)
     faiss_wrappers.handle_IndexBinary(the_class)
     for method in (train, add, add_with_ids, search, range_search):
         setattr(the_class, method.__name__, method)
@@ -543,6 +566,10 @@ def check_settings(the_class):
             return
         what = f"{type(self).__name__}.{name}"
         member = getattr(type(self), name, None)
+        if member is None and (
+                name.startswith("_") or type(self).__module__ != swig.__name__):
+            object.__setattr__(self, name, value)  # a subclass's own
+            return
         if member is None:
             names = [n for n in dir(type(self)) if not n.startswith("_")]
             near = difflib.get_close_matches(name, names, 1)
@@ -566,7 +593,7 @@ def wrap_settings():
     for the_class in (
             swig.Kernel, swig.Projection, swig.KernelHash,
             swig.HomogeneousKernelMap, swig.IndexFlatKernel,
-            swig.IndexHNSWKernel, swig.IndexKernelHash,
+            swig.IndexHNSWKernel, swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
             swig.IndexBinaryFlatSIMD):
         check_settings(the_class)

@@ -48,6 +48,9 @@ def replace(name, make):
 def factory(ours):
     def make(original):
         def function(d, description, *args):
+            if not isinstance(description, str):
+                raise TypeError(f"{original.__name__}: expected a string, "
+                                f"got {description!r}")
             if (isinstance(description, str)
                     and swig.is_faiss_ext_string(description)):
                 return ours(d, description, *args)
@@ -251,9 +254,9 @@ def extend_refine():
         return
 
     def set_k_factor(self, value):
-        if is_ours(self) and not 1 <= value < 1e9:
-            raise ValueError(
-                f"IndexRefine.k_factor must be at least 1, got {value}")
+        if is_ours(self) and not 1 <= float(value) < 1e9:
+            raise ValueError("IndexRefine.k_factor must be at least 1 and "
+                             f"below 1e9, got {value}")
         member.fset(self, value)
 
     set_k_factor.without_faiss_ext = member.fset

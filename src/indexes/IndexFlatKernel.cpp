@@ -262,7 +262,8 @@ void IndexFlatKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexFlatKernel::search: call train first");
+            is_trained && kernel->is_trained,
+            "IndexFlatKernel::search: call train first");
     check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -291,7 +292,8 @@ void IndexFlatKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexFlatKernel::range_search: call train first");
+            is_trained && kernel->is_trained,
+            "IndexFlatKernel::range_search: call train first");
     check_stored(
             ntotal, codes.size(), code_size, "IndexFlatKernel::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");

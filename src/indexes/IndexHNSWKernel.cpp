@@ -10,14 +10,23 @@
 
 namespace faiss_ext {
 
-IndexHNSWKernel::IndexHNSWKernel(IndexFlatKernel* storage, int M)
-        : IndexHNSW(storage, M) {
+namespace {
+
+IndexFlatKernel* checked(IndexFlatKernel* storage, int M) {
+    FAISS_EXT_THROW_IF_NOT_MSG(storage, "IndexHNSWKernel: the storage is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
-            M >= 2 && storage->ntotal == 0,
+            M >= 2 && M <= 1024 && storage->ntotal == 0,
             "IndexHNSWKernel: M is %d and the storage has %" PRId64
-            " vectors, expected M from 2 on and an empty storage",
+            " vectors, expected M from 2 to 1024 and an empty storage",
             M,
             int64_t(storage->ntotal));
+    return storage;
+}
+
+} // namespace
+
+IndexHNSWKernel::IndexHNSWKernel(IndexFlatKernel* storage, int M)
+        : IndexHNSW(checked(storage, M), M) {
     is_trained = storage->is_trained;
 }
 
@@ -91,6 +100,10 @@ void IndexHNSWKernel::range_search(
     KernelExceptionGuard guard(this);
     IndexHNSW::range_search(n, x, radius, result, params);
     guard.rethrow();
+}
+
+void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    vectors().reconstruct_n(i0, ni, recons);
 }
 
 void IndexHNSWKernel::reset() {

@@ -14,6 +14,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/io/index_io.h>
 
 #include "core/errors.h"
@@ -548,6 +549,11 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     refine_holds,
                     write_refine,
                     read_refine<IndexRefine>),
+            codec<IndexRefineKernel, Index>(
+                    "RefineKernel",
+                    refine_holds,
+                    write_refine,
+                    read_refine<IndexRefineKernel>),
             codec<IndexRefineFlat, Index>(
                     "RefineFlat",
                     refine_holds,

@@ -18,6 +18,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
 
@@ -261,7 +262,7 @@ std::unique_ptr<Index> make_with_refine(
                 std::string("this index cannot rank again: ") + e.what(),
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
-    auto index = std::make_unique<faiss::IndexRefine>(base.get(), refine.get());
+    auto index = std::make_unique<IndexRefineKernel>(base.get(), refine.get());
     index->own_fields = true;
     index->own_refine_index = true;
     base.release();

@@ -250,7 +250,7 @@ void check_other_kinds(const ReaderWithHead& reader) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 std::memcmp(reader.head, magic, magic_size) != 0,
                 "%s holds an object that is read by %s",
-                reader.name.c_str(),
+                reader.name.empty() ? "the data" : reader.name.c_str(),
                 function);
     };
     (check(Kind<T>::magic, Kind<T>::reader_name), ...);

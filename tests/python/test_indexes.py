@@ -37,16 +37,16 @@ STRINGS = {
     "KFlat(matern,nu=2.5)": [FLAT],
     "KFlat(linear)": [FLAT],
     "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))": [
-        faiss.IndexRefine,
+        faiss_ext.IndexRefineKernel,
         HASH,
     ],
-    "SIK512(gaussian),BFlat,Refine(Flat)": [faiss.IndexRefine, HASH],
-    "SIK512(gaussian),BFlat,RFlat": [faiss.IndexRefine, HASH],
+    "SIK512(gaussian),BFlat,Refine(Flat)": [faiss_ext.IndexRefineKernel, HASH],
+    "SIK512(gaussian),BFlat,RFlat": [faiss_ext.IndexRefineKernel, HASH],
     # a part that is FAISS's own comes as FAISS gives it
-    "IVF16,Flat,Refine(KFlat(gaussian))": [faiss.IndexRefine, faiss.IndexIVFFlat],
+    "IVF16,Flat,Refine(KFlat(gaussian))": [faiss_ext.IndexRefineKernel, faiss.IndexIVFFlat],
     "HNSW32,KFlat(gaussian)": [faiss_ext.IndexHNSWKernel, FLAT],
     "HNSW16,KFlat(laplacian),Refine(KFlat(laplacian))": [
-        faiss.IndexRefine,
+        faiss_ext.IndexRefineKernel,
         faiss_ext.IndexHNSWKernel,
         FLAT,
     ],
@@ -55,7 +55,7 @@ STRINGS = {
     "IDMap,KFlat(gaussian)": [faiss.IndexIDMap, FLAT],
     "IDMap2,SIK512(gaussian),BFlat,Refine(KFlat(gaussian))": [
         faiss.IndexIDMap2,
-        faiss.IndexRefine,
+        faiss_ext.IndexRefineKernel,
         HASH,
     ],
     "IDMap2,HNSW32,KFlat(gaussian)": [
@@ -66,7 +66,7 @@ STRINGS = {
     "PCA16,KFlat(gaussian)": [faiss.IndexPreTransform, FLAT],
     "L2norm,SIK256(gaussian),BFlat": [faiss.IndexPreTransform, HASH],
     "PCA32,L2norm,SIK256(laplacian),BFlat,Refine(KFlat(laplacian))": [
-        faiss.IndexRefine,
+        faiss_ext.IndexRefineKernel,
         faiss.IndexPreTransform,
         HASH,
     ],

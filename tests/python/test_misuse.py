@@ -727,3 +727,128 @@ def test_queries_of_auto_are_held_out():
         given.train(x)
     hash.train(np.concatenate([x, vectors(50, seed=3)]))
     assert hash.is_trained
+
+
+# ------------------------------------------------------- what a review found
+
+@pytest.mark.parametrize("front", [
+    "SIK64(gaussian(gamma=1)),BFlat", "Flat", "HNSW8,KFlat(linear)",
+    "RHBE64,BHash16", "IVF2,Flat"])
+def test_a_refused_add_to_refine_changes_nothing(front):
+    x = vectors(100)
+    index = faiss.index_factory(D, front + ",Refine(KFlat(chi2))")
+    index.train(x)
+    index.add(x)
+    before = index.search(x[:9], 3)
+    for bad in (-x, np.full_like(x, np.nan)):
+        with pytest.raises(RuntimeError, match="component"):
+            index.add(bad)
+        assert index.ntotal == index.base_index.ntotal == 100
+        assert index.refine_index.ntotal == 100
+    for got, expected in zip(index.search(x[:9], 3), before):
+        np.testing.assert_array_equal(got, expected)
+    index.add(x)
+    assert index.ntotal == 200
+
+
+def test_an_add_that_cannot_be_taken_back_says_so():
+    x = vectors(50)
+    index = faiss.index_factory(D, "Flat,Refine(KFlat(chi2))")
+    index.add(x)
+    index.base_index.add(x)  # as if it had failed half-way
+    for call in (lambda: index.search(x, 1), lambda: index.add(x)):
+        with pytest.raises(RuntimeError, match="reset the index"):
+            call()
+    index.reset()
+    index.add(x)
+    assert (index.search(x, 1)[1][:, 0] == np.arange(50)).all()
+
+
+def test_training_of_refine_is_one_transaction():
+    few = np.repeat(histograms(31), 100, axis=0)
+    good = histograms(1000, seed=4)
+    string = "KLSH64(chi2,p=30),BFlat,Refine(KFlat(gaussian))"
+    index, fresh = (faiss.index_factory(D, string) for _ in range(2))
+    with pytest.raises(RuntimeError, match="bandwidth"):
+        index.train(few)
+    for ix in (index, fresh):
+        ix.train(good)
+    np.testing.assert_array_equal(index.base_index.hash.encode(good),
+                                  fresh.base_index.hash.encode(good))
+    assert index.refine_index.kernel.gamma == fresh.refine_index.kernel.gamma
+    # and the other way round
+    string = "SIK64(gaussian),BIVF100,Refine(KFlat(gaussian))"
+    index = faiss.index_factory(D, string)
+    with pytest.raises(RuntimeError):
+        index.train(good[:60])
+    assert index.refine_index.kernel.description() == "gaussian(gamma=auto)"
+    index.train(good)
+
+
+def test_subclasses_have_attributes_of_their_own():
+    class My(faiss_ext.IndexFlatKernel):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.extra = 5
+
+    index = My(D, faiss_ext.LinearKernel())
+    index._hidden = 6
+    assert index.extra + index._hidden == 11
+    with pytest.raises(AttributeError, match="read-only"):
+        index.ntotal = 3
+
+
+def test_graphs_check_their_constructor():
+    with pytest.raises(RuntimeError, match="null"):
+        faiss_ext.IndexHNSWKernel(None)
+    for m in (-1, 0, 1, 10**6):
+        with pytest.raises(RuntimeError, match="M is"):
+            faiss_ext.IndexHNSWKernel(
+                faiss_ext.IndexFlatKernel(8, faiss_ext.LinearKernel()), m)
+
+
+def test_reconstruction_of_ranges_that_are_not_there():
+    for string in ("HNSW8,KFlat(linear)", "Flat,Refine(KFlat(linear))",
+                   "KFlat(linear)"):
+        index = faiss.index_factory(D, string)
+        x = vectors(50)
+        index.add(x)
+        np.testing.assert_array_equal(index.reconstruct_n(40, 10), x[40:])
+        for first, n in ((48, 5), (-1, 3), (50, 1)):
+            with pytest.raises(RuntimeError, match="50 vectors"):
+                index.reconstruct_n(first, n)
+
+
+def test_more_slips():
+    for function in (faiss.index_factory, faiss.index_binary_factory,
+                     faiss_ext.index_binary_factory):
+        with pytest.raises((TypeError, ValueError)):
+            function(64, None)
+    hash = faiss_ext.kernel_hash_factory(64, "RHBE64(proj=bilinear,shape=8x8)")
+    for name in ("d_w", "d_v", "m", "d_in"):
+        with pytest.raises(AttributeError, match="read-only"):
+            setattr(hash.projection, name, 100)
+    flat = faiss.index_factory(D, "KFlat(gaussian)")
+    flat.is_trained = True
+    flat.add(vectors(3))
+    with pytest.raises(RuntimeError, match="train"):
+        flat.search(vectors(1), 1)
+
+
+@pytest.mark.parametrize("string", ["BFlat", "BPerm"])
+def test_binary_indexes_check_arguments(string):
+    codes = np.random.default_rng(1).integers(0, 256, (50, 8), dtype="uint8")
+    index = faiss_ext.index_binary_factory(64, string)
+    index.add(codes)
+    assert index.search(codes, np.int32(2))[1].shape == (50, 2)
+    for bad, error in ((codes[:, :3], ValueError), (codes[0], ValueError),
+                       (codes.tolist(), TypeError), (vectors(3, 8), TypeError),
+                       (None, TypeError)):
+        for call in (index.add, lambda c: index.search(c, 1),
+                     lambda c: index.range_search(c, 3)):
+            with pytest.raises(error, match="codes"):
+                call(bad)
+    with pytest.raises(TypeError, match="k must be"):
+        index.search(codes, "3")
+    with pytest.raises(ValueError, match="k must be positive"):
+        index.search(codes, 0)

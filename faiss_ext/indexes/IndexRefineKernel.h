@@ -1,0 +1,40 @@
+#pragma once
+
+#include <faiss/IndexRefine.h>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+/** faiss::IndexRefine whose failures leave it in a known state: what stands in
+ * front of Refine(KFlat(...)), and of RFlat behind an index of this library.
+ *
+ * add and train are all or nothing: vectors that one of the two indexes refuses
+ * are in neither. Where an index in front cannot take vectors out again, search
+ * and add throw until reset() is called. Exceptions of kernels reach the
+ * caller, without a KernelExceptionGuard; a k_factor below 1 is an error.
+ */
+struct IndexRefineKernel : faiss::IndexRefine {
+    /// Neither index is deleted unless own_fields and own_refine_index are set.
+    IndexRefineKernel(faiss::Index* base_index, faiss::Index* refine_index);
+    IndexRefineKernel() = default;
+
+    void train(idx_t n, const float* x) override;
+    void add(idx_t n, const float* x) override;
+
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Throws if there is no such id.
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+
+   private:
+    void check_parts(const char* where) const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,109 @@
+#include <faiss_ext/indexes/IndexRefineKernel.h>
+
+#include <cinttypes>
+#include <memory>
+
+#include <faiss/impl/FaissException.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/KernelExceptions.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+namespace {
+
+faiss::Index* checked(faiss::Index* index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(index, "IndexRefineKernel: an index is null");
+    return index;
+}
+
+/// Takes out the vectors from n0 on, as far as the index can.
+void truncate(faiss::Index& index, idx_t n0) {
+    if (index.ntotal > n0) {
+        try {
+            index.remove_ids(faiss::IDSelectorRange(n0, index.ntotal));
+        } catch (const faiss::FaissException&) {
+            // check_parts says what follows
+        }
+    }
+}
+
+} // namespace
+
+IndexRefineKernel::IndexRefineKernel(
+        faiss::Index* base_index,
+        faiss::Index* refine_index)
+        : IndexRefine(checked(base_index), checked(refine_index)) {}
+
+void IndexRefineKernel::check_parts(const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            base_index->ntotal == ntotal && refine_index->ntotal == ntotal,
+            "IndexRefineKernel::%s: the index in front has %" PRId64
+            " vectors and the one that ranks again %" PRId64
+            ", expected %" PRId64
+            "; an add that failed could not be taken back: reset the index and add the vectors again",
+            where,
+            int64_t(base_index->ntotal),
+            int64_t(refine_index->ntotal),
+            int64_t(ntotal));
+}
+
+void IndexRefineKernel::train(idx_t n, const float* x) {
+    // the index in front, whose training may take long, comes last: it leaves
+    // no trace where it fails, and a kernel can be set back
+    auto* flat = dynamic_cast<IndexFlatKernel*>(refine_index);
+    const std::unique_ptr<Kernel> before =
+            flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
+    refine_index->train(n, x);
+    try {
+        base_index->train(n, x);
+    } catch (...) {
+        if (before) {
+            flat->kernel->assign(*before);
+            flat->is_trained = before->is_trained;
+        }
+        throw;
+    }
+    is_trained = base_index->is_trained && refine_index->is_trained;
+}
+
+void IndexRefineKernel::add(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexRefineKernel::add: call train first");
+    check_parts("add");
+    const idx_t n0 = ntotal;
+    try {
+        // exact search is the one that refuses vectors, and can take them out
+        refine_index->add(n, x);
+        base_index->add(n, x);
+        ntotal = refine_index->ntotal;
+    } catch (...) {
+        truncate(*refine_index, n0);
+        truncate(*base_index, n0);
+        throw;
+    }
+}
+
+void IndexRefineKernel::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_parts("search");
+    KernelExceptionGuard guard(this); // checks k_factor, too
+    IndexRefine::search(n, x, k, distances, labels, params);
+    guard.rethrow();
+}
+
+void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
+    refine_index->reconstruct_n(i0, ni, recons);
+}
+
+} // namespace faiss_ext
