@@ -48,9 +48,7 @@ def replace(name, make):
 def factory(ours):
     def make(original):
         def function(d, description, *args):
-            if not isinstance(description, str):
-                raise TypeError(f"{original.__name__}: expected a string, "
-                                f"got {description!r}")
+            check_not_none(description, original.__name__, "a string")
             if (isinstance(description, str)
                     and swig.is_faiss_ext_string(description)):
                 return ours(d, description, *args)
