@@ -16,8 +16,8 @@ LAYERS = [
     "core",         # errors, checks, threads, random streams, strings' grammar
     "simd",         # inner loops, compiled for each instruction set
     "kernels",      # blocks of k(x, y)
-    "maps",         # explicit feature maps of kernels
     "projections",  # random linear maps
+    "maps",         # explicit feature maps of kernels
     "hashes",       # vectors to margins to codes
     "indexes",      # exact search, hashes in front of binary indexes
     "io",           # factories, files, copies

@@ -2,10 +2,19 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
 namespace faiss_ext {
+
+/// A copy of an object as a base class of its own; T derives from the class
+/// that clone() is declared for.
+template <class T>
+std::unique_ptr<T> copy_as(const T& object) {
+    auto copy = object.clone();
+    return std::unique_ptr<T>(dynamic_cast<T*>(copy.release()));
+}
 
 /** An object of a class hierarchy as a value: copies are deep. It may be empty.
  *
@@ -16,7 +25,9 @@ template <class T>
 struct ClonePtr {
     ClonePtr() = default;
     ClonePtr(std::nullptr_t) {}
-    ClonePtr(std::unique_ptr<T> pointer) : pointer(std::move(pointer)) {}
+    template <class U>
+    requires std::is_convertible_v<U*, T*> ClonePtr(std::unique_ptr<U> pointer)
+            : pointer(std::move(pointer)) {}
     ClonePtr(const ClonePtr& other) : pointer(copy(other)) {}
     ClonePtr(ClonePtr&&) = default;
 
@@ -56,9 +67,7 @@ struct ClonePtr {
     std::unique_ptr<T> pointer;
 
     static std::unique_ptr<T> copy(const ClonePtr& other) {
-        // clone() may be declared for a base class of T
-        return std::unique_ptr<T>(
-                other ? dynamic_cast<T*>(other->clone().release()) : nullptr);
+        return other ? copy_as<T>(*other) : nullptr;
     }
 };
 

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <vector>
-
-#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/hashes/ProjectionHash.h>
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
-#include <faiss_ext/projections/AnyProjection.h>
 
 namespace faiss_ext {
 
-struct Spec;
-
-/** BE-AHK: binary codes from additive homogeneous kernels (Kim and Choi), for
- * histograms; no landmarks, and no training by default.
+/** AHK: binary embedding with additive homogeneous kernels (BE-AHK; Kim and
+ * Choi, AAAI 2017), codes for histograms; no landmarks, and no training by
+ * default.
  *
  * Bit: w . Psi(x) >= 0, w ~ N(0, I), Psi the explicit map of the kernel
  * (HomogeneousKernelMap), which is computed block by block and never stored for
@@ -20,13 +16,13 @@ struct Spec;
  *
  *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi,
  *
- * and between the bounds f and g. For histograms of other masses k is k(x, y) /
- * sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes the scale
- * out. For one pair the deviation of Ham / nbits from P is above e with
- * probability at most 2 exp(-2 nbits e^2) where the w are independent, as they
- * are with proj=dense, the paper's form. The default, proj=structured, takes
- * them from random rotations (StructuredProjection): orthogonal directions make
- * deviations smaller, and codes faster and without a matrix.
+ * and between lower_bound and upper_bound. For histograms of other masses k is
+ * k(x, y) / sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes
+ * the scale out. For one pair the deviation of Ham / nbits from P is above e
+ * with probability at most 2 exp(-2 nbits e^2) where the w are independent, as
+ * they are with proj=dense, the paper's form. The default, proj=structured,
+ * takes them from random rotations (StructuredProjection): orthogonal
+ * directions make deviations smaller, and codes faster and without a matrix.
  *
  * center=1 (beyond the paper) learns the mean map mu in train, from at most
  * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
@@ -39,27 +35,16 @@ struct Spec;
  * `chi2`, `intersection`, `js`, `hellinger`; keys order (1), center (0), seed,
  * proj (structured or dense), and those of HomogeneousKernelMap.
  */
-struct AdditiveKernelHash : KernelHash {
+struct AdditiveKernelHash : CenteredHash {
     HomogeneousKernelMap map;
-    bool center = false;
-    int64_t seed = 1234;
 
-    AnyProjection projection;     ///< w, nbits rows of map.d_out
-    std::vector<float> threshold; ///< w . mu, size nbits; empty if center=0
-
-    /// |mu|^2 / mean |Psi|^2, for expected_hamming: the mean kernel value of
-    /// two training vectors
-    double mean_value = 0;
-
-    /// @param map         is copied
-    /// @param structured  a StructuredProjection, or a DenseProjection
+    /// @param map  is copied
     AdditiveKernelHash(
             const HomogeneousKernelMap& map,
             int nbits,
             bool center = false,
             int64_t seed = 1234,
-            bool structured = true);
-    AdditiveKernelHash(int d, int nbits, Spec& spec);
+            const ProjectionChoice& proj = {});
     AdditiveKernelHash() = default;
 
     /** nbits acos((k - m) / (1 - m)) / pi, m = mean_value: the paper's
@@ -79,20 +64,20 @@ struct AdditiveKernelHash : KernelHash {
      */
     /// @param u      from 0 to 1
     /// @param delta  from 0 to below 1
-    static double f(double u, double delta);
-    static double g(double u, double delta);
+    static double lower_bound(double u, double delta);
+    static double upper_bound(double u, double delta);
 
-    void margins(size_t n, const float* x, float* margins) const override;
     void check_input(idx_t n, const float* x, const char* where) const override;
-    void write_fields(faiss::IOWriter* f) const override;
-    void read_fields(faiss::IOReader* f) override;
+    void set_dimensions(int d, int nbits) override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
    protected:
-    /// Learns the mean (center=1).
-    void learn(idx_t n, const float* x) override;
-
-   private:
-    void draw(bool structured);
+    int num_features() const override;
+    const float* features(size_t n, const float* x, float* space)
+            const override;
+    size_t features_space() const override;
 };
 
 } // namespace faiss_ext

@@ -2,25 +2,20 @@
 
 #include <vector>
 
-#include <faiss_ext/hashes/KernelHash.h>
-#include <faiss_ext/kernels/GaussianKernel.h>
-#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/hashes/ShiftInvariantHash.h>
 
 namespace faiss_ext {
 
-struct Spec;
-
-/** BSIK: binary codes from bilinear random projections (Kim and Choi, CVPR
- * 2015), for vectors of many dimensions that are matrices by nature (VLAD,
- * Fisher vectors, spatial pyramids, images) and codes of many bits: what takes
- * O(d nbits) memory and time with a dense projection takes O(m sqrt(nbits d))
- * memory here, and little time.
+/** BSIK: SIK of a Gaussian kernel with bilinear random projections (Kim and
+ * Choi, CVPR 2015), for vectors of many dimensions that are matrices by nature
+ * (VLAD, Fisher vectors, spatial pyramids, images) and codes of many bits: what
+ * takes O(d nbits) memory and time with a dense projection takes O(m sqrt(nbits
+ * d)) memory here, and little time.
  *
  * x is read row by row as a matrix X of d_w x d_v. Bit: cos(sqrt(gamma) w' X v
  * + b) + t >= 0, with w, v ~ N(0, I), b uniform on [0, 2 pi] and t on [-1, 1];
- * the pairs (w, v) are chosen as BilinearProjection says, its m and structured
- * among it. With the eigenvalues lambda_j of gamma (X - Y)(X - Y)', the kernel
- * is
+ * the pairs (w, v) are chosen as BilinearProjection says. With the eigenvalues
+ * lambda_j of gamma (X - Y)(X - Y)', the kernel is
  *
  *     k_b = prod_j (1 + lambda_j)^(-1/2) = E cos(sqrt(gamma) w' (X - Y) v)
  *
@@ -38,22 +33,10 @@ struct Spec;
  *
  * String: `BSIK6400(28x28,m=5)`, `BSIK62464(auto,m=5,gamma=0.02,seed=1)`; shape
  * `auto`, or none, is the most nearly square one; m is 5 by default; gamma left
- * out, or `auto`, is set by train as for SIK. proj=structured and shuffle=1 are
- * the defaults; proj=dense,shuffle=0 is the paper's form.
+ * out, or `auto`, is set by train as for SIK. w=structured and shuffle=1 are
+ * the defaults; w=dense,shuffle=0 is the paper's form.
  */
-struct BilinearShiftInvariantHash : KernelHash {
-    GaussianKernel kernel; ///< holds gamma
-    int d_w = 0, d_v = 0;  ///< shape of X
-    int m = 5;
-    bool structured = true;
-    bool shuffle = true;
-    int64_t seed = 1234;
-
-    /// w' X v sqrt(gamma) / 2 pi; drawn when gamma is known
-    BilinearProjection projection;
-    std::vector<float> offset;    ///< b / 2 pi, size nbits
-    std::vector<float> threshold; ///< acos(-t) / 2 pi, size nbits
-
+struct BilinearShiftInvariantHash : ShiftInvariantHash {
     /**
      * @param d_w, d_v  shape of the vectors as matrices, d_in = d_w * d_v
      * @param gamma     bandwidth, or 0 to have train choose it
@@ -67,15 +50,13 @@ struct BilinearShiftInvariantHash : KernelHash {
             bool structured = true,
             int64_t seed = 1234,
             bool shuffle = true);
-    BilinearShiftInvariantHash(int d, int nbits, Spec& spec);
-    BilinearShiftInvariantHash() = default;
+    BilinearShiftInvariantHash();
 
     /** By the value of the Gaussian kernel, as if all min(d_w, d_v) eigenvalues
      * of the difference were equal. Where few of them dominate, codes differ in
      * fewer bits; expected_hamming_of_pair counts that in.
      */
-    double expected_hamming(double kernel_value) const override;
-    double kernel_estimate(double hamming) const override;
+    double mean_cosine(double r) const override;
 
     /// k_b of two vectors
     double bilinear_kernel(const float* x, const float* y) const;
@@ -87,7 +68,7 @@ struct BilinearShiftInvariantHash : KernelHash {
 
     /** Bounds of the expected normalised Hamming distance at the Gaussian
      * kernel's value u (theorem 2), under the conditions on X - Y above: 4/pi^2
-     * (1 - u^0.79), and ShiftInvariantHash::h2(u).
+     * (1 - u^0.79), and ShiftInvariantHash::upper_bound(u).
      */
     static double lower_bound(double u);
     static double upper_bound(double u);
@@ -98,16 +79,11 @@ struct BilinearShiftInvariantHash : KernelHash {
      */
     static double covariance_bound(double u);
 
-    void margins(size_t n, const float* x, float* margins) const override;
-    void write_fields(faiss::IOWriter* f) const override;
-    void read_fields(faiss::IOReader* f) override;
-
-   protected:
-    /// Sets gamma, which was left to the data, and draws the random numbers.
-    void learn(idx_t n, const float* x) override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
    private:
-    void draw();
     std::vector<double> eigenvalues(const float* x, const float* y) const;
 };
 

@@ -1,15 +1,11 @@
 #pragma once
 
-#include <vector>
-
-#include <faiss_ext/hashes/KernelHash.h>
-#include <faiss_ext/projections/AnyProjection.h>
+#include <faiss_ext/hashes/ProjectionHash.h>
 
 namespace faiss_ext {
 
-struct Spec;
-
-/** RHBE: random hyperplanes on the vectors as they are (Charikar, STOC 2002).
+/** RHBE: random hyperplane-based binary embedding, on the vectors as they are;
+ * also called signed random projections or SimHash (Charikar, STOC 2002).
  *
  * Bit: w . x >= 0, w ~ N(0, I). Two vectors at an angle theta differ in a bit
  * with probability theta / pi; the kernel is the cosine. With proj=structured,
@@ -27,40 +23,26 @@ struct Spec;
  * X and Y have many singular values of a size.
  *
  * String: `RHBE256`, `RHBE256(center=1,seed=3)`,
- * `RHBE4096(proj=bilinear,shape=28x28,m=5)`, with shuffle=1 and
- * form=structured as for BSIK (form=dense,shuffle=0 is the paper's).
+ * `RHBE4096(proj=bilinear,shape=28x28,m=5)`, with shuffle=1 and w=structured
+ * as for BSIK (w=dense,shuffle=0 is the paper's form).
  */
-struct HyperplaneHash : KernelHash {
-    bool center = false;
-    int64_t seed = 1234;
-
-    AnyProjection projection;     ///< w, nbits rows
-    std::vector<float> threshold; ///< w . mean, size nbits; empty if center=0
-
-    /// @param structured  a StructuredProjection, or a DenseProjection
+struct HyperplaneHash : CenteredHash {
     HyperplaneHash(
             int d,
             int nbits,
             bool center = false,
             int64_t seed = 1234,
-            bool structured = true);
-    HyperplaneHash(int d, int nbits, Spec& spec);
+            const ProjectionChoice& proj = {});
     HyperplaneHash() = default;
 
     /// @param projection  its outputs are the bits
-    HyperplaneHash(AnyProjection projection, bool center, int64_t seed);
+    HyperplaneHash(ClonePtr<Projection> projection, bool center, int64_t seed);
 
     /// nbits acos(kernel_value) / pi, kernel_value a cosine from -1 to 1
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
-    void margins(size_t n, const float* x, float* margins) const override;
-    void write_fields(faiss::IOWriter* f) const override;
-    void read_fields(faiss::IOReader* f) override;
-
-   protected:
-    /// Learns the mean (center=1), from at most 65,536 vectors.
-    void learn(idx_t n, const float* x) override;
+    void fields(FieldVisitor& v) override;
 };
 
 } // namespace faiss_ext

@@ -2,17 +2,13 @@
 
 #include <vector>
 
-#include <faiss_ext/core/ClonePtr.h>
-#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/hashes/ProjectionHash.h>
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
-#include <faiss_ext/projections/AnyProjection.h>
 
 namespace faiss_ext {
 
-struct Spec;
-
-/** SIK: locality-sensitive binary codes from shift-invariant kernels (Raginsky
- * and Lazebnik, NIPS 2009).
+/** SIK: locality-sensitive binary codes from shift-invariant kernels, also
+ * called SKLSH (Raginsky and Lazebnik, NIPS 2009).
  *
  * Bit i of x is 1 where cos(omega_i . x + b_i) + t_i >= 0 (their equation 2),
  * with omega_i from the spectral density of the kernel K, b_i uniform on
@@ -21,11 +17,11 @@ struct Spec;
  *
  *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
  *
- * (their lemma 2.2), between h1(K) and h2(K) (lemma 2.3). For one pair,
- * P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i are
- * independent, as they are with proj=dense, the paper's form.
+ * (their lemma 2.2), between lower_bound(K) and upper_bound(K) (lemma 2.3). For
+ * one pair, P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i
+ * are independent, as they are with proj=dense, the paper's form.
  *
- * Kernels of the L2 norm have frequencies of all directions alike, and for them
+ * Kernels of the L2 norm have isotropic frequencies, and for them
  * the default is proj=structured: directions from random rotations
  * (StructuredProjection), lengths from the spectral density. Codes are computed
  * faster and without a matrix, and since directions are orthogonal, deviations
@@ -43,31 +39,24 @@ struct Spec;
  * standard library: a seed repeats on the same standard library, and files hold
  * the numbers themselves.
  */
-struct ShiftInvariantHash : KernelHash {
+struct ShiftInvariantHash : ProjectionHash {
     ClonePtr<ShiftInvariantKernel> kernel;
     int64_t seed = 1234;
-    bool structured = true; ///< whether it draws a StructuredProjection
 
-    /// omega_i / 2 pi in the present bandwidth, nbits rows; drawn when the
-    /// bandwidth is known
-    AnyProjection projection;
-    std::vector<float> offset;    ///< b_i / 2 pi, size nbits
-    std::vector<float> threshold; ///< acos(-t_i) / 2 pi, size nbits
+    /// Frequencies of kernels of the L1 norm are dense.
+    ProjectionChoice proj;
 
-    /**
-     * @param d           input dimension
-     * @param nbits       a positive multiple of 8
-     * @param kernel      is copied
-     * @param structured  a StructuredProjection where the kernel is one of the
-     *                    L2 norm, or else a DenseProjection
-     */
+    // Drawn when the bandwidth is known. The projection is omega_i / 2 pi, the
+    // threshold acos(-t_i) / 2 pi.
+    std::vector<float> offset; ///< b_i / 2 pi, size nbits
+
+    /// @param kernel  is copied
     ShiftInvariantHash(
             int d,
             int nbits,
             const ShiftInvariantKernel& kernel,
             int64_t seed = 1234,
-            bool structured = true);
-    ShiftInvariantHash(int d, int nbits, Spec& spec);
+            const ProjectionChoice& proj = {});
     ShiftInvariantHash() = default;
 
     double expected_hamming(double kernel_value) const override;
@@ -75,17 +64,26 @@ struct ShiftInvariantHash : KernelHash {
 
     /// Lower and upper bound of the expected normalised Hamming distance at
     /// kernel value u from 0 to 1 (lemma 2.3).
-    static double h1(double u);
-    static double h2(double u);
+    static double lower_bound(double u);
+    static double upper_bound(double u);
 
-    void margins(size_t n, const float* x, float* margins) const override;
-    void write_fields(faiss::IOWriter* f) const override;
-    void read_fields(faiss::IOReader* f) override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
    protected:
+    using ProjectionHash::ProjectionHash;
+
     /// Sets the bandwidth, which was left to the data, and draws the random
     /// numbers.
     void learn(idx_t n, const float* x) override;
+    void finish(size_t n, float* margins) const override;
+
+    /// E cos(omega . (x - y)) where K is profile(r).
+    virtual double mean_cosine(double r) const;
+
+    /// Shows what is drawn.
+    void drawn_fields(FieldVisitor& v);
 
    private:
     void draw();

@@ -5,10 +5,9 @@
 #include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
 
 namespace faiss_ext {
-
-struct Spec;
 
 /** Search in sorted lists of permuted codes (Charikar, STOC 2002, as used by
  * Kulis and Grauman, PAMI 2012, section 3.1).
@@ -23,17 +22,17 @@ struct Spec;
  *
  * Memory: M (12 n + 4 d) bytes for the lists and n * d / 8 for the codes. With
  * M from eps that grows faster than n; add throws before lists of more than
- * max_bytes are built. Adding merges the new codes into the lists.
+ * max_gb are built. Adding merges the new codes into the lists.
  *
  * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
  * `max_gb`.
  */
-struct IndexBinaryPermuted : faiss::IndexBinary {
+struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     double eps = 0.5; ///< M = ceil(2 n^(1 / (1 + eps))), if M is 0
     int M = 0;        ///< number of lists
     int B = 10;       ///< entries visited in addition, on each side
     int64_t seed = 1234;
-    double max_bytes = 8e9;
+    double max_gb = 8; ///< in 10^9 bytes
 
     struct List {
         std::vector<int32_t> permutation; ///< of the bits, size d
@@ -45,8 +44,11 @@ struct IndexBinaryPermuted : faiss::IndexBinary {
     std::vector<List> lists;
 
     explicit IndexBinaryPermuted(int d, double eps = 0.5, int B = 10);
-    IndexBinaryPermuted(int d, Spec& spec);
     IndexBinaryPermuted() = default;
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
     void add(idx_t n, const uint8_t* x) override;
     void reset() override;

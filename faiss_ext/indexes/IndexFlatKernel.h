@@ -1,9 +1,8 @@
 #pragma once
 
-#include <memory>
-
 #include <faiss/IndexFlatCodes.h>
 
+#include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/kernels/Kernel.h>
@@ -22,8 +21,8 @@ namespace faiss_ext {
  * nothing, where the kernel is not defined on one of them. Removing vectors
  * moves the ids of those behind them, as in faiss::IndexFlat.
  */
-struct IndexFlatKernel : faiss::IndexFlatCodes {
-    std::unique_ptr<Kernel> kernel;
+struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
+    ClonePtr<Kernel> kernel;
 
     /// @param kernel  is copied
     IndexFlatKernel(
@@ -31,6 +30,10 @@ struct IndexFlatKernel : faiss::IndexFlatCodes {
             const Kernel& kernel,
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexFlatKernel() = default;
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
     /// Trains the kernel, if a parameter was left to the data.
     void train(idx_t n, const float* x) override;

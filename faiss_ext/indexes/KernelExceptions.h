@@ -1,9 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <exception>
-#include <mutex>
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -17,13 +16,20 @@ namespace faiss_ext {
  * KernelExceptionGuard watches. Each of these indexes has one.
  */
 struct KernelExceptions {
-    std::mutex mutex;
-    size_t watched = 0; ///< calls that guards watch
-    size_t count = 0;   ///< exceptions so far
-    std::exception_ptr last;
-    std::atomic<bool> failed{false}; ///< in a call that is watched
+    KernelExceptions();
+    KernelExceptions(const KernelExceptions&);            ///< a new one
+    KernelExceptions& operator=(const KernelExceptions&); ///< keeps its own
+    ~KernelExceptions();
 
     void record(std::exception_ptr exception);
+
+    /// Whether there was one in a call that is watched.
+    bool has_failed() const;
+
+   private:
+    friend struct KernelExceptionGuard;
+    struct State;
+    std::unique_ptr<State> state;
 };
 
 /** Rethrows exceptions of kernels to the caller of one of FAISS's own indexes:

@@ -42,7 +42,7 @@ std::unique_ptr<faiss::IndexBinary> index_binary_factory(
         int d,
         const std::string& description);
 
-/// Whether a string speaks of a kernel, a hash or an index of this library, so
+/// Whether a string names a kernel, a hash or an index of this library, so
 /// that the factories above do not just hand it to FAISS's.
 bool is_faiss_ext_string(const std::string& description);
 

@@ -4,11 +4,7 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
-namespace simd {
-enum class PairOp;
-}
+struct AdditiveLoops;
 
 /** Additive homogeneous kernels: k(x, y) = sum_i k(x_i, y_i) on vectors with
  * components >= 0, such as histograms, bags of words and spectra.
@@ -21,7 +17,9 @@ enum class PairOp;
  * They are homogeneous, k(c x, c y) = c k(x, y), so that one function of the
  * log-ratio tells all: k(x, y) = sqrt(x y) K(log y / x). Its Fourier transform
  * is what explicit feature maps are made of (HomogeneousKernelMap; Vedaldi and
- * Zisserman, PAMI 2012, section 3 and table 1).
+ * Zisserman, PAMI 2012, section 3 and table 1). A kernel of your own needs the
+ * three functions below and no more; its values are then computed from
+ * signature(), one component at a time.
  */
 struct AdditiveKernel : Kernel {
     enum class Window { uniform, rectangular };
@@ -56,10 +54,13 @@ struct AdditiveKernel : Kernel {
             const override;
 
    protected:
-    /// The terms of k(x, y), and of k(x, x) + k(y, y) - 2 k(x, y) without its
-    /// cancellation.
-    virtual simd::PairOp value_op() const = 0;
-    virtual simd::PairOp distance_op() const = 0;
+    AdditiveKernel() = default;
+
+    /// with vector instructions, which this library's own kernels have
+    explicit AdditiveKernel(const AdditiveLoops& loops) : loops(&loops) {}
+
+   private:
+    const AdditiveLoops* loops = nullptr;
 };
 
 /** k(x, y) = 2 x y / (x + y), 0 where both are 0. String: `chi2`.
@@ -67,17 +68,10 @@ struct AdditiveKernel : Kernel {
  * Its METRIC_L2 is the chi-square distance sum (x - y)^2 / (x + y).
  */
 struct Chi2Kernel : AdditiveKernel {
-    Chi2Kernel() = default;
-    explicit Chi2Kernel(Spec&) {}
-
-    std::string description() const override;
+    Chi2Kernel();
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
-
-   protected:
-    simd::PairOp value_op() const override;
-    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = min(x, y). String: `intersection`.
@@ -85,34 +79,20 @@ struct Chi2Kernel : AdditiveKernel {
  * Its METRIC_L2 is the L1 distance.
  */
 struct IntersectionKernel : AdditiveKernel {
-    IntersectionKernel() = default;
-    explicit IntersectionKernel(Spec&) {}
-
-    std::string description() const override;
+    IntersectionKernel();
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
-
-   protected:
-    simd::PairOp value_op() const override;
-    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = x/2 log2((x + y) / x) + y/2 log2((x + y) / y), 0 where one is 0.
  * String: `js`.
  */
 struct JensenShannonKernel : AdditiveKernel {
-    JensenShannonKernel() = default;
-    explicit JensenShannonKernel(Spec&) {}
-
-    std::string description() const override;
+    JensenShannonKernel();
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
-
-   protected:
-    simd::PairOp value_op() const override;
-    simd::PairOp distance_op() const override;
 };
 
 /** k(x, y) = sqrt(x y), the Bhattacharyya coefficient. String: `hellinger`.
@@ -121,17 +101,10 @@ struct JensenShannonKernel : AdditiveKernel {
  * distance.
  */
 struct HellingerKernel : AdditiveKernel {
-    HellingerKernel() = default;
-    explicit HellingerKernel(Spec&) {}
-
-    std::string description() const override;
+    HellingerKernel();
     double signature(double lambda) const override;
     double spectrum(double omega) const override;
     double default_period(int order, Window window) const override;
-
-   protected:
-    simd::PairOp value_op() const override;
-    simd::PairOp distance_op() const override;
 };
 
 } // namespace faiss_ext

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/BandwidthKernel.h>
 
 namespace faiss_ext {
-
-struct Spec;
 
 /** The generalised Gaussian kernel on the chi-square distance:
  * k(x, y) = exp(-1/gamma sum (x - y)^2 / (x + y)), for components >= 0.
@@ -12,15 +10,10 @@ struct Spec;
  * String: `expchi2(gamma=2)`. gamma left out, or `gamma=auto`, is set by train
  * to the mean chi-square distance of two vectors (in a sample of 1,000).
  */
-struct ExpChi2Kernel : Kernel {
-    double gamma;    ///< 0 while it waits for train()
-    bool auto_gamma; ///< whether train() sets gamma
-
+struct ExpChi2Kernel : BandwidthKernel {
     /// @param gamma  > 0, or 0 to have train() set it
     explicit ExpChi2Kernel(double gamma = 0);
-    explicit ExpChi2Kernel(Spec& spec);
 
-    void train(idx_t n, const float* x, size_t d) override;
     void block(
             size_t n,
             const float* x,
@@ -39,7 +32,9 @@ struct ExpChi2Kernel : Kernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
-    std::string description() const override;
+
+   protected:
+    double choose_gamma(idx_t n, const float* x, size_t d) const override;
 };
 
 } // namespace faiss_ext

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <faiss_ext/core/ClonePtr.h>
-#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/WrappedKernel.h>
 
 namespace faiss_ext {
-
-struct Spec;
 
 /** The monotone transform exp(s (k(x, y) - 1)) of another kernel k, which
  * should be normalised (Jiang, Que and Kulis 2015, section 4.2).
@@ -13,15 +10,15 @@ struct Spec;
  * Ranks stay the same, while the eigenvalues of kernel matrices decay more
  * slowly. String: `exponential(normalized(chi2),scale=5)`.
  */
-struct ExponentialKernel : Kernel {
-    ClonePtr<Kernel> kernel;
-    double scale; ///< s > 0
+struct ExponentialKernel : WrappedKernel {
+    double scale = 0; ///< s
+
+    ExponentialKernel() = default;
 
     /// @param kernel  is copied
     ExponentialKernel(const Kernel& kernel, double scale);
-    explicit ExponentialKernel(Spec& spec);
 
-    void train(idx_t n, const float* x, size_t d) override;
+    void fields(FieldVisitor& v) override;
     void block(
             size_t n,
             const float* x,
@@ -33,7 +30,6 @@ struct ExponentialKernel : Kernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
-    std::string description() const override;
 };
 
 } // namespace faiss_ext

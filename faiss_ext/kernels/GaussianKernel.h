@@ -4,8 +4,6 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
 /** K(x - y) = exp(-gamma |x - y|_2^2 / 2).
  *
  * String: `gaussian(gamma=0.5)`. Frequencies are normal, N(0, gamma I)
@@ -14,17 +12,15 @@ struct Spec;
  */
 struct GaussianKernel : ShiftInvariantKernel {
     explicit GaussianKernel(double gamma = 0);
-    explicit GaussianKernel(Spec& spec);
 
     Norm norm() const override;
     double gamma_of_radius(double radius) const override;
-    double scale() const override;
+    double inverse_length() const override;
     double profile(double r) const override;
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
-    std::string description() const override;
 
    protected:
     void kernel_of_norms(size_t n, float* v, bool distance) const override;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
 
 namespace faiss_ext {
 
@@ -15,20 +16,29 @@ namespace faiss_ext {
  * FAISS's two metrics are read there: METRIC_INNER_PRODUCT is k(x, y),
  * METRIC_L2 is |phi(x) - phi(y)|^2 = k(x, x) + k(y, y) - 2 k(x, y).
  *
- * Sub-classes implement block() and description(), and override the others
- * where they can do better. All const functions may be called from several
- * threads at once.
+ * Subclasses implement block(), show their parameters in fields(), and override
+ * the other functions where they can do better. All const functions may be
+ * called from several threads at once.
  *
  * The value of a pair does not depend on the block it is computed in, nor on
  * the number of threads. Between instruction sets values differ by rounding
- * (see the sub-classes).
+ * (see the subclasses).
  */
-struct Kernel {
+struct Kernel : HasFields {
+    using Registered = Kernel;
+
     /// false while a parameter waits for train()
     bool is_trained = true;
     bool verbose = false;
 
-    virtual ~Kernel() = default;
+    /// Parameters; none by default.
+    void fields(FieldVisitor& v) override;
+
+    /// Checks the parameters.
+    void init() override;
+
+    /// As init(): files hold the parameters.
+    void restore() override;
 
     /** Sets parameters that were left to the data. Does nothing by default, and
      * if the kernel is trained.
@@ -104,11 +114,9 @@ struct Kernel {
             size_t d,
             float* out) const;
 
-    /** The string from which kernel_factory makes the same kernel again.
-     *
-     * This is how kernels are written to files.
-     */
-    virtual std::string description() const = 0;
+    /// The string from which kernel_factory makes the same kernel again. The
+    /// class must be registered.
+    virtual std::string description() const;
 
     /// A copy. By default by the copy constructor of the class, which must be
     /// registered.
@@ -123,6 +131,9 @@ struct Kernel {
     void check_self_values(idx_t n, const float* x, size_t d, const char* where)
             const;
 };
+
+template <>
+ClassTable<Kernel>& class_table();
 
 /** Makes a kernel from a string such as `gaussian(gamma=0.5)`, `laplacian`,
  * `matern(nu=1.5)` or `linear`.

@@ -4,8 +4,6 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
 /** K(x - y) = exp(-gamma |x - y|_1).
  *
  * String: `laplacian(gamma=0.5)`. The coordinates of frequencies are
@@ -13,17 +11,15 @@ struct Spec;
  */
 struct LaplacianKernel : ShiftInvariantKernel {
     explicit LaplacianKernel(double gamma = 0);
-    explicit LaplacianKernel(Spec& spec);
 
     Norm norm() const override;
     double gamma_of_radius(double radius) const override;
-    double scale() const override;
+    double inverse_length() const override;
     double profile(double r) const override;
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
-    std::string description() const override;
 
    protected:
     void kernel_of_norms(size_t n, float* v, bool distance) const override;

@@ -4,8 +4,6 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
 /** k(x, y) = <x, y>. String: `linear`.
  *
  * Its METRIC_L2 is the squared Euclidean distance, computed from differences.
@@ -13,9 +11,6 @@ struct Spec;
  * values of their terms for any dimension, typically to 1e-7.
  */
 struct LinearKernel : Kernel {
-    LinearKernel() = default;
-    explicit LinearKernel(Spec& spec);
-
     void block(
             size_t n,
             const float* x,
@@ -30,7 +25,6 @@ struct LinearKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    std::string description() const override;
 };
 
 } // namespace faiss_ext

@@ -4,8 +4,6 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
 /** The Matern kernel of smoothness nu, with r = sqrt(gamma) |x - y|_2 and
  * z = sqrt(2 nu) r: K = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z), where K_nu is the
  * modified Bessel function of the second kind.
@@ -17,20 +15,20 @@ struct Spec;
  * slowly.
  */
 struct MaternKernel : ShiftInvariantKernel {
-    /// smoothness, from 0.1 to 20
-    double nu;
+    double nu = 1.5; ///< smoothness
 
-    explicit MaternKernel(double nu = 1.5, double gamma = 0);
-    explicit MaternKernel(Spec& spec);
+    MaternKernel() = default;
+    explicit MaternKernel(double nu, double gamma = 0);
+
+    void fields(FieldVisitor& v) override;
 
     Norm norm() const override;
     double gamma_of_radius(double radius) const override;
-    double scale() const override;
+    double inverse_length() const override;
     double profile(double r) const override;
     double one_minus_profile(double r) const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
-    std::string description() const override;
 };
 
 } // namespace faiss_ext

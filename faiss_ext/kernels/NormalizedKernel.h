@@ -1,24 +1,16 @@
 #pragma once
 
-#include <faiss_ext/core/ClonePtr.h>
-#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/WrappedKernel.h>
 
 namespace faiss_ext {
-
-struct Spec;
 
 /** k(x, y) / sqrt(k(x, x) k(y, y)) of another kernel k; 0 where k(x, x) or
  * k(y, y) is 0. Both must be within the range of float. String:
  * `normalized(chi2)`.
  */
-struct NormalizedKernel : Kernel {
-    ClonePtr<Kernel> kernel;
+struct NormalizedKernel : WrappedKernel {
+    using WrappedKernel::WrappedKernel;
 
-    /// @param kernel  is copied
-    explicit NormalizedKernel(const Kernel& kernel);
-    explicit NormalizedKernel(Spec& spec);
-
-    void train(idx_t n, const float* x, size_t d) override;
     void block(
             size_t n,
             const float* x,
@@ -28,9 +20,6 @@ struct NormalizedKernel : Kernel {
             float* out) const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
-    void check_input(idx_t n, const float* x, size_t d, const char* where)
-            const override;
-    std::string description() const override;
 };
 
 /** The cosine of the angle between x and y, whatever their lengths; 0 where one
@@ -39,9 +28,7 @@ struct NormalizedKernel : Kernel {
  * Vectors whose squared length is beyond the range of float, or so small that
  * it would lose digits, are scaled by a power of two first.
  */
-struct CosineKernel : NormalizedKernel {
-    CosineKernel();
-    explicit CosineKernel(Spec& spec);
+struct CosineKernel : Kernel {
     void block(
             size_t n,
             const float* x,
@@ -54,7 +41,6 @@ struct CosineKernel : NormalizedKernel {
     /// All components must be finite.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
-    std::string description() const override;
 };
 
 } // namespace faiss_ext

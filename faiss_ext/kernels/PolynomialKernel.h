@@ -4,16 +4,16 @@
 
 namespace faiss_ext {
 
-struct Spec;
-
 /// k(x, y) = (<x, y> + c)^degree, c >= 0. String: `poly(degree=3,c=1)`, the
 /// default.
 struct PolynomialKernel : Kernel {
-    int degree; ///< from 1 to 100
-    double c;
+    int degree = 3;
+    double c = 1;
 
-    explicit PolynomialKernel(int degree = 3, double c = 1);
-    explicit PolynomialKernel(Spec& spec);
+    PolynomialKernel() = default;
+    explicit PolynomialKernel(int degree, double c = 1);
+
+    void fields(FieldVisitor& v) override;
 
     void block(
             size_t n,
@@ -22,7 +22,6 @@ struct PolynomialKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    std::string description() const override;
 };
 
 } // namespace faiss_ext

@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <random>
 
-#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/kernels/BandwidthKernel.h>
 
 namespace faiss_ext {
 
 /** A kernel K(x - y) that falls with a norm of x - y, K(0) = 1.
  *
  * With r = scale * |x - y|, where the norm and the scale's dependence on the
- * bandwidth gamma are the sub-class's, K is the function profile(r). By
+ * bandwidth gamma are the subclass's, K is the function profile(r). By
  * Bochner's theorem K is the Fourier transform of a probability density, from
  * which sample_frequency draws.
  *
@@ -20,32 +20,26 @@ namespace faiss_ext {
  * distances to 1e-5 relative, however close the vectors are (unless their
  * squared distance leaves the range of float).
  */
-struct ShiftInvariantKernel : Kernel {
+struct ShiftInvariantKernel : BandwidthKernel {
     enum class Norm { L1, L2 };
 
-    /// Bandwidth, from 1e-200 to 1e200; 0 while it waits for train().
-    double gamma = 0;
-
-    /** Whether train() sets gamma, by the protocol of Raginsky and Lazebnik
-     * 2009, section 3: the radius R is the mean distance from a vector to its
-     * neighbor-th nearest neighbour, and gamma is such that distances are
-     * counted in units of R. A copy read from a file has the bandwidth that was
-     * chosen, and not the parameters of the choice.
+    /** Parameters of the choice of gamma in train(), by the protocol of
+     * Raginsky and Lazebnik 2009, section 3: the radius R is the mean distance
+     * from a vector to its neighbor-th nearest neighbour, and gamma is such
+     * that distances are counted in units of R. Here are the rank of the
+     * neighbour, the queries and base vectors sampled from the training set,
+     * and the seed of the sample. Where there are fewer vectors than
+     * `neighbor`, the farthest counts.
      */
-    bool auto_gamma = true;
-
-    /// Parameters of that protocol: rank of the neighbour; queries and base
-    /// vectors sampled from the training set, and the seed of the sample. Where
-    /// there are fewer vectors than `neighbor`, the farthest counts.
     int neighbor = 50;
     idx_t sample_queries = 1000;
     idx_t sample_points = 65536;
     int64_t sample_seed = 1234;
 
+    ShiftInvariantKernel() = default;
+
     /// @param gamma  bandwidth > 0, or 0 to have train() set it
     explicit ShiftInvariantKernel(double gamma);
-
-    void train(idx_t n, const float* x, size_t d) override;
 
     /// the norm that K depends on
     virtual Norm norm() const = 0;
@@ -54,10 +48,10 @@ struct ShiftInvariantKernel : Kernel {
     virtual double gamma_of_radius(double radius) const = 0;
 
     /// r / |x - y|, in the present bandwidth
-    virtual double scale() const = 0;
+    virtual double inverse_length() const = 0;
 
-    /// scale() / 2 pi, by which hashes multiply their frequencies; throws where
-    /// these would leave the range of float.
+    /// inverse_length() / 2 pi, by which hashes multiply their frequencies;
+    /// throws where these would leave the range of float.
     double turns() const;
 
     /// K as a function of r >= 0: decreasing from 1 to 0
@@ -67,7 +61,7 @@ struct ShiftInvariantKernel : Kernel {
     /// bisection, unless overridden.
     virtual double inverse_profile(double k) const;
 
-    /// 1 - K as a function of r. By default 1 - profile(r); sub-classes do it
+    /// 1 - K as a function of r. By default 1 - profile(r); subclasses do it
     /// without cancellation.
     virtual double one_minus_profile(double r) const;
 
@@ -102,15 +96,13 @@ struct ShiftInvariantKernel : Kernel {
    protected:
     /** Replaces norms (squared, if it is L2) by K, or by 2 (1 - K).
      *
-     * By default from profile() and one_minus_profile(); sub-classes have
+     * By default from profile() and one_minus_profile(); subclasses have
      * vector instructions for it.
      *
      * @param v   size n
      */
     virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
-
-    /// "gamma=0.25" or "gamma=auto", for description()
-    std::string describe_gamma() const;
+    double choose_gamma(idx_t n, const float* x, size_t d) const override;
 
    private:
     void block_of_norms(

@@ -3,25 +3,17 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/VectorTransform.h>
-
 #include <faiss_ext/core/ClonePtr.h>
-#include <faiss_ext/core/compat.h>
 #include <faiss_ext/kernels/AdditiveKernel.h>
-
-namespace faiss {
-struct IOReader;
-struct IOWriter;
-} // namespace faiss
+#include <faiss_ext/maps/FeatureMap.h>
 
 namespace faiss_ext {
 
-struct Spec;
-
-/** Explicit feature map of an additive homogeneous kernel (Vedaldi and
- * Zisserman, PAMI 2012): inner products of mapped vectors approximate the
- * kernel, so that any FAISS index for inner products or L2 searches histograms
- * under chi2, intersection or js. Needs no training.
+/** HKM: homogeneous kernel map, the explicit feature map of an additive
+ * homogeneous kernel (Vedaldi and Zisserman, PAMI 2012): inner products of
+ * mapped vectors approximate the kernel, so that any FAISS index for inner
+ * products or L2 searches histograms under chi2, intersection or js. Needs no
+ * training.
  *
  * Order m, period Lambda, L = 2 pi / Lambda, and kappa the kernel's spectrum
  * (AdditiveKernel::spectrum). A component x > 0 becomes 2 m + 1 components
@@ -54,7 +46,7 @@ struct Spec;
  * String, in front of any index: `HKM1(chi2),IVF1024,PQ32`, `HKM2(js),HNSW32`,
  * `HKM3(intersection,period=8,window=rectangular,degree=1,negative=sign,norm=l1)`.
  */
-struct HomogeneousKernelMap : faiss::VectorTransform {
+struct HomogeneousKernelMap : FeatureMap {
     using Window = AdditiveKernel::Window;
 
     /// What becomes of negative components: an error, or the map of the
@@ -66,10 +58,10 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     enum class Norm { none, l1 };
 
     ClonePtr<AdditiveKernel> kernel;
-    int order = 0; ///< m, from 0 to 100
+    int order = 1; ///< m
     Window window = Window::uniform;
-    double period = 0; ///< Lambda; 0 for Hellinger's kernel
-    double degree = 1; ///< g, above 0 and up to 2
+    double period = 0; ///< Lambda; 0: by default, and for Hellinger's kernel
+    double degree = 1; ///< g
     Negative negative = Negative::error;
     Norm norm = Norm::none;
 
@@ -89,22 +81,13 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
             Window window = Window::uniform,
             double period = 0,
             double degree = 1);
-    /// Reads the kernel and the keys but for the order.
-    HomogeneousKernelMap(int d, int order, Spec& spec);
     HomogeneousKernelMap() = default;
-
-    /// Throws a faiss::FaissException if a component is NaN, infinite or beyond
-    /// 1e37 in magnitude, or negative where that is an error.
-    void apply_noalloc(idx_t n, const float* x, float* xt) const override;
 
     /** Vectors from their maps, exact up to rounding; where xt has errors
      * (after quantisation, say), from the squared lengths of the 2 m + 1
      * components of each coordinate. With norm=l1 they come out normalised.
      */
     void reverse_transform(idx_t n, const float* xt, float* x) const override;
-
-    /// Throws unless the two maps give the same vectors.
-    void check_identical(const faiss::VectorTransform& other) const override;
 
     /// output components for each input component: 2 m + 1
     int components() const {
@@ -117,16 +100,14 @@ struct HomogeneousKernelMap : faiss::VectorTransform {
     /// What stands for the kernel's signature K(lambda).
     double map_signature(double lambda) const;
 
-    void check_input(idx_t n, const float* x, const char* where) const;
+    /// Throws if a component is NaN, infinite or beyond 1e37 in magnitude, or
+    /// negative where that is an error.
+    void check_input(idx_t n, const float* x, const char* where) const override;
 
-    /// Maps a few vectors, on the calling thread, without checks.
-    void map(size_t n, const float* x, float* xt) const;
-
-    void write_fields(faiss::IOWriter* f) const;
-    void read_fields(faiss::IOReader* f);
-
-   private:
-    void init();
+    void map(size_t n, const float* x, float* xt) const override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 };
 
 } // namespace faiss_ext

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <faiss_ext/core/AlignedVector.h>
@@ -21,11 +22,11 @@ namespace faiss_ext {
  * random order, so that neighbours share nothing in particular.
  *
  * v ~ N(0, I). w ~ N(0, I) too in the dense form, as in the paper. In the
- * structured form the w come in blocks of D, the power of 2 from d_w and from
- * 256 on: rows of three rounds of random signs and Walsh-Hadamard transforms,
- * each scaled to the length of a Gaussian vector (a chi variable of D degrees).
- * Those of a block are orthogonal in D dimensions, and all w' X of it take 3 D
- * d_v log2 D additions.
+ * structured form the w come in blocks of D, the smallest power of two >=
+ * max(d_w, 256): rows of three rounds of random signs and Walsh-Hadamard
+ * transforms, each scaled to the length of a Gaussian vector (a chi variable of
+ * D degrees). Those of a block are orthogonal in D dimensions, and all w' X of
+ * it take 3 D d_v log2 D additions.
  *
  * With shuffle (beyond the paper) the components of x are put in a random order
  * with random signs before they become X: that changes no length and no angle,
@@ -58,7 +59,7 @@ struct BilinearProjection : Projection {
 
     BilinearProjection() = default;
 
-    /// @param scale  multiplies all outputs
+    /// @param factor  multiplies all outputs
     BilinearProjection(
             int d_w,
             int d_v,
@@ -66,13 +67,12 @@ struct BilinearProjection : Projection {
             int m,
             bool structured,
             int64_t seed,
-            double scale = 1,
+            double factor = 1,
             bool shuffle = false);
 
     std::vector<float> matrix() const override;
-    std::unique_ptr<Projection> clone() const override;
-    void write(faiss::IOWriter* f) const override;
-    void read(faiss::IOReader* f) override;
+    void fields(FieldVisitor& v) override;
+    void restore() override;
 
     /// Component i of X.
     float component(const float* x, size_t i) const {
@@ -101,18 +101,14 @@ struct BilinearProjection : Projection {
     void multiply(size_t n, const float* x, float* y) const override;
 
    private:
-    // What apply reads: pairs sorted by blocks of w and v that fit the cache.
-    struct Run {
-        int32_t w, count;
-    };
-    std::vector<int32_t> sorted_v, position;
-    std::vector<Run> runs;         ///< of pairs with the same w
-    std::vector<size_t> block_run; ///< first run of each block of w
+    /// The order of the computation; the same for all copies.
+    struct Plan;
+    std::shared_ptr<const Plan> plan;
 
     int block_size() const;
     int panel_height() const;
     size_t row_stride() const;
-    void prepare();
+    void make_plan();
     void left_products(int block, const float* panels, float* buffer, float* t)
             const;
 };

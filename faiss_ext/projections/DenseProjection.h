@@ -28,9 +28,7 @@ struct DenseProjection : Projection {
     void set_row(int j, const float* row);
 
     std::vector<float> matrix() const override;
-    std::unique_ptr<Projection> clone() const override;
-    void write(faiss::IOWriter* f) const override;
-    void read(faiss::IOReader* f) override;
+    void fields(FieldVisitor& v) override;
 
    protected:
     void multiply(size_t n, const float* x, float* y) const override;

@@ -4,11 +4,7 @@
 #include <vector>
 
 #include <faiss_ext/core/compat.h>
-
-namespace faiss {
-struct IOReader;
-struct IOWriter;
-} // namespace faiss
+#include <faiss_ext/core/fields.h>
 
 namespace faiss_ext {
 
@@ -20,11 +16,11 @@ namespace faiss_ext {
  * components above 2^64, whose sums might overflow on the way, are scaled by a
  * power of two and back.
  */
-struct Projection {
+struct Projection : HasFields {
+    using Registered = Projection;
+
     int d_in = 0;  ///< input dimension
     int d_out = 0; ///< output dimension
-
-    virtual ~Projection() = default;
 
     /** Applies the map on the calling thread. Throws if it is empty.
      *
@@ -36,14 +32,30 @@ struct Projection {
     /// The matrix A row by row, size d_out * d_in.
     virtual std::vector<float> matrix() const = 0;
 
-    virtual std::unique_ptr<Projection> clone() const = 0;
+    /// A copy. By default by the copy constructor of the class, which must be
+    /// registered.
+    virtual std::unique_ptr<Projection> clone() const;
 
-    virtual void write(faiss::IOWriter* f) const = 0;
-    virtual void read(faiss::IOReader* f) = 0;
+    /// Makes this projection equal to another one of the same class.
+    virtual void assign(const Projection& other);
+
+    /// Shows d_in and d_out; subclasses go on with theirs.
+    void fields(FieldVisitor& v) override;
 
    protected:
     /// apply() on vectors whose components are up to 2^64.
     virtual void multiply(size_t n, const float* x, float* y) const = 0;
 };
+
+template <>
+ClassTable<Projection>& class_table();
+
+/// Makes a class of projections known by a name, so that hashes that hold one
+/// can be written to files. P has a default constructor, can be copied and
+/// assigned, and shows what it holds in P::fields().
+template <class P>
+void register_projection(const std::string& name) {
+    class_table<Projection>().add(class_entry<Projection, P>(name));
+}
 
 } // namespace faiss_ext

@@ -11,15 +11,15 @@ namespace faiss_ext {
 /** Products with random vectors that are nearly Gaussian and nearly orthogonal,
  * without a matrix: y_j = |w_j| <u_j, x>, in O(D log D) for D outputs.
  *
- * D = order(d_in) is the power of 2 from d_in and from 256 on. The directions
- * u_j are rows of R = H S_3 H S_2 H S_1 / D^(3/2), with H the Walsh-Hadamard
- * transform and S_i diagonal matrices of random signs: R is orthogonal, and x,
- * padded with zeros to D dimensions, is rotated by it (Ailon and Chazelle, STOC
- * 2006; three rounds as in Andoni et al., NIPS 2015). Every D outputs there is
- * another R. Lengths |w_j| are given: with those of Gaussian vectors of D
- * dimensions, w_j has the law of a Gaussian vector as far as R has that of a
- * random rotation. Outputs of one R use orthogonal directions of the D
- * dimensions, which lowers the variance of estimates from many outputs.
+ * D = order(d_in) is the smallest power of two >= max(d_in, 256). The
+ * directions u_j are rows of R = H S_3 H S_2 H S_1 / D^(3/2), with H the
+ * Walsh-Hadamard transform and S_i diagonal matrices of random signs: R is
+ * orthogonal, and x, padded with zeros to D dimensions, is rotated by it (Ailon
+ * and Chazelle, STOC 2006; three rounds as in Andoni et al., NIPS 2015). Every
+ * D outputs there is another R. Lengths |w_j| are given: with those of Gaussian
+ * vectors of D dimensions, w_j has the law of a Gaussian vector as far as R has
+ * that of a random rotation. Outputs of one R use orthogonal directions of the
+ * D dimensions, which lowers the variance of estimates from many outputs.
  *
  * Where fewer than D outputs are needed of an R, they are those of a smaller
  * last transform, which costs less.
@@ -54,9 +54,8 @@ struct StructuredProjection : Projection {
     static int order(int d_in);
 
     std::vector<float> matrix() const override;
-    std::unique_ptr<Projection> clone() const override;
-    void write(faiss::IOWriter* f) const override;
-    void read(faiss::IOReader* f) override;
+    void fields(FieldVisitor& v) override;
+    void restore() override;
 
    protected:
     void multiply(size_t n, const float* x, float* y) const override;

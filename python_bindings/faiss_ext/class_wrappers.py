@@ -77,30 +77,28 @@ def take_getter(the_class, name):
     return getter
 
 
-def part_property(the_class, name, doc):
-    """Makes a property of a class from its function get_NAME; its object keeps
-    its owner alive."""
-    getter = take_getter(the_class, "get_" + name)
-
-    def get(self):
-        part = getter(self)
-        if part is not None:
-            part.referenced_objects = [self]
-        return part
-
-    setattr(the_class, name, property(get, doc=doc))
+# members that are objects
+PARTS = {"kernel", "projection", "proj", "map", "hash", "storage"}
 
 
-def member_keeps_owner(the_class, name):
-    """Has a member object keep the object alive that it is a part of."""
+def keep_owner(the_class, name):
+    """Makes a member keep its owner alive."""
     member = vars(the_class)[name]
 
     def get(self):
         part = member.fget(self)
-        part.referenced_objects = [self]
+        if part is not None:
+            part.referenced_objects = [self]
         return part
 
-    setattr(the_class, name, property(get, member.fset, doc=member.__doc__))
+    setattr(the_class, name, property(get, doc=member.__doc__))
+
+
+def keep_owners():
+    for the_class in {c for c in vars(swig).values() if isinstance(c, type)}:
+        for name in PARTS & set(vars(the_class)):
+            if isinstance(vars(the_class)[name], property):
+                keep_owner(the_class, name)
 
 
 def keep_arguments(the_class, *positions):
@@ -174,8 +172,6 @@ def wrap_kernels():
     swig.Kernel.__call__ = call
     swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
     swig.Kernel.__reduce__ = reduce_kernel
-    for the_class in (swig.NormalizedKernel, swig.ExponentialKernel):
-        part_property(the_class, "kernel", "the kernel inside")
     swig.Kernel.__copy__ = lambda self: self.copy()
     swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
 
@@ -267,11 +263,23 @@ def copied_and_pickled(transform_class):
 
 
 def wrap_maps():
-    the_class = swig.HomogeneousKernelMap
-    wrap_transform(the_class)
-    copied_and_pickled(the_class)
-    the_class.map_signature = of_arrays(the_class.map_signature)
-    part_property(the_class, "kernel", "the kernel")
+    for the_class in subclasses(swig.Transform):
+        wrap_transform(the_class)
+    copied_and_pickled(swig.FeatureMap)
+    swig.HomogeneousKernelMap.map_signature = of_arrays(
+        swig.HomogeneousKernelMap.map_signature)
+    wrap_set_landmarks(swig.KernelPCA)
+
+
+def wrap_set_landmarks(the_class):
+    set_landmarks_c = the_class.set_landmarks
+
+    def set_landmarks(self, x):
+        """Sets the landmarks, shape (p, d_in), instead of sampling them."""
+        x = as_vectors(x, self.d_in, "set_landmarks")
+        set_landmarks_c(self, x.shape[0], faiss.swig_ptr(x))
+
+    the_class.set_landmarks = set_landmarks
 
 
 def wrap_hashes():
@@ -290,25 +298,11 @@ def wrap_hashes():
         return codes
 
     for the_class in subclasses(swig.KernelHash):
-        wrap_transform(the_class)
         for name in ("expected_hamming", "kernel_estimate"):
             if name in vars(the_class):
                 setattr(the_class, name, of_arrays(vars(the_class)[name]))
     swig.KernelHash.encode = encode
     copied_and_pickled(swig.KernelHash)
-    for the_class in subclasses(swig.KernelHash):
-        for name in ("map", "projection", "weights"):
-            if name in vars(the_class):
-                member_keeps_owner(the_class, name)
-    for the_class in (swig.HyperplaneHash, swig.AdditiveKernelHash,
-                      swig.ShiftInvariantHash):
-        part_property(the_class, "projection",
-                      "the random directions; None before training")
-    for the_class in (swig.ShiftInvariantHash, swig.KernelizedHash,
-                      swig.BilinearShiftInvariantHash):
-        part_property(the_class, "kernel",
-                      "the kernel; train sets what was left to the data")
-
     get_matrix = take_getter(swig.Projection, "get_matrix")
 
     def matrix(self):
@@ -357,14 +351,7 @@ def wrap_hashes():
     of_pair("bilinear_kernel")
     of_pair("expected_hamming_of_pair")
 
-    set_landmarks_c = swig.KernelizedHash.set_landmarks
-
-    def set_landmarks(self, x):
-        """Sets the landmarks, shape (p, d_in), instead of sampling them."""
-        x = as_vectors(x, self.d_in, "KernelizedHash.set_landmarks")
-        set_landmarks_c(self, x.shape[0], faiss.swig_ptr(x))
-
-    swig.KernelizedHash.set_landmarks = set_landmarks
+    wrap_set_landmarks(swig.KernelizedLSH)
 
 
 def subclasses(base):
@@ -436,11 +423,9 @@ def wrap_float_indexes():
             if name not in vars(the_class):
                 setattr(the_class, name, inherited(the_class, name))
             check_first_argument(the_class, name, "d")
-    wrap_hash_and_storage(swig.IndexKernelHash)
+    keep_arguments(swig.IndexKernelHash, 0, 1)
     keep_arguments(swig.IndexHNSWKernel, 0)
     keep_arguments(swig.IndexRefineKernel, 0, 1)
-    part_property(swig.IndexFlatKernel, "kernel",
-                  "the kernel; train sets what was left to the data")
 
 
 def inherited(the_class, name):
@@ -453,13 +438,6 @@ def inherited(the_class, name):
     method.__name__ = base_method.__name__
     method.__doc__ = base_method.__doc__
     return method
-
-
-def wrap_hash_and_storage(the_class):
-    part_property(the_class, "hash", "the hash")
-    part_property(the_class, "storage",
-                  "the binary index that stores the codes")
-    keep_arguments(the_class, 0, 1)
 
 
 # ---------------------------------------------------------- binary indexes
@@ -545,7 +523,7 @@ def wrap_binary_indexes():
     faiss_wrappers.handle_IndexBinary(the_class)
     for method in (train, add, add_with_ids, search, range_search):
         setattr(the_class, method.__name__, method)
-    wrap_hash_and_storage(the_class)
+    keep_arguments(the_class, 0, 1)
 
 
 # --------------------------------------------------------------- settings
@@ -579,26 +557,35 @@ def check_settings(the_class):
         if name in DERIVED or (isinstance(member, property)
                                and member.fset is None):
             raise AttributeError(f"{what} is read-only")
-        if (isinstance(self, swig.KernelHash) and isinstance(member, property)
+        if (isinstance(self, swig.Transform) and isinstance(member, property)
                 and self.is_trained and name not in ("is_trained", "verbose")):
             raise AttributeError(
-                f"{what} has no effect any more: the hash is trained; give it "
-                "in the string, or set it before training")
+                f"{what} has no effect any more: it is trained; give it in the "
+                "string, or set it before training")
+        before = getattr(self, name) if hasattr(
+            self, "check_parameters") and name != "is_trained" else None
         object.__setattr__(self, name, value)
+        if before is not None:
+            try:
+                self.check_parameters()
+            except RuntimeError as error:
+                object.__setattr__(self, name, before)
+                raise ValueError(f"{what}: {error}") from None
 
     the_class.__setattr__ = set_attribute
 
 
 def wrap_settings():
     for the_class in (
-            swig.Kernel, swig.Projection, swig.KernelHash,
-            swig.HomogeneousKernelMap, swig.IndexFlatKernel,
+            swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
+            swig.IndexFlatKernel,
             swig.IndexHNSWKernel, swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
             swig.IndexBinaryFlatSIMD):
         check_settings(the_class)
 
 
+keep_owners()
 wrap_kernels()
 wrap_maps()
 wrap_hashes()

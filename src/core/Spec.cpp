@@ -1,4 +1,4 @@
-#include <faiss_ext/core/Spec.h>
+#include "core/Spec.h"
 
 #include <algorithm>
 #include <cctype>
@@ -73,7 +73,7 @@ void throw_parse_error(
     const std::string shown = on_one_line(text);
     const size_t column = num_characters(on_one_line(text.substr(0, position)));
     std::ostringstream out;
-    out << "cannot use the string \"" << shown << "\": " << printable(message)
+    out << "invalid factory string \"" << shown << "\": " << printable(message)
         << " at position " << position << "\n  " << shown << "\n  "
         << std::string(column, ' ') << "^";
     if (!expected.empty()) {
@@ -237,18 +237,18 @@ Spec::Argument* Spec::find(const std::string& key) {
     return nullptr;
 }
 
-Spec Spec::get_item(size_t i, const std::vector<std::string>& expected) {
-    if (const auto a = get_positional(i)) {
+Spec Spec::get_item(const std::vector<std::string>& expected) {
+    if (const auto a = get_positional()) {
         return parse(text, a->value_begin, a->value_begin + a->value.size());
     }
     fail(arguments.empty() ? end : arguments[0].position,
-         "expected an argument of " + name,
+         name + " needs an argument",
          expected);
 }
 
-std::optional<Spec::Argument> Spec::get_positional(size_t i) {
+std::optional<Spec::Argument> Spec::get_positional() {
     for (Argument& a : arguments) {
-        if (a.key.empty() && i-- == 0) {
+        if (a.key.empty() && !a.used) {
             a.used = true;
             return a;
         }
@@ -256,28 +256,40 @@ std::optional<Spec::Argument> Spec::get_positional(size_t i) {
     return std::nullopt;
 }
 
-std::optional<std::string> Spec::get(const std::string& key) {
+std::optional<Spec::Argument> Spec::get(const std::string& key) {
     const Argument* a = find(key);
-    return a ? std::optional(a->value) : std::nullopt;
+    return a ? std::optional(*a) : std::nullopt;
+}
+
+void Spec::set_argument(
+        const std::string& key,
+        const std::string& value,
+        size_t position) {
+    for (const Argument& a : arguments) {
+        if (a.key == key) {
+            fail(a.position, key + " is given twice");
+        }
+    }
+    arguments.push_back({key, value, position, position, false});
 }
 
 double Spec::get_double(
         const std::string& key,
-        std::optional<double> default_value,
+        double default_value,
         double low,
         double high,
         const std::vector<std::string>& words) {
     const Argument* a = find(key);
     if (!a) {
-        if (!default_value) {
-            fail(end, name + " needs " + key);
+        if (!(default_value >= low && default_value <= high)) {
+            fail(end, name + " needs " + key + "=");
         }
-        return *default_value;
+        return default_value;
     }
     const auto value = parse_number<double>(a->value);
     if (!value || !(*value >= low && *value <= high)) {
         fail(a->value_begin,
-             "'" + a->value + "' is no value of " + key,
+             "invalid value '" + a->value + "' of " + key,
              with("a number from " + shown(low) + " to " + shown(high), words));
     }
     return *value;
@@ -285,21 +297,21 @@ double Spec::get_double(
 
 int64_t Spec::get_int(
         const std::string& key,
-        std::optional<int64_t> default_value,
+        int64_t default_value,
         int64_t low,
         int64_t high,
         const std::vector<std::string>& words) {
     const Argument* a = find(key);
     if (!a) {
-        if (!default_value) {
-            fail(end, name + " needs " + key);
+        if (!(default_value >= low && default_value <= high)) {
+            fail(end, name + " needs " + key + "=");
         }
-        return *default_value;
+        return default_value;
     }
     const auto value = parse_number<int64_t>(a->value);
     if (!value || *value < low || *value > high) {
         fail(a->value_begin,
-             "'" + a->value + "' is no value of " + key,
+             "invalid value '" + a->value + "' of " + key,
              with("an integer from " + std::to_string(low) + " to " +
                           std::to_string(high),
                   words));
@@ -323,7 +335,7 @@ std::string Spec::get_word(
     }
     if (std::find(choices.begin(), choices.end(), a->value) == choices.end()) {
         fail(a->value_begin,
-             "'" + a->value + "' is no value of " + key,
+             "invalid value '" + a->value + "' of " + key,
              choices);
     }
     return a->value;
@@ -363,8 +375,8 @@ void Spec::finish() const {
                 expected.push_back("no argument");
             }
             fail(a.position,
-                 name + " knows no " + what + " '" +
-                         (a.key.empty() ? a.value : a.key) + "'",
+                 "unknown " + what + " '" + (a.key.empty() ? a.value : a.key) +
+                         "' of " + name,
                  expected);
         }
     }

@@ -111,6 +111,13 @@ void check_stored(
             bytes / std::max<size_t>(code_size, 1));
 }
 
+void check_metric(faiss::MetricType metric) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            int(metric));
+}
+
 void check_signed_histograms(
         idx_t n,
         const float* x,

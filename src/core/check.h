@@ -34,6 +34,9 @@ void check_stored(
         size_t code_size,
         const char* where);
 
+/// Throws unless the metric is L2 or inner product.
+void check_metric(faiss::MetricType metric);
+
 /// check_finite, and throws if a component is beyond +-1e37.
 void check_signed_histograms(
         idx_t n,

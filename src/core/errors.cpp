@@ -3,6 +3,10 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
 
 namespace faiss_ext {
 
@@ -49,6 +53,13 @@ std::string printable(const std::string& text) {
         }
     }
     return out;
+}
+
+std::string type_name(const std::type_info& type) {
+    const std::unique_ptr<char, decltype(&std::free)> name(
+            abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr),
+            &std::free);
+    return name ? name.get() : type.name();
 }
 
 std::string format_message(const char* format, ...) {

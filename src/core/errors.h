@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <typeinfo>
 
 #include <faiss/impl/FaissException.h>
 
@@ -13,6 +14,9 @@ namespace faiss_ext {
  * characters (but for newlines) and bytes that are not UTF-8.
  */
 std::string printable(const std::string& text);
+
+/// The name of a class as in C++.
+std::string type_name(const std::type_info& type);
 
 /// printf into a string
 [[gnu::format(printf, 1, 2)]] std::string format_message(

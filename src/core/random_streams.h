@@ -1,9 +1,11 @@
-// Random numbers of their own for every use of a seed.
+// Random numbers of their own for every use of a seed, and shuffles.
 
 #pragma once
 
 #include <cstdint>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace faiss_ext {
 
@@ -23,6 +25,15 @@ enum {
 inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
     std::seed_seq sequence{seed & 0xffffffff, seed >> 32, row, int64_t(stream)};
     return std::mt19937_64(sequence);
+}
+
+/// Puts k random items, in random order, at the beginning.
+template <class T>
+void partial_shuffle(std::vector<T>& items, size_t k, std::mt19937_64& rng) {
+    for (size_t i = 0; i < k; i++) {
+        std::uniform_int_distribution<T> rest(T(i), T(items.size() - 1));
+        std::swap(items[i], items[rest(rng)]);
+    }
 }
 
 } // namespace faiss_ext

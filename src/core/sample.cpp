@@ -4,6 +4,8 @@
 #include <numeric>
 #include <random>
 
+#include "core/random_streams.h"
+
 namespace faiss_ext {
 
 std::vector<idx_t> sample_ids(idx_t n, idx_t k, uint64_t seed) {
@@ -11,10 +13,7 @@ std::vector<idx_t> sample_ids(idx_t n, idx_t k, uint64_t seed) {
     std::iota(ids.begin(), ids.end(), 0);
     std::mt19937_64 rng(seed);
     k = std::min(n, k);
-    for (idx_t i = 0; i < k; i++) {
-        std::uniform_int_distribution<idx_t> rest(i, n - 1);
-        std::swap(ids[i], ids[rest(rng)]);
-    }
+    partial_shuffle(ids, k, rng);
     ids.resize(k);
     return ids;
 }

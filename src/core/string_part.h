@@ -3,11 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <faiss_ext/core/Spec.h>
+#include "core/Spec.h"
 
 namespace faiss_ext {
 
@@ -53,5 +54,28 @@ inline size_t num_digits(const std::string& s, size_t from) {
     const size_t end = s.find_first_not_of("0123456789", from);
     return std::min(end, s.size()) - from;
 }
+
+/// The name at the beginning of a part: letters, and a number behind them.
+struct Head {
+    std::string letters, digits;
+    char next; ///< what follows, 0 at the end
+
+    explicit Head(const Part& part) {
+        const std::string s = part.str();
+        size_t i = 0;
+        while (i < s.size() && std::isalpha(static_cast<unsigned char>(s[i]))) {
+            i++;
+        }
+        letters = s.substr(0, i);
+        digits = s.substr(i, num_digits(s, i));
+        i += digits.size();
+        next = i < s.size() ? s[i] : '\0';
+    }
+
+    /// Whether arguments follow, another part, or nothing.
+    bool ends_well() const {
+        return next == '\0' || next == '(' || next == ',' || next == ')';
+    }
+};
 
 } // namespace faiss_ext

@@ -1,76 +1,42 @@
 #include <faiss_ext/hashes/KernelHash.h>
 
 #include <algorithm>
-#include <typeinfo>
-#include <vector>
 
-#include <faiss/impl/io.h>
-
-#include <faiss_ext/hashes/hash_registry.h>
-
-#include "core/check.h"
+#include "core/cache_sizes.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
 
-namespace {
-
-/// Vectors to hash at a time: work for every thread, and margins of at most 4
-/// MB. (More would leave the caches; fewer have a large matrix pass by more
-/// often.)
-idx_t rows_per_block(idx_t n, int nbits) {
-    const idx_t threads = omp_get_max_threads();
-    // tiles of a projection are 6 vectors high
-    const idx_t share = (n / threads + 5) / 6 * 6;
-    return std::clamp<idx_t>(
-            share, 1, std::clamp<idx_t>(1048576 / nbits, 1, 192));
+KernelHash::KernelHash(int d, int nbits) {
+    set_dimensions(d, nbits);
 }
 
-} // namespace
-
-KernelHash::KernelHash(int d, int nbits)
-        : VectorTransform(d, nbits), nbits(nbits) {
+void KernelHash::set_dimensions(int d, int nbits) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the input dimension is %d, expected a positive number", d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             nbits > 0 && nbits % 8 == 0,
             "the number of bits is %d, expected a positive multiple of 8",
             nbits);
+    d_in = d;
+    d_out = this->nbits = nbits;
 }
 
-void KernelHash::check_input(idx_t n, const float* x, const char* where) const {
-    check_finite(n, x, d_in, where);
+idx_t KernelHash::rows_per_block(idx_t n) const {
+    const idx_t threads = omp_get_max_threads();
+    // tiles of a projection are 6 vectors high
+    const idx_t share = (n / threads + 5) / 6 * 6;
+    const idx_t most = std::clamp<idx_t>(cache::margins / nbits, 1, 192);
+    return std::clamp<idx_t>(share, 1, most);
 }
-
-void KernelHash::check_ready(idx_t n, const float* x, const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained, "%s: the hash is not trained; call train first", where);
-    check_input(n, x, where);
-}
-
-void KernelHash::train(idx_t n, const float* x) {
-    check_input(n, x, "KernelHash::train");
-    if (is_trained) {
-        return;
-    }
-    const std::unique_ptr<KernelHash> before = clone();
-    try {
-        learn(n, x);
-        is_trained = true;
-    } catch (...) {
-        assign(*before);
-        throw;
-    }
-}
-
-void KernelHash::learn(idx_t, const float*) {}
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
-    check_ready(n, x, "KernelHash::encode");
-    parallel_blocks(n, rows_per_block(n, nbits), [&](idx_t begin, idx_t end) {
+    check_ready(n, x, "encode");
+    parallel_blocks(n, rows_per_block(n), [&](idx_t begin, idx_t end) {
         const Scratch block((end - begin) * nbits);
         margins(end - begin, x + begin * d_in, block.get());
         simd::pack_signs(
@@ -78,32 +44,33 @@ void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     });
 }
 
-void KernelHash::apply_noalloc(idx_t n, const float* x, float* xt) const {
-    check_ready(n, x, "KernelHash::apply");
-    parallel_blocks(n, rows_per_block(n, nbits), [&](idx_t begin, idx_t end) {
-        margins(end - begin, x + begin * d_in, xt + begin * nbits);
-    });
+void KernelHash::map(size_t n, const float* x, float* xt) const {
+    margins(n, x, xt);
 }
 
-void KernelHash::check_identical(const faiss::VectorTransform& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            typeid(*this) == typeid(other), "hashes of different schemes");
-    const auto& hash = dynamic_cast<const KernelHash&>(other);
-    faiss::VectorIOWriter mine, theirs;
-    write_fields(&mine);
-    hash.write_fields(&theirs);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            d_in == hash.d_in && nbits == hash.nbits &&
-                    is_trained == hash.is_trained && mine.data == theirs.data,
-            "hashes of the same scheme with different parameters, seeds or training");
+std::string KernelHash::description() const {
+    if (!class_table<KernelHash>().knows(*this)) {
+        return type_name(typeid(*this));
+    }
+    const std::string text = object_to_string(*this);
+    const size_t end = std::min(text.find('('), text.size());
+    return text.substr(0, end) + std::to_string(nbits) + text.substr(end);
 }
 
 std::unique_ptr<KernelHash> KernelHash::clone() const {
-    return find_hash(*this).copy(*this);
+    return class_table<KernelHash>().find(*this).copy(*this);
 }
 
 void KernelHash::assign(const KernelHash& other) {
-    find_hash(*this).assign(*this, other);
+    class_table<KernelHash>().find(*this).assign(*this, other);
+}
+
+std::unique_ptr<Transform> KernelHash::copy_transform() const {
+    return clone();
+}
+
+void KernelHash::assign_transform(const Transform& other) {
+    assign(dynamic_cast<const KernelHash&>(other));
 }
 
 double KernelHash::normalized_hamming(double hamming) const {

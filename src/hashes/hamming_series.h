@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/bisection.h"
+
 namespace faiss_ext {
 
 /** 8/pi^2 sum_{m>=1} (1 - K(m)) / (4 m^2 - 1), where kernel(m) = K(m delta) for
@@ -41,18 +43,7 @@ double expected_share(Kernel&& kernel) {
  */
 template <class Expected>
 double inverse_share(double share, Expected&& expected) {
-    double low = 0, high = 1;
-    while (expected(high) < share) {
-        low = high;
-        high *= 2;
-    }
-    while (true) {
-        const double middle = low + (high - low) / 2;
-        if (middle <= low || middle >= high) {
-            return low;
-        }
-        (expected(middle) < share ? low : high) = middle;
-    }
+    return bisect([&](double r) { return expected(r) < share; });
 }
 
 } // namespace faiss_ext

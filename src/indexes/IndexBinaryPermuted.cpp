@@ -14,18 +14,15 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
-#include <faiss_ext/core/Spec.h>
-
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "core/parallel.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
 
 namespace {
-
-constexpr int max_M = 1 << 20;
 
 using List = IndexBinaryPermuted::List;
 
@@ -76,18 +73,6 @@ bool before(
     }
     const int i = common_prefix(a, a_prefix, b, b_prefix, list);
     return i < int(list.permutation.size()) && bit(b, list.permutation[i]);
-}
-
-int32_t hamming(const uint8_t* a, const uint8_t* b, size_t size) {
-    int32_t sum = 0;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t u = 0, v = 0;
-        const size_t m = std::min<size_t>(8, size - i);
-        std::memcpy(&u, a + i, m);
-        std::memcpy(&v, b + i, m);
-        sum += std::popcount(u ^ v);
-    }
-    return sum;
 }
 
 /// Sorts codes [n0, n) into a list that holds those before n0.
@@ -165,6 +150,26 @@ void IndexBinaryPermutedStats::reset() {
 
 IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
         : IndexBinary(d), eps(eps), B(B) {
+    init();
+}
+
+void IndexBinaryPermuted::fields(FieldVisitor& v) {
+    v.integer("M", M, 0, 1 << 20, "number of lists; 0: by eps");
+    if (M == 0 || v.wants_all()) {
+        v.number(
+                "eps",
+                eps,
+                1e-3,
+                1e3,
+                "2 n^(1 / (1 + eps)) lists, n codes; not with M");
+    }
+    v.integer("B", B, 0, 1 << 30, "entries visited in addition, on each side");
+    v.integer("seed", seed, 0, INT64_MAX, "of the permutations");
+    v.number("max_gb", max_gb, 0, 1e6, "largest size of the lists, in GB");
+    v.array("codes", xb, ntotal * size_t(code_size));
+}
+
+void IndexBinaryPermuted::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0 && d % 8 == 0,
             "IndexBinaryPermuted: the number of bits is %d, expected a positive multiple of 8",
@@ -172,30 +177,14 @@ IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
     check_parameters();
 }
 
-void IndexBinaryPermuted::check_parameters() const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            eps > 0 && std::isfinite(eps) && B >= 0 && M >= 0 && M <= max_M &&
-                    max_bytes >= 0,
-            "IndexBinaryPermuted: eps is %g, B %d, M %d and max_bytes %g; expected eps > 0, B >= 0, M from 0 to %d and max_bytes >= 0",
-            eps,
-            B,
-            M,
-            max_bytes,
-            max_M);
-    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+void IndexBinaryPermuted::restore() {
+    init();
+    rebuild();
 }
 
-IndexBinaryPermuted::IndexBinaryPermuted(int d, Spec& spec)
-        : IndexBinaryPermuted(
-                  d,
-                  spec.get_double("eps", 0.5, 1e-3, 1e3),
-                  int(spec.get_int("B", 10, 0, 1 << 30))) {
-    M = int(spec.get_int("M", 0, 0, max_M));
-    seed = spec.get_int("seed", 1234, 0, INT64_MAX);
-    max_bytes = 1e9 * spec.get_double("max_gb", 8.0, 0, 1e6);
-    if (M > 0 && spec.get("eps")) {
-        spec.fail_value("eps", "M and eps exclude each other");
-    }
+void IndexBinaryPermuted::check_parameters() const {
+    check_fields(*this);
+    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
 }
 
 int IndexBinaryPermuted::num_lists(idx_t n) const {
@@ -210,13 +199,13 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
 void IndexBinaryPermuted::check_size(idx_t n) const {
     const double bytes = num_lists(n) * (12.0 * double(n) + 4.0 * d);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            bytes <= max_bytes,
+            bytes <= 1e9 * max_gb,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
             " codes take %.3g GB, more than %.3g GB; give fewer lists (M, or a larger eps) or raise max_gb",
             num_lists(n),
             int64_t(n),
             bytes / 1e9,
-            max_bytes / 1e9);
+            max_gb);
     FAISS_EXT_THROW_IF_NOT_FMT(
             n <= std::numeric_limits<int32_t>::max(),
             "IndexBinaryPermuted: %" PRId64 " codes, expected at most 2^31 - 1",
@@ -378,7 +367,8 @@ void IndexBinaryPermuted::search(
         for (int32_t id : ids) {
             if (!sel || sel->is_member(id)) {
                 found.emplace_back(
-                        hamming(query, &xb[size_t(id) * code_size], code_size),
+                        hamming_distance(
+                                query, &xb[size_t(id) * code_size], code_size),
                         id);
             }
         }
@@ -409,8 +399,8 @@ void IndexBinaryPermuted::range_search(
         const std::vector<int32_t> ids = candidates(query);
         ncandidates += ids.size();
         for (int32_t id : ids) {
-            const int32_t distance =
-                    hamming(query, &xb[size_t(id) * code_size], code_size);
+            const int32_t distance = hamming_distance(
+                    query, &xb[size_t(id) * code_size], code_size);
             if (distance < radius && (!sel || sel->is_member(id))) {
                 found[q].emplace_back(distance, id);
             }

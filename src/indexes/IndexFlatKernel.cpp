@@ -12,9 +12,13 @@
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "indexes/index_compat.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
@@ -32,7 +36,7 @@ constexpr idx_t chunk_size = 32768;
 /// Vectors that stay in the second-level cache while a block of queries is
 /// compared with them.
 idx_t vectors_per_block(int d) {
-    return std::clamp(131072 / d, 16, 1024);
+    return std::clamp(int(cache::half_l2) / d, 16, 1024);
 }
 
 /// Calls fn(query, id, score) for all selected pairs of a block of queries and
@@ -196,7 +200,7 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
         constexpr float worst = std::numeric_limits<float>::max();
         float value;
         try {
-            if (failed || exceptions.failed) {
+            if (failed || exceptions.has_failed()) {
                 return is_distance ? worst : -worst;
             }
             FAISS_EXT_THROW_IF_NOT_FMT(
@@ -226,13 +230,28 @@ IndexFlatKernel::IndexFlatKernel(
         const Kernel& kernel,
         faiss::MetricType metric)
         : IndexFlatCodes(d * sizeof(float), d, metric), kernel(kernel.clone()) {
+    init();
+}
+
+void IndexFlatKernel::fields(FieldVisitor& v) {
+    v.part("kernel", kernel, "what vectors are compared by");
+    v.array("vectors", codes, ntotal * code_size);
+}
+
+void IndexFlatKernel::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the dimension is %d, expected a positive number", d);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
-            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
-            int(metric));
-    is_trained = kernel.is_trained;
+    check_metric(metric_type);
+    check_fields(*this);
+    code_size = d * sizeof(float);
+    is_trained = kernel->is_trained;
+}
+
+void IndexFlatKernel::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            kernel->is_trained == is_trained && d > 0,
+            "the kernel and the vectors do not fit");
+    kernel->check_input(ntotal, get_xb(), d, "read_index");
 }
 
 void IndexFlatKernel::train(idx_t n, const float* x) {

@@ -1,9 +1,7 @@
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <faiss/IndexBinaryHash.h>
@@ -13,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "indexes/hash_storage.h"
 #include "indexes/index_compat.h"
 
@@ -21,13 +20,6 @@ namespace faiss_ext {
 namespace {
 
 constexpr float max_float = std::numeric_limits<float>::max();
-
-void check_metric(faiss::MetricType metric) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
-            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
-            int(metric));
-}
 
 float metric_of_hamming(const IndexKernelHash& index, float hamming) {
     return index.metric_type == faiss::METRIC_L2
@@ -55,18 +47,6 @@ int to_hamming_radius(const IndexKernelHash& index, float radius) {
         }
     }
     return low;
-}
-
-int32_t hamming_distance(const uint8_t* a, const uint8_t* b, size_t size) {
-    int32_t sum = 0;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t u = 0, v = 0;
-        const size_t m = std::min<size_t>(8, size - i);
-        std::memcpy(&u, a + i, m);
-        std::memcpy(&v, b + i, m);
-        sum += std::popcount(u ^ v);
-    }
-    return sum;
 }
 
 struct HashDistanceComputer : faiss::DistanceComputer {

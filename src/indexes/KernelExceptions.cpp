@@ -1,18 +1,45 @@
 #include <faiss_ext/indexes/KernelExceptions.h>
 
-#include <faiss/IndexHNSW.h>
-#include <faiss/IndexIDMap.h>
-#include <faiss/IndexPreTransform.h>
+#include <atomic>
+#include <mutex>
+
 #include <faiss/IndexRefine.h>
-#include <faiss/IndexReplicas.h>
-#include <faiss/IndexShards.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
 #include "core/errors.h"
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
+
+struct KernelExceptions::State {
+    std::mutex mutex;
+    size_t watched = 0; ///< calls that guards watch
+    size_t count = 0;   ///< exceptions so far
+    std::exception_ptr last;
+    std::atomic<bool> failed{false}; ///< in a call that is watched
+};
+
+KernelExceptions::KernelExceptions() : state(std::make_unique<State>()) {}
+KernelExceptions::KernelExceptions(const KernelExceptions&)
+        : KernelExceptions() {}
+KernelExceptions& KernelExceptions::operator=(const KernelExceptions&) {
+    return *this;
+}
+KernelExceptions::~KernelExceptions() = default;
+
+void KernelExceptions::record(std::exception_ptr exception) {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    state->count++;
+    // the one before is let go of after the lock
+    std::swap(state->last, exception);
+    state->failed = state->watched > 0;
+}
+
+bool KernelExceptions::has_failed() const {
+    return state->failed;
+}
 
 namespace {
 
@@ -21,57 +48,34 @@ void find_exceptions(
         std::vector<KernelExceptions*>& found) {
     if (const auto* flat = dynamic_cast<const IndexFlatKernel*>(index)) {
         found.push_back(&flat->exceptions);
-    } else if (const auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
+    }
+    if (const auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
         found.push_back(&hash->exceptions);
-    } else if (
-            const auto* map = dynamic_cast<const faiss::IndexIDMap*>(index)) {
-        find_exceptions(map->index, found);
-    } else if (
-            const auto* pre =
-                    dynamic_cast<const faiss::IndexPreTransform*>(index)) {
-        find_exceptions(pre->index, found);
-    } else if (
-            const auto* refine =
-                    dynamic_cast<const faiss::IndexRefine*>(index)) {
+    }
+    if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 refine->k_factor >= 1 && refine->k_factor < 1e9f,
                 "k_factor of IndexRefine is %g, expected at least 1",
                 refine->k_factor);
-        find_exceptions(refine->base_index, found);
-        find_exceptions(refine->refine_index, found);
-    } else if (
-            const auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(index)) {
-        find_exceptions(hnsw->storage, found);
-    } else if (
-            const auto* shards =
-                    dynamic_cast<const faiss::IndexShards*>(index)) {
-        for (int i = 0; i < shards->count(); i++) {
-            find_exceptions(shards->at(i), found);
-        }
-    } else if (
-            const auto* replicas =
-                    dynamic_cast<const faiss::IndexReplicas*>(index)) {
-        for (int i = 0; i < replicas->count(); i++) {
-            find_exceptions(replicas->at(i), found);
+    }
+    for (const faiss::Index* part : parts_of(*index)) {
+        if (part) {
+            find_exceptions(part, found);
         }
     }
 }
 
 } // namespace
 
-void KernelExceptions::record(std::exception_ptr exception) {
-    std::lock_guard<std::mutex> lock(mutex);
-    count++;
-    std::swap(last, exception); // the one before is let go of after the lock
-    failed = watched > 0;
-}
-
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
-    find_exceptions(index, watched);
-    for (KernelExceptions* exceptions : watched) {
-        std::lock_guard<std::mutex> lock(exceptions->mutex);
-        exceptions->watched++;
-        counts.push_back(exceptions->count);
+    if (index) {
+        find_exceptions(index, watched);
+    }
+    for (const KernelExceptions* exceptions : watched) {
+        auto& state = *exceptions->state;
+        std::lock_guard<std::mutex> lock(state.mutex);
+        state.watched++;
+        counts.push_back(state.count);
     }
 }
 
@@ -79,13 +83,14 @@ std::exception_ptr KernelExceptionGuard::end() {
     std::exception_ptr result;
     for (size_t i = 0; i < watched.size(); i++) {
         std::exception_ptr last; // is let go of after the lock
-        std::lock_guard<std::mutex> lock(watched[i]->mutex);
-        if (!result && watched[i]->count != counts[i]) {
-            result = watched[i]->last;
+        auto& state = *watched[i]->state;
+        std::lock_guard<std::mutex> lock(state.mutex);
+        if (!result && state.count != counts[i]) {
+            result = state.last;
         }
-        if (--watched[i]->watched == 0) {
-            watched[i]->failed = false;
-            std::swap(last, watched[i]->last);
+        if (--state.watched == 0) {
+            state.failed = false;
+            std::swap(last, state.last);
         }
     }
     watched.clear();

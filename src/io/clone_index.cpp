@@ -5,7 +5,7 @@
 #include <faiss_ext/io/index_io.h>
 
 #include "core/errors.h"
-#include "kernels/kernel_io.h"
+#include "core/field_files.h"
 
 namespace faiss_ext {
 
@@ -14,7 +14,7 @@ namespace {
 template <class IndexT, class Write, class Read>
 std::unique_ptr<IndexT> copy(const IndexT* index, Write write, Read read) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "the index is null");
-    const KernelsInMemory kernels;
+    const PartsInMemory parts;
     faiss::VectorIOWriter writer;
     write(index, &writer);
     faiss::VectorIOReader reader;

@@ -1,7 +1,5 @@
 #include "io/index_codecs.h"
 
-#include <cmath>
-
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
@@ -10,17 +8,17 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
-#include <faiss_ext/indexes/IndexBinaryPermuted.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/io/index_io.h>
 
 #include "core/errors.h"
+#include "core/field_files.h"
 #include "core/io_fields.h"
 #include "indexes/index_compat.h"
-#include "kernels/kernel_io.h"
 
 namespace faiss_ext {
 
@@ -125,56 +123,24 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     return index;
 }
 
-// Codes; their sorted lists are built again.
+// Classes of indexes that are registered: their fields.
 
-void write_permuted(const IndexBinaryPermuted& index, IOWriter* f) {
-    write_header<IndexBinary>(index, f);
-    write_value(f, index.eps);
-    write_value(f, index.M);
-    write_value(f, index.B);
-    write_value(f, index.seed);
-    write_value(f, index.max_bytes);
-    write_vector(f, index.xb);
+template <class IndexT>
+void write_registered(const IndexT& index, IOWriter* f) {
+    write_header<IndexT>(index, f);
+    write_fields(dynamic_cast<const HasFields&>(index), f);
 }
 
-std::unique_ptr<IndexBinaryPermuted> read_permuted(IOReader* f, int) {
-    auto index = std::make_unique<IndexBinaryPermuted>();
+template <class IndexT>
+std::unique_ptr<IndexT> read_registered(
+        const ClassEntry<IndexT>& entry,
+        IOReader* f) {
+    auto index = entry.make();
     Header(f).apply(*index);
-    index->eps = read_value<double>(f, "eps");
-    index->M = read_value_in<int>(f, "M", 0, 1 << 20);
-    index->B = read_value_in<int>(f, "B", 0, 1 << 30);
-    index->seed = read_value<int64_t>(f, "seed");
-    index->max_bytes = read_value<double>(f, "max_bytes");
-    check_file(
-            index->d > 0 && index->d % 8 == 0 && index->eps > 0 &&
-                    std::isfinite(index->eps) && index->max_bytes >= 0,
-            f,
-            "the parameters of its lists are out of range");
-    read_vector(f, index->xb, index->ntotal * index->code_size, "codes");
-    index->rebuild();
-    return index;
-}
-
-// Vectors and a kernel.
-
-void write_flat_kernel(const IndexFlatKernel& index, IOWriter* f) {
-    write_header<Index>(index, f);
-    write_kernel(f, *index.kernel);
-    write_vector(f, index.codes);
-}
-
-std::unique_ptr<IndexFlatKernel> read_flat_kernel(IOReader* f, int) {
-    auto index = std::make_unique<IndexFlatKernel>();
-    Header(f).apply(*index);
-    index->kernel = read_kernel(f);
-    index->code_size = index->d * sizeof(float);
-    read_vector(f, index->codes, index->ntotal * index->code_size, "vectors");
-    check_file(
-            index->kernel->is_trained == index->is_trained && index->d > 0,
-            f,
-            "its kernel and its vectors do not fit");
-    index->kernel->check_input(
-            index->ntotal, index->get_xb(), index->d, f->name.c_str());
+    if (auto* flat = dynamic_cast<faiss::IndexFlatCodes*>(index.get())) {
+        flat->code_size = index->d * sizeof(float);
+    }
+    read_fields(dynamic_cast<HasFields&>(*index), f);
     return index;
 }
 
@@ -437,64 +403,16 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
 
 // The tables.
 
-template <class Class, class IndexT, class Holds, class Write, class Read>
-IndexCodec<IndexT> codec(
-        const char* name,
-        Holds holds_ours,
-        Write write,
-        Read read) {
+template <class Class, class IndexT, class Write, class Read>
+IndexCodec<IndexT> codec(const char* name, Write write, Read read) {
     return {name,
             typeid(Class),
-            [=](const IndexT* index) {
-                return holds_ours(dynamic_cast<const Class&>(*index));
-            },
             [=](const IndexT* index, IOWriter* f) {
                 write(dynamic_cast<const Class&>(*index), f);
             },
             [=](IOReader* f, int io_flags) -> std::unique_ptr<IndexT> {
                 return read(f, io_flags);
             }};
-}
-
-bool yes(const Index&) {
-    return true;
-}
-
-bool binary_yes(const IndexBinary&) {
-    return true;
-}
-
-template <class IndexT>
-bool map_holds(const faiss::IndexIDMapTemplate<IndexT>& index) {
-    return holds_faiss_ext(index.index);
-}
-
-bool pre_transform_holds(const faiss::IndexPreTransform& index) {
-    for (const faiss::VectorTransform* vt : index.chain) {
-        if (holds_faiss_ext(vt)) {
-            return true;
-        }
-    }
-    return holds_faiss_ext(index.index);
-}
-
-bool refine_holds(const faiss::IndexRefine& index) {
-    return holds_faiss_ext(index.base_index) ||
-            holds_faiss_ext(index.refine_index);
-}
-
-template <class Group>
-bool group_holds(const Group& index) {
-    for (int i = 0; i < index.count(); i++) {
-        if (holds_faiss_ext(index.at(i))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool hnsw_holds(const faiss::IndexHNSW& index) {
-    return holds_faiss_ext(index.storage);
 }
 
 /// The entries of FAISS's wrappers that exist for both kinds of indexes.
@@ -505,23 +423,13 @@ void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     using Replicas = faiss::IndexReplicasTemplate<IndexT>;
     codecs.push_back(codec<Map, IndexT>(
-            "IDMap",
-            map_holds<IndexT>,
-            write_id_map<IndexT>,
-            read_id_map<Map, IndexT>));
+            "IDMap", write_id_map<IndexT>, read_id_map<Map, IndexT>));
     codecs.push_back(codec<Map2, IndexT>(
-            "IDMap2",
-            map_holds<IndexT>,
-            write_id_map<IndexT>,
-            read_id_map<Map2, IndexT>));
+            "IDMap2", write_id_map<IndexT>, read_id_map<Map2, IndexT>));
     codecs.push_back(codec<Shards, IndexT>(
-            "Shards",
-            group_holds<Shards>,
-            write_group<Shards, IndexT>,
-            read_group<Shards, IndexT>));
+            "Shards", write_group<Shards, IndexT>, read_group<Shards, IndexT>));
     codecs.push_back(codec<Replicas, IndexT>(
             "Replicas",
-            group_holds<Replicas>,
             write_group<Replicas, IndexT>,
             read_group<Replicas, IndexT>));
 }
@@ -534,36 +442,21 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
     std::vector<IndexCodec<Index>> codecs = {
             codec<IndexKernelHash, Index>(
                     "KernelHash",
-                    yes,
                     write_hash_index<IndexKernelHash, Index>,
                     read_hash_index<IndexKernelHash>),
-            codec<IndexFlatKernel, Index>(
-                    "FlatKernel", yes, write_flat_kernel, read_flat_kernel),
             codec<IndexPreTransform, Index>(
-                    "PreTransform",
-                    pre_transform_holds,
-                    write_pre_transform,
-                    read_pre_transform),
+                    "PreTransform", write_pre_transform, read_pre_transform),
             codec<IndexRefine, Index>(
-                    "Refine",
-                    refine_holds,
-                    write_refine,
-                    read_refine<IndexRefine>),
+                    "Refine", write_refine, read_refine<IndexRefine>),
             codec<IndexRefineKernel, Index>(
                     "RefineKernel",
-                    refine_holds,
                     write_refine,
                     read_refine<IndexRefineKernel>),
             codec<IndexRefineFlat, Index>(
-                    "RefineFlat",
-                    refine_holds,
-                    write_refine,
-                    read_refine<IndexRefineFlat>),
-            codec<IndexHNSW, Index>(
-                    "HNSW", hnsw_holds, write_hnsw, read_hnsw<IndexHNSW>),
+                    "RefineFlat", write_refine, read_refine<IndexRefineFlat>),
+            codec<IndexHNSW, Index>("HNSW", write_hnsw, read_hnsw<IndexHNSW>),
             codec<IndexHNSWKernel, Index>(
                     "HNSWKernel",
-                    yes,
                     write_hnsw_kernel,
                     read_hnsw<IndexHNSWKernel>)};
     add_wrappers(codecs);
@@ -574,25 +467,66 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
     std::vector<IndexCodec<IndexBinary>> codecs = {
             codec<IndexBinaryKernelHash, IndexBinary>(
                     "BinaryKernelHash",
-                    binary_yes,
                     write_hash_index<IndexBinaryKernelHash, IndexBinary>,
-                    read_hash_index<IndexBinaryKernelHash>),
-            codec<IndexBinaryPermuted, IndexBinary>(
-                    "Permuted", binary_yes, write_permuted, read_permuted)};
+                    read_hash_index<IndexBinaryKernelHash>)};
     add_wrappers(codecs);
     return codecs;
 }
 
+template <class IndexT>
+const std::vector<IndexCodec<IndexT>>& codecs() {
+    if constexpr (std::is_same_v<IndexT, Index>) {
+        static const auto codecs = make_index_codecs();
+        return codecs;
+    } else {
+        static const auto codecs = make_index_binary_codecs();
+        return codecs;
+    }
+}
+
+template <class IndexT>
+IndexCodec<IndexT> registered_codec(const ClassEntry<IndexT>& entry) {
+    return {entry.name,
+            entry.type,
+            [](const IndexT* index, IOWriter* f) {
+                write_registered(*index, f);
+            },
+            [entry](IOReader* f, int) { return read_registered(entry, f); }};
+}
+
 } // namespace
 
-const std::vector<IndexCodec<Index>>& index_codecs() {
-    static const auto codecs = make_index_codecs();
-    return codecs;
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec(const IndexT& index) {
+    if (class_table<IndexT>().knows(index)) {
+        return registered_codec(class_table<IndexT>().find(index));
+    }
+    for (const IndexCodec<IndexT>& codec : codecs<IndexT>()) {
+        if (codec.type == typeid(index)) {
+            return codec;
+        }
+    }
+    return std::nullopt;
 }
 
-const std::vector<IndexCodec<IndexBinary>>& index_binary_codecs() {
-    static const auto codecs = make_index_binary_codecs();
-    return codecs;
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec(const std::string& name) {
+    if (const auto entry = class_table<IndexT>().find(name)) {
+        return registered_codec(*entry);
+    }
+    for (const IndexCodec<IndexT>& codec : codecs<IndexT>()) {
+        if (codec.name == name) {
+            return codec;
+        }
+    }
+    return std::nullopt;
 }
+
+template std::optional<IndexCodec<Index>> find_codec(const Index& index);
+template std::optional<IndexCodec<IndexBinary>> find_codec(
+        const IndexBinary& index);
+template std::optional<IndexCodec<Index>> find_codec(const std::string& name);
+template std::optional<IndexCodec<IndexBinary>> find_codec(
+        const std::string& name);
 
 } // namespace faiss_ext

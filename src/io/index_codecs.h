@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeindex>
 #include <vector>
@@ -19,13 +20,14 @@ template <class IndexT>
 struct IndexCodec {
     std::string name; ///< in files
     std::type_index type;
-    /// whether an object of the class holds one of this library
-    std::function<bool(const IndexT*)> holds_ours;
     std::function<void(const IndexT*, faiss::IOWriter*)> write;
     std::function<std::unique_ptr<IndexT>(faiss::IOReader*, int io_flags)> read;
 };
 
-const std::vector<IndexCodec<faiss::Index>>& index_codecs();
-const std::vector<IndexCodec<faiss::IndexBinary>>& index_binary_codecs();
+/// IndexT is faiss::Index or faiss::IndexBinary.
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec(const IndexT& index);
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec(const std::string& name);
 
 } // namespace faiss_ext

@@ -11,20 +11,19 @@
 #include <faiss/IndexRefine.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/hashes/hash_registry.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
-#include <faiss_ext/indexes/IndexBinaryPermuted.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
-#include <faiss_ext/kernels/kernel_registry.h>
-#include <faiss_ext/maps/HomogeneousKernelMap.h>
+#include <faiss_ext/indexes/index_registry.h>
 
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/string_part.h"
 #include "hashes/hash_strings.h"
+#include "maps/map_strings.h"
 
 namespace faiss_ext {
 
@@ -40,59 +39,68 @@ Part whole_index(const std::string& text) {
 
 std::vector<std::string> index_forms() {
     std::vector<std::string> forms = hash_forms();
-    forms.push_back("KFlat(<kernel>)");
-    forms.push_back("HNSW<m>,KFlat(<kernel>)");
-    forms.push_back("HKM<order>(<kernel>),...");
+    for (std::string& form : forms) {
+        form += ",<binary index>";
+    }
+    for (const std::string& form : map_forms()) {
+        forms.push_back(form + ",<index>");
+    }
+    for (const std::string& name : class_table<Index>().names()) {
+        forms.push_back(name + "(...)");
+    }
+    forms.push_back("HNSW<M>,KFlat(<kernel>)");
     forms.push_back("IDMap,...");
     forms.push_back("IDMap2,...");
     forms.push_back("...,Refine(KFlat(<kernel>))");
     return forms;
 }
 
-bool is_flat(const Part& part) {
-    return part.str() == "KFlat" || part.starts_with("KFlat(");
+/// Whether a part begins with the name of a registered index, float or binary.
+template <class IndexT>
+bool is_registered(const Part& part) {
+    const Head head(part);
+    return head.ends_well() && head.digits.empty() &&
+            class_table<IndexT>().find(head.letters);
 }
 
-bool is_map(const Part& part) {
-    return part.starts_with("HKM");
+bool is_vectors(const Part& part) {
+    return is_registered<Index>(part);
 }
 
-bool is_permuted(const Part& part) {
-    return part.str() == "BPerm" || part.starts_with("BPerm(");
+bool is_codes(const Part& part) {
+    return is_registered<IndexBinary>(part);
 }
 
-std::unique_ptr<HomogeneousKernelMap> make_map(int d, const Part& part) {
-    const Part at_order = part.after(std::string("HKM").size());
-    const std::string digits =
-            at_order.str().substr(0, num_digits(at_order.str(), 0));
-    const int order =
-            digits.empty() || digits.size() > 4 ? -1 : std::stoi(digits);
-    if (order < 0 || order > 100) {
-        at_order.fail(
-                "'" + digits + "' is no order of a map",
-                {"a number from 0 to 100"});
-    }
+template <class IndexT>
+std::unique_ptr<IndexT> make_registered(
+        int d,
+        const Part& part,
+        faiss::MetricType metric) {
     Spec spec = Spec::parse(part.text, part.begin, part.end);
-    auto map = std::make_unique<HomogeneousKernelMap>(d, order, spec);
-    spec.finish();
-    return map;
+    auto index = class_table<IndexT>().find(spec.name)->make();
+    index->d = d;
+    index->metric_type = metric;
+    if constexpr (std::is_same_v<IndexT, IndexBinary>) {
+        index->code_size = d / 8;
+    }
+    read_string(dynamic_cast<HasFields&>(*index), spec);
+    return index;
 }
 
 std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
-    const std::vector<std::string> forms = {
+    std::vector<std::string> forms = {
             "BFlat",
             "BHash<b>",
             "BHash<nhash>x<b>",
             "BIVF<nlist>",
-            "BIVF<nlist>_HNSW<m>",
-            "BHNSW<m>",
-            "BPerm(eps=0.5,B=10)"};
+            "BIVF<nlist>_HNSW<M>",
+            "BHNSW<M>"};
+    for (const std::string& name : class_table<IndexBinary>().names()) {
+        forms.push_back(name + "(...)");
+    }
     const std::string s = part.str();
-    if (is_permuted(part)) {
-        Spec spec = Spec::parse(part.text, part.begin, part.end);
-        auto index = std::make_unique<IndexBinaryPermuted>(nbits, spec);
-        spec.finish();
-        return index;
+    if (is_codes(part)) {
+        return make_registered<IndexBinary>(nbits, part, faiss::METRIC_L2);
     }
     if (s == "BFlat") {
         return std::make_unique<IndexBinaryFlatSIMD>(nbits);
@@ -122,7 +130,7 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
     }
     if (form != "BHash#" && form != "BHash#x#" && form != "BIVF#" &&
         form != "BIVF#_HNSW#" && form != "BHNSW#") {
-        part.fail("'" + s + "' is no binary index", forms);
+        part.fail("unknown binary index '" + s + "'", forms);
     }
     if (part.starts_with("BHash")) {
         const long b = numbers.back();
@@ -142,18 +150,6 @@ std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
     }
 }
 
-std::unique_ptr<IndexFlatKernel> make_flat(
-        int d,
-        const Part& part,
-        faiss::MetricType metric) {
-    Spec spec = Spec::parse(part.text, part.begin, part.end);
-    Spec item = spec.get_item(0, kernel_names());
-    spec.hand_over_keys(item);
-    const auto kernel = make_kernel(item);
-    spec.finish();
-    return std::make_unique<IndexFlatKernel>(d, *kernel, metric);
-}
-
 std::unique_ptr<Index> make_hnsw(
         int d,
         const Part& hnsw,
@@ -163,11 +159,15 @@ std::unique_ptr<Index> make_hnsw(
     const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
     if (m < 2 || m > 1024) {
         hnsw.after(4).fail(
-                "'" + digits + "' is no number of links",
+                "invalid number of links '" + digits + "'",
                 {"a number from 2 to 1024"});
     }
-    auto storage = make_flat(d, flat, metric);
-    auto index = std::make_unique<IndexHNSWKernel>(storage.get(), m);
+    auto storage = make_registered<Index>(d, flat, metric);
+    auto* vectors = dynamic_cast<IndexFlatKernel*>(storage.get());
+    if (!vectors) {
+        flat.fail("a graph needs vectors under a kernel", {"KFlat(<kernel>)"});
+    }
+    auto index = std::make_unique<IndexHNSWKernel>(vectors, m);
     storage.release();
     index->own_fields = true;
     return index;
@@ -367,22 +367,22 @@ std::unique_ptr<Index> make_core(
         storage.release();
         return index;
     }
-    if (is_flat(head) && parts.size() == 1) {
-        return make_flat(d, head, metric);
+    if (is_vectors(head) && parts.size() == 1) {
+        return make_registered<Index>(d, head, metric);
     }
-    if (is_hnsw(head) && parts.size() == 2 && is_flat(second)) {
+    if (is_hnsw(head) && parts.size() == 2 && is_vectors(second)) {
         return make_hnsw(d, head, second, metric);
     }
     const bool is_graph =
-            is_hnsw(head) && parts.size() > 2 && is_flat(parts[1]);
-    if (is_flat(head) || is_graph) {
+            is_hnsw(head) && parts.size() > 2 && is_vectors(parts[1]);
+    if (is_vectors(head) || is_graph) {
         throw_parse_error(
                 *head.text,
                 is_graph ? parts[1].end : head.end,
                 "unexpected text",
                 {",Refine(...)", "the end"});
     }
-    head.fail("'" + head.str() + "' is no index", index_forms());
+    head.fail("unknown index '" + head.str() + "'", index_forms());
 }
 
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
@@ -408,12 +408,12 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     // then what FAISS knows to stand in front
     size_t first = 0;
     while (first < parts.size() && !is_hash(parts[first]) &&
-           !is_flat(parts[first]) && !is_hnsw(parts[first]) &&
+           !is_vectors(parts[first]) && !is_hnsw(parts[first]) &&
            !is_map(parts[first])) {
         first++;
     }
     if (first == parts.size()) {
-        part.fail("'" + part.str() + "' is no index", index_forms());
+        part.fail("unknown index '" + part.str() + "'", index_forms());
     }
     const auto behind = [&](int d) {
         if (is_map(parts[first])) {
@@ -443,7 +443,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
         return with_id_map<IndexBinary>(
                 name, make_binary_index(d, part.after(name.size() + 1)));
     }
-    if ((is_permuted(parts[0]) || parts[0].str() == "BFlat") &&
+    if ((is_codes(parts[0]) || parts[0].str() == "BFlat") &&
         parts.size() == 1) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0,
@@ -457,7 +457,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
     }
     if (!is_hash(parts[0]) || parts.size() != 2) {
         part.fail(
-                "'" + part.str() + "' is no binary index",
+                "unknown binary index '" + part.str() + "'",
                 {"<scheme>,<binary index> such as SIK256(gaussian),BFlat",
                  "IDMap,...",
                  "IDMap2,..."});
@@ -487,7 +487,7 @@ bool is_faiss_ext_string(const std::string& text) {
             continue;
         }
         const Part rest = whole(description.substr(i));
-        if (is_flat(rest) || is_hash(rest) || is_permuted(rest) ||
+        if (is_vectors(rest) || is_hash(rest) || is_codes(rest) ||
             is_map(rest)) {
             return true;
         }

@@ -1,5 +1,6 @@
 #include <faiss_ext/io/index_io.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -14,12 +15,17 @@
 #include <faiss/index_io.h>
 
 #include <faiss_ext/hashes/KernelHash.h>
-#include <faiss_ext/hashes/hash_registry.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
-#include <faiss_ext/maps/HomogeneousKernelMap.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/maps/FeatureMap.h>
 
 #include "core/errors.h"
+#include "core/field_files.h"
 #include "core/io_fields.h"
+#include "indexes/index_parts.h"
 #include "io/index_codecs.h"
 
 // The format: four characters that tell what kind of object follows, the
@@ -39,11 +45,8 @@ using faiss::IOReader;
 using faiss::IOWriter;
 using faiss::VectorTransform;
 
-constexpr uint32_t format_version = 1;
+constexpr uint32_t format_version = 2;
 constexpr size_t magic_size = 4;
-
-/// the transformation that is no hash; names of hashes are theirs in strings
-constexpr const char* map_name = "HKM";
 
 // What the three kinds of objects have in a file, and how FAISS does it.
 
@@ -54,9 +57,6 @@ template <>
 struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
     static constexpr const char* reader_name = "read_index";
-    static const auto& codecs() {
-        return index_codecs();
-    }
     template <class To>
     static void faiss_write(const Index* index, To to) {
         faiss::write_index(index, to);
@@ -71,9 +71,6 @@ template <>
 struct Kind<IndexBinary> {
     static constexpr const char* magic = "FxIB";
     static constexpr const char* reader_name = "read_index_binary";
-    static const auto& codecs() {
-        return index_binary_codecs();
-    }
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
         faiss::write_index_binary(index, to);
@@ -112,35 +109,29 @@ struct Kind<VectorTransform> {
 };
 
 template <class IndexT>
-const IndexCodec<IndexT>* find_codec(const IndexT* index) {
-    for (const IndexCodec<IndexT>& codec : Kind<IndexT>::codecs()) {
-        if (codec.type == typeid(*index)) {
-            return &codec;
-        }
-    }
-    return nullptr;
-}
-
-template <class IndexT>
 void write_body(const IndexT* index, IOWriter* f) {
-    const IndexCodec<IndexT>* codec = find_codec(index);
+    const auto codec = find_codec<IndexT>(*index);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            codec,
+            "an index of class %s cannot be written with an object of this library inside",
+            type_name(typeid(*index)).c_str());
     write_string(f, codec->name);
     codec->write(index, f);
 }
 
 void write_body(const VectorTransform* vt, IOWriter* f) {
-    if (const auto* map = dynamic_cast<const HomogeneousKernelMap*>(vt)) {
-        write_string(f, map_name);
-        write_value(f, int32_t(map->d_in));
-        map->write_fields(f);
-        return;
-    }
-    const auto& hash = dynamic_cast<const KernelHash&>(*vt);
-    write_string(f, find_hash(hash).name);
-    write_value(f, int32_t(hash.d_in));
-    write_value(f, int32_t(hash.nbits));
-    write_value(f, hash.is_trained);
-    hash.write_fields(f);
+    const auto& transform = dynamic_cast<const Transform&>(*vt);
+    const auto* hash = dynamic_cast<const KernelHash*>(vt);
+    write_string(
+            f,
+            hash ? class_table<KernelHash>().find(*hash).name
+                 : class_table<FeatureMap>()
+                            .find(dynamic_cast<const FeatureMap&>(*vt))
+                            .name);
+    write_value(f, int32_t(vt->d_in));
+    write_value(f, int32_t(vt->d_out));
+    write_value(f, vt->is_trained);
+    write_fields(transform, f);
 }
 
 template <class IndexT>
@@ -148,15 +139,21 @@ std::unique_ptr<IndexT> read_body(
         const std::string& name,
         IOReader* f,
         int io_flags) {
-    for (const IndexCodec<IndexT>& codec : Kind<IndexT>::codecs()) {
-        if (codec.name == name) {
-            return codec.read(f, io_flags);
-        }
-    }
-    FAISS_EXT_THROW_FMT(
-            "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext",
+    const auto codec = find_codec<IndexT>(name);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            codec,
+            "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext, or register_index makes the class known",
             f->name.c_str(),
             printable(name).c_str());
+    return codec->read(f, io_flags);
+}
+
+std::unique_ptr<Transform> make_transform(const std::string& name) {
+    if (const auto hash = class_table<KernelHash>().find(name)) {
+        return hash->make();
+    }
+    const auto map = class_table<FeatureMap>().find(name);
+    return map ? map->make() : nullptr;
 }
 
 template <>
@@ -164,30 +161,24 @@ std::unique_ptr<VectorTransform> read_body<VectorTransform>(
         const std::string& name,
         IOReader* f,
         int) {
-    if (name == map_name) {
-        auto map = std::make_unique<HomogeneousKernelMap>();
-        map->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
-        map->read_fields(f);
-        return map;
-    }
-    const auto entry = find_hash(name);
+    auto transform = make_transform(name);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            entry,
-            "%s holds a hash of an unknown scheme, '%s'; register_hash makes a scheme known",
+            transform,
+            "%s holds a hash or map of an unknown class, '%s'; register_hash and register_map make classes known",
             f->name.c_str(),
             printable(name).c_str());
-    auto hash = entry->make_empty();
-    hash->d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
-    hash->nbits = read_value_in<int32_t>(f, "nbits", 8, 1 << 30);
+    const auto d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
+    const auto d_out = read_value_in<int32_t>(f, "d_out", 1, 1 << 30);
+    transform->set_dimensions(d_in, d_out);
+    transform->is_trained = read_value<bool>(f, "is_trained");
+    read_fields(*transform, f);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            hash->nbits % 8 == 0,
-            "%s is damaged: a hash has %d bits",
+            transform->d_out == d_out,
+            "%s is damaged: it gives an output dimension of %d where %d follows from the parameters",
             f->name.c_str(),
-            hash->nbits);
-    hash->d_out = hash->nbits;
-    hash->is_trained = read_value<bool>(f, "is_trained");
-    hash->read_fields(f);
-    return hash;
+            d_out,
+            transform->d_out);
+    return transform;
 }
 
 /// Objects in objects: files that nest without end must not end the stack.
@@ -374,19 +365,43 @@ void write_file(const T* object, const char* fname) {
     }
 }
 
+/// Whether it is a class of this library, or of a program that uses it.
+bool is_ours(const Index& index) {
+    return class_table<Index>().knows(index) ||
+            dynamic_cast<const IndexKernelHash*>(&index) ||
+            dynamic_cast<const IndexHNSWKernel*>(&index);
+}
+
+bool is_ours(const IndexBinary& index) {
+    return class_table<IndexBinary>().knows(index) ||
+            dynamic_cast<const IndexBinaryKernelHash*>(&index);
+}
+
 template <class IndexT>
 bool index_holds_ours(const IndexT* index) {
-    if (!index) {
-        return false;
+    if (!index || is_ours(*index)) {
+        return index;
     }
-    const IndexCodec<IndexT>* codec = find_codec(index);
-    return codec && codec->holds_ours(index);
+    const auto parts = parts_of(*index);
+    return std::any_of(parts.begin(), parts.end(), [](const IndexT* part) {
+        return holds_faiss_ext(part);
+    });
 }
 
 } // namespace
 
 bool holds_faiss_ext(const Index* index) {
-    return index_holds_ours(index);
+    if (!index) {
+        return false;
+    }
+    const auto chain = transforms_of(*index);
+    return std::any_of(
+                   chain.begin(),
+                   chain.end(),
+                   [](const VectorTransform* vt) {
+                       return holds_faiss_ext(vt);
+                   }) ||
+            index_holds_ours(index);
 }
 
 bool holds_faiss_ext(const IndexBinary* index) {
@@ -394,8 +409,7 @@ bool holds_faiss_ext(const IndexBinary* index) {
 }
 
 bool holds_faiss_ext(const VectorTransform* vt) {
-    return dynamic_cast<const KernelHash*>(vt) ||
-            dynamic_cast<const HomogeneousKernelMap*>(vt);
+    return dynamic_cast<const Transform*>(vt);
 }
 
 void write_index(const Index* index, const char* fname) {

@@ -1,5 +1,6 @@
 #include <faiss_ext/kernels/AdditiveKernel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -13,6 +14,53 @@ using simd::PairOp;
 using std::numbers::ln2;
 using std::numbers::pi;
 
+/// The terms of k(x, y), and of k(x, x) + k(y, y) - 2 k(x, y) without its
+/// cancellation.
+struct AdditiveLoops {
+    PairOp value, distance;
+};
+
+namespace {
+
+constexpr AdditiveLoops chi2 = {PairOp::chi2, PairOp::chi2_distance};
+constexpr AdditiveLoops intersection = {PairOp::intersection, PairOp::l1};
+constexpr AdditiveLoops jensen_shannon = {
+        PairOp::jensen_shannon,
+        PairOp::jensen_shannon_distance};
+constexpr AdditiveLoops hellinger = {
+        PairOp::hellinger,
+        PairOp::hellinger_distance};
+
+/// k(a, b) of two components, from the signature.
+double additive_term(const AdditiveKernel& kernel, double a, double b) {
+    constexpr double least = 1e-37;
+    return a < least || b < least
+            ? 0
+            : std::sqrt(a * b) * kernel.signature(std::log(b / a));
+}
+
+template <class Term>
+void sum_terms(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        Term&& term) {
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++) {
+            double sum = 0;
+            for (size_t k = 0; k < d; k++) {
+                sum += term(x[i * d + k], y[j * d + k]);
+            }
+            out[i * m + j] = float(sum);
+        }
+    }
+}
+
+} // namespace
+
 void AdditiveKernel::block(
         size_t n,
         const float* x,
@@ -20,7 +68,13 @@ void AdditiveKernel::block(
         const float* y,
         size_t d,
         float* out) const {
-    simd::pairwise(value_op(), n, x, m, y, d, out, m);
+    if (loops) {
+        simd::pairwise(loops->value, n, x, m, y, d, out, m);
+    } else {
+        sum_terms(n, x, m, y, d, out, [&](double a, double b) {
+            return additive_term(*this, a, b);
+        });
+    }
 }
 
 void AdditiveKernel::distance_block(
@@ -30,7 +84,13 @@ void AdditiveKernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    simd::pairwise(distance_op(), n, x, m, y, d, out, m);
+    if (loops) {
+        simd::pairwise(loops->distance, n, x, m, y, d, out, m);
+    } else {
+        sum_terms(n, x, m, y, d, out, [&](double a, double b) {
+            return std::max(0.0, a + b - 2 * additive_term(*this, a, b));
+        });
+    }
 }
 
 void AdditiveKernel::check_input(
@@ -51,17 +111,7 @@ void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)
     }
 }
 
-PairOp Chi2Kernel::value_op() const {
-    return PairOp::chi2;
-}
-
-PairOp Chi2Kernel::distance_op() const {
-    return PairOp::chi2_distance;
-}
-
-std::string Chi2Kernel::description() const {
-    return "chi2";
-}
+Chi2Kernel::Chi2Kernel() : AdditiveKernel(chi2) {}
 
 double Chi2Kernel::signature(double lambda) const {
     return 1 / std::cosh(lambda / 2);
@@ -76,17 +126,7 @@ double Chi2Kernel::default_period(int order, Window window) const {
                                      : 8.80 * std::sqrt(order + 4.44) - 12.6;
 }
 
-PairOp IntersectionKernel::value_op() const {
-    return PairOp::intersection;
-}
-
-PairOp IntersectionKernel::distance_op() const {
-    return PairOp::l1;
-}
-
-std::string IntersectionKernel::description() const {
-    return "intersection";
-}
+IntersectionKernel::IntersectionKernel() : AdditiveKernel(intersection) {}
 
 double IntersectionKernel::signature(double lambda) const {
     return std::exp(-std::abs(lambda) / 2);
@@ -101,17 +141,7 @@ double IntersectionKernel::default_period(int order, Window window) const {
                                      : 2.00 * std::log(order + 0.99) + 3.52;
 }
 
-PairOp JensenShannonKernel::value_op() const {
-    return PairOp::jensen_shannon;
-}
-
-PairOp JensenShannonKernel::distance_op() const {
-    return PairOp::jensen_shannon_distance;
-}
-
-std::string JensenShannonKernel::description() const {
-    return "js";
-}
+JensenShannonKernel::JensenShannonKernel() : AdditiveKernel(jensen_shannon) {}
 
 double JensenShannonKernel::signature(double lambda) const {
     const double half = std::abs(lambda) / 2;
@@ -130,17 +160,7 @@ double JensenShannonKernel::default_period(int order, Window window) const {
                                      : 9.63 * std::sqrt(order + 1.0) - 2.93;
 }
 
-PairOp HellingerKernel::value_op() const {
-    return PairOp::hellinger;
-}
-
-PairOp HellingerKernel::distance_op() const {
-    return PairOp::hellinger_distance;
-}
-
-std::string HellingerKernel::description() const {
-    return "hellinger";
-}
+HellingerKernel::HellingerKernel() : AdditiveKernel(hellinger) {}
 
 double HellingerKernel::signature(double) const {
     return 1;

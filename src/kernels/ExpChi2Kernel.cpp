@@ -1,36 +1,17 @@
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/check.h"
-#include "core/errors.h"
-#include "core/number_format.h"
 #include "core/sample.h"
 #include "kernels/exponential.h"
-#include "kernels/kernel_args.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
-ExpChi2Kernel::ExpChi2Kernel(double gamma)
-        : gamma(gamma), auto_gamma(gamma == 0) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            gamma >= 0 && std::isfinite(gamma),
-            "gamma is %g, expected a positive number, or 0 to have train choose it",
-            gamma);
-    is_trained = !auto_gamma;
-}
+ExpChi2Kernel::ExpChi2Kernel(double gamma) : BandwidthKernel(gamma) {}
 
-ExpChi2Kernel::ExpChi2Kernel(Spec& spec) : ExpChi2Kernel(get_gamma(spec)) {}
-
-void ExpChi2Kernel::train(idx_t n, const float* x, size_t d) {
-    if (is_trained) {
-        return;
-    }
-    check_input(n, x, d, "ExpChi2Kernel::train");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            n >= 2, "ExpChi2Kernel::train needs at least 2 vectors");
+double ExpChi2Kernel::choose_gamma(idx_t n, const float* x, size_t d) const {
     const std::vector<float> rows =
             gather_rows(sample_ids(n, 1000, 1234), x, d);
     const size_t m = rows.size() / d;
@@ -48,16 +29,7 @@ void ExpChi2Kernel::train(idx_t n, const float* x, size_t d) {
     for (float v : distances) {
         sum += v;
     }
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            sum > 0,
-            "cannot choose gamma: the training vectors are all the same; give gamma in the string");
-    const double mean = sum / (double(m) * double(m - 1));
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            std::isfinite(mean),
-            "cannot choose gamma: the mean distance is %g, too large for float; give gamma in the string",
-            mean);
-    gamma = mean;
-    is_trained = true;
+    return sum / (double(m) * double(m - 1));
 }
 
 void ExpChi2Kernel::block(
@@ -93,11 +65,6 @@ void ExpChi2Kernel::check_input(
         size_t d,
         const char* where) const {
     check_histograms(n, x, d, where);
-}
-
-std::string ExpChi2Kernel::description() const {
-    return "expchi2(" +
-            (gamma > 0 ? "gamma=" + shortest(gamma) : "gamma=auto") + ")";
 }
 
 } // namespace faiss_ext

@@ -4,13 +4,10 @@
 #include <limits>
 
 #include "kernels/exponential.h"
-#include "kernels/kernel_args.h"
 
 namespace faiss_ext {
 
 GaussianKernel::GaussianKernel(double gamma) : ShiftInvariantKernel(gamma) {}
-
-GaussianKernel::GaussianKernel(Spec& spec) : GaussianKernel(get_gamma(spec)) {}
 
 ShiftInvariantKernel::Norm GaussianKernel::norm() const {
     return Norm::L2;
@@ -20,7 +17,7 @@ double GaussianKernel::gamma_of_radius(double radius) const {
     return 1 / (radius * radius);
 }
 
-double GaussianKernel::scale() const {
+double GaussianKernel::inverse_length() const {
     return std::sqrt(gamma);
 }
 
@@ -48,10 +45,6 @@ void GaussianKernel::sample_frequency(
 
 void GaussianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
     exponential_kernel(gamma / 2, n, v, distance);
-}
-
-std::string GaussianKernel::description() const {
-    return "gaussian(" + describe_gamma() + ")";
 }
 
 } // namespace faiss_ext

@@ -5,13 +5,22 @@
 #include <cstdint>
 #include <vector>
 
-#include <faiss_ext/kernels/kernel_registry.h>
-
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/parallel.h"
 
 namespace faiss_ext {
+
+void Kernel::fields(FieldVisitor&) {}
+
+void Kernel::init() {
+    check_fields(*this);
+}
+
+void Kernel::restore() {
+    init();
+}
 
 void Kernel::train(idx_t, const float*, size_t) {}
 
@@ -104,12 +113,17 @@ void Kernel::gram(
     });
 }
 
+std::string Kernel::description() const {
+    return class_table<Kernel>().knows(*this) ? object_to_string(*this)
+                                              : type_name(typeid(*this));
+}
+
 std::unique_ptr<Kernel> Kernel::clone() const {
-    return find_kernel(*this).copy(*this);
+    return class_table<Kernel>().find(*this).copy(*this);
 }
 
 void Kernel::assign(const Kernel& other) {
-    find_kernel(*this).assign(*this, other);
+    class_table<Kernel>().find(*this).assign(*this, other);
 }
 
 } // namespace faiss_ext

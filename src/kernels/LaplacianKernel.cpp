@@ -3,14 +3,10 @@
 #include <cmath>
 
 #include "kernels/exponential.h"
-#include "kernels/kernel_args.h"
 
 namespace faiss_ext {
 
 LaplacianKernel::LaplacianKernel(double gamma) : ShiftInvariantKernel(gamma) {}
-
-LaplacianKernel::LaplacianKernel(Spec& spec)
-        : LaplacianKernel(get_gamma(spec)) {}
 
 ShiftInvariantKernel::Norm LaplacianKernel::norm() const {
     return Norm::L1;
@@ -20,7 +16,7 @@ double LaplacianKernel::gamma_of_radius(double radius) const {
     return 1 / radius;
 }
 
-double LaplacianKernel::scale() const {
+double LaplacianKernel::inverse_length() const {
     return gamma;
 }
 
@@ -48,10 +44,6 @@ void LaplacianKernel::sample_frequency(
 
 void LaplacianKernel::kernel_of_norms(size_t n, float* v, bool distance) const {
     exponential_kernel(gamma, n, v, distance);
-}
-
-std::string LaplacianKernel::description() const {
-    return "laplacian(" + describe_gamma() + ")";
 }
 
 } // namespace faiss_ext

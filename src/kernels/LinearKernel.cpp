@@ -1,12 +1,8 @@
 #include <faiss_ext/kernels/LinearKernel.h>
 
-#include <faiss_ext/core/Spec.h>
-
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
-
-LinearKernel::LinearKernel(Spec&) {}
 
 void LinearKernel::block(
         size_t n,
@@ -26,10 +22,6 @@ void LinearKernel::distance_block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::squared_l2, n, x, m, y, d, out, m);
-}
-
-std::string LinearKernel::description() const {
-    return "linear";
 }
 
 } // namespace faiss_ext

@@ -4,15 +4,10 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/errors.h"
-#include "core/number_format.h"
-#include "kernels/kernel_args.h"
-
 namespace faiss_ext {
 
 namespace {
 
-constexpr double min_nu = 0.1, max_nu = 20;
 /// beyond it the kernel is below 1e-250
 constexpr double max_z = 700;
 
@@ -44,18 +39,13 @@ double one_minus_series(double nu, double q) {
 
 MaternKernel::MaternKernel(double nu, double gamma)
         : ShiftInvariantKernel(gamma), nu(nu) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            nu >= min_nu && nu <= max_nu,
-            "the smoothness nu is %g, expected a number from %g to %g",
-            nu,
-            min_nu,
-            max_nu);
+    init();
 }
 
-MaternKernel::MaternKernel(Spec& spec)
-        : MaternKernel(
-                  spec.get_double("nu", 1.5, min_nu, max_nu),
-                  get_gamma(spec)) {}
+void MaternKernel::fields(FieldVisitor& v) {
+    ShiftInvariantKernel::fields(v);
+    v.number("nu", nu, 0.1, 20, "smoothness");
+}
 
 ShiftInvariantKernel::Norm MaternKernel::norm() const {
     return Norm::L2;
@@ -65,7 +55,7 @@ double MaternKernel::gamma_of_radius(double radius) const {
     return 1 / (radius * radius);
 }
 
-double MaternKernel::scale() const {
+double MaternKernel::inverse_length() const {
     return std::sqrt(gamma);
 }
 
@@ -124,10 +114,6 @@ void MaternKernel::sample_frequency(
     for (size_t k = 0; k < d; k++) {
         omega[k] = float(s * normal(rng));
     }
-}
-
-std::string MaternKernel::description() const {
-    return "matern(nu=" + shortest(nu) + "," + describe_gamma() + ")";
 }
 
 } // namespace faiss_ext

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <faiss_ext/kernels/LinearKernel.h>
-#include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/check.h"
 #include "simd/elementwise.h"
@@ -37,23 +36,6 @@ void normalize(
 
 } // namespace
 
-NormalizedKernel::NormalizedKernel(const Kernel& kernel)
-        : kernel(kernel.clone()) {
-    is_trained = kernel.is_trained;
-}
-
-NormalizedKernel::NormalizedKernel(Spec& spec) {
-    Spec item = spec.get_item(0, kernel_names());
-    kernel = make_kernel(item);
-    is_trained = kernel->is_trained;
-}
-
-void NormalizedKernel::train(idx_t n, const float* x, size_t d) {
-    kernel->verbose = verbose;
-    kernel->train(n, x, d);
-    is_trained = kernel->is_trained;
-}
-
 void NormalizedKernel::block(
         size_t n,
         const float* x,
@@ -77,18 +59,6 @@ void NormalizedKernel::self_values(
     for (size_t i = 0; i < n; i++) {
         out[i] = out[i] > 0 ? 1 : 0;
     }
-}
-
-void NormalizedKernel::check_input(
-        idx_t n,
-        const float* x,
-        size_t d,
-        const char* where) const {
-    kernel->check_input(n, x, d, where);
-}
-
-std::string NormalizedKernel::description() const {
-    return "normalized(" + kernel->description() + ")";
 }
 
 namespace {
@@ -136,7 +106,7 @@ void CosineKernel::block(
         size_t d,
         float* out) const {
     const ScaledVectors a(n, x, d), b(m, y, d);
-    kernel->block(n, a.x, m, b.x, d, out);
+    LinearKernel().block(n, a.x, m, b.x, d, out);
     normalize(n, a.squared_lengths.data(), m, b.squared_lengths.data(), out);
 }
 
@@ -153,14 +123,6 @@ void CosineKernel::check_input(
         size_t d,
         const char* where) const {
     check_finite(n, x, d, where);
-}
-
-CosineKernel::CosineKernel() : NormalizedKernel(LinearKernel()) {}
-
-CosineKernel::CosineKernel(Spec&) : CosineKernel() {}
-
-std::string CosineKernel::description() const {
-    return "cosine";
 }
 
 } // namespace faiss_ext

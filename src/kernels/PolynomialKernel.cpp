@@ -2,27 +2,19 @@
 
 #include <cmath>
 
-#include <faiss_ext/core/Spec.h>
-
-#include "core/errors.h"
-#include "core/number_format.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
 
 PolynomialKernel::PolynomialKernel(int degree, double c)
         : degree(degree), c(c) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            degree >= 1 && degree <= 100 && c >= 0 && std::isfinite(c),
-            "degree is %d and c is %g, expected a degree from 1 to 100 and a number >= 0",
-            degree,
-            c);
+    init();
 }
 
-PolynomialKernel::PolynomialKernel(Spec& spec)
-        : PolynomialKernel(
-                  int(spec.get_int("degree", 3, 1, 100)),
-                  spec.get_double("c", 1.0, 0, 1e30)) {}
+void PolynomialKernel::fields(FieldVisitor& v) {
+    v.integer("degree", degree, 1, 100, "power of <x, y> + c");
+    v.number("c", c, 0, 1e30, "added to <x, y>");
+}
 
 void PolynomialKernel::block(
         size_t n,
@@ -35,10 +27,6 @@ void PolynomialKernel::block(
     for (size_t i = 0; i < n * m; i++) {
         out[i] = float(std::pow(out[i] + c, degree));
     }
-}
-
-std::string PolynomialKernel::description() const {
-    return "poly(degree=" + std::to_string(degree) + ",c=" + shortest(c) + ")";
 }
 
 } // namespace faiss_ext

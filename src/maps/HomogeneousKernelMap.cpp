@@ -5,15 +5,10 @@
 #include <cmath>
 #include <numbers>
 
-#include <faiss/impl/io.h>
-
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/check.h"
 #include "core/errors.h"
-#include "core/io_fields.h"
-#include "core/parallel.h"
-#include "kernels/kernel_io.h"
 #include "simd/homogeneous_map.h"
 
 namespace faiss_ext {
@@ -22,27 +17,7 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr int max_order = 100;
 constexpr double min_period = 1e-3, max_period = 1e4;
-
-std::unique_ptr<AdditiveKernel> as_additive(std::unique_ptr<Kernel> kernel) {
-    auto* cast = dynamic_cast<AdditiveKernel*>(kernel.get());
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            cast, "%s is no additive kernel", kernel->description().c_str());
-    kernel.release();
-    return std::unique_ptr<AdditiveKernel>(cast);
-}
-
-std::unique_ptr<AdditiveKernel> kernel_of_spec(Spec& spec) {
-    const std::vector<std::string> names = {
-            "chi2", "hellinger", "intersection", "js"};
-    Spec item = spec.get_item(0, names);
-    auto kernel = make_kernel(item, names);
-    if (!dynamic_cast<AdditiveKernel*>(kernel.get())) {
-        item.fail(item.begin, item.name + " is no additive kernel", names);
-    }
-    return as_additive(std::move(kernel));
-}
 
 /// 1 / (2 pi) times the integral of K(lambda) cos(omega lambda) over a period,
 /// by Simpson's rule.
@@ -71,8 +46,8 @@ HomogeneousKernelMap::HomogeneousKernelMap(
         Window window,
         double period,
         double degree)
-        : VectorTransform(d, 0),
-          kernel(as_additive(kernel.clone())),
+        : FeatureMap(d, 0),
+          kernel(copy_as(kernel)),
           order(order),
           window(window),
           period(period),
@@ -80,20 +55,28 @@ HomogeneousKernelMap::HomogeneousKernelMap(
     init();
 }
 
-HomogeneousKernelMap::HomogeneousKernelMap(int d, int order, Spec& spec)
-        : VectorTransform(d, 0), kernel(kernel_of_spec(spec)), order(order) {
-    period = spec.get_double("period", 0.0, min_period, max_period);
-    if (spec.get_word("window", "uniform", {"uniform", "rectangular"}) ==
-        "rectangular") {
-        window = Window::rectangular;
-    }
-    degree = spec.get_double("degree", 1.0, 1e-6, 2);
-    if (spec.get_word("negative", "error", {"error", "sign"}) == "sign") {
-        negative = Negative::sign;
-    }
-    if (spec.get_word("norm", "none", {"none", "l1"}) == "l1") {
-        norm = Norm::l1;
-    }
+void HomogeneousKernelMap::fields(FieldVisitor& v) {
+    v.part("kernel", kernel, "an additive kernel");
+    v.integer("order", order, 0, 100, "2 order + 1 components each");
+    v.number(
+            "period",
+            period,
+            0,
+            max_period,
+            "of the spectrum's samples; 0: by the kernel and the order");
+    v.word("window",
+           window,
+           {"uniform", "rectangular"},
+           "of the kernel's signature");
+    v.number("degree", degree, 1e-6, 2, "degree of homogeneity");
+    v.word("negative",
+           negative,
+           {"error", "sign"},
+           "what negative components are: an error, or mapped by magnitude");
+    v.word("norm", norm, {"none", "l1"}, "l1: vectors are L1-normalised first");
+}
+
+void HomogeneousKernelMap::restore() {
     init();
 }
 
@@ -102,19 +85,7 @@ void HomogeneousKernelMap::init() {
             d_in > 0,
             "HomogeneousKernelMap: the input dimension is %d, expected a positive number",
             d_in);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            order >= 0 && order <= max_order,
-            "HomogeneousKernelMap: the order is %d, expected 0 to %d",
-            order,
-            max_order);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            degree > 0 && degree <= 2,
-            "HomogeneousKernelMap: the degree is %g, expected a number above 0 and up to 2",
-            degree);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            window == Window::uniform || window == Window::rectangular,
-            "HomogeneousKernelMap: there is no window %d",
-            int(window));
+    check_fields(*this);
     const double default_period = kernel->default_period(order, window);
     if (default_period == 0) { // a single line: the map is exact
         period = 0;
@@ -125,12 +96,15 @@ void HomogeneousKernelMap::init() {
             // the fits of the defaults do not reach down to order 0
             period = order > 0 ? default_period : 2 * pi * kernel->spectrum(0);
         }
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                period >= min_period && period <= max_period,
-                "HomogeneousKernelMap: the period is %g, expected %g to %g, or 0 for the default",
-                period,
-                min_period,
-                max_period);
+        if (period < min_period) {
+            throw FieldError(
+                    "period",
+                    format_message(
+                            "period is %g, expected %g to %g, or 0 for the default",
+                            period,
+                            min_period,
+                            max_period));
+        }
         const double L = 2 * pi / period;
         amplitudes.clear();
         for (int j = 0; j <= order; j++) {
@@ -193,15 +167,6 @@ void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
     }
 }
 
-void HomogeneousKernelMap::apply_noalloc(idx_t n, const float* x, float* xt)
-        const {
-    check_input(n, x, "HomogeneousKernelMap::apply");
-    const idx_t block = std::max<idx_t>(1, 65536 / d_out);
-    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
-        map(end - begin, x + begin * d_in, xt + begin * d_out);
-    });
-}
-
 void HomogeneousKernelMap::reverse_transform(idx_t n, const float* xt, float* x)
         const {
     check_finite(n, xt, d_out, "HomogeneousKernelMap::reverse_transform");
@@ -222,18 +187,6 @@ void HomogeneousKernelMap::reverse_transform(idx_t n, const float* xt, float* x)
     }
 }
 
-void HomogeneousKernelMap::check_identical(
-        const faiss::VectorTransform& other) const {
-    const auto* map = dynamic_cast<const HomogeneousKernelMap*>(&other);
-    FAISS_EXT_THROW_IF_NOT_MSG(map, "the other is not a HomogeneousKernelMap");
-    faiss::VectorIOWriter mine, theirs;
-    write_fields(&mine);
-    map->write_fields(&theirs);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            d_in == map->d_in && mine.data == theirs.data,
-            "maps with different parameters");
-}
-
 double HomogeneousKernelMap::squared_norm() const {
     return map_signature(0);
 }
@@ -246,27 +199,6 @@ double HomogeneousKernelMap::map_signature(double lambda) const {
                 std::cos(double(j) * L * lambda);
     }
     return sum;
-}
-
-void HomogeneousKernelMap::write_fields(faiss::IOWriter* f) const {
-    write_kernel(f, *kernel);
-    write_value(f, order);
-    write_value(f, window);
-    write_value(f, period);
-    write_value(f, degree);
-    write_value(f, negative);
-    write_value(f, norm);
-}
-
-void HomogeneousKernelMap::read_fields(faiss::IOReader* f) {
-    kernel = as_additive(read_kernel(f));
-    order = read_value_in<int>(f, "order", 0, max_order);
-    window = Window(read_value_in<int>(f, "window", 0, 1));
-    period = read_value<double>(f, "period");
-    degree = read_value<double>(f, "degree");
-    negative = Negative(read_value_in<int>(f, "negative", 0, 1));
-    norm = Norm(read_value_in<int>(f, "norm", 0, 1));
-    init();
 }
 
 } // namespace faiss_ext

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "core/cache_sizes.h"
 #include "core/errors.h"
-#include "core/io_fields.h"
 #include "core/scratch.h"
 #include "projections/random_projection.h"
 #include "simd/bilinear.h"
@@ -21,6 +21,7 @@ namespace faiss_ext {
 namespace {
 
 constexpr int panel = int(simd::panel_width);
+constexpr int max_m = 1000;
 
 /// k different numbers below n, in random order
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
@@ -28,10 +29,7 @@ std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     if (n <= 4 * k) {
         ids.resize(n);
         std::iota(ids.begin(), ids.end(), 0);
-        for (int64_t i = 0; i < k; i++) {
-            std::uniform_int_distribution<int64_t> rest(i, n - 1);
-            std::swap(ids[i], ids[rest(rng)]);
-        }
+        partial_shuffle(ids, k, rng);
         ids.resize(k);
         return ids;
     }
@@ -55,16 +53,17 @@ BilinearProjection::BilinearProjection(
         int m,
         bool structured,
         int64_t seed,
-        double scale,
+        double factor,
         bool shuffle)
         : d_w(d_w), d_v(d_v), m(m), structured(structured) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            d_w > 0 && d_v > 0 && d_out > 0 && m > 0 && m <= 1000,
-            "BilinearProjection: shape %d x %d, %d outputs, m = %d; expected positive numbers, and m up to 1000",
+            d_w > 0 && d_v > 0 && d_out > 0 && m > 0 && m <= max_m,
+            "BilinearProjection: shape %d x %d, %d outputs, m = %d; expected positive numbers, and m up to %d",
             d_w,
             d_v,
             d_out,
-            m);
+            m,
+            max_m);
     FAISS_EXT_THROW_IF_NOT_FMT(
             int64_t(d_w) * d_v <= (1 << 30),
             "BilinearProjection: shape %d x %d is too large",
@@ -79,10 +78,7 @@ BilinearProjection::BilinearProjection(
         std::mt19937_64 rng = row_rng(seed, 0, stream_shuffle);
         source.resize(d_in);
         std::iota(source.begin(), source.end(), 0);
-        for (int i = 0; i < d_in; i++) {
-            std::uniform_int_distribution<int> rest(i, d_in - 1);
-            std::swap(source[i], source[rest(rng)]);
-        }
+        partial_shuffle(source, d_in, rng);
         for (int32_t& i : source) {
             i = rng() & 1 ? -1 - i : i;
         }
@@ -113,7 +109,7 @@ BilinearProjection::BilinearProjection(
         std::mt19937_64 rng = row_rng(seed, i, stream_v);
         std::normal_distribution<double> normal;
         for (int k = 0; k < d_v; k++) {
-            V[i * padded_d_v() + k] = float(scale * normal(rng));
+            V[i * padded_d_v() + k] = float(factor * normal(rng));
         }
     });
     for (int64_t id : draw_different(
@@ -121,7 +117,7 @@ BilinearProjection::BilinearProjection(
         pair_w.push_back(int32_t(id / k_v));
         pair_v.push_back(int32_t(id % k_v));
     }
-    prepare();
+    make_plan();
 }
 
 /// The w whose products with X are there at the same time.
@@ -140,10 +136,21 @@ int BilinearProjection::panel_height() const {
     return structured ? hadamard_order(d_w) : d_w;
 }
 
-void BilinearProjection::prepare() {
+/// Pairs sorted by blocks of w and v that fit the cache.
+struct BilinearProjection::Plan {
+    struct Run {
+        int32_t w, count;
+    };
+    std::vector<int32_t> sorted_v, position;
+    std::vector<Run> runs;         ///< of pairs with the same w
+    std::vector<size_t> block_run; ///< first run of each block of w
+};
+
+void BilinearProjection::make_plan() {
+    auto made = std::make_shared<Plan>();
+    auto& [sorted_v, position, runs, block_run] = *made;
     const int w_block = block_size();
-    // 640 KB of v
-    const int v_block = std::max(1, 163840 / padded_d_v());
+    const int v_block = std::max<int>(1, cache::bilinear_v / padded_d_v());
     std::vector<int32_t> order(d_out);
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](int32_t j) {
@@ -153,12 +160,10 @@ void BilinearProjection::prepare() {
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
         return key(a) < key(b);
     });
-    sorted_v.clear();
     position.resize(d_out);
     for (int i = 0; i < d_out; i++) {
         position[order[i]] = i;
     }
-    runs.clear();
     const int nblocks = (k_w + w_block - 1) / w_block;
     block_run.assign(nblocks + 1, 0);
     int v_last = -1;
@@ -174,6 +179,7 @@ void BilinearProjection::prepare() {
     }
     sorted_v.resize(d_out + simd::ids_ahead);
     std::partial_sum(block_run.begin(), block_run.end(), block_run.begin());
+    plan = std::move(made);
 }
 
 /// t[j * padded_d_v] = w' X for the j-th w of a block, not scaled, from X in
@@ -206,9 +212,9 @@ void BilinearProjection::multiply(size_t n, const float* x, float* y) const {
     const int height = panel_height();
     const size_t packed = simd::packed_size(height, dv);
     const size_t t_stride = size_t(size) * row_stride();
-    // a megabyte of products: they pass by once, while the v stay in the cache
-    const size_t batch =
-            std::min<size_t>(n, std::clamp<size_t>(327680 / t_stride, 1, 4));
+    const size_t batch = std::min<size_t>(
+            n, std::clamp<size_t>(cache::bilinear_products / t_stride, 1, 4));
+    const auto& [sorted_v, position, runs, block_run] = *plan;
     const Scratch panels(batch * packed), t(batch * t_stride),
             sorted(batch * d_out), work(structured ? size_t(size) * panel : 0);
 
@@ -318,18 +324,17 @@ std::vector<float> BilinearProjection::matrix() const {
     return A;
 }
 
-std::unique_ptr<Projection> BilinearProjection::clone() const {
-    return std::make_unique<BilinearProjection>(*this);
-}
-
 size_t BilinearProjection::memory() const {
     return sizeof(*this) +
             sizeof(float) *
             (W.size() + signs.size() + norms.size() + V.size()) +
-            sizeof(int32_t) *
-            (source.size() + pair_w.size() + pair_v.size() + sorted_v.size() +
-             position.size()) +
-            sizeof(Run) * runs.size() + sizeof(size_t) * block_run.size();
+            sizeof(int32_t) * (source.size() + pair_w.size() + pair_v.size()) +
+            (plan ? sizeof(int32_t) *
+                                     (plan->sorted_v.size() +
+                                      plan->position.size()) +
+                             sizeof(Plan::Run) * plan->runs.size() +
+                             sizeof(size_t) * plan->block_run.size()
+                  : 0);
 }
 
 int BilinearProjection::nearly_square(int d) {
@@ -340,65 +345,44 @@ int BilinearProjection::nearly_square(int d) {
     return std::max(d_w, 1);
 }
 
-void BilinearProjection::write(faiss::IOWriter* f) const {
-    write_value(f, d_w);
-    write_value(f, d_v);
-    write_value(f, d_out);
-    write_value(f, m);
-    write_value(f, structured);
-    write_value(f, k_w);
-    write_value(f, k_v);
-    write_vector(f, source);
-    write_vector(f, W);
-    write_vector(f, signs);
-    write_vector(f, norms);
-    write_vector(f, V);
-    write_vector(f, pair_w);
-    write_vector(f, pair_v);
+void BilinearProjection::fields(FieldVisitor& v) {
+    Projection::fields(v);
+    v.shape("shape", d_w, d_v, d_in, "shape of X");
+    v.integer("m", m, 1, max_m, "vectors w and v for each root of d_out");
+    v.flag("structured", structured, "whether the w are from rotations");
+    v.integer("k_w", k_w, 0, 1 << 30, "number of vectors w");
+    v.integer("k_v", k_v, 0, 1 << 30, "number of vectors v");
+    const bool is_shuffled = !source.empty();
+    bool shuffle = is_shuffled;
+    v.flag("shuffle", shuffle, "whether components are shuffled");
+    v.array("source", source, shuffle ? d_in : 0);
+    const size_t D = hadamard_order(std::max(d_w, 1));
+    v.array("W", W, structured ? 0 : size_t(k_w) * d_w);
+    v.array("signs", signs, structured ? 3 * D * ((k_w + D - 1) / D) : 0);
+    v.array("norms", norms, structured ? k_w : 0);
+    v.array("V", V, size_t(k_v) * padded_d_v());
+    v.array("pair_w", pair_w, d_out);
+    v.array("pair_v", pair_v, d_out);
 }
 
-void BilinearProjection::read(faiss::IOReader* f) {
-    constexpr int most = 1 << 30;
-    d_w = read_value_in<int>(f, "projection.d_w", 1, most);
-    d_v = read_value_in<int>(f, "projection.d_v", 1, most / d_w);
-    d_in = d_w * d_v;
-    d_out = read_value_in<int>(f, "projection.d_out", 1, most);
-    m = read_value_in<int>(f, "projection.m", 1, 1000);
-    structured = read_value<bool>(f, "projection.structured");
-    k_w = read_value_in<int>(f, "projection.k_w", 1, most);
-    k_v = read_value_in<int>(f, "projection.k_v", 1, most);
-    read_vector(f, source, "projection.source");
-    bool fits = source.empty() || source.size() == size_t(d_in);
+void BilinearProjection::restore() {
     for (int32_t i : source) {
-        fits = fits && i >= -d_in && i < d_in;
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                i >= -d_in && i < d_in,
+                "a projection shuffles component %d of %d",
+                i < 0 ? -1 - i : i,
+                d_in);
     }
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            fits,
-            "%s is damaged: a projection shuffles components that do not exist",
-            f->name.c_str());
-    const uint64_t D = hadamard_order(d_w);
-    read_finite_vector(
-            f, W, structured ? 0 : uint64_t(k_w) * d_w, "projection.W");
-    read_vector(
-            f,
-            signs,
-            structured ? 3 * D * ((k_w + D - 1) / D) : 0,
-            "projection.signs");
-    check_signs(f, signs);
-    read_finite_vector(f, norms, structured ? k_w : 0, "projection.norms");
-    read_finite_vector(f, V, uint64_t(k_v) * padded_d_v(), "projection.V");
-    read_vector(f, pair_w, d_out, "projection.pair_w");
-    read_vector(f, pair_v, d_out, "projection.pair_v");
+    check_signs(signs);
     for (int j = 0; j < d_out; j++) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 pair_w[j] >= 0 && pair_w[j] < k_w && pair_v[j] >= 0 &&
                         pair_v[j] < k_v,
-                "%s is damaged: an output of a projection has the pair %d, %d",
-                f->name.c_str(),
+                "an output of a projection has the pair %d, %d",
                 pair_w[j],
                 pair_v[j]);
     }
-    prepare();
+    make_plan();
 }
 
 } // namespace faiss_ext

@@ -1,7 +1,6 @@
 #include <faiss_ext/projections/DenseProjection.h>
 
 #include "core/errors.h"
-#include "core/io_fields.h"
 #include "simd/projection.h"
 
 namespace faiss_ext {
@@ -44,21 +43,9 @@ void DenseProjection::multiply(size_t n, const float* x, float* y) const {
     simd::project(n, x, d_out, panels.data(), d_in, y);
 }
 
-std::unique_ptr<Projection> DenseProjection::clone() const {
-    return std::make_unique<DenseProjection>(*this);
-}
-
-void DenseProjection::write(faiss::IOWriter* f) const {
-    write_value(f, d_in);
-    write_value(f, d_out);
-    write_vector(f, panels);
-}
-
-void DenseProjection::read(faiss::IOReader* f) {
-    d_in = read_value_in<int>(f, "projection.d_in", 0, 1 << 30);
-    d_out = read_value_in<int>(f, "projection.d_out", 0, 1 << 30);
-    read_finite_vector(
-            f, panels, simd::packed_size(d_in, d_out), "projection.panels");
+void DenseProjection::fields(FieldVisitor& v) {
+    Projection::fields(v);
+    v.array("panels", panels, simd::packed_size(d_in, d_out));
 }
 
 } // namespace faiss_ext

@@ -3,11 +3,44 @@
 #include <algorithm>
 #include <cmath>
 
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
+
+#include "core/class_table_impl.h"
 #include "core/errors.h"
 #include "core/scratch.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
+
+template struct ClassTable<Projection>;
+
+template <>
+ClassTable<Projection>& class_table<Projection>() {
+    static ClassTable<Projection> table(
+            "projection",
+            Names::inside,
+            {
+                    class_entry<Projection, BilinearProjection>("bilinear"),
+                    class_entry<Projection, DenseProjection>("dense"),
+                    class_entry<Projection, StructuredProjection>("structured"),
+            });
+    return table;
+}
+
+std::unique_ptr<Projection> Projection::clone() const {
+    return class_table<Projection>().find(*this).copy(*this);
+}
+
+void Projection::assign(const Projection& other) {
+    class_table<Projection>().find(*this).assign(*this, other);
+}
+
+void Projection::fields(FieldVisitor& v) {
+    v.integer("d_in", d_in, 0, 1 << 30, "input dimension");
+    v.integer("d_out", d_out, 0, 1 << 30, "output dimension");
+}
 
 void Projection::apply(size_t n, const float* x, float* y) const {
     FAISS_EXT_THROW_IF_NOT_FMT(

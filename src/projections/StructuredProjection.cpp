@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/io_fields.h"
 #include "core/scratch.h"
 #include "projections/random_projection.h"
 #include "simd/hadamard.h"
@@ -88,23 +87,14 @@ std::vector<float> StructuredProjection::matrix() const {
     return A;
 }
 
-std::unique_ptr<Projection> StructuredProjection::clone() const {
-    return std::make_unique<StructuredProjection>(*this);
+void StructuredProjection::fields(FieldVisitor& v) {
+    Projection::fields(v);
+    v.array("signs", signs, d_in == 0 ? 0 : signs_size(d_out, order(d_in)));
+    v.array("norms", norms, d_out);
 }
 
-void StructuredProjection::write(faiss::IOWriter* f) const {
-    write_value(f, d_in);
-    write_value(f, d_out);
-    write_vector(f, signs);
-    write_vector(f, norms);
-}
-
-void StructuredProjection::read(faiss::IOReader* f) {
-    d_in = read_value_in<int>(f, "projection.d_in", 1, max_d);
-    d_out = read_value_in<int>(f, "projection.d_out", 0, max_d);
-    read_vector(f, signs, signs_size(d_out, order(d_in)), "projection.signs");
-    check_signs(f, signs);
-    read_finite_vector(f, norms, d_out, "projection.norms");
+void StructuredProjection::restore() {
+    check_signs(signs);
 }
 
 } // namespace faiss_ext

@@ -8,12 +8,8 @@
 #include <random>
 #include <vector>
 
-#include <faiss/impl/io.h>
-
 #include <faiss_ext/core/compat.h>
-#include <faiss_ext/projections/AnyProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
-#include <faiss_ext/projections/StructuredProjection.h>
 
 #include "core/errors.h"
 #include "core/parallel.h"
@@ -58,12 +54,11 @@ inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
 
 /// Throws unless all are +-1.
 template <class Vector>
-void check_signs(faiss::IOReader* f, const Vector& signs) {
+void check_signs(const Vector& signs) {
     for (float s : signs) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 s == 1 || s == -1,
-                "%s is damaged: a sign of a projection is %g",
-                f->name.c_str(),
+                "a sign of a projection is %g, expected 1 or -1",
                 s);
     }
 }
@@ -72,24 +67,6 @@ void check_signs(faiss::IOReader* f, const Vector& signs) {
 inline double gaussian_length(int64_t seed, int64_t row, int degrees) {
     std::mt19937_64 rng = row_rng(seed, row, stream_lengths);
     return std::sqrt(std::chi_squared_distribution<double>(degrees)(rng));
-}
-
-/// Random hyperplanes for angles: normals from N(0, I), structured or dense.
-inline AnyProjection gaussian_projection(
-        bool structured,
-        int d_in,
-        int d_out,
-        int64_t seed) {
-    if (!structured) {
-        return random_projection<std::normal_distribution<double>>(
-                d_in, d_out, seed);
-    }
-    std::vector<double> lengths;
-    for (int j = 0; j < d_out; j++) {
-        lengths.push_back(
-                gaussian_length(seed, j, StructuredProjection::order(d_in)));
-    }
-    return StructuredProjection(d_in, d_out, seed, lengths);
 }
 
 } // namespace faiss_ext

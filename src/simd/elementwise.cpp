@@ -10,6 +10,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "simd/sin_cos-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
@@ -69,6 +71,40 @@ void multiply_target(
     }
 }
 
+void cos_sin_turns_target(
+        size_t n,
+        float a,
+        const float* u,
+        float* cos,
+        float* sin) {
+    const hn::ScalableTag<float> tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto compute = [&](const float* from, float* c, float* s) HWY_ATTR {
+        // the fraction of a turn, then the quarter, are exact
+        const auto v = hn::LoadU(tag, from);
+        const auto turn = hn::Sub(v, hn::Round(v));
+        const auto q = hn::Round(hn::Mul(turn, hn::Set(tag, 4.0f)));
+        const auto rest = hn::NegMulAdd(q, hn::Set(tag, 0.25f), turn);
+        const auto both =
+                sin_cos_reduced(hn::Mul(rest, hn::Set(tag, 6.28318531f)), q);
+        const auto factor = hn::Set(tag, a);
+        hn::StoreU(hn::Mul(factor, both.cos), tag, c);
+        hn::StoreU(hn::Mul(factor, both.sin), tag, s);
+    };
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        compute(u + i, cos + i, sin + i);
+    }
+    if (i < n) {
+        constexpr size_t most = hn::MaxLanes(hn::ScalableTag<float>());
+        HWY_ALIGN float rest[most] = {}, c[most], s[most];
+        std::copy(u + i, u + n, rest);
+        compute(rest, c, s);
+        std::copy_n(c, n - i, cos + i);
+        std::copy_n(s, n - i, sin + i);
+    }
+}
+
 float max_abs_target(size_t n, const float* HWY_RESTRICT v) {
     const hn::ScalableTag<float> tag;
     const size_t lanes = hn::Lanes(tag);
@@ -95,6 +131,7 @@ namespace faiss_ext::simd {
 HWY_EXPORT(exp_affine_target);
 HWY_EXPORT(expm1_scaled_target);
 HWY_EXPORT(multiply_target);
+HWY_EXPORT(cos_sin_turns_target);
 HWY_EXPORT(max_abs_target);
 
 void exp_affine(size_t n, float a, float b, float* v) {
@@ -107,6 +144,10 @@ void expm1_scaled(size_t n, float a, float b, float* v) {
 
 void multiply(size_t n, float a, const float* b, float* v) {
     HWY_DYNAMIC_DISPATCH(multiply_target)(n, a, b, v);
+}
+
+void cos_sin_turns(size_t n, float a, const float* u, float* cos, float* sin) {
+    HWY_DYNAMIC_DISPATCH(cos_sin_turns_target)(n, a, u, cos, sin);
 }
 
 float max_abs(size_t n, const float* v) {

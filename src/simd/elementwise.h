@@ -17,6 +17,11 @@ void expm1_scaled(size_t n, float a, float b, float* v);
 /// v[i] = v[i] (a b[i])
 void multiply(size_t n, float a, const float* b, float* v);
 
+/** cos[i] = a cos(2 pi u[i]) and sin[i] = a sin(2 pi u[i]), to 2e-7 a where
+ * u[i] is exact; u may be cos or sin.
+ */
+void cos_sin_turns(size_t n, float a, const float* u, float* cos, float* sin);
+
 /// The largest absolute value, 0 for n = 0.
 float max_abs(size_t n, const float* v);
 

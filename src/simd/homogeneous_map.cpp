@@ -7,6 +7,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "simd/sin_cos-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
@@ -16,13 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
 
-struct SinCos {
-    Vec sin, cos;
-};
-
 /// For |t| up to some 1000: the angle is reduced by multiples of pi / 2, which
-/// are subtracted in three parts, and both functions are polynomials on
-/// [-pi / 4, pi / 4].
+/// are subtracted in three parts.
 HWY_INLINE SinCos sin_cos(Vec t) {
     const Tag tag;
     const auto set = [&](float v) { return hn::Set(tag, v); };
@@ -30,26 +27,7 @@ HWY_INLINE SinCos sin_cos(Vec t) {
     Vec r = hn::NegMulAdd(q, set(1.5703125f), t);
     r = hn::NegMulAdd(q, set(4.837512969970703e-4f), r);
     r = hn::NegMulAdd(q, set(7.549789948768648e-8f), r);
-    const Vec r2 = hn::Mul(r, r);
-
-    Vec s = hn::MulAdd(r2, set(-1.9515295891e-4f), set(8.3321608736e-3f));
-    s = hn::MulAdd(r2, s, set(-1.6666654611e-1f));
-    s = hn::MulAdd(hn::Mul(r2, r), s, r);
-    Vec c = hn::MulAdd(r2, set(2.443315711809948e-5f), set(-1.388731625e-3f));
-    c = hn::MulAdd(r2, c, set(4.166664568298827e-2f));
-    c = hn::MulAdd(hn::Mul(r2, r2), c, hn::NegMulAdd(set(0.5f), r2, set(1)));
-
-    // the quadrant is q mod 4, from 0 to 3, exact in float
-    const Vec quadrant =
-            hn::NegMulAdd(set(4), hn::Floor(hn::Mul(q, set(0.25f))), q);
-    const auto odd = hn::Or(hn::Eq(quadrant, set(1)), hn::Eq(quadrant, set(3)));
-    const Vec sine = hn::IfThenElse(odd, c, s);
-    const Vec cosine = hn::IfThenElse(odd, s, c);
-    return {hn::IfThenElse(hn::Ge(quadrant, set(2)), hn::Neg(sine), sine),
-            hn::IfThenElse(
-                    hn::Or(hn::Eq(quadrant, set(1)), hn::Eq(quadrant, set(2))),
-                    hn::Neg(cosine),
-                    cosine)};
+    return sin_cos_reduced(r, q);
 }
 
 /// One vector of coordinates; store(i, v) takes component i of each.

@@ -18,9 +18,9 @@ namespace faiss_ext {
  * faiss::FaissException that quotes the whole string, marks the place, and says
  * what would be accepted there.
  *
- * A function that builds an object from an item reads each argument that it
- * knows with one of the get functions and then calls finish(), which rejects
- * all others and lists those that were asked for.
+ * A reader takes each argument that it knows with one of the get functions and
+ * then calls finish(), which rejects all others and lists those that were asked
+ * for. (fields_of_string.h reads whole objects.)
  */
 struct Spec {
     struct Argument {
@@ -48,28 +48,28 @@ struct Spec {
     /// the item as written
     std::string str() const;
 
-    /// The i-th positional argument as an item; an error that lists `expected`
-    /// if there is none.
-    Spec get_item(size_t i, const std::vector<std::string>& expected);
+    /// The first positional argument that has not been read, as an item; an
+    /// error that lists `expected` if there is none.
+    Spec get_item(const std::vector<std::string>& expected);
 
-    /// The i-th positional argument as written, if there is one.
-    std::optional<Argument> get_positional(size_t i);
+    /// The first positional argument that has not been read, as written.
+    std::optional<Argument> get_positional();
 
-    /// The value of `key` as written; none if it is not given.
-    std::optional<std::string> get(const std::string& key);
+    /// The argument `key`; none if it is not given.
+    std::optional<Argument> get(const std::string& key);
 
-    /// Numbers. Without a default the key must be given; `low` and `high` are
-    /// the values allowed; `words` are other values, which the caller has
-    /// looked for, to be listed in an error.
+    /// Numbers. A default that is not among the values allowed, `low` to
+    /// `high`, means that the key must be given; `words` are other values,
+    /// which the caller has looked for, to be listed in an error.
     double get_double(
             const std::string& key,
-            std::optional<double> default_value,
+            double default_value,
             double low,
             double high,
             const std::vector<std::string>& words = {});
     int64_t get_int(
             const std::string& key,
-            std::optional<int64_t> default_value,
+            int64_t default_value,
             int64_t low,
             int64_t high,
             const std::vector<std::string>& words = {});
@@ -83,6 +83,13 @@ struct Spec {
             const std::string& default_value,
             const std::vector<std::string>& choices);
 
+    /// Sets an argument that stands elsewhere in the string, such as the number
+    /// behind a name; throws if it is given as well.
+    void set_argument(
+            const std::string& key,
+            const std::string& value,
+            size_t position);
+
     /// Hands the keys that nobody has read so far over to an argument of this
     /// item: in `SIK512(gaussian,gamma=1)` gamma is the kernel's.
     void hand_over_keys(Spec& argument);
@@ -95,7 +102,8 @@ struct Spec {
             size_t position,
             const std::string& message,
             const std::vector<std::string>& expected = {}) const;
-    /// Throws an error about the value of `key`.
+    /// Throws an error about the value of `key`, or about the whole item if
+    /// that is not given.
     [[noreturn]] void fail_value(
             const std::string& key,
             const std::string& message) const;

@@ -2,19 +2,16 @@
 
 #include <vector>
 
-#include <faiss_ext/core/ClonePtr.h>
-#include <faiss_ext/hashes/KernelHash.h>
-#include <faiss_ext/kernels/Kernel.h>
-#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/hashes/ProjectionHash.h>
+#include <faiss_ext/maps/KernelPCA.h>
 
 namespace faiss_ext {
-
-struct Spec;
 
 /** KLSH: kernelised locality-sensitive hashing (Kulis and Grauman, PAMI 2012),
  * with the low-rank projections, the monotone transform and the Gaussian draws
  * of its revision (Jiang, Que and Kulis, CVPR 2015). For any kernel, through
- * its values against p landmarks alone.
+ * its values against p landmarks alone: kernel PCA (KernelPCA, whose parameters
+ * it shares), followed by random hyperplanes, the two being multiplied out.
  *
  * K is the kernel matrix of the landmarks, K' = HKH with H = I - 11'/p its
  * centred form, K' = U Theta U' its eigenvectors, of which the `rank` largest
@@ -31,10 +28,6 @@ struct Spec;
  * nystrom=1 leaves K uncentred; with clt draws and center=0 all bits are then
  * nearly constant, as the papers' theory says.
  *
- * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y))
- * (normalize=0 leaves them as they are), and scale=s replaces k by
- * exp(s (k - 1)).
- *
  * String: `KLSH256(chi2,p=1000,t=50,rank=64,scale=5)`, and the keys `draw`,
  * `nystrom`, `center`, `normalize`, `tolerance`, `seed`. rank=auto and
  * scale=auto choose among powers of two from 16 and the full rank, and among
@@ -49,42 +42,23 @@ struct Spec;
  * and 50 KB for each landmark), and with verbose tells how far
  * it has come.
  */
-struct KernelizedHash : KernelHash {
+struct KernelizedLSH : ProjectionHash {
     enum class Draw { clt, gauss };
 
-    /// null if kernel values are precomputed
-    ClonePtr<Kernel> kernel;
-
-    int p = 300; ///< landmarks, from 2 to 8192
-    int t = 30;  ///< landmarks in a clt draw, from 1 to p - 1
-    int rank = 0;
-    bool auto_rank = false;
-    double scale = 0; ///< 0: no transform
-    bool auto_scale = false;
+    /// kernel, landmarks and the parameters of kernel PCA
+    KernelPCA map;
+    int t = 0; ///< landmarks in a clt draw; 0: 30, or p / 2 if that is less
     Draw draw = Draw::clt;
-    bool nystrom = false;
-    bool center = true;
-    bool normalize = true;
-    /// Eigenvalues below tolerance (at least p 2^-52) times the largest one are
-    /// dropped. Kernels are computed in float.
-    double tolerance = 1e-6;
-    int64_t seed = 1234;
-
-    std::vector<float> landmarks;   ///< size p * d_in; empty if precomputed
-    DenseProjection weights;        ///< w_i, nbits rows of p
-    std::vector<float> threshold;   ///< c, size nbits
-    std::vector<float> eigenvalues; ///< those kept, descending
 
     /// mean kernel value of two landmarks, for expected_hamming
     double mean_value = 0;
 
     /// @param kernel  is copied; null for precomputed values, with d = p
-    KernelizedHash(int d, int nbits, const Kernel* kernel);
-    KernelizedHash(int d, int nbits, Spec& spec);
-    KernelizedHash() = default;
+    KernelizedLSH(int d, int nbits, const Kernel* kernel);
+    KernelizedLSH();
 
-    /// Has train use these landmarks and not a sample. x: size n * d_in; p
-    /// becomes n.
+    /// Sets the landmarks instead of sampling them. x: size n * d_in; p becomes
+    /// n.
     void set_landmarks(idx_t n, const float* x);
 
     /** By the angle between the two vectors in feature space, centred with the
@@ -97,35 +71,25 @@ struct KernelizedHash : KernelHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
-    void margins(size_t n, const float* x, float* margins) const override;
     void check_input(idx_t n, const float* x, const char* where) const override;
-    void write_fields(faiss::IOWriter* f) const override;
-    void read_fields(faiss::IOReader* f) override;
+    void set_dimensions(int d, int nbits) override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
 
    protected:
-    /** Draws the landmarks, if none are given, and computes the weights. Throws
-     * if there are fewer vectors than landmarks, if the kernel matrix is
-     * constant, not positive semi-definite (an eigenvalue below -1e-3 of the
-     * largest one), or of a lower rank than asked for.
-     */
+    /// Draws the landmarks, if none are set, and computes the weights w_i,
+    /// which are the projection.
     void learn(idx_t n, const float* x) override;
 
-   private:
-    /// 1 / sqrt(k(x_i, x_i)), size p; empty if nothing is to be normalised
-    std::vector<float> landmark_scale;
+    int num_features() const override;
+    const float* features(size_t n, const float* x, float* space)
+            const override;
+    size_t features_space() const override;
+    void finish(size_t n, float* margins) const override;
 
-    void set_landmark_scale();
-    void check_parameters() const;
-    void normalize_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y_scale,
-            float* block) const;
-    void kernel_rows(size_t n, const float* x, float* rows) const;
-    void apply_scale(double s, size_t n, float* values) const;
-    double scaled_value(double k) const;
-    void choose_parameters(idx_t n, const float* x, const float* K);
+   private:
+    int num_drawn() const;
 };
 
 } // namespace faiss_ext

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+
+#include <faiss/VectorTransform.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
+
+namespace faiss_ext {
+
+/** What explicit feature maps and hashes have in common: a
+ * faiss::VectorTransform with fields.
+ *
+ * Subclasses implement map(), fields(), and learn() if they learn. Results do
+ * not depend on the number of threads or on how the vectors are split into
+ * batches. All const functions may be called from several threads at once.
+ *
+ * Every function that takes vectors throws a faiss::FaissException if the
+ * transform is not defined on one of them, or is not trained; on error nothing
+ * is modified.
+ */
+struct Transform : faiss::VectorTransform, HasFields {
+    bool verbose = false;
+
+    using VectorTransform::VectorTransform;
+    Transform() = default;
+
+    /** Learns what the class takes from data: see its learn(). Calling train on
+     * a trained object has no effect. What fails, or is interrupted, leaves the
+     * object as it was; the class must be registered for that.
+     *
+     * @param x  size n * d_in
+     */
+    void train(idx_t n, const float* x) override;
+
+    /// @param x   size n * d_in
+    /// @param xt  output, size n * d_out
+    void apply_noalloc(idx_t n, const float* x, float* xt) const override;
+
+    /// Throws unless the two transforms give the same results.
+    void check_identical(const faiss::VectorTransform& other) const override;
+
+    /// Transforms a few vectors, on the calling thread, without checks.
+    virtual void map(size_t n, const float* x, float* xt) const = 0;
+
+    /// Throws if the transform is not defined on one of the vectors. By default
+    /// all must be finite. `where` names the caller for the message.
+    virtual void check_input(idx_t n, const float* x, const char* where) const;
+
+    /// Sets d_in and d_out, as far as they are known before the parameters.
+    virtual void set_dimensions(int d_in, int d_out);
+
+    /// The string that makes it again, before training: `SIK512(gaussian)`.
+    virtual std::string description() const = 0;
+
+   protected:
+    /// Training, on checked vectors, of an object that is not trained.
+    virtual void learn(idx_t n, const float* x);
+
+    /// check_input, and throws if the object is not trained.
+    void check_ready(idx_t n, const float* x, const char* where) const;
+
+    /// Vectors that a thread transforms at a time, of n.
+    virtual idx_t rows_per_block(idx_t n) const = 0;
+
+    virtual std::unique_ptr<Transform> copy_transform() const = 0;
+    virtual void assign_transform(const Transform& other) = 0;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+/// A kernel with one scale, gamma, which train() can choose from the data.
+struct BandwidthKernel : Kernel {
+    /// Bandwidth; 0 while it waits for train().
+    double gamma = 0;
+
+    /// Whether train() sets gamma. A copy read from a file has the bandwidth
+    /// that was chosen, and not the parameters of the choice.
+    bool auto_gamma = true;
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+
+    /// Sets gamma, if it was left to the data.
+    void train(idx_t n, const float* x, size_t d) override;
+
+    static constexpr double min_gamma = 1e-200, max_gamma = 1e200;
+
+   protected:
+    BandwidthKernel();
+
+    /// @param gamma  from min_gamma to max_gamma, or 0 to have train() set it
+    explicit BandwidthKernel(double gamma);
+
+    /// The bandwidth for these vectors, which are checked; what is no bandwidth
+    /// is an error of train().
+    virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
+};
+
+} // namespace faiss_ext

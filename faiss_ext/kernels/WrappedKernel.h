@@ -1,0 +1,24 @@
+#pragma once
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+/// A kernel made of another one, whose training and checks it takes over.
+struct WrappedKernel : Kernel {
+    ClonePtr<Kernel> kernel;
+
+    WrappedKernel() = default;
+
+    /// @param kernel  is copied
+    explicit WrappedKernel(const Kernel& kernel);
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void train(idx_t n, const float* x, size_t d) override;
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
+};
+
+} // namespace faiss_ext

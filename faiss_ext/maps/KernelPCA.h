@@ -1,0 +1,133 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/maps/FeatureMap.h>
+#include <faiss_ext/projections/DenseProjection.h>
+
+namespace faiss_ext {
+
+struct KernelSpectrum;
+
+/** KPCA: kernel principal component analysis on landmarks, an explicit feature
+ * map of any kernel (Schoelkopf, Smola and Mueller 1998; with nystrom=1 and
+ * center=0 the Nystroem map of Williams and Seeger, NIPS 2000). It is what KLSH
+ * draws its hyperplanes in (Jiang, Que and Kulis, CVPR 2015, section 3).
+ *
+ * K is the kernel matrix of p landmarks, drawn from the training set, and K' =
+ * HKH with H = I - 11'/p its centred form (with nystrom=1, K itself). Of its
+ * eigenvectors K' = U Theta U' the `rank` largest are kept. A vector becomes
+ *
+ *     z(x) = Theta^(-1/2) U' (k(x, x_i) - c_i)_i,
+ *
+ * c_i = mean_j k(x_i, x_j) (center=0: c = 0), so that z(x) . z(y) is the inner
+ * product of the two in feature space, as seen from the landmarks' mean, as far
+ * as the landmarks span it: L2 distances approximate |phi(x) - phi(y)|.
+ *
+ * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y))
+ * (normalize=0 leaves them as they are), and scale=s replaces k by
+ * exp(s (k - 1)).
+ *
+ *     auto index = index_factory(d, "KPCA64(chi2,p=500),IVF256,Flat");
+ *     index->train(n, x); // draws 500 landmarks
+ *
+ * String, in front of any index: `KPCA64(chi2,p=500)`; `KPCA64(precomputed)`
+ * takes in place of a vector its row of kernel values against the landmarks, so
+ * d = p, and train takes the p x p matrix of the landmarks; these values are
+ * not normalised here.
+ *
+ * Training takes O(p^3) time and 28 p^2 bytes.
+ */
+struct KernelPCA : FeatureMap {
+    ClonePtr<Kernel> kernel; ///< null if kernel values are precomputed
+    int p = 300;             ///< landmarks
+    int rank = 0;            ///< dimensions of the result
+    double scale = 0;        ///< s; 0: no transform
+    bool nystrom = false;
+    bool center = true;
+    bool normalize = true;
+    /// Eigenvalues below tolerance (at least p 2^-52) times the largest one are
+    /// dropped. Kernels are computed in float.
+    double tolerance = 1e-6;
+    int64_t seed = 1234;
+
+    /// Whether rank and scale are left to a scheme that tries them out (KLSH).
+    bool auto_rank = false, auto_scale = false;
+
+    std::vector<float> landmarks;   ///< size p * d_in; empty if precomputed
+    std::vector<float> eigenvalues; ///< those kept, descending
+    DenseProjection components;     ///< Theta^(-1/2) U', rank rows of p
+    std::vector<float> offset;      ///< components * c, size rank
+
+    KernelPCA();
+
+    /// @param kernel  is copied; null for precomputed values, with d = p
+    KernelPCA(int d, int rank, const Kernel* kernel);
+
+    /// Sets the landmarks instead of sampling them. x: size n * d_in; p becomes
+    /// n.
+    void set_landmarks(idx_t n, const float* x);
+
+    void map(size_t n, const float* x, float* xt) const override;
+    void check_input(idx_t n, const float* x, const char* where) const override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
+
+    // The parts, for schemes that hold a map and have another last step.
+
+    /// Shows the parameters.
+    void parameters(FieldVisitor& v, bool can_choose);
+    /// Shows the landmarks and the eigenvalues.
+    void learned_fields(FieldVisitor& v);
+    /// Checks the parameters.
+    void check_parameters() const;
+    /// Checks what was read, and computes what files do not hold.
+    void restore_landmarks();
+
+    /** Trains the kernel, draws the landmarks, if none are set, and returns
+     * their matrix K, size p * p, without the transform.
+     *
+     * Throws if there are fewer vectors than landmarks.
+     */
+    std::vector<float> learn_landmarks(idx_t n, const float* x);
+
+    /// Values against the landmarks, size n * p, without the transform.
+    void kernel_rows(size_t n, const float* x, float* rows) const;
+
+    /// A block of kernel values, size n * m, without the transform.
+    void kernel_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            float* block) const;
+
+    /// exp(s (k - 1)), or nothing for s = 0
+    static void transform(double s, size_t n, float* values);
+
+    /** The eigenvalues and eigenvectors of K, transformed.
+     *
+     * Throws if K is constant, not positive semi-definite (an eigenvalue below
+     * -1e-3 of the largest one), not finite, or of a lower rank than asked for.
+     */
+    KernelSpectrum decompose(const float* K) const;
+
+    /// Throws unless values are finite: those of kernels may overflow.
+    void check_values(size_t n, const float* values) const;
+
+   protected:
+    void learn(idx_t n, const float* x) override;
+
+   private:
+    /// 1 / sqrt(k(x_i, x_i)), size p; empty if nothing is to be normalised
+    std::vector<float> inverse_norms;
+
+    void set_inverse_norms();
+    void check_precomputed(idx_t n, const float* x) const;
+};
+
+} // namespace faiss_ext

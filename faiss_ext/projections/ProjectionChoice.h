@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/projections/Projection.h>
+
+namespace faiss_ext {
+
+/** Which projection a scheme draws.
+ *
+ * In strings: `proj=structured` (StructuredProjection), `proj=dense`
+ * (DenseProjection, the papers' form), or `proj=bilinear`
+ * (BilinearProjection), which has the keys `shape`, `m`, `w` and `shuffle`.
+ */
+struct ProjectionChoice {
+    enum class Kind { structured, dense, bilinear };
+    enum class Rows { structured, dense };
+
+    Kind kind = Kind::structured;
+
+    // of bilinear projections
+    int d_w = 0, d_v = 0; ///< shape of the vectors; 0 x 0: nearly square
+    int m = 5;
+    Rows w = Rows::structured;
+    bool shuffle = true;
+
+    /// @param kinds  those that can be chosen; the first one takes the place of
+    ///               a kind that is not among them
+    void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds);
+    void bilinear_fields(FieldVisitor& v, int d);
+
+    /// Sets a shape that was left open.
+    void set_shape(int d);
+};
+
+} // namespace faiss_ext

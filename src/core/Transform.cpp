@@ -1,0 +1,75 @@
+#include <faiss_ext/core/Transform.h>
+
+#include <typeinfo>
+
+#include <faiss/impl/io.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/field_files.h"
+#include "core/parallel.h"
+
+namespace faiss_ext {
+
+void Transform::train(idx_t n, const float* x) {
+    check_input(n, x, "train");
+    if (is_trained) {
+        return;
+    }
+    check_fields(*this);
+    const std::unique_ptr<Transform> before = copy_transform();
+    try {
+        learn(n, x);
+        is_trained = true;
+    } catch (...) {
+        assign_transform(*before);
+        throw;
+    }
+}
+
+void Transform::learn(idx_t, const float*) {}
+
+void Transform::check_input(idx_t n, const float* x, const char* where) const {
+    check_finite(n, x, d_in, where);
+}
+
+void Transform::check_ready(idx_t n, const float* x, const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "%s: %s is not trained; call train first",
+            where,
+            description().c_str());
+    check_input(n, x, where);
+}
+
+void Transform::apply_noalloc(idx_t n, const float* x, float* xt) const {
+    check_ready(n, x, "apply");
+    parallel_blocks(n, rows_per_block(n), [&](idx_t begin, idx_t end) {
+        map(end - begin, x + begin * d_in, xt + begin * d_out);
+    });
+}
+
+void Transform::check_identical(const faiss::VectorTransform& other) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            typeid(*this) == typeid(other),
+            "classes differ: %s and %s",
+            type_name(typeid(*this)).c_str(),
+            type_name(typeid(other)).c_str());
+    const auto& same = dynamic_cast<const Transform&>(other);
+    faiss::VectorIOWriter mine, theirs;
+    write_fields(*this, &mine);
+    write_fields(same, &theirs);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d_in == same.d_in && d_out == same.d_out &&
+                    is_trained == same.is_trained && mine.data == theirs.data,
+            "different parameters, seeds or training: %s and %s",
+            description().c_str(),
+            same.description().c_str());
+}
+
+void Transform::set_dimensions(int d_in, int d_out) {
+    this->d_in = d_in;
+    this->d_out = d_out;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,59 @@
+#include "core/class_table_impl.h"
+
+#include <cctype>
+#include <map>
+
+namespace faiss_ext {
+
+namespace {
+
+/// Names at the beginning of a part of a string, and what they stand for; those
+/// of FAISS mean something before a number, or alone.
+struct NamesInFront {
+    std::mutex mutex;
+    std::map<std::string, std::string> taken;
+
+    NamesInFront() {
+        for (const char* name :
+             {"PCA",  "PCAR",  "PCAW",  "PCAWR",     "OPQ",      "RR",
+              "ITQ",  "Pad",   "IVF",   "IMI",       "HNSW",     "NSG",
+              "PQ",   "SQ",    "RQ",    "LSQ",       "PRQ",      "PLSQ",
+              "LSH",  "Flat",  "RFlat", "Refine",    "IDMap",    "BFlat",
+              "BIVF", "BHash", "BHNSW", "NNDescent", "ZnLattice"}) {
+            taken[name] = "FAISS";
+        }
+        // of layers above those that may register a name first
+        taken["KFlat"] = "index";
+        taken["BPerm"] = "binary index";
+    }
+};
+
+} // namespace
+
+void claim_name(const std::string& name, Names names, const std::string& noun) {
+    const bool in_front = names == Names::in_front;
+    const bool good = !name.empty() &&
+            std::isalpha(static_cast<unsigned char>(name[0])) &&
+            std::all_of(name.begin(), name.end(), [&](unsigned char c) {
+                return std::isalpha(c) ||
+                        (!in_front && (std::isdigit(c) || c == '_'));
+            });
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            good,
+            "'%s' cannot be the name of a class (%s): expected %s",
+            name.c_str(),
+            noun.c_str(),
+            in_front ? "letters" : "a letter, then letters, digits and '_'");
+    if (!in_front) {
+        return;
+    }
+    static NamesInFront all;
+    std::lock_guard<std::mutex> lock(all.mutex);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            all.taken.emplace(name, noun).first->second == noun,
+            "'%s' cannot be the name of a class (%s): it has another meaning in factory strings",
+            name.c_str(),
+            noun.c_str());
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,109 @@
+// The member functions of ClassTable, for the files that have one.
+
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+
+#include <faiss_ext/core/class_table.h>
+
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+/// Throws unless a name can stand there in strings, or if it is taken.
+void claim_name(const std::string& name, Names names, const std::string& noun);
+
+template <class Base>
+struct ClassTable<Base>::State {
+    std::string noun;
+    Names names;
+    std::vector<ClassEntry<Base>> entries;
+    mutable std::mutex mutex;
+
+    template <class Predicate>
+    const ClassEntry<Base>* find(Predicate&& predicate) const {
+        const auto found =
+                std::find_if(entries.begin(), entries.end(), predicate);
+        return found == entries.end() ? nullptr : &*found;
+    }
+};
+
+template <class Base>
+ClassTable<Base>::ClassTable(
+        const std::string& noun,
+        Names names,
+        const std::vector<ClassEntry<Base>>& entries)
+        : state(std::make_unique<State>()) {
+    state->noun = noun;
+    state->names = names;
+    for (const ClassEntry<Base>& entry : entries) {
+        add(entry);
+    }
+}
+
+template <class Base>
+ClassTable<Base>::~ClassTable() = default;
+
+template <class Base>
+void ClassTable<Base>::add(const ClassEntry<Base>& entry) {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    const auto* known = state->find([&](const ClassEntry<Base>& e) {
+        return e.name == entry.name || e.type == entry.type;
+    });
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !known,
+            "%s, or its class, is already registered (as %s)",
+            entry.name.c_str(),
+            known->name.c_str());
+    claim_name(entry.name, state->names, state->noun);
+    state->entries.push_back(entry);
+}
+
+template <class Base>
+std::unique_ptr<ClassEntry<Base>> ClassTable<Base>::find(
+        const std::string& name) const {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    const auto* found = state->find(
+            [&](const ClassEntry<Base>& e) { return e.name == name; });
+    return found ? std::make_unique<ClassEntry<Base>>(*found) : nullptr;
+}
+
+template <class Base>
+ClassEntry<Base> ClassTable<Base>::find(const Base& object) const {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    const auto* found = state->find([&](const ClassEntry<Base>& e) {
+        return e.type == typeid(object);
+    });
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            found,
+            "class %s is not registered: it has no strings and no files",
+            type_name(typeid(object)).c_str());
+    return *found;
+}
+
+template <class Base>
+bool ClassTable<Base>::knows(const Base& object) const {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    return state->find([&](const ClassEntry<Base>& e) {
+        return e.type == typeid(object);
+    });
+}
+
+template <class Base>
+std::vector<std::string> ClassTable<Base>::names() const {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    std::vector<std::string> names;
+    for (const ClassEntry<Base>& e : state->entries) {
+        names.push_back(e.name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+template <class Base>
+const std::string& ClassTable<Base>::noun() const {
+    return state->noun;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,36 @@
+// Fields in binary files, in the order in which the object shows them.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss/impl/io.h>
+
+#include <faiss_ext/core/fields.h>
+
+namespace faiss_ext {
+
+void write_fields(const HasFields& object, faiss::IOWriter* f);
+
+/// Reads the fields of a default-constructed object and calls its restore().
+/// Throws if a value is out of its range, an array of another size than it must
+/// have, or a number not finite.
+void read_fields(HasFields& object, faiss::IOReader* f);
+
+/** While one of these lives, write_fields of this thread copies the parts that
+ * are parameters (kernels) into it, and read_fields takes them out again in the
+ * same order: copies made through a file in memory may hold objects that no
+ * file can.
+ */
+struct PartsInMemory {
+    std::vector<std::unique_ptr<HasFields>> parts;
+    size_t read = 0; ///< how many are out again
+
+    PartsInMemory();
+    ~PartsInMemory();
+    PartsInMemory(const PartsInMemory&) = delete;
+    PartsInMemory& operator=(const PartsInMemory&) = delete;
+};
+
+} // namespace faiss_ext

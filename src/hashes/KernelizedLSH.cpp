@@ -1,0 +1,155 @@
+#include <faiss_ext/hashes/KernelizedLSH.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numbers>
+
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/errors.h"
+#include "hashes/angle.h"
+#include "hashes/klsh_draws.h"
+#include "hashes/klsh_tuning.h"
+#include "maps/kernel_spectrum.h"
+
+namespace faiss_ext {
+
+using std::numbers::pi;
+
+KernelizedLSH::KernelizedLSH() {
+    is_trained = false;
+}
+
+KernelizedLSH::KernelizedLSH(int d, int nbits, const Kernel* kernel) {
+    set_dimensions(d, nbits);
+    if (kernel) {
+        map.kernel = kernel->clone();
+    }
+    init();
+}
+
+void KernelizedLSH::set_dimensions(int d, int nbits) {
+    ProjectionHash::set_dimensions(d, nbits);
+    map.set_dimensions(d, 0);
+}
+
+void KernelizedLSH::fields(FieldVisitor& v) {
+    map.parameters(v, true);
+    v.integer(
+            "t",
+            t,
+            0,
+            map.p - 1,
+            "landmarks in a clt draw; 0: 30, or p / 2 if that is less");
+    v.word("draw",
+           draw,
+           {"clt", "gauss"},
+           "of hyperplanes: from landmarks, or Gaussian");
+    map.learned_fields(v);
+    learned_fields(v, is_trained ? nbits : 0);
+    v.learned("mean_value", mean_value);
+}
+
+void KernelizedLSH::init() {
+    check_fields(*this);
+    is_trained = false;
+}
+
+void KernelizedLSH::restore() {
+    map.is_trained = is_trained;
+    map.restore_landmarks();
+    check_projection(is_trained);
+}
+
+void KernelizedLSH::set_landmarks(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_trained,
+            "set_landmarks: the hash is trained; landmarks must be set before");
+    map.set_landmarks(n, x);
+    t = std::min(t, map.p - 1);
+}
+
+/// The papers' 30, and fewer where these would be more than half.
+int KernelizedLSH::num_drawn() const {
+    return t > 0 ? t : std::min(30, map.p / 2);
+}
+
+void KernelizedLSH::learn(idx_t n, const float* x) {
+    map.verbose = verbose;
+    std::vector<float> K = map.learn_landmarks(n, x);
+    if (map.auto_rank || map.auto_scale) {
+        choose_parameters(*this, n, x, K.data(), num_drawn());
+    }
+    KernelPCA::transform(map.scale, K.size(), K.data());
+    const KernelSpectrum s = map.decompose(K.data());
+    const int kept = map.rank > 0 ? map.rank : s.rank();
+    map.eigenvalues.assign(s.values.begin(), s.values.begin() + kept);
+    set_weights(*this, make_weights(Draws(*this, num_drawn()), s, kept), s);
+    const int p = map.p;
+    double sum = 0;
+    for (int i = 0; i < p; i++) {
+        sum += s.means[i] * p - K[size_t(i) * p + i];
+    }
+    mean_value = map.center ? sum / (double(p) * (p - 1)) : 0;
+    map.is_trained = true;
+    if (verbose) {
+        printf("KernelizedLSH::train: %d landmarks, rank %d of %d, scale %g, eigenvalues %g to %g\n",
+               p,
+               kept,
+               s.rank(),
+               map.scale,
+               map.eigenvalues.front(),
+               map.eigenvalues.back());
+    }
+}
+
+int KernelizedLSH::num_features() const {
+    return map.p;
+}
+
+size_t KernelizedLSH::features_space() const {
+    return map.p;
+}
+
+const float* KernelizedLSH::features(size_t n, const float* x, float* space)
+        const {
+    map.kernel_rows(n, x, space);
+    KernelPCA::transform(map.scale, n * map.p, space);
+    return space;
+}
+
+void KernelizedLSH::finish(size_t n, float* margins) const {
+    ProjectionHash::finish(n, margins);
+    // a kernel value that is not finite makes all margins so
+    for (size_t i = 0; i < n; i++) {
+        map.check_values(1, margins + i * nbits);
+    }
+}
+
+void KernelizedLSH::check_input(idx_t n, const float* x, const char* where)
+        const {
+    map.check_input(n, x, where);
+}
+
+double KernelizedLSH::expected_hamming(double kernel_value) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained && !std::isnan(kernel_value),
+            "expected_hamming: the hash is not trained, or the kernel value is NaN");
+    const double s = map.scale;
+    const double k = s > 0 ? std::exp(s * (kernel_value - 1)) : kernel_value;
+    const double cosine = (k - mean_value) / (1 - mean_value);
+    return nbits * angle_share(cosine);
+}
+
+double KernelizedLSH::kernel_estimate(double hamming) const {
+    const double cosine = std::cos(pi * normalized_hamming(hamming));
+    const double k = mean_value + cosine * (1 - mean_value);
+    if (map.scale == 0) {
+        return k;
+    }
+    // kernel values below that of k = -1 cannot occur
+    return std::max(-1.0, 1 + std::log(std::max(k, 1e-300)) / map.scale);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,129 @@
+#include <faiss_ext/hashes/ProjectionHash.h>
+
+#include <algorithm>
+
+#include "core/cache_sizes.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "projections/draw.h"
+
+namespace faiss_ext {
+
+int ProjectionHash::num_features() const {
+    return d_in;
+}
+
+const float* ProjectionHash::features(size_t, const float* x, float*) const {
+    return x;
+}
+
+size_t ProjectionHash::features_space() const {
+    return 0;
+}
+
+void ProjectionHash::finish(size_t n, float* margins) const {
+    const size_t size = threshold.size();
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < size; j++) {
+            margins[i * size + j] -= threshold[j];
+        }
+    }
+}
+
+void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
+    check_projection(true);
+    const size_t size = features_space();
+    const size_t rows = size == 0
+            ? n
+            : std::min(n, std::clamp<size_t>(cache::half_l2 / size, 1, 192));
+    const Scratch space(rows * size);
+    for (size_t i = 0; i < n; i += rows) {
+        const size_t m = std::min(rows, n - i);
+        const float* phi = features(m, x + i * d_in, space.get());
+        projection->apply(m, phi, margins + i * nbits);
+    }
+    finish(n, margins);
+}
+
+void ProjectionHash::learned_fields(FieldVisitor& v, size_t num_thresholds) {
+    v.learned_part("projection", projection);
+    v.array("threshold", threshold, num_thresholds);
+}
+
+void ProjectionHash::check_projection(bool is_drawn) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_drawn ? projection && projection->d_in == num_features() &&
+                            projection->d_out == nbits
+                     : !projection,
+            "the hash has no projection from %d dimensions to %d bits, or one before its training",
+            num_features(),
+            nbits);
+}
+
+void CenteredHash::centered_fields(
+        FieldVisitor& v,
+        const std::vector<ProjectionChoice::Kind>& kinds) {
+    v.flag("center", center, "whether angles are seen from the learned mean");
+    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    proj.fields(v, d_in, kinds);
+    learned_fields(v, center && is_trained ? nbits : 0);
+    v.learned("mean_value", mean_value);
+}
+
+void CenteredHash::init() {
+    check_fields(*this);
+    proj.set_shape(d_in);
+    projection = draw_gaussian(proj, num_features(), nbits, seed);
+    threshold.clear();
+    is_trained = !center;
+}
+
+void CenteredHash::restore() {
+    check_projection(true);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            (center || is_trained) && mean_value >= 0 && mean_value <= 1,
+            "the parts of a hash do not fit");
+}
+
+void CenteredHash::learn(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: there are no vectors");
+    constexpr idx_t max_vectors = 65536, block = 1024;
+    const std::vector<idx_t> ids = sample_ids(n, max_vectors, seed);
+    const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
+    // sums of the features, and of their squares behind them; by blocks, so
+    // that they do not depend on the threads
+    const size_t size = num_features();
+    std::vector<double> sums(nblocks * (size + 1));
+    parallel_blocks(nblocks, 1, [&](idx_t b, idx_t) {
+        double* to = &sums[b * (size + 1)];
+        std::vector<float> space(features_space());
+        for (idx_t i = b * block; i < std::min(m, (b + 1) * block); i++) {
+            const float* phi = features(1, x + ids[i] * d_in, space.data());
+            double square = 0;
+            for (size_t k = 0; k < size; k++) {
+                to[k] += phi[k];
+                square += double(phi[k]) * phi[k];
+            }
+            to[size] += square;
+        }
+    });
+    std::vector<double> means(size + 1);
+    for (size_t k = 0; k <= size; k++) {
+        for (idx_t b = 0; b < nblocks; b++) {
+            means[k] += sums[b * (size + 1) + k];
+        }
+        means[k] /= double(m);
+    }
+    const std::vector<float> mean(means.begin(), means.end() - 1);
+    double square = 0;
+    for (size_t k = 0; k < size; k++) {
+        square += means[k] * means[k];
+    }
+    mean_value = means[size] > 0 ? std::min(square / means[size], 1.0) : 0;
+    threshold.resize(nbits);
+    projection->apply(1, mean.data(), threshold.data());
+}
+
+} // namespace faiss_ext

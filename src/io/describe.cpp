@@ -1,0 +1,55 @@
+#include <faiss_ext/io/describe.h>
+
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/kernels/Kernel.h>
+#include <faiss_ext/maps/FeatureMap.h>
+
+#include "core/errors.h"
+#include "core/field_strings.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// Calls f(table) for every table whose classes strings know.
+template <class F>
+void for_each_table(F&& f) {
+    f(class_table<Kernel>());
+    f(class_table<FeatureMap>());
+    f(class_table<KernelHash>());
+    f(class_table<faiss::Index>());
+    f(class_table<faiss::IndexBinary>());
+}
+
+} // namespace
+
+std::vector<FieldInfo> describe(const std::string& name) {
+    std::vector<FieldInfo> infos;
+    bool is_known = false;
+    for_each_table([&](const auto& table) {
+        if (const auto entry = table.find(name)) {
+            const auto object = entry->make();
+            infos = list_fields(dynamic_cast<HasFields&>(*object));
+            is_known = true;
+        }
+    });
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_known,
+            "unknown name '%s', expected %s",
+            printable(name).c_str(),
+            join(described_names()).c_str());
+    return infos;
+}
+
+std::vector<std::string> described_names() {
+    std::vector<std::string> names;
+    for_each_table([&](const auto& table) {
+        for (const std::string& name : table.names()) {
+            names.push_back(name);
+        }
+    });
+    return names;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,73 @@
+#include <faiss_ext/kernels/BandwidthKernel.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+namespace {
+
+bool are_all_the_same(idx_t n, const float* x, size_t d) {
+    for (idx_t i = 1; i < n; i++) {
+        if (!std::equal(x, x + d, x + i * d)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+BandwidthKernel::BandwidthKernel() : BandwidthKernel(0) {}
+
+BandwidthKernel::BandwidthKernel(double gamma)
+        : gamma(gamma), auto_gamma(gamma == 0) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            gamma == 0 || (gamma >= min_gamma && gamma <= max_gamma),
+            "gamma is %g, expected a number from %g to %g, or 0 to have train choose it",
+            gamma,
+            min_gamma,
+            max_gamma);
+    is_trained = !auto_gamma;
+}
+
+void BandwidthKernel::fields(FieldVisitor& v) {
+    v.number(
+            "gamma",
+            gamma,
+            min_gamma,
+            max_gamma,
+            "bandwidth; auto: chosen by train",
+            &auto_gamma);
+}
+
+void BandwidthKernel::init() {
+    check_fields(*this);
+    is_trained = gamma > 0;
+}
+
+void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
+    if (is_trained) {
+        return;
+    }
+    check_input(n, x, d, "train");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            n >= 2,
+            "train: a bandwidth that is not given is chosen from training vectors, of which there must be at least 2");
+    const double chosen = choose_gamma(n, x, d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            chosen >= min_gamma && chosen <= max_gamma,
+            "cannot choose the bandwidth gamma: %s; give gamma in the string",
+            are_all_the_same(n, x, d)
+                    ? "the training vectors are all the same"
+                    : "the distances of the training vectors are too small or too large for float");
+    gamma = chosen;
+    is_trained = true;
+    if (verbose) {
+        printf("%s: chosen by train\n", description().c_str());
+    }
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,353 @@
+#include <faiss_ext/maps/KernelPCA.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+
+#include <faiss_ext/kernels/ShiftInvariantKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "maps/kernel_spectrum.h"
+#include "simd/elementwise.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr int max_landmarks = 8192;
+
+/// 1 / sqrt(k(x, x)) of each vector, 0 where that is 0
+std::vector<float> inverse_norms_of(
+        const Kernel& kernel,
+        size_t n,
+        const float* x,
+        size_t d) {
+    std::vector<float> norms(n);
+    kernel.self_values(n, x, d, norms.data());
+    for (float& v : norms) {
+        v = v > 0 && std::isfinite(v) ? 1 / std::sqrt(v) : 0;
+    }
+    return norms;
+}
+
+/// Divides a block of kernel values of n vectors and m others by the norms.
+void normalize_block(
+        const std::vector<float>& x_inverse_norms,
+        const std::vector<float>& y_inverse_norms,
+        float* block) {
+    const size_t m = y_inverse_norms.size();
+    for (size_t i = 0; i < x_inverse_norms.size(); i++) {
+        simd::multiply(
+                m, x_inverse_norms[i], y_inverse_norms.data(), block + i * m);
+    }
+}
+
+} // namespace
+
+KernelPCA::KernelPCA() {
+    is_trained = false;
+}
+
+KernelPCA::KernelPCA(int d, int rank, const Kernel* kernel)
+        : FeatureMap(d, rank), rank(rank) {
+    if (kernel) {
+        this->kernel = kernel->clone();
+    }
+    init();
+}
+
+void KernelPCA::parameters(FieldVisitor& v, bool can_choose) {
+    v.part("kernel",
+           kernel,
+           "any kernel, or rows of its values",
+           "precomputed");
+    if (!kernel && d_in > 0) {
+        p = d_in;
+    }
+    const bool is_free = kernel || v.wants_all();
+    v.integer(
+            "p",
+            p,
+            is_free ? 2 : p,
+            is_free ? max_landmarks : p,
+            "landmarks, drawn by train");
+    // values that are precomputed cannot be tried out
+    const bool can = can_choose && is_free;
+    v.integer(
+            "rank",
+            rank,
+            0,
+            p,
+            can_choose ? "eigenvectors kept; 0: all; auto: chosen by train"
+                       : "eigenvectors kept, the output dimension",
+            can ? &auto_rank : nullptr);
+    v.number(
+            "scale",
+            scale,
+            0,
+            1e4,
+            "s in exp(s (k - 1)), which replaces k; 0: k itself",
+            can ? &auto_scale : nullptr);
+    v.flag("nystrom", nystrom, "whether the landmarks' matrix is not centred");
+    v.flag("center", center, "whether vectors are centred");
+    v.flag("normalize", normalize, "whether k(x, x) is made 1");
+    v.number(
+            "tolerance",
+            tolerance,
+            0,
+            0.999,
+            "smaller eigenvalues are dropped, relative to the largest");
+    v.integer("seed", seed, 0, INT64_MAX, "of the landmarks");
+}
+
+void KernelPCA::learned_fields(FieldVisitor& v) {
+    v.array("landmarks", landmarks);
+    v.array("eigenvalues", eigenvalues);
+}
+
+void KernelPCA::fields(FieldVisitor& v) {
+    parameters(v, false);
+    learned_fields(v);
+    if (is_trained) {
+        components.fields(v);
+    }
+    v.array("offset", offset, is_trained ? rank : 0);
+}
+
+void KernelPCA::check_parameters() const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d_in > 0,
+            "the input dimension is %d, expected a positive number",
+            d_in);
+    check_fields(*this);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            landmarks.empty() || landmarks.size() == size_t(p) * d_in,
+            "p is %d, but %zu landmarks are set",
+            p,
+            landmarks.size() / d_in);
+}
+
+void KernelPCA::init() {
+    check_parameters();
+    if (rank == 0) {
+        throw FieldError(
+                "rank",
+                "rank is 0, expected the output dimension, from 1 to p");
+    }
+    d_out = rank;
+    is_trained = false;
+}
+
+void KernelPCA::restore_landmarks() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            landmarks.size() ==
+                            (kernel && (is_trained || !landmarks.empty())
+                                     ? size_t(p) * d_in
+                                     : 0) &&
+                    (kernel || p == d_in) &&
+                    (!kernel || !is_trained || kernel->is_trained),
+            "the landmarks do not fit the parameters");
+    if (kernel) {
+        kernel->check_input(
+                landmarks.size() / d_in, landmarks.data(), d_in, "landmarks");
+    }
+    if (is_trained) {
+        set_inverse_norms();
+    }
+}
+
+void KernelPCA::restore() {
+    d_out = rank;
+    restore_landmarks();
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            rank > 0 &&
+                    (!is_trained ||
+                     (components.d_in == p && components.d_out == rank)),
+            "the parts of a map do not fit");
+}
+
+void KernelPCA::transform(double s, size_t n, float* values) {
+    if (s > 0) {
+        simd::exp_affine(n, float(s), float(-s), values);
+    }
+}
+
+void KernelPCA::set_inverse_norms() {
+    inverse_norms.clear();
+    if (kernel && normalize &&
+        !dynamic_cast<const ShiftInvariantKernel*>(kernel.get())) {
+        inverse_norms = inverse_norms_of(*kernel, p, landmarks.data(), d_in);
+    }
+}
+
+void KernelPCA::kernel_rows(size_t n, const float* x, float* rows) const {
+    if (!kernel) {
+        std::copy_n(x, n * p, rows);
+        return;
+    }
+    kernel->block(n, x, p, landmarks.data(), d_in, rows);
+    if (!inverse_norms.empty()) {
+        normalize_block(
+                inverse_norms_of(*kernel, n, x, d_in), inverse_norms, rows);
+    }
+}
+
+void KernelPCA::kernel_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        float* block) const {
+    kernel->block(n, x, m, y, d_in, block);
+    if (normalize) {
+        normalize_block(
+                inverse_norms_of(*kernel, n, x, d_in),
+                inverse_norms_of(*kernel, m, y, d_in),
+                block);
+    }
+}
+
+void KernelPCA::check_values(size_t n, const float* values) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            all_finite(n, values),
+            "values of the kernel %s are not finite on these vectors",
+            kernel ? kernel->description().c_str() : "given");
+}
+
+void KernelPCA::set_landmarks(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            kernel,
+            "set_landmarks: precomputed kernel values have no landmarks to set");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= 2 && n <= max_landmarks,
+            "set_landmarks: %" PRId64 " landmarks, expected 2 to %d",
+            int64_t(n),
+            max_landmarks);
+    kernel->check_input(n, x, d_in, "set_landmarks");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_trained,
+            "set_landmarks: it is trained; landmarks must be set before");
+    landmarks.assign(x, x + n * d_in);
+    p = int(n);
+}
+
+void KernelPCA::check_precomputed(idx_t n, const float* x) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n == p,
+            "train: %" PRId64
+            " rows of precomputed values, expected the %d x %d matrix of the landmarks",
+            int64_t(n),
+            p,
+            p);
+    for (int i = 0; i < p; i++) {
+        for (int j = 0; j < i; j++) {
+            const float a = x[size_t(i) * p + j], b = x[size_t(j) * p + i];
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    std::abs(a - b) <=
+                            1e-4 * (std::abs(a) + std::abs(b)) + 1e-6,
+                    "train: the matrix is not symmetric: %g at (%d, %d), %g at (%d, %d)",
+                    a,
+                    i,
+                    j,
+                    b,
+                    j,
+                    i);
+        }
+    }
+}
+
+std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
+    check_parameters();
+    if (kernel) {
+        kernel->verbose = verbose;
+        kernel->train(n, x, d_in);
+        if (landmarks.empty()) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    n >= p,
+                    "train: %" PRId64
+                    " training vectors, expected at least p = %d, of which the landmarks are drawn",
+                    int64_t(n),
+                    p);
+            landmarks = gather_rows(sample_ids(n, p, seed), x, d_in);
+        }
+        set_inverse_norms();
+    } else {
+        check_precomputed(n, x);
+    }
+    std::vector<float> K(size_t(p) * p);
+    parallel_blocks(p, 16, [&](idx_t begin, idx_t end) {
+        const float* from = kernel ? landmarks.data() : x;
+        kernel_rows(end - begin, from + begin * d_in, &K[begin * p]);
+    });
+    return K;
+}
+
+KernelSpectrum KernelPCA::decompose(const float* K) const {
+    check_values(size_t(p) * p, K);
+    KernelSpectrum s = decompose_kernel(p, K, !nystrom, tolerance, verbose);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            rank <= s.rank(),
+            "train: rank = %d is asked for, but the kernel matrix of the %d landmarks has rank %d (eigenvalues above %g of the largest)",
+            rank,
+            p,
+            s.rank(),
+            tolerance);
+    return s;
+}
+
+void KernelPCA::learn(idx_t n, const float* x) {
+    std::vector<float> K = learn_landmarks(n, x);
+    transform(scale, K.size(), K.data());
+    const KernelSpectrum s = decompose(K.data());
+    eigenvalues.assign(s.values.begin(), s.values.begin() + rank);
+    components = DenseProjection(p, rank);
+    offset.clear();
+    std::vector<float> row(p);
+    for (int i = 0; i < rank; i++) {
+        double c = 0;
+        for (int j = 0; j < p; j++) {
+            const double v = s.vectors(i, j) / std::sqrt(s.values[i]);
+            row[j] = float(v);
+            c += v * s.means[j];
+        }
+        components.set_row(i, row.data());
+        offset.push_back(center ? float(c) : 0);
+    }
+    if (verbose) {
+        printf("KernelPCA: %d landmarks, rank %d of %d, eigenvalues %g to %g\n",
+               p,
+               rank,
+               s.rank(),
+               eigenvalues.front(),
+               eigenvalues.back());
+    }
+}
+
+void KernelPCA::map(size_t n, const float* x, float* xt) const {
+    const Scratch rows(n * p);
+    kernel_rows(n, x, rows.get());
+    transform(scale, n * p, rows.get());
+    components.apply(n, rows.get(), xt);
+    for (size_t i = 0; i < n; i++) {
+        for (int j = 0; j < rank; j++) {
+            xt[i * rank + j] -= offset[j];
+        }
+    }
+    check_values(n * rank, xt);
+}
+
+void KernelPCA::check_input(idx_t n, const float* x, const char* where) const {
+    if (kernel) {
+        kernel->check_input(n, x, d_in, where);
+    } else {
+        check_finite(n, x, d_in, where);
+    }
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,88 @@
+#include <faiss_ext/maps/RandomFourierMap.h>
+
+#include <cmath>
+
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/errors.h"
+#include "core/scratch.h"
+#include "projections/draw.h"
+#include "simd/elementwise.h"
+
+namespace faiss_ext {
+
+RandomFourierMap::RandomFourierMap(
+        int d,
+        int dims,
+        const ShiftInvariantKernel& kernel,
+        int64_t seed,
+        const ProjectionChoice& proj)
+        : FeatureMap(d, dims), dims(dims), seed(seed), proj(proj) {
+    this->kernel = copy_as<ShiftInvariantKernel>(kernel);
+    init();
+}
+
+void RandomFourierMap::fields(FieldVisitor& v) {
+    v.part("kernel", kernel, "a shift-invariant kernel");
+    v.integer("dims", dims, 2, 1 << 26, "output dimension, even");
+    v.integer("seed", seed, 0, INT64_MAX, "of the frequencies");
+    proj.fields(v, d_in, frequency_kinds(kernel.get()));
+    v.learned_part("projection", projection);
+}
+
+void RandomFourierMap::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d_in > 0,
+            "the input dimension is %d, expected a positive number",
+            d_in);
+    check_fields(*this);
+    if (dims % 2 != 0) {
+        throw FieldError(
+                "dims",
+                "dims is " + std::to_string(dims) +
+                        ", expected an even number: half are cosines, half sines");
+    }
+    d_out = dims;
+    is_trained = kernel->is_trained;
+    if (is_trained) {
+        draw();
+    }
+}
+
+void RandomFourierMap::restore() {
+    d_out = dims;
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            dims % 2 == 0 && kernel->is_trained == is_trained &&
+                    bool(projection) == is_trained &&
+                    (!projection ||
+                     (projection->d_in == d_in &&
+                      projection->d_out == dims / 2)),
+            "the parts of a map do not fit");
+}
+
+void RandomFourierMap::draw() {
+    projection = draw_frequencies(proj, *kernel, d_in, dims / 2, seed);
+}
+
+void RandomFourierMap::learn(idx_t n, const float* x) {
+    kernel->verbose = verbose;
+    kernel->train(n, x, d_in);
+    draw();
+}
+
+void RandomFourierMap::map(size_t n, const float* x, float* xt) const {
+    const size_t half = dims / 2;
+    const Scratch phases(n * half);
+    projection->apply(n, x, phases.get());
+    const float length = float(std::sqrt(2.0 / dims));
+    for (size_t i = 0; i < n; i++) {
+        simd::cos_sin_turns(
+                half,
+                length,
+                &phases[i * half],
+                xt + i * dims,
+                xt + i * dims + half);
+    }
+}
+
+} // namespace faiss_ext

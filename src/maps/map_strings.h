@@ -1,0 +1,24 @@
+// Maps in factory strings: `NAME2(...)`.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <faiss_ext/maps/FeatureMap.h>
+
+#include "core/string_part.h"
+
+namespace faiss_ext {
+
+/// What may stand where a map is expected.
+std::vector<std::string> map_forms();
+
+/// Whether a part begins with the name of a map.
+bool is_map(const Part& part);
+
+/// Throws an error that marks the place.
+std::unique_ptr<FeatureMap> make_map(int d, const Part& part);
+
+} // namespace faiss_ext

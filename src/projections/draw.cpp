@@ -1,0 +1,109 @@
+#include "projections/draw.h"
+
+#include <cmath>
+#include <random>
+
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
+
+#include "projections/random_projection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using Kind = ProjectionChoice::Kind;
+
+ClonePtr<Projection> draw_bilinear(
+        const ProjectionChoice& choice,
+        int d_out,
+        int64_t seed,
+        double factor) {
+    return std::make_unique<BilinearProjection>(
+            choice.d_w,
+            choice.d_v,
+            d_out,
+            choice.m,
+            choice.w == ProjectionChoice::Rows::structured,
+            seed,
+            factor,
+            choice.shuffle);
+}
+
+} // namespace
+
+ClonePtr<Projection> draw_gaussian(
+        const ProjectionChoice& choice,
+        int d_in,
+        int d_out,
+        int64_t seed) {
+    if (choice.kind == Kind::bilinear) {
+        return draw_bilinear(choice, d_out, seed, 1);
+    }
+    if (choice.kind == Kind::dense) {
+        return std::make_unique<DenseProjection>(
+                random_projection<std::normal_distribution<double>>(
+                        d_in, d_out, seed));
+    }
+    std::vector<double> lengths;
+    for (int j = 0; j < d_out; j++) {
+        lengths.push_back(
+                gaussian_length(seed, j, StructuredProjection::order(d_in)));
+    }
+    return std::make_unique<StructuredProjection>(d_in, d_out, seed, lengths);
+}
+
+ClonePtr<Projection> draw_frequencies(
+        const ProjectionChoice& choice,
+        const ShiftInvariantKernel& kernel,
+        int d_in,
+        int d_out,
+        int64_t seed) {
+    const double turns = kernel.turns();
+    if (choice.kind == Kind::bilinear) {
+        return draw_bilinear(choice, d_out, seed, turns);
+    }
+    const auto draw_row = [&](idx_t i, std::vector<float>& omega) {
+        std::mt19937_64 rng = row_rng(seed, i, stream_rows);
+        kernel.sample_frequency(rng, omega.size(), omega.data());
+    };
+    if (choice.kind == Kind::dense) {
+        auto dense = std::make_unique<DenseProjection>(d_in, d_out);
+        parallel_blocks(d_out, 64, [&](idx_t begin, idx_t end) {
+            std::vector<float> omega(d_in);
+            for (idx_t i = begin; i < end; i++) {
+                draw_row(i, omega);
+                for (float& v : omega) {
+                    v = float(turns * v);
+                }
+                dense->set_row(int(i), omega.data());
+            }
+        });
+        return dense;
+    }
+    // a part of a frequency of D dimensions is one of d_in dimensions
+    const int D = StructuredProjection::order(d_in);
+    std::vector<double> lengths(d_out);
+    parallel_blocks(d_out, 64, [&](idx_t begin, idx_t end) {
+        std::vector<float> omega(D);
+        for (idx_t i = begin; i < end; i++) {
+            draw_row(i, omega);
+            double sum = 0;
+            for (float v : omega) {
+                sum += double(v) * v;
+            }
+            lengths[i] = turns * std::sqrt(sum);
+        }
+    });
+    return std::make_unique<StructuredProjection>(d_in, d_out, seed, lengths);
+}
+
+std::vector<Kind> frequency_kinds(const ShiftInvariantKernel* kernel) {
+    const bool is_isotropic =
+            !kernel || kernel->norm() == ShiftInvariantKernel::Norm::L2;
+    return is_isotropic ? std::vector<Kind>{Kind::structured, Kind::dense}
+                        : std::vector<Kind>{Kind::dense};
+}
+
+} // namespace faiss_ext
