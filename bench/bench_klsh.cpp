@@ -1,4 +1,4 @@
-// How much of the time of KernelizedHash::encode is spent on kernel values, and
+// How much of the time of KernelizedLSH::encode is spent on kernel values, and
 // how much on the rest: normalisation, weights, thresholds, packing, checks.
 //
 //   bench_klsh [FILE.bvecs]
@@ -11,7 +11,7 @@
 #include <chrono>
 #include <memory>
 
-#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/io/index_factory.h>
 
 #include "bench_common.h"
@@ -40,7 +40,7 @@ double median(std::vector<double> v) {
 void measure(const char* kernel, idx_t n, int d, const std::vector<float>& x) {
     const auto made = faiss_ext::kernel_hash_factory(
             d, "KLSH256(" + std::string(kernel) + ",p=1000,t=50)");
-    auto& hash = dynamic_cast<faiss_ext::KernelizedHash&>(*made);
+    auto& hash = dynamic_cast<faiss_ext::KernelizedLSH&>(*made);
     hash.train(n, x.data());
 
     std::vector<uint8_t> codes(n * hash.code_size());

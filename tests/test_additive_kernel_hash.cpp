@@ -386,8 +386,8 @@ TEST(Theory, HammingTellsTheKernel) {
                 EXPECT_TRUE(plausible(
                         ham,
                         nbits,
-                        AdditiveKernelHash::f(k, delta),
-                        AdditiveKernelHash::g(k, delta),
+                        AdditiveKernelHash::lower_bound(k, delta),
+                        AdditiveKernelHash::upper_bound(k, delta),
                         unsure))
                         << what;
                 // the estimate: the cosine changes by at most pi times the
@@ -440,18 +440,18 @@ TEST(Theory, BoundsOfThePaper) {
         for (double u = delta; u <= 1; u += 1.0 / 64) {
             const double v = (u + delta) / (1 - delta), w = u - delta;
             EXPECT_NEAR(
-                    AdditiveKernelHash::f(u, delta),
+                    AdditiveKernelHash::lower_bound(u, delta),
                     0.5 - v / pi - 3 / (5 * pi) * std::pow(v, 3),
                     1e-14);
             EXPECT_NEAR(
-                    AdditiveKernelHash::g(u, delta),
+                    AdditiveKernelHash::upper_bound(u, delta),
                     0.5 - w / pi - std::pow(w, 3) / (6 * pi),
                     1e-14);
             for (double squared : {1 - delta, 1 - delta / 2, 1.0}) {
                 for (double error : {-delta, 0.0, delta}) {
                     const double p = angle_share((u + error) / squared);
-                    EXPECT_LE(AdditiveKernelHash::f(u, delta), p + 1e-15);
-                    EXPECT_GE(AdditiveKernelHash::g(u, delta), p - 1e-15);
+                    EXPECT_LE(AdditiveKernelHash::lower_bound(u, delta), p + 1e-15);
+                    EXPECT_GE(AdditiveKernelHash::upper_bound(u, delta), p - 1e-15);
                 }
             }
         }

@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 
-#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/io/index_factory.h>
@@ -888,7 +888,7 @@ TEST(Callback, ExceptionsReachTheCaller) {
                     index.search(n, x.data(), 1, found.data(), labels.data());
                 }),
                 "no kernel today");
-        KernelizedHash hash(int(d), 16, &kernel);
+        KernelizedLSH hash(int(d), 16, &kernel);
         hash.p = 20;
         hash.t = 5;
         EXPECT_EQ(message([&] { hash.train(n, x.data()); }), "no kernel today");
@@ -930,7 +930,7 @@ TEST(Callback, CannotBeWritten) {
                    {"callback", "cannot be written"}));
     EXPECT_FALSE(std::filesystem::exists(file.name));
     const NormalizedKernel outer(kernel);
-    KernelizedHash hash(4, 8, &outer);
+    KernelizedLSH hash(4, 8, &outer);
     hash.p = 10;
     hash.t = 3;
     hash.train(30, x.data());

@@ -1057,7 +1057,7 @@ TEST(BilinearShiftInvariantHash, BoundsOfTheKernel) {
                 Hash::lower_bound(u),
                 4 / (pi * pi) * (1 - std::pow(u, 0.79)),
                 1e-15);
-        EXPECT_EQ(Hash::upper_bound(u), ShiftInvariantHash::h2(u));
+        EXPECT_EQ(Hash::upper_bound(u), ShiftInvariantHash::upper_bound(u));
         long double a = 0, b = 0;
         for (int m = 1; m < 100000 && u < 1; m++) {
             const double weight = 1 / (4.0 * m * m - 1);

@@ -18,7 +18,7 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include <faiss_ext/core/Spec.h>
+#include "core/Spec.h"
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>

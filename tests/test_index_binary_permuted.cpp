@@ -518,7 +518,7 @@ TEST(Adding, LimitOfMemory) {
     const int d = 64;
     const Codes codes = random_codes(100, d, 1), q = random_codes(5, d, 2);
     auto index = make(d, 10, 3);
-    index->max_bytes = 10 * (12 * 50 + 4 * d);
+    index->max_gb = 10 * (12 * 50 + 4 * d);
     index->add(50, codes.data());
     const auto before = clone_binary_index(index.get());
     EXPECT_TRUE(throws(
@@ -528,12 +528,12 @@ TEST(Adding, LimitOfMemory) {
     expect_same_lists(
             *index, dynamic_cast<const IndexBinaryPermuted&>(*before));
     EXPECT_EQ(search(*index, q, 4), search(*before, q, 4));
-    index->max_bytes *= 2;
+    index->max_gb *= 2;
     index->add(50, codes.data() + 50 * 8);
     expect_same_lists(*index, *make(d, 10, 3, codes));
     // M from eps grows with n
     IndexBinaryPermuted growing(d, 0.5);
-    growing.max_bytes = 69 * (12 * 200 + 4 * d);
+    growing.max_gb = 69 * (12 * 200 + 4 * d);
     const Codes more = random_codes(201, d, 1);
     growing.add(100, more.data());
     EXPECT_TRUE(throws([&] { growing.add(101, more.data() + 800); }));
@@ -795,7 +795,7 @@ TEST(Codes, FilesAndCopies) {
             IndexBinaryPermuted index(d, 0.75, 3);
             index.M = n == 90 ? 11 : 0;
             index.seed = 77;
-            index.max_bytes = 1e7;
+            index.max_gb = 1e7;
             index.add(n, codes.data());
             const TemporaryFile file;
             write_index_binary(&index, file.name.c_str());
@@ -809,7 +809,7 @@ TEST(Codes, FilesAndCopies) {
                 EXPECT_EQ(same.M, index.M);
                 EXPECT_EQ(same.B, 3);
                 EXPECT_EQ(same.seed, 77);
-                EXPECT_EQ(same.max_bytes, 1e7);
+                EXPECT_EQ(same.max_gb, 1e7);
                 EXPECT_TRUE(same.is_trained);
                 expect_same_lists(index, same);
                 EXPECT_EQ(search(index, q, 3), search(same, q, 3));
@@ -848,7 +848,7 @@ TEST(Strings, Alone) {
         EXPECT_EQ(permuted.M, M) << text;
         EXPECT_EQ(permuted.B, B) << text;
         EXPECT_EQ(permuted.seed, seed) << text;
-        EXPECT_EQ(permuted.max_bytes, bytes) << text;
+        EXPECT_EQ(permuted.max_gb, bytes) << text;
         EXPECT_TRUE(permuted.is_trained);
         EXPECT_TRUE(is_faiss_ext_string(text));
     };

@@ -34,7 +34,7 @@
 #include <faiss/index_io.h>
 
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
-#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -1884,8 +1884,8 @@ TEST(DamagedFiles, NumbersAreChecked) {
     const auto bsik = [](KernelHash& h) -> BilinearShiftInvariantHash& {
         return dynamic_cast<BilinearShiftInvariantHash&>(h);
     };
-    const auto klsh = [](KernelHash& h) -> KernelizedHash& {
-        return dynamic_cast<KernelizedHash&>(h);
+    const auto klsh = [](KernelHash& h) -> KernelizedLSH& {
+        return dynamic_cast<KernelizedLSH&>(h);
     };
     using H = KernelHash;
     const char* b = "BSIK64(2x3)";

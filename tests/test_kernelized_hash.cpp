@@ -1,7 +1,7 @@
-// KernelizedHash against the formulas of Kulis and Grauman 2012 and of Jiang,
+// KernelizedLSH against the formulas of Kulis and Grauman 2012 and of Jiang,
 // Que and Kulis 2015, computed here with Eigen.
 
-#include <faiss_ext/hashes/KernelizedHash.h>
+#include <faiss_ext/hashes/KernelizedLSH.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,13 +39,13 @@ using std::numbers::pi;
 using FloatRows =
         Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-std::unique_ptr<KernelizedHash> make(int d, const std::string& description) {
+std::unique_ptr<KernelizedLSH> make(int d, const std::string& description) {
     auto hash = kernel_hash_factory(d, description);
-    return std::unique_ptr<KernelizedHash>(
-            &dynamic_cast<KernelizedHash&>(*hash.release()));
+    return std::unique_ptr<KernelizedLSH>(
+            &dynamic_cast<KernelizedLSH&>(*hash.release()));
 }
 
-std::unique_ptr<KernelizedHash> trained(
+std::unique_ptr<KernelizedLSH> trained(
         int d,
         const std::string& description,
         const std::vector<float>& x) {
@@ -106,7 +106,7 @@ double imbalance(const KernelHash& hash, const std::vector<float>& x) {
 
 /// kernel values as the parameters of the hash say: normalised, transformed
 MatrixXd kernel_values(
-        const KernelizedHash& hash,
+        const KernelizedLSH& hash,
         const std::vector<float>& x,
         const std::vector<float>& y) {
     const size_t d = hash.d_in, n = x.size() / d, m = y.size() / d;
@@ -127,7 +127,7 @@ MatrixXd kernel_values(
     return K;
 }
 
-MatrixXd landmark_matrix(const KernelizedHash& hash) {
+MatrixXd landmark_matrix(const KernelizedLSH& hash) {
     return kernel_values(hash, hash.landmarks, hash.landmarks);
 }
 
@@ -158,7 +158,7 @@ struct Spectrum {
 };
 
 /// one row for each bit
-MatrixXd weights_of(const KernelizedHash& hash) {
+MatrixXd weights_of(const KernelizedLSH& hash) {
     const std::vector<float> A = hash.weights.matrix();
     return Eigen::Map<const FloatRows>(A.data(), hash.nbits, hash.p)
             .cast<double>();
@@ -170,7 +170,7 @@ double relative_error(const MatrixXd& a, const MatrixXd& b) {
 
 /// The indicators e_S of a hash whose K' keeps all but the constant vector:
 /// K'^(1/2) w = H e_S = e_S - t / p. One row for each bit.
-MatrixXd recovered_draws(const KernelizedHash& hash) {
+MatrixXd recovered_draws(const KernelizedLSH& hash) {
     const Spectrum s(landmark_matrix(hash), hash.nystrom);
     const idx_t rank = hash.eigenvalues.size();
     MatrixXd e = weights_of(hash) * s.power(rank, 0.5);
@@ -441,7 +441,7 @@ TEST(Margins, DoNotDependOnThreadsAndBatches) {
     const auto x = histograms(400), q = histograms(333, 3);
     const std::string description =
             "KLSH72(chi2,p=100,t=20,rank=auto,draw=gauss)";
-    std::unique_ptr<KernelizedHash> one;
+    std::unique_ptr<KernelizedLSH> one;
     std::vector<uint8_t> codes;
     {
         const Threads threads(1);
@@ -676,7 +676,7 @@ TEST(Theory, HyperplanesPassAndersonDarling) {
                         x.begin() + (ids[i] + 1) * d);
             }
             LinearKernel linear;
-            KernelizedHash hash(d, 40, &linear);
+            KernelizedLSH hash(d, 40, &linear);
             hash.normalize = false;
             hash.t = p / 5;
             hash.seed = trial;
@@ -823,7 +823,7 @@ namespace {
 /// The held-out measure as the class describes it: recall of the 10 nearest of
 /// 200 queries among the 100 nearest by Hamming distance.
 double recall(
-        const KernelizedHash& hash,
+        const KernelizedLSH& hash,
         const std::vector<float>& queries,
         const std::vector<float>& base) {
     const size_t nq = queries.size() / dim, nb = base.size() / dim;
@@ -1054,7 +1054,7 @@ TEST(Errors, Strings) {
     EXPECT_EQ(hash->t, 7);
     EXPECT_EQ(hash->rank, 6);
     EXPECT_EQ(hash->scale, 1.5);
-    EXPECT_EQ(hash->draw, KernelizedHash::Draw::gauss);
+    EXPECT_EQ(hash->draw, KernelizedLSH::Draw::gauss);
     EXPECT_TRUE(hash->nystrom);
     EXPECT_FALSE(hash->center);
     EXPECT_FALSE(hash->normalize);
@@ -1063,7 +1063,7 @@ TEST(Errors, Strings) {
     const auto plain = make(dim, "KLSH64(chi2)");
     EXPECT_EQ(plain->p, 300);
     EXPECT_EQ(plain->t, 30);
-    EXPECT_EQ(plain->draw, KernelizedHash::Draw::clt);
+    EXPECT_EQ(plain->draw, KernelizedLSH::Draw::clt);
     EXPECT_FALSE(plain->nystrom);
     EXPECT_TRUE(plain->center);
     EXPECT_TRUE(plain->normalize);
@@ -1137,7 +1137,7 @@ TEST(Errors, IndefiniteKernel) {
     for (const Kernel* kernel :
          std::vector<const Kernel*>{&negative, &distance}) {
         for (bool nystrom : {false, true}) {
-            KernelizedHash hash(6, 16, kernel);
+            KernelizedLSH hash(6, 16, kernel);
             hash.p = 50;
             hash.nystrom = nystrom;
             hash.normalize = false;
@@ -1145,7 +1145,7 @@ TEST(Errors, IndefiniteKernel) {
             EXPECT_FALSE(hash.is_trained);
         }
     }
-    KernelizedHash hash(6, 16, &distance);
+    KernelizedLSH hash(6, 16, &distance);
     hash.p = 50;
     hash.nystrom = true;
     hash.normalize = false;
@@ -1220,7 +1220,7 @@ TEST(Copies, GiveTheSameCodes) {
             for (faiss::VectorTransform* vt :
                  {static_cast<faiss::VectorTransform*>(copy.get()),
                   read.get()}) {
-                auto& other = dynamic_cast<KernelizedHash&>(*vt);
+                auto& other = dynamic_cast<KernelizedLSH&>(*vt);
                 EXPECT_EQ(other.is_trained, train);
                 EXPECT_EQ(other.p, hash->p);
                 EXPECT_EQ(other.t, hash->t);

@@ -210,8 +210,8 @@ TEST_P(ShiftInvariantHashes, ExpectedHammingDecreasesBetweenItsBounds) {
     double before = HUGE_VAL;
     for (double u : values) {
         const double h = hash.expected_hamming(u) / nbits;
-        EXPECT_GE(h, ShiftInvariantHash::h1(u) - 1e-9) << "K = " << u;
-        EXPECT_LE(h, ShiftInvariantHash::h2(u) + 1e-9) << "K = " << u;
+        EXPECT_GE(h, ShiftInvariantHash::lower_bound(u) - 1e-9) << "K = " << u;
+        EXPECT_LE(h, ShiftInvariantHash::upper_bound(u) + 1e-9) << "K = " << u;
         EXPECT_LT(h, before) << "K = " << u;
         before = h;
     }
@@ -263,8 +263,8 @@ TEST_P(ShiftInvariantHashes, EstimatesOutOfRange) {
     for (double u : {-2e-4, -1.0, 1 + 2e-4, HUGE_VAL, double(nan_value)}) {
         for (const std::function<void()>& call :
              {std::function<void()>([&] { hash.expected_hamming(u); }),
-              std::function<void()>([&] { ShiftInvariantHash::h1(u); }),
-              std::function<void()>([&] { ShiftInvariantHash::h2(u); })}) {
+              std::function<void()>([&] { ShiftInvariantHash::lower_bound(u); }),
+              std::function<void()>([&] { ShiftInvariantHash::upper_bound(u); })}) {
             EXPECT_TRUE(contains(message_of(call), "kernel value"));
         }
     }
@@ -525,14 +525,14 @@ TEST(ShiftInvariantHash, GaussianNearZero) {
 }
 
 TEST(ShiftInvariantHash, Lemma23) {
-    EXPECT_EQ(ShiftInvariantHash::h1(1), 0);
-    EXPECT_EQ(ShiftInvariantHash::h2(1), 0);
-    EXPECT_NEAR(ShiftInvariantHash::h1(0), 4 / (pi * pi), 1e-15);
-    EXPECT_NEAR(ShiftInvariantHash::h2(0), 4 / (pi * pi), 1e-15);
-    EXPECT_NEAR(ShiftInvariantHash::h1(0.25), 3 / (pi * pi), 1e-15);
+    EXPECT_EQ(ShiftInvariantHash::lower_bound(1), 0);
+    EXPECT_EQ(ShiftInvariantHash::upper_bound(1), 0);
+    EXPECT_NEAR(ShiftInvariantHash::lower_bound(0), 4 / (pi * pi), 1e-15);
+    EXPECT_NEAR(ShiftInvariantHash::upper_bound(0), 4 / (pi * pi), 1e-15);
+    EXPECT_NEAR(ShiftInvariantHash::lower_bound(0.25), 3 / (pi * pi), 1e-15);
     // the linear branch and the root
-    EXPECT_NEAR(ShiftInvariantHash::h2(0.3), 4 / (pi * pi) * (1 - 0.2), 1e-15);
-    EXPECT_NEAR(ShiftInvariantHash::h2(0.91), 0.15, 1e-15);
+    EXPECT_NEAR(ShiftInvariantHash::upper_bound(0.3), 4 / (pi * pi) * (1 - 0.2), 1e-15);
+    EXPECT_NEAR(ShiftInvariantHash::upper_bound(0.91), 0.15, 1e-15);
 }
 
 // A rough kernel is nearly vertical at 0: at nu = 0.1, K = 0.9999 is at r =

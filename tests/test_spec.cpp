@@ -1,6 +1,6 @@
 // The grammar of factory strings and its error messages.
 
-#include <faiss_ext/core/Spec.h>
+#include "core/Spec.h"
 
 #include <cmath>
 #include <functional>

@@ -1216,14 +1216,14 @@ std::vector<uint8_t> with(std::vector<uint8_t> bytes, size_t at, T value) {
 TEST(Files, FieldsOfAProjection) {
     const int d = 5, d_out = 24, D = 256;
     faiss::VectorIOWriter writer;
-    AnyProjection(unit_projection(d, d_out, 1)).write(&writer);
+    ClonePtr<Projection>(unit_projection(d, d_out, 1)).write(&writer);
     const std::vector<uint8_t> bytes = writer.data;
     const size_t norms_at = 12 + 8 + 4 * 3 * D;
     ASSERT_EQ(bytes.size(), norms_at + 8 + 4 * d_out);
     const auto read = [](const std::vector<uint8_t>& from) {
         faiss::VectorIOReader reader;
         reader.data = from;
-        AnyProjection p;
+        ClonePtr<Projection> p;
         p.read(&reader);
         return p;
     };
@@ -1291,7 +1291,7 @@ TEST(Files, PartsThatDoNotFit) {
                     throws([&] { hash->encode(1, x.data(), code.data()); },
                            "no projection"));
         }
-        sik.projection = rhbe.projection = ahk.projection = AnyProjection();
+        sik.projection = rhbe.projection = ahk.projection = ClonePtr<Projection>();
         EXPECT_TRUE(broken(sik));
         EXPECT_TRUE(broken(rhbe));
         EXPECT_TRUE(broken(ahk));

@@ -28,6 +28,10 @@ struct ClonePtr {
     template <class U>
     requires std::is_convertible_v<U*, T*> ClonePtr(std::unique_ptr<U> pointer)
             : pointer(std::move(pointer)) {}
+    /// An object of a class derived from T, as a value.
+    template <class U>
+    requires std::is_base_of_v<T, U> ClonePtr(U object)
+            : pointer(std::make_unique<U>(std::move(object))) {}
     ClonePtr(const ClonePtr& other) : pointer(copy(other)) {}
     ClonePtr(ClonePtr&&) = default;
 

@@ -25,6 +25,9 @@ struct ProjectionChoice {
     Rows w = Rows::structured;
     bool shuffle = true;
 
+    ProjectionChoice() = default;
+    ProjectionChoice(Kind kind) : kind(kind) {}
+
     /// @param kinds  those that can be chosen; the first one takes the place of
     ///               a kind that is not among them
     void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds);
