@@ -416,7 +416,7 @@ TEST(Theory, DeviationsOfOnePair) {
     size_t total = 0;
     std::vector<int> beyond(4);
     for (int seed = 0; seed < trials; seed++) {
-        const AdditiveKernelHash hash(map, nbits, false, seed, false);
+        const AdditiveKernelHash hash(map, nbits, false, seed, proj_dense);
         const std::vector<uint8_t> codes = codes_of(hash, x);
         const size_t ham = hamming(&codes[0], &codes[8], nbits);
         total += ham;
@@ -867,7 +867,7 @@ TEST(Center, ManyTrainingVectors) {
 // proj=dense: independent entries.
 TEST(Matrix, EntriesAreNormal) {
     const Map map(100, Chi2Kernel());
-    const AdditiveKernelHash hash(map, 256, false, 5, false);
+    const AdditiveKernelHash hash(map, 256, false, 5, proj_dense);
     EXPECT_EQ(hash.projection->d_in, 300);
     EXPECT_EQ(hash.projection->d_out, 256);
     const std::vector<float> A = hash.projection->matrix();
@@ -894,14 +894,14 @@ TEST(Matrix, EntriesAreNormal) {
 TEST(Matrix, RowsAndSeeds) {
     const Map map(10, Chi2Kernel());
     for (bool structured : {false, true}) {
-        const AdditiveKernelHash small(map, 16, false, 5, structured),
-                large(map, 64, false, 5, structured);
+        const AdditiveKernelHash small(map, 16, false, 5, proj_of(structured)),
+                large(map, 64, false, 5, proj_of(structured));
         const std::vector<float> a = small.projection->matrix();
         std::vector<float> b = large.projection->matrix();
         b.resize(a.size());
         EXPECT_EQ(a, b);
         small.check_identical(
-                AdditiveKernelHash(map, 16, false, 5, structured));
+                AdditiveKernelHash(map, 16, false, 5, proj_of(structured)));
         std::vector<std::vector<float>> drawn = {a};
         for (int64_t seed :
              {int64_t(0),
@@ -909,7 +909,7 @@ TEST(Matrix, RowsAndSeeds) {
               int64_t(-1),
               int64_t(5) << 32,
               INT64_MAX}) {
-            const AdditiveKernelHash other(map, 16, false, seed, structured);
+            const AdditiveKernelHash other(map, 16, false, seed, proj_of(structured));
             EXPECT_EQ(other.seed, seed);
             EXPECT_TRUE(throws([&] { small.check_identical(other); }));
             drawn.push_back(other.projection->matrix());
@@ -992,7 +992,7 @@ TEST(Strings, AllKeys) {
     EXPECT_EQ(hash->map.degree, 0.5);
     EXPECT_EQ(hash->map.negative, Map::Negative::sign);
     EXPECT_EQ(hash->map.norm, Map::Norm::l1);
-    hash->check_identical(AdditiveKernelHash(hash->map, 512, true, 9, false));
+    hash->check_identical(AdditiveKernelHash(hash->map, 512, true, 9, proj_dense));
     make(5, "AHK64(chi2,seed=9,proj=structured)")
             ->check_identical(
                     AdditiveKernelHash(Map(5, Chi2Kernel()), 64, false, 9));

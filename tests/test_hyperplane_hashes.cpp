@@ -341,8 +341,8 @@ TEST(BothHashes, RowsAndSeeds) {
     for (int64_t seed :
          {int64_t(0), int64_t(6), int64_t(-1), int64_t(5) << 32, INT64_MAX}) {
         for (bool structured : {false, true}) {
-            const HyperplaneHash a(10, 16, false, seed, structured);
-            const HyperplaneHash b(10, 16, false, 5, structured);
+            const HyperplaneHash a(10, 16, false, seed, proj_of(structured));
+            const HyperplaneHash b(10, 16, false, 5, proj_of(structured));
             EXPECT_NE(projection_of(a).matrix(), projection_of(b).matrix());
         }
         EXPECT_NE(
@@ -353,7 +353,7 @@ TEST(BothHashes, RowsAndSeeds) {
 
 // proj=dense: independent entries.
 TEST(BothHashes, DistributionOfEntries) {
-    const HyperplaneHash rhbe(200, 256, false, 5, false);
+    const HyperplaneHash rhbe(200, 256, false, 5, proj_dense);
     const SignCauchyHash scr(200, 256, 5);
     const std::vector<float> a = projection_of(rhbe).matrix(),
                              c = projection_of(scr).matrix();
@@ -410,14 +410,14 @@ TEST(BothHashes, RowsOfZeros) {
     const std::vector<float> zeros(20);
     for (bool structured : {false, true}) {
         EXPECT_EQ(
-                codes_of(HyperplaneHash(20, 64, false, 1, structured), zeros),
+                codes_of(HyperplaneHash(20, 64, false, 1, proj_of(structured)), zeros),
                 std::vector<uint8_t>(8, 255));
     }
     EXPECT_EQ(
             codes_of(SignCauchyHash(20, 64), zeros),
             std::vector<uint8_t>(8, 255));
     for (bool structured : {false, true}) {
-        HyperplaneHash centered(20, 64, true, 1234, structured);
+        HyperplaneHash centered(20, 64, true, 1234, proj_of(structured));
         centered.train(30, normal_vectors(30, 20, 1).data());
         const std::vector<uint8_t> codes = codes_of(centered, zeros);
         for (int j = 0; j < 64; j++) {
@@ -488,11 +488,11 @@ TEST(BothHashes, TrainingChecksVectors) {
 
 TEST(BothHashes, Strings) {
     kernel_hash_factory(5, "RHBE256(center=1,seed=3,proj=dense)")
-            ->check_identical(HyperplaneHash(5, 256, true, 3, false));
+            ->check_identical(HyperplaneHash(5, 256, true, 3, proj_dense));
     kernel_hash_factory(5, "RHBE256(center=1,seed=3,proj=structured)")
             ->check_identical(HyperplaneHash(5, 256, true, 3));
     kernel_hash_factory(5, "RHBE256")
-            ->check_identical(HyperplaneHash(5, 256, false, 1234, true));
+            ->check_identical(HyperplaneHash(5, 256, false, 1234, proj_structured));
     kernel_hash_factory(5, "SCR1024(seed=3,proj=dense)")
             ->check_identical(SignCauchyHash(5, 1024, 3));
     kernel_hash_factory(5, "SCR1024")
@@ -564,7 +564,7 @@ TEST(BothHashes, CopiesGiveTheSameCodes) {
     EXPECT_TRUE(
             throws([&] { rhbe.check_identical(HyperplaneHash(4, 16, true)); }));
     EXPECT_TRUE(throws([&] {
-        rhbe.check_identical(HyperplaneHash(4, 16, false, 1234, false));
+        rhbe.check_identical(HyperplaneHash(4, 16, false, 1234, proj_dense));
     }));
     EXPECT_TRUE(throws([&] { scr.check_identical(SignCauchyHash(4, 24)); }));
 }
@@ -646,7 +646,7 @@ TEST(BothHashes, InIndexes) {
 TEST(HyperplaneHash, HammingTellsTheAngle) {
     for (size_t d : {2, 17, 64}) {
         const int nbits = 16384;
-        const HyperplaneHash hash(int(d), nbits, false, 100 + d, false);
+        const HyperplaneHash hash(int(d), nbits, false, 100 + d, proj_dense);
         const std::vector<float> matrix = projection_of(hash).matrix();
         const std::vector<float> x = angles(d, d);
         const std::vector<double> wide(x.begin(), x.end());
@@ -754,7 +754,7 @@ TEST(HyperplaneHash, ThresholdsAreThoseOfTheMean) {
     const std::vector<float> train = training_vectors(n_train, d);
     const std::vector<double> mean = mean_of(train, d);
     for (bool structured : {false, true}) {
-        HyperplaneHash hash(d, nbits, true, 3, structured);
+        HyperplaneHash hash(d, nbits, true, 3, proj_of(structured));
         EXPECT_FALSE(hash.is_trained);
         EXPECT_TRUE(throws([&] { codes_of(hash, train); }, "not trained"));
         EXPECT_TRUE(throws([&] { hash.train(0, train.data()); }, "no vectors"));
@@ -770,10 +770,10 @@ TEST(HyperplaneHash, ThresholdsAreThoseOfTheMean) {
         const HyperplaneHash before = hash;
         hash.train(10, train.data());
         hash.check_identical(before);
-        HyperplaneHash plain(d, 64, false, 1234, structured);
+        HyperplaneHash plain(d, 64, false, 1234, proj_of(structured));
         EXPECT_TRUE(plain.is_trained);
         plain.train(10, train.data());
-        plain.check_identical(HyperplaneHash(d, 64, false, 1234, structured));
+        plain.check_identical(HyperplaneHash(d, 64, false, 1234, proj_of(structured)));
     }
 }
 
@@ -784,7 +784,7 @@ TEST(HyperplaneHash, CenterTellsTheAngleFromTheMean) {
     const int nbits = 16384;
     const std::vector<float> train = training_vectors(n_train, d);
     const std::vector<double> mean = mean_of(train, d);
-    HyperplaneHash hash(d, nbits, true, 3, false);
+    HyperplaneHash hash(d, nbits, true, 3, proj_dense);
     hash.train(n_train, train.data());
     const std::vector<float> matrix = projection_of(hash).matrix();
     std::vector<double> threshold_bound;
@@ -828,7 +828,7 @@ TEST(HyperplaneHash, CenterBalancesTheBits) {
     for (bool structured : {false, true}) {
         double imbalance[2] = {};
         for (bool center : {false, true}) {
-            HyperplaneHash hash(d, nbits, center, 1234, structured);
+            HyperplaneHash hash(d, nbits, center, 1234, proj_of(structured));
             hash.train(n, x.data());
             const std::vector<uint8_t> codes = codes_of(hash, x);
             for (int j = 0; j < nbits; j++) {
@@ -853,7 +853,7 @@ TEST(HyperplaneHash, ManyTrainingVectors) {
     const std::vector<float> x = uniform_vectors(n, d, 3);
     const std::vector<double> mean = mean_of(x, d);
     for (bool structured : {false, true}) {
-        HyperplaneHash hash(d, 64, true, 1234, structured);
+        HyperplaneHash hash(d, 64, true, 1234, proj_of(structured));
         hash.train(n, x.data());
         const std::vector<float> A = projection_of(hash).matrix();
         for (int j = 0; j < 64; j++) {

@@ -1528,7 +1528,7 @@ TEST(Io, GroupsOfPartsThatDoNotFit) {
 TEST(Io, MatrixOfTheWrongShape) {
     // as many numbers as there must be, in other rows
     for (bool structured : {false, true}) {
-        ShiftInvariantHash hash(16, 8, GaussianKernel(1), 1234, structured);
+        ShiftInvariantHash hash(16, 8, GaussianKernel(1), 1234, proj_of(structured));
         EXPECT_TRUE(survives<faiss::VectorTransform>(
                 to_bytes<faiss::VectorTransform>(&hash)));
         std::swap(hash.projection->d_in, hash.projection->d_out);
@@ -1541,7 +1541,7 @@ TEST(Io, NumbersThatAreNotFinite) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     for (bool structured : {false, true}) {
         const ShiftInvariantHash good(
-                16, 8, GaussianKernel(1), 1234, structured);
+                16, 8, GaussianKernel(1), 1234, proj_of(structured));
         const auto is_refused = [](const ShiftInvariantHash& hash) {
             return !survives<faiss::VectorTransform>(
                     to_bytes<faiss::VectorTransform>(&hash));

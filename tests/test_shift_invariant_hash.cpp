@@ -125,7 +125,7 @@ TEST_P(ShiftInvariantHashes, HammingAgreesWithTheory) {
     for (size_t d : {1, 2, 17, 64}) {
         const int nbits = d < 64 ? 16384 : 8192;
         const double gamma = d % 2 ? 3.1 : 0.02;
-        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 100 + d, false);
+        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 100 + d, proj_dense);
         std::vector<float> x =
                 normal_vectors(1, d, d, 1 / (c.scale(gamma) * d));
         size_t n = 1;
@@ -282,7 +282,7 @@ TEST_P(ShiftInvariantHashes, MarginsAreThoseOfTheCosine) {
     for (size_t d : {1, 5, 16, 33}) {
         for (bool structured : forms_of(c)) {
             const ShiftInvariantHash hash(
-                    d, nbits, *c.make(0.4), 7, structured);
+                    d, nbits, *c.make(0.4), 7, proj_of(structured));
             const size_t n = 12;
             const std::vector<float> x = normal_vectors(n, d, d, 2);
             const std::vector<float> margins = apply(hash, n, x);
@@ -313,7 +313,7 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     const KernelCase& c = GetParam();
     const size_t nbits = 131072, d = 3;
     const double gamma = 6.25;
-    const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 5, false);
+    const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 5, proj_dense);
     const double scale = c.scale(gamma);
 
     std::function<double(double)> cdf;
@@ -366,7 +366,7 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     // In two dimensions, P(|omega|^2 > s) = (1 + s / (2 nu))^-nu for Student's
     // t with 2 nu degrees of freedom and exp(-s / 2) for the normal
     // distribution; the direction is uniform.
-    const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6, false);
+    const ShiftInvariantHash flat(2, nbits, *c.make(gamma), 6, proj_dense);
     const std::vector<float> A = flat.projection->matrix();
     std::vector<double> squared(nbits), angle(nbits);
     for (size_t i = 0; i < nbits; i++) {
@@ -395,7 +395,7 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
     const size_t nbits = 32768;
     for (size_t d : {1, 4, 20}) {
         const double gamma = 0.7;
-        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d, false);
+        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), 3 * d, proj_dense);
         const std::vector<float> A = hash.projection->matrix();
         for (double r : {0.1, 0.5, 1.0, 2.0, 5.0}) {
             std::vector<float> delta = normal_vectors(1, d, 10 + d);
@@ -441,13 +441,13 @@ TEST_P(ShiftInvariantHashes, CharacteristicFunctionOfFrequencies) {
 TEST_P(ShiftInvariantHashes, DistributionOfOffsetsAndThresholds) {
     const KernelCase& c = GetParam();
     const size_t nbits = 65536;
-    const ShiftInvariantHash hash(2, nbits, *c.make(1), 8, false);
+    const ShiftInvariantHash hash(2, nbits, *c.make(1), 8, proj_dense);
     std::vector<double> offset(hash.offset.begin(), hash.offset.end());
     std::vector<double> threshold(hash.threshold.begin(), hash.threshold.end());
     ASSERT_EQ(offset.size(), nbits);
     ASSERT_EQ(threshold.size(), nbits);
     const ShiftInvariantHash small(2, 8, *c.make(1), 8);
-    const ShiftInvariantHash dense(2, 8, *c.make(1), 8, false);
+    const ShiftInvariantHash dense(2, 8, *c.make(1), 8, proj_dense);
     EXPECT_EQ(small.offset, dense.offset);
     EXPECT_EQ(small.threshold, dense.threshold);
     for (size_t i = 0; i < nbits; i++) {
@@ -474,8 +474,8 @@ TEST_P(ShiftInvariantHashes, DistributionOfOffsetsAndThresholds) {
 TEST_P(ShiftInvariantHashes, BandwidthScalesTheProjection) {
     const KernelCase& c = GetParam();
     for (bool structured : forms_of(c)) {
-        const ShiftInvariantHash one(9, 64, *c.make(1), 4, structured);
-        const ShiftInvariantHash other(9, 64, *c.make(16), 4, structured);
+        const ShiftInvariantHash one(9, 64, *c.make(1), 4, proj_of(structured));
+        const ShiftInvariantHash other(9, 64, *c.make(16), 4, proj_of(structured));
         const std::vector<float> A = one.projection->matrix();
         const std::vector<float> B = other.projection->matrix();
         ASSERT_EQ(A.size(), B.size());
@@ -559,7 +559,7 @@ ShiftInvariantHash make_hash(
         int nbits,
         int64_t seed = 1234,
         bool structured = true) {
-    return ShiftInvariantHash(d, nbits, GaussianKernel(0.5), seed, structured);
+    return ShiftInvariantHash(d, nbits, GaussianKernel(0.5), seed, proj_of(structured));
 }
 
 } // namespace
@@ -717,7 +717,7 @@ TEST(KernelHash, BadInput) {
 
 TEST(KernelHash, Untrained) {
     for (bool structured : {false, true}) {
-        ShiftInvariantHash hash(4, 16, GaussianKernel(), 1234, structured);
+        ShiftInvariantHash hash(4, 16, GaussianKernel(), 1234, proj_of(structured));
         EXPECT_FALSE(hash.is_trained);
         EXPECT_FALSE(hash.projection);
         const std::vector<float> x = normal_vectors(60, 4, 1);
@@ -784,7 +784,7 @@ TEST(KernelHash, CopiesAreDeep) {
     const std::vector<float> x = normal_vectors(n, d, 1);
     for (bool structured : {false, true}) {
         auto hash = std::make_unique<ShiftInvariantHash>(
-                d, 32, MaternKernel(2.5, 0.3), 9, structured);
+                d, 32, MaternKernel(2.5, 0.3), 9, proj_of(structured));
         hash->verbose = true;
         hash->kernel->neighbor = 3;
         const std::vector<uint8_t> codes = encode(*hash, n, x);
@@ -1114,9 +1114,9 @@ TEST(ShiftInvariantHash, Strings) {
             ->check_identical(*make("SIK8(gaussian,gamma=1)"));
     make("SIK8(gaussian,gamma=1,proj=dense)")
             ->check_identical(
-                    ShiftInvariantHash(5, 8, GaussianKernel(1), 1234, false));
+                    ShiftInvariantHash(5, 8, GaussianKernel(1), 1234, proj_dense));
     // from C++ there is the dense one where there is no other
-    EXPECT_FALSE(ShiftInvariantHash(5, 8, LaplacianKernel(1), 1234, true)
+    EXPECT_FALSE(ShiftInvariantHash(5, 8, LaplacianKernel(1), 1234, proj_structured)
                          .structured);
     std::string error =
             message_of([&] { make("SIK64(laplacian,proj=structured)"); });

@@ -9,11 +9,23 @@
 #include <vector>
 
 #include <faiss_ext/projections/Projection.h>
+#include <faiss_ext/projections/ProjectionChoice.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "testing_theory.h"
 
 namespace testing_projections {
+
+constexpr auto proj_dense = faiss_ext::ProjectionChoice::Kind::dense;
+constexpr auto proj_structured = faiss_ext::ProjectionChoice::Kind::structured;
+
+inline faiss_ext::ProjectionChoice proj_of(bool structured) {
+    return structured ? proj_structured : proj_dense;
+}
+
+inline bool is_structured(const faiss_ext::ProjectionChoice& proj) {
+    return proj.kind == proj_structured;
+}
 
 /// Sylvester's matrix
 inline double hadamard(size_t i, size_t j) {

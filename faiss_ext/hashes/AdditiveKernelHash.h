@@ -5,35 +5,46 @@
 
 namespace faiss_ext {
 
-/** AHK: binary embedding with additive homogeneous kernels (BE-AHK; Kim and
- * Choi, AAAI 2017), codes for histograms; no landmarks, and no training by
- * default.
+/** AHK: binary embedding with additive homogeneous kernels (the paper's
+ * BE-AHK). For histograms under the chi2, intersection, Jensen-Shannon or
+ * Hellinger kernel; it has no landmarks, and by default needs no training.
  *
- * Bit: w . Psi(x) >= 0, w ~ N(0, I), Psi the explicit map of the kernel
- * (HomogeneousKernelMap), which is computed block by block and never stored for
- * all vectors. |Psi(x)| is the same for all L1-normalised x, so that two of
- * them differ in a bit with probability
+ * A bit of x is 1 where
+ *
+ *     w . Psi(x) >= 0,  w ~ N(0, I),
+ *
+ * Psi the explicit map of the kernel (HomogeneousKernelMap), which is computed
+ * block by block and never stored for all vectors. |Psi(x)| is the same for all
+ * L1-normalised x, so that two of them differ in a bit with probability
  *
  *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi,
  *
- * and between lower_bound and upper_bound. For histograms of other masses k is
- * k(x, y) / sqrt(sum x sum y), which is below 1 for x and 2 x; norm=l1 takes
- * the scale out. For one pair the deviation of Ham / nbits from P is above e
- * with probability at most 2 exp(-2 nbits e^2) where the w are independent, as
- * they are with proj=dense, the paper's form. The default, proj=structured,
- * takes them from random rotations (StructuredProjection): orthogonal
- * directions make deviations smaller, and codes faster and without a matrix.
+ * and between lower_bound and upper_bound. For one pair, P(|Ham / nbits - P| >
+ * e) <= 2 exp(-2 nbits e^2) where the w are independent, as they are with
+ * proj=dense, the paper's form.
+ *
+ *     auto hash = kernel_hash_factory(d, "AHK512(chi2)");
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, histograms, codes.data());
+ *     double k = hash->kernel_estimate(100); // where 100 bits differ
+ *
+ * Source: S. Kim and S. Choi, Binary embedding with additive homogeneous
+ * kernels, AAAI 2017.
+ *
+ * For histograms of other masses k is k(x, y) / sqrt(sum x sum y), which is
+ * below 1 for x and 2 x; norm=l1 takes the scale out. A row of zeros has all
+ * bits 1, or, with center=1, those of w . mu <= 0.
+ *
+ * proj=structured, the default, takes the w from random rotations
+ * (StructuredProjection): orthogonal directions make deviations smaller, and
+ * codes faster and without a matrix.
  *
  * center=1 (beyond the paper) learns the mean map mu in train, from at most
  * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
  * small angles are spread over more of them. P is then the angle as seen from
  * mu.
  *
- * A row of zeros has all bits 1, or, with center=1, those of w . mu <= 0.
- *
- * String: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`; kernels
- * `chi2`, `intersection`, `js`, `hellinger`; keys order (1), center (0), seed,
- * proj (structured or dense), and those of HomogeneousKernelMap.
+ * Strings: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`.
  */
 struct AdditiveKernelHash : CenteredHash {
     HomogeneousKernelMap map;

@@ -6,35 +6,46 @@
 
 namespace faiss_ext {
 
-/** BSIK: SIK of a Gaussian kernel with bilinear random projections (Kim and
- * Choi, CVPR 2015), for vectors of many dimensions that are matrices by nature
- * (VLAD, Fisher vectors, spatial pyramids, images) and codes of many bits: what
- * takes O(d nbits) memory and time with a dense projection takes O(m sqrt(nbits
- * d)) memory here, and little time.
+/** BSIK: SIK of a Gaussian kernel with bilinear random projections. For
+ * vectors of many dimensions that are matrices by nature (VLAD, Fisher vectors,
+ * spatial pyramids, images) and codes of many bits: what takes O(d nbits)
+ * memory and time with a dense projection takes O(m sqrt(nbits d)) memory here,
+ * and little time.
  *
- * x is read row by row as a matrix X of d_w x d_v. Bit: cos(sqrt(gamma) w' X v
- * + b) + t >= 0, with w, v ~ N(0, I), b uniform on [0, 2 pi] and t on [-1, 1];
- * the pairs (w, v) are chosen as BilinearProjection says. With the eigenvalues
- * lambda_j of gamma (X - Y)(X - Y)', the kernel is
+ * x is read row by row as a matrix X of d_w x d_v. A bit of x is 1 where
+ *
+ *     cos(sqrt(gamma) w' X v + b) + t >= 0,
+ *
+ * with w, v ~ N(0, I), b uniform on [0, 2 pi] and t on [-1, 1]; the pairs (w,
+ * v) are chosen as BilinearProjection says. With the eigenvalues lambda_j of
+ * gamma (X - Y)(X - Y)', the kernel is
  *
  *     k_b = prod_j (1 + lambda_j)^(-1/2) = E cos(sqrt(gamma) w' (X - Y) v)
  *
- * (lemma 1), X and Y after the shuffle of their components if shuffle is on,
- * and the expected normalised Hamming distance of two codes is 8/pi^2
- * sum_{m>=1} (1 - k_b(m (X - Y))) / (4 m^2 - 1) (lemma 2). For small and well
- * spread differences k_b is close to the Gaussian kernel k_g = exp(-gamma |x -
- * y|^2 / 2): k_g <= k_b <= k_g^0.79 if sqrt(gamma) |x - y| <= 0.8 and the
- * largest lambda is at most 0.28 times the sum of the others.
+ * (lemma 1 of the source), X and Y after the shuffle of their components if
+ * shuffle is on, and the expected normalised Hamming distance of two codes is
+ * 8/pi^2 sum_{m>=1} (1 - k_b(m (X - Y))) / (4 m^2 - 1) (lemma 2).
+ *
+ *     auto hash = kernel_hash_factory(784, "BSIK6400(28x28,m=5)");
+ *     hash->train(n, x); // sets the bandwidth
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, x, codes.data());
+ *
+ * Source: S. Kim and S. Choi, Bilinear random projections for locality-
+ * sensitive binary codes, CVPR 2015.
+ *
+ * For small and well spread differences k_b is close to the Gaussian kernel k_g
+ * = exp(-gamma |x - y|^2 / 2): k_g <= k_b <= k_g^0.79 if sqrt(gamma) |x - y| <=
+ * 0.8 and the largest lambda is at most 0.28 times the sum of the others.
  *
  * Two bits are independent but for those that share a w or a v (given X - Y,
  * and in the structured form but for the orthogonality of the w); the variance
  * of the Hamming distance is above that of independent bits by at most the sum
  * of covariance_bound over such pairs of bits, which fall in number with m.
  *
- * String: `BSIK6400(28x28,m=5)`, `BSIK62464(auto,m=5,gamma=0.02,seed=1)`; shape
- * `auto`, or none, is the most nearly square one; m is 5 by default; gamma left
- * out, or `auto`, is set by train as for SIK. w=structured and shuffle=1 are
- * the defaults; w=dense,shuffle=0 is the paper's form.
+ * Strings: `BSIK6400(28x28,m=5)`, `BSIK62464(auto,m=5,gamma=0.02,seed=1)`. The
+ * shape `auto`, or none, is the most nearly square one; a bandwidth that is
+ * left out is set by train as for SIK. w=dense,shuffle=0 is the paper's form.
  */
 struct BilinearShiftInvariantHash : ShiftInvariantHash {
     /**

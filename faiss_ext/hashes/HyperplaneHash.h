@@ -4,13 +4,25 @@
 
 namespace faiss_ext {
 
-/** RHBE: random hyperplane-based binary embedding, on the vectors as they are;
- * also called signed random projections or SimHash (Charikar, STOC 2002).
+/** RHBE: random hyperplane-based binary embedding, also called signed random
+ * projections (SRP) or SimHash. For the angle between vectors as they are; its
+ * kernel is the cosine.
  *
- * Bit: w . x >= 0, w ~ N(0, I). Two vectors at an angle theta differ in a bit
- * with probability theta / pi; the kernel is the cosine. With proj=structured,
- * the default, the w are from random rotations (StructuredProjection), with
- * proj=dense independent, as in the paper.
+ * A bit of x is 1 where
+ *
+ *     w . x >= 0,  w ~ N(0, I).
+ *
+ * Two vectors at an angle theta differ in a bit with probability theta / pi.
+ * With proj=dense the w are independent, as in the paper; with proj=structured,
+ * the default, they are from random rotations (StructuredProjection).
+ *
+ *     auto hash = kernel_hash_factory(d, "RHBE256");
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, x, codes.data());
+ *     double cosine = hash->kernel_estimate(64); // where 64 bits differ
+ *
+ * Source: M. Charikar, Similarity estimation techniques from rounding
+ * algorithms, STOC 2002.
  *
  * center=1 learns the mean of the training vectors and the bit is w . x >= w .
  * mean: theta is then the angle as seen from the mean, and the kernel the
@@ -20,11 +32,11 @@ namespace faiss_ext {
  * Choi, CVPR 2015, equation 6; Gong et al., CVPR 2013), for many dimensions and
  * many bits; see BilinearProjection. The expected distance is then not theta /
  * pi but the mean over w of the angle between X' w and Y' w, close to it where
- * X and Y have many singular values of a size.
+ * X and Y have many singular values of a size. w=dense,shuffle=0 is the paper's
+ * form.
  *
- * String: `RHBE256`, `RHBE256(center=1,seed=3)`,
- * `RHBE4096(proj=bilinear,shape=28x28,m=5)`, with shuffle=1 and w=structured
- * as for BSIK (w=dense,shuffle=0 is the paper's form).
+ * Strings: `RHBE256`, `RHBE256(center=1,seed=3)`,
+ * `RHBE4096(proj=bilinear,shape=28x28,m=5)`.
  */
 struct HyperplaneHash : CenteredHash {
     HyperplaneHash(

@@ -7,16 +7,15 @@
 
 namespace faiss_ext {
 
-/** KLSH: kernelised locality-sensitive hashing (Kulis and Grauman, PAMI 2012),
- * with the low-rank projections, the monotone transform and the Gaussian draws
- * of its revision (Jiang, Que and Kulis, CVPR 2015). For any kernel, through
- * its values against p landmarks alone: kernel PCA (KernelPCA, whose parameters
- * it shares), followed by random hyperplanes, the two being multiplied out.
+/** KLSH: kernelised locality-sensitive hashing. For any kernel, through its
+ * values against p landmarks alone: kernel PCA (KernelPCA, whose parameters it
+ * shares), followed by random hyperplanes, the two being multiplied out.
  *
  * K is the kernel matrix of the landmarks, K' = HKH with H = I - 11'/p its
  * centred form, K' = U Theta U' its eigenvectors, of which the `rank` largest
- * are kept (all above `tolerance`, if rank is 0). Bit: sum_i w_i k(x, x_i) >= c
- * with
+ * are kept (all above `tolerance`, if rank is 0). A bit of x is 1 where
+ *
+ *     sum_i w_i k(x, x_i) >= c,
  *
  *     draw=clt    w = U Theta^(-1/2) U' e_S, e_S the indicator of t landmarks
  *                 drawn at random (2012, equation 8)
@@ -25,22 +24,34 @@ namespace faiss_ext {
  *
  * and c = 0 as in the papers (center=0), or c = sum_i w_i mean_j k(x_i, x_j)
  * (center=1, the default), which centres the query too and balances the bits.
+ *
+ *     auto hash = kernel_hash_factory(d, "KLSH256(chi2,rank=64)");
+ *     hash->train(n, x); // draws 300 landmarks
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, x, codes.data());
+ *
+ * Source: B. Kulis and K. Grauman, Kernelized locality-sensitive hashing, PAMI
+ * 2012; the low-rank projections, the monotone transform and the Gaussian draws
+ * are from K. Jiang, Q. Que and B. Kulis, Revisiting kernelized
+ * locality-sensitive hashing for improved large-scale image retrieval, CVPR
+ * 2015.
+ *
  * nystrom=1 leaves K uncentred; with clt draws and center=0 all bits are then
  * nearly constant, as the papers' theory says.
  *
- * String: `KLSH256(chi2,p=1000,t=50,rank=64,scale=5)`, and the keys `draw`,
- * `nystrom`, `center`, `normalize`, `tolerance`, `seed`. rank=auto and
- * scale=auto choose among powers of two from 16 and the full rank, and among
- * none, 1, 3, 5, 7 and 9, by the recall of a held-out part of the training set
- * (10 nearest of up to 200 queries among the 100 nearest by Hamming distance in
- * up to 5,000 vectors). `KLSH256(precomputed,...)` takes in place of a vector
- * its row of kernel values against the landmarks, so d = p, and train takes the
- * p x p matrix of the landmarks; these values are not normalised here. t is by
- * default 30, or p / 2 if that is less.
+ * rank=auto and scale=auto choose among powers of two from 16 and the full
+ * rank, and among none, 1, 3, 5, 7 and 9, by the recall of a held-out part of
+ * the training set (10 nearest of up to 200 queries among the 100 nearest by
+ * Hamming distance in up to 5,000 vectors).
+ *
+ * `KLSH256(precomputed)` takes in place of a vector its row of kernel values
+ * against the landmarks, so d = p, and train takes the p x p matrix of the
+ * landmarks; these values are not normalised here.
  *
  * Training takes O(p^3) time and 28 p^2 bytes (rank=auto and scale=auto: 32 p^2
- * and 50 KB for each landmark), and with verbose tells how far
- * it has come.
+ * and 50 KB for each landmark), and with verbose prints its progress.
+ *
+ * String: `KLSH256(chi2,p=1000,t=50,rank=64,scale=5)`.
  */
 struct KernelizedLSH : ProjectionHash {
     enum class Draw { clt, gauss };

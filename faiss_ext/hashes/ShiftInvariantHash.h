@@ -8,30 +8,42 @@
 namespace faiss_ext {
 
 /** SIK: locality-sensitive binary codes from shift-invariant kernels, also
- * called SKLSH (Raginsky and Lazebnik, NIPS 2009).
+ * called SKLSH or shift-invariant kernel LSH. For vectors under a Gaussian,
+ * Laplacian or Matern kernel.
  *
- * Bit i of x is 1 where cos(omega_i . x + b_i) + t_i >= 0 (their equation 2),
+ * Bit i of x is 1 where
+ *
+ *     cos(omega_i . x + b_i) + t_i >= 0,
+ *
  * with omega_i from the spectral density of the kernel K, b_i uniform on
- * [0, 2 pi] and t_i uniform on [-1, 1], all independent. The expected
- * normalised Hamming distance of two codes is
+ * [0, 2 pi] and t_i uniform on [-1, 1], all independent (equation 2 of the
+ * source). The expected normalised Hamming distance of two codes is
  *
  *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
  *
- * (their lemma 2.2), between lower_bound(K) and upper_bound(K) (lemma 2.3). For
- * one pair, P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i
+ * (lemma 2.2), between lower_bound(K) and upper_bound(K) (lemma 2.3). For one
+ * pair, P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i
  * are independent, as they are with proj=dense, the paper's form.
  *
- * Kernels of the L2 norm have isotropic frequencies, and for them
- * the default is proj=structured: directions from random rotations
- * (StructuredProjection), lengths from the spectral density. Codes are computed
- * faster and without a matrix, and since directions are orthogonal, deviations
- * from h_K are smaller.
+ *     auto hash = kernel_hash_factory(d, "SIK512(gaussian)");
+ *     hash->train(n, x); // sets the bandwidth
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, x, codes.data());
+ *     double k = hash->kernel_estimate(40); // where 40 bits differ
+ *
+ * Source: M. Raginsky and S. Lazebnik, Locality-sensitive binary codes from
+ * shift-invariant kernels, NIPS 2009.
+ *
+ * Kernels of the L2 norm have isotropic frequencies, and for them the default
+ * is proj=structured: directions from random rotations (StructuredProjection),
+ * lengths from the spectral density. Codes are computed faster and without a
+ * matrix, and since directions are orthogonal, deviations from h_K are smaller.
  *
  * No cosine is computed: with phases in turns, u = (omega . x + b) / 2 pi and
  * r = u - round(u), the bit is 1 where |r| <= acos(-t) / 2 pi. The margin is
  * the difference of the two sides, from -1/2 to 1/2.
  *
- * String: `SIK512(gaussian,gamma=0.02,seed=1)`, `SIK512(laplacian)`,
+ * Strings: `SIK512(gaussian,gamma=0.02,seed=1)`, `SIK512(laplacian)`,
  * `SIK256(matern,nu=1.5)`. With a bandwidth the hash needs no training; left
  * out, it is set by train (see ShiftInvariantKernel).
  *

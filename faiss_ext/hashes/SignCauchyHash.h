@@ -4,16 +4,28 @@
 
 namespace faiss_ext {
 
-/** SCR: sign Cauchy random projections for the chi2 kernel (Li, Samorodnitsky
- * and Hopcroft, NIPS 2013).
+/** SCR: sign Cauchy random projections. For histograms under the chi2 kernel,
+ * without a map and without training.
  *
- * Bit: sum_i c_i x_i >= 0 on vectors with components >= 0, c_i independent
- * Cauchy(0, 1). Two of them differ in a bit with a probability of about
- * acos(k) / pi, k = sum 2 x y / (x + y) of the L1-normalised vectors: an
- * approximation, good to 0.035, not an identity.
+ * A bit of x is 1 where
  *
- * String: `SCR1024`, `SCR1024(seed=3)`. Needs no training. A row of
- * zeros has all bits 1.
+ *     sum_i c_i x_i >= 0,  c_i independent Cauchy(0, 1),
+ *
+ * on vectors with components >= 0. Two of them differ in a bit with a
+ * probability of about acos(k) / pi, k = sum 2 x y / (x + y) of the
+ * L1-normalised vectors: an approximation, good to 0.035, not an identity.
+ *
+ *     auto hash = kernel_hash_factory(d, "SCR1024");
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, histograms, codes.data());
+ *     double k = hash->kernel_estimate(200); // where 200 bits differ
+ *
+ * Source: P. Li, G. Samorodnitsky and J. Hopcroft, Sign Cauchy projections and
+ * chi-square kernel, NIPS 2013.
+ *
+ * A row of zeros has all bits 1.
+ *
+ * Strings: `SCR1024`, `SCR1024(seed=3)`.
  */
 struct SignCauchyHash : ProjectionHash {
     int64_t seed = 1234;

@@ -3,7 +3,7 @@
 #include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/compat.h>
-#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/HashAndStorage.h>
 
 namespace faiss_ext {
 
@@ -18,17 +18,10 @@ namespace faiss_ext {
  * Distances are Hamming distances in bits; hash->kernel_estimate turns them
  * into kernel values.
  */
-struct IndexBinaryKernelHash : faiss::IndexBinary {
-    KernelHash* hash = nullptr;
-    faiss::IndexBinary* storage = nullptr;
-    bool own_fields = false; ///< whether hash and storage are deleted here
-
+struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
     /// @param storage  an index of hash->nbits bits
     IndexBinaryKernelHash(KernelHash* hash, faiss::IndexBinary* storage);
     IndexBinaryKernelHash() = default;
-    IndexBinaryKernelHash(const IndexBinaryKernelHash&) = delete;
-    IndexBinaryKernelHash& operator=(const IndexBinaryKernelHash&) = delete;
-    ~IndexBinaryKernelHash() override;
 
     /// Trains the storage.
     void train(idx_t n, const uint8_t* codes) override;

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <faiss/Index.h>
-#include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/compat.h>
-#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/HashAndStorage.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 
 namespace faiss_ext {
@@ -18,20 +17,13 @@ namespace faiss_ext {
  * Vectors cannot be reconstructed from codes. What the storage cannot do ends
  * in its own exception. Vectors are checked before anything is changed.
  */
-struct IndexKernelHash : faiss::Index {
-    KernelHash* hash = nullptr;
-    faiss::IndexBinary* storage = nullptr;
-    bool own_fields = false; ///< whether hash and storage are deleted here
-
+struct IndexKernelHash : faiss::Index, HashAndStorage {
     /// @param storage  an index of hash->nbits bits
     IndexKernelHash(
             KernelHash* hash,
             faiss::IndexBinary* storage,
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexKernelHash() = default;
-    IndexKernelHash(const IndexKernelHash&) = delete;
-    IndexKernelHash& operator=(const IndexKernelHash&) = delete;
-    ~IndexKernelHash() override;
 
     /// Trains the hash and the storage, as far as they are not trained.
     void train(idx_t n, const float* x) override;

@@ -10,10 +10,9 @@
 namespace faiss_ext {
 
 /** HKM: homogeneous kernel map, the explicit feature map of an additive
- * homogeneous kernel (Vedaldi and Zisserman, PAMI 2012): inner products of
- * mapped vectors approximate the kernel, so that any FAISS index for inner
- * products or L2 searches histograms under chi2, intersection or js. Needs no
- * training.
+ * homogeneous kernel. For searching histograms under the chi2, intersection,
+ * Jensen-Shannon or Hellinger kernel by any FAISS index: inner products of
+ * mapped vectors approximate the kernel. Needs no training.
  *
  * Order m, period Lambda, L = 2 pi / Lambda, and kappa the kernel's spectrum
  * (AdditiveKernel::spectrum). A component x > 0 becomes 2 m + 1 components
@@ -22,11 +21,21 @@ namespace faiss_ext {
  *     sqrt(2 x^g L kappa(j L)) cos(j L log x),
  *     sqrt(2 x^g L kappa(j L)) sin(j L log x)
  *
- * (their equation 11), x = 0 becomes zeros. g is the degree of homogeneity: 1
- * gives the kernel itself, others (x y)^((g - 1) / 2) times it, summed over the
- * components. With the rectangular window kappa is the transform of the
- * kernel's signature cut off at +-Lambda / 2. The map of Hellinger's kernel is
- * sqrt(x), exact, of one component whatever the order.
+ * (equation 11 of the source), x = 0 becomes zeros. g is the degree of
+ * homogeneity: 1 gives the kernel itself, others (x y)^((g - 1) / 2) times it,
+ * summed over the components.
+ *
+ *     auto index = index_factory(d, "HKM2(chi2),HNSW32");
+ *     index->train(n, histograms);
+ *     index->add(n, histograms);
+ *     index->search(nq, queries, 10, distances, labels);
+ *
+ * Source: A. Vedaldi and A. Zisserman, Efficient additive kernels via explicit
+ * feature maps, PAMI 2012.
+ *
+ * With the rectangular window kappa is the transform of the kernel's signature
+ * cut off at +-Lambda / 2. The map of Hellinger's kernel is sqrt(x), exact, of
+ * one component whatever the order.
  *
  * Component i (0 <= i <= 2 m) of coordinate k is output component i * d_in + k.
  *
@@ -43,8 +52,8 @@ namespace faiss_ext {
  * 1 adds 1e-6 |log x|. Components below 1e-37, and with norm=l1 vectors of a
  * sum below it, count as 0; above 1e37 they are an error.
  *
- * String, in front of any index: `HKM1(chi2),IVF1024,PQ32`, `HKM2(js),HNSW32`,
- * `HKM3(intersection,period=8,window=rectangular,degree=1,negative=sign,norm=l1)`.
+ * Strings, in front of any index: `HKM2(js)`, `HKM(js,order=2)`,
+ * `HKM3(intersection,period=8,window=rectangular,negative=sign,norm=l1)`.
  */
 struct HomogeneousKernelMap : FeatureMap {
     using Window = AdditiveKernel::Window;

@@ -13,9 +13,8 @@ namespace faiss_ext {
 struct KernelSpectrum;
 
 /** KPCA: kernel principal component analysis on landmarks, an explicit feature
- * map of any kernel (Schoelkopf, Smola and Mueller 1998; with nystrom=1 and
- * center=0 the Nystroem map of Williams and Seeger, NIPS 2000). It is what KLSH
- * draws its hyperplanes in (Jiang, Que and Kulis, CVPR 2015, section 3).
+ * map of any kernel. For searching under a kernel by any FAISS index; it is
+ * also the space that KLSH draws its hyperplanes in.
  *
  * K is the kernel matrix of p landmarks, drawn from the training set, and K' =
  * HKH with H = I - 11'/p its centred form (with nystrom=1, K itself). Of its
@@ -27,19 +26,28 @@ struct KernelSpectrum;
  * product of the two in feature space, as seen from the landmarks' mean, as far
  * as the landmarks span it: L2 distances approximate |phi(x) - phi(y)|.
  *
+ *     auto index = index_factory(d, "KPCA64(chi2,p=500),IVF256,Flat");
+ *     index->train(n, x); // draws 500 landmarks
+ *     index->add(n, x);
+ *     index->search(nq, xq, 10, distances, labels);
+ *
+ * Source: B. Schoelkopf, A. Smola and K.-R. Mueller, Nonlinear component
+ * analysis as a kernel eigenvalue problem, Neural Computation 1998. With
+ * nystrom=1 and center=0 it is the Nystroem map of C. Williams and M. Seeger,
+ * Using the Nystroem method to speed up kernel machines, NIPS 2000.
+ *
  * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y))
  * (normalize=0 leaves them as they are), and scale=s replaces k by
  * exp(s (k - 1)).
  *
- *     auto index = index_factory(d, "KPCA64(chi2,p=500),IVF256,Flat");
- *     index->train(n, x); // draws 500 landmarks
- *
- * String, in front of any index: `KPCA64(chi2,p=500)`; `KPCA64(precomputed)`
- * takes in place of a vector its row of kernel values against the landmarks, so
- * d = p, and train takes the p x p matrix of the landmarks; these values are
- * not normalised here.
+ * `KPCA64(precomputed)` takes in place of a vector its row of kernel values
+ * against the landmarks, so d = p, and train takes the p x p matrix of the
+ * landmarks; these values are not normalised here.
  *
  * Training takes O(p^3) time and 28 p^2 bytes.
+ *
+ * String, in front of any index: `KPCA64(chi2,p=500)`, with the number for
+ * `rank`.
  */
 struct KernelPCA : FeatureMap {
     ClonePtr<Kernel> kernel; ///< null if kernel values are precomputed

@@ -7,9 +7,9 @@
 
 namespace faiss_ext {
 
-/** RFF: random Fourier features (Rahimi and Recht, NIPS 2007), the explicit map
- * of a shift-invariant kernel: what SIK makes bits of, as floats in front of
- * any index.
+/** RFF: random Fourier features, the explicit feature map of a shift-invariant
+ * kernel. For searching under a Gaussian, Laplacian or Matern kernel by any
+ * FAISS index: what SIK makes bits of, as floats.
  *
  * With omega_i from the spectral density of the kernel K, i = 1..dims / 2,
  *
@@ -21,11 +21,16 @@ namespace faiss_ext {
  * of dims / 2 cosines). proj=structured, the default for kernels of the L2
  * norm, takes them from random rotations, which is faster and more accurate.
  *
- *     auto map = map_factory(d, "RFF512(gaussian,gamma=0.02)");
- *     map->apply_noalloc(n, x, z); // n * 512
+ *     auto index = index_factory(d, "RFF512(gaussian),IVF1024,PQ64");
+ *     index->train(n, x); // sets the bandwidth
+ *     index->add(n, x);
+ *     index->search(nq, xq, 10, distances, labels);
  *
- * String, in front of any index: `RFF512(gaussian),IVF1024,PQ64`. A bandwidth
- * that is left out is set by train.
+ * Source: A. Rahimi and B. Recht, Random features for large-scale kernel
+ * machines, NIPS 2007.
+ *
+ * String, in front of any index: `RFF512(gaussian,gamma=0.02)`, with the number
+ * for `dims`. A bandwidth that is left out is set by train.
  */
 struct RandomFourierMap : FeatureMap {
     ClonePtr<ShiftInvariantKernel> kernel;

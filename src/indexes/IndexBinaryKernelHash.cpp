@@ -4,7 +4,6 @@
 
 #include "core/check.h"
 #include "core/errors.h"
-#include "indexes/hash_storage.h"
 #include "indexes/index_compat.h"
 
 namespace faiss_ext {
@@ -12,17 +11,9 @@ namespace faiss_ext {
 IndexBinaryKernelHash::IndexBinaryKernelHash(
         KernelHash* hash,
         faiss::IndexBinary* storage)
-        : IndexBinary(storage ? storage->d : 0), hash(hash), storage(storage) {
-    check_hash_storage(hash, storage);
+        : IndexBinary(storage ? storage->d : 0), HashAndStorage(hash, storage) {
     ntotal = storage->ntotal;
     is_trained = hash->is_trained && storage->is_trained;
-}
-
-IndexBinaryKernelHash::~IndexBinaryKernelHash() {
-    if (own_fields) {
-        delete hash;
-        delete storage;
-    }
 }
 
 void IndexBinaryKernelHash::train(idx_t n, const uint8_t* codes) {
@@ -33,16 +24,17 @@ void IndexBinaryKernelHash::train(idx_t n, const uint8_t* codes) {
 }
 
 void IndexBinaryKernelHash::train(idx_t n, const float* x) {
-    train_hash_storage(*hash, *storage, n, x, verbose);
+    train_parts(n, x, verbose);
     is_trained = true;
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
-    ntotal = add_to_storage(*storage, n, codes, nullptr);
+    add_codes(n, codes, nullptr);
+    ntotal = storage->ntotal;
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const float* x) {
-    add(n, encode_vectors(*hash, n, x).data());
+    add(n, encode_vectors(n, x).data());
 }
 
 void IndexBinaryKernelHash::add_with_ids(
@@ -50,14 +42,15 @@ void IndexBinaryKernelHash::add_with_ids(
         const uint8_t* codes,
         const idx_t* xids) {
     check_batch(n, xids, "add_with_ids");
-    ntotal = add_to_storage(*storage, n, codes, xids);
+    add_codes(n, codes, xids);
+    ntotal = storage->ntotal;
 }
 
 void IndexBinaryKernelHash::add_with_ids(
         idx_t n,
         const float* x,
         const idx_t* xids) {
-    add_with_ids(n, encode_vectors(*hash, n, x).data(), xids);
+    add_with_ids(n, encode_vectors(n, x).data(), xids);
 }
 
 void IndexBinaryKernelHash::search(
@@ -67,7 +60,7 @@ void IndexBinaryKernelHash::search(
         int32_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    search_storage(*storage, n, codes, k, distances, labels, params);
+    search_codes(n, codes, k, distances, labels, params);
 }
 
 void IndexBinaryKernelHash::search(
@@ -77,7 +70,7 @@ void IndexBinaryKernelHash::search(
         int32_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    search(n, encode_vectors(*hash, n, x).data(), k, distances, labels, params);
+    search(n, encode_vectors(n, x).data(), k, distances, labels, params);
 }
 
 void IndexBinaryKernelHash::range_search(
@@ -86,7 +79,7 @@ void IndexBinaryKernelHash::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_codes(*storage, n, codes, "range_search");
+    check_codes(n, codes, "range_search");
     storage->range_search(n, codes, radius, result, params);
 }
 
@@ -96,7 +89,7 @@ void IndexBinaryKernelHash::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    range_search(n, encode_vectors(*hash, n, x).data(), radius, result, params);
+    range_search(n, encode_vectors(n, x).data(), radius, result, params);
 }
 
 void IndexBinaryKernelHash::reset() {
@@ -111,13 +104,13 @@ size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
 }
 
 void IndexBinaryKernelHash::reconstruct(idx_t key, uint8_t* recons) const {
-    check_ids(*storage, key, 1);
+    check_stored_ids(key, 1);
     storage->reconstruct(key, recons);
 }
 
 void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    check_ids(*storage, i0, ni);
+    check_stored_ids(i0, ni);
     // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
     for (idx_t i = 0; i < ni; i++) {
         storage->reconstruct_n(i0 + i, 1, recons + i * code_size);
@@ -139,11 +132,7 @@ void IndexBinaryKernelHash::check_compatible_for_merge(
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "only another IndexBinaryKernelHash can be merged");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            source != this && source->storage != storage,
-            "an index cannot be merged with itself");
-    hash->check_identical(*source->hash);
-    storage->check_compatible_for_merge(*source->storage);
+    check_mergeable(*source);
 }
 
 } // namespace faiss_ext

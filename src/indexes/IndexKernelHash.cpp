@@ -12,7 +12,6 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
-#include "indexes/hash_storage.h"
 #include "indexes/index_compat.h"
 
 namespace faiss_ext {
@@ -113,34 +112,28 @@ IndexKernelHash::IndexKernelHash(
         KernelHash* hash,
         faiss::IndexBinary* storage,
         faiss::MetricType metric)
-        : Index(hash ? hash->d_in : 0, metric), hash(hash), storage(storage) {
+        : Index(hash ? hash->d_in : 0, metric), HashAndStorage(hash, storage) {
     check_metric(metric);
-    check_hash_storage(hash, storage);
     ntotal = storage->ntotal;
     is_trained = hash->is_trained && storage->is_trained;
 }
 
-IndexKernelHash::~IndexKernelHash() {
-    if (own_fields) {
-        delete hash;
-        delete storage;
-    }
-}
-
 void IndexKernelHash::train(idx_t n, const float* x) {
-    train_hash_storage(*hash, *storage, n, x, verbose);
+    train_parts(n, x, verbose);
     is_trained = true;
 }
 
 void IndexKernelHash::add(idx_t n, const float* x) {
-    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    ntotal = add_to_storage(*storage, n, codes.data(), nullptr);
+    const std::vector<uint8_t> codes = encode_vectors(n, x);
+    add_codes(n, codes.data(), nullptr);
+    ntotal = storage->ntotal;
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_batch(n, xids, "add_with_ids");
-    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    ntotal = add_to_storage(*storage, n, codes.data(), xids);
+    const std::vector<uint8_t> codes = encode_vectors(n, x);
+    add_codes(n, codes.data(), xids);
+    ntotal = storage->ntotal;
 }
 
 void IndexKernelHash::search(
@@ -150,10 +143,9 @@ void IndexKernelHash::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
+    const std::vector<uint8_t> codes = encode_vectors(n, x);
     std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
-    search_storage(
-            *storage, n, codes.data(), k, hamming.data(), labels, params);
+    search_codes(n, codes.data(), k, hamming.data(), labels, params);
     const float padding = farthest(*this);
     for (size_t i = 0; i < hamming.size(); i++) {
         distances[i] = labels[i] < 0
@@ -169,8 +161,8 @@ void IndexKernelHash::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
-    const std::vector<uint8_t> codes = encode_vectors(*hash, n, x);
-    check_codes(*storage, n, codes.data(), "range_search");
+    const std::vector<uint8_t> codes = encode_vectors(n, x);
+    check_codes(n, codes.data(), "range_search");
     const int hamming_radius = to_hamming_radius(*this, radius);
     storage->range_search(n, codes.data(), hamming_radius, result, params);
     for (size_t i = 0; i < result->lims[n]; i++) {
@@ -217,12 +209,8 @@ void IndexKernelHash::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "only another IndexKernelHash can be merged");
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source != this && source->storage != storage,
-            "an index cannot be merged with itself");
-    FAISS_EXT_THROW_IF_NOT_MSG(
             metric_type == source->metric_type, "the metrics differ");
-    hash->check_identical(*source->hash);
-    storage->check_compatible_for_merge(*source->storage);
+    check_mergeable(*source);
 }
 
 faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/hashes/KernelHash.h>
+
+namespace faiss_ext {
+
+/// A hash and the binary index that stores its codes: what IndexKernelHash and
+/// IndexBinaryKernelHash are made of, beside their base class of FAISS.
+struct HashAndStorage {
+    KernelHash* hash = nullptr;
+    faiss::IndexBinary* storage = nullptr;
+    bool own_fields = false; ///< whether hash and storage are deleted here
+
+    /// @param storage  an index of hash->nbits bits
+    HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage);
+    HashAndStorage() = default;
+    HashAndStorage(const HashAndStorage&) = delete;
+    HashAndStorage& operator=(const HashAndStorage&) = delete;
+    ~HashAndStorage();
+
+   protected:
+    /// Trains what is not trained yet. What fails leaves both as they were.
+    void train_parts(idx_t n, const float* x, bool verbose);
+
+    /// The codes of n vectors.
+    std::vector<uint8_t> encode_vectors(idx_t n, const float* x) const;
+
+    /// Adds codes, with ids if xids is not null.
+    void add_codes(idx_t n, const uint8_t* codes, const idx_t* xids);
+
+    /// Searches for codes; answers nothing for n = 0.
+    void search_codes(
+            idx_t n,
+            const uint8_t* codes,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const;
+
+    /// Throws unless the storage is trained, and n and codes agree.
+    void check_codes(idx_t n, const void* codes, const char* where) const;
+
+    /// Throws unless ids i0 to i0 + ni - 1 are there, for storages whose ids
+    /// are their positions.
+    void check_stored_ids(idx_t i0, idx_t ni) const;
+
+    /// Throws unless the codes of another index can be added to these.
+    void check_mergeable(const HashAndStorage& other) const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,123 @@
+#include <faiss_ext/indexes/HashAndStorage.h>
+
+#include <cinttypes>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryIVF.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
+        : hash(hash), storage(storage) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            hash && storage, "the hash or the storage is null");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            hash->nbits == storage->d,
+            "the hash has %d bits, the storage takes %d",
+            hash->nbits,
+            storage->d);
+}
+
+HashAndStorage::~HashAndStorage() {
+    if (own_fields) {
+        delete hash;
+        delete storage;
+    }
+}
+
+std::vector<uint8_t> HashAndStorage::encode_vectors(idx_t n, const float* x)
+        const {
+    check_batch(n, x, "encode");
+    // in 1.7.3 faiss::IndexBinaryHash reads eight bytes where a code may end
+    std::vector<uint8_t> codes;
+    codes.reserve(n * hash->code_size() + 8);
+    codes.resize(n * hash->code_size());
+    hash->encode(n, x, codes.data());
+    return codes;
+}
+
+void HashAndStorage::train_parts(idx_t n, const float* x, bool verbose) {
+    hash->check_input(n, x, "train");
+    std::unique_ptr<KernelHash> before;
+    try {
+        if (!hash->is_trained) {
+            before = hash->clone();
+            hash->verbose = verbose;
+            hash->train(n, x);
+        }
+        if (!storage->is_trained) {
+            storage->verbose = verbose;
+            storage->train(n, encode_vectors(n, x).data());
+        }
+    } catch (...) {
+        if (before) {
+            hash->assign(*before);
+        }
+        auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
+        if (ivf && !ivf->is_trained && ivf->own_fields) {
+            ivf->quantizer->reset();
+        }
+        throw;
+    }
+}
+
+void HashAndStorage::add_codes(
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* xids) {
+    check_codes(n, codes, xids ? "add_with_ids" : "add");
+    if (n > 0 && xids) {
+        storage->add_with_ids(n, codes, xids);
+    } else if (n > 0) {
+        storage->add(n, codes);
+    }
+}
+
+void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
+    const bool by_position =
+            dynamic_cast<const faiss::IndexBinaryFlat*>(storage) ||
+            dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);
+    if (by_position) {
+        check_ids(i0, ni, storage->ntotal, "reconstruct");
+    }
+}
+
+void HashAndStorage::check_codes(idx_t n, const void* codes, const char* where)
+        const {
+    check_batch(n, codes, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            storage->is_trained,
+            "%s: the storage is not trained; call train first",
+            where);
+}
+
+void HashAndStorage::search_codes(
+        idx_t n,
+        const uint8_t* codes,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_codes(n, codes, "search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "search: k is %" PRId64 ", expected a positive number",
+            int64_t(k));
+    if (n > 0) {
+        storage->search(n, codes, k, distances, labels, params);
+    }
+}
+
+void HashAndStorage::check_mergeable(const HashAndStorage& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this && other.storage != storage,
+            "an index cannot be merged with itself");
+    hash->check_identical(*other.hash);
+    storage->check_compatible_for_merge(*other.storage);
+}
+
+} // namespace faiss_ext
