@@ -11,6 +11,9 @@ namespace faiss_ext::cache {
 /// features that are projected at a time: half a second-level cache
 constexpr size_t half_l2 = 131072;
 
+/// of the rows of y that x passes by in a block of kernel values
+constexpr size_t pairwise_rows = 65536;
+
 /// of the margins that a thread makes at a time: more would leave the caches,
 /// fewer have a large matrix pass by more often
 constexpr size_t margins = 1048576;
@@ -24,8 +27,13 @@ constexpr size_t bilinear_products = 327680;
 /// of mapped vectors that a thread makes at a time
 constexpr size_t mapped = 65536;
 
-/// Bytes of binary codes that a block of queries is compared with between two
-/// looks at interrupts, times the queries.
-constexpr size_t hamming_chunk = size_t(1) << 28;
+/// Stored vectors that all blocks of queries pass before the next ones.
+constexpr size_t vectors_in_turn = 32768;
+
+/// Bytes of codes times queries between two looks at interrupts: 10 ms.
+constexpr size_t codes_in_turn = size_t(1) << 28;
+
+/// Hamming distances that a thread keeps for a block of queries: 128 MB.
+constexpr size_t kept_distances = size_t(1) << 23;
 
 } // namespace faiss_ext::cache

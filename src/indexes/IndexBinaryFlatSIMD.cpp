@@ -11,9 +11,10 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
+#include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
-#include "core/parallel.h"
+#include "indexes/blocked_scan.h"
 #include "indexes/range_result.h"
 #include "simd/hamming_scan.h"
 
@@ -162,20 +163,25 @@ void scan_all(
             int64_t(index.ntotal));
     const size_t words = (index.code_size + 7) / 8;
     const idx_t threads = omp_get_max_threads();
-    // (a large k makes blocks smaller: 128 MB for each thread)
+    // (a large k makes blocks smaller)
     const idx_t largest = std::clamp<idx_t>(
-            (idx_t(1) << 23) / std::max<idx_t>(1, std::min(k, index.ntotal)),
+            idx_t(cache::kept_distances) /
+                    std::max<idx_t>(1, std::min(k, index.ntotal)),
             1,
             query_block);
     // as many blocks for each thread
     const idx_t rounds = (n + threads * largest - 1) / (threads * largest);
-    const idx_t block = (n + threads * rounds - 1) / (threads * rounds);
-    const idx_t nblocks = (n + block - 1) / block;
-    const idx_t nslices =
-            std::clamp<idx_t>(threads / nblocks, 1, index.ntotal / 16384 + 1);
-    // interrupts are looked for between chunks of about 10 ms
+    const BlockedScan blocks(
+            n,
+            index.ntotal,
+            (n + threads * rounds - 1) / (threads * rounds),
+            1,
+            16384);
+    const idx_t nslices = blocks.nslices;
     const idx_t chunk = std::max<idx_t>(
-            4096, (idx_t(1) << 28) / idx_t(index.code_size * block));
+            4096,
+            idx_t(cache::codes_in_turn) /
+                    idx_t(index.code_size * blocks.block));
 
     std::vector<uint64_t> queries(n * words);
     for (idx_t i = 0; i < n; i++) {
@@ -183,43 +189,42 @@ void scan_all(
                 &queries[i * words], x + i * index.code_size, index.code_size);
     }
     std::vector<std::vector<uint64_t>> found(nslices > 1 ? n * nslices : 0);
-    parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
-        const idx_t q0 = task / nslices * block, slice = task % nslices;
-        const idx_t nq = std::min(block, n - q0);
-        const idx_t end = index.ntotal * (slice + 1) / nslices;
-        std::vector<std::unique_ptr<Sink>> sinks;
-        std::vector<HammingSink*> pointers;
-        for (idx_t q = 0; q < nq; q++) {
-            sinks.push_back(std::make_unique<Sink>(
-                    std::min(k, index.ntotal),
-                    index.d,
-                    bound,
-                    params ? params->sel : nullptr));
-            pointers.push_back(sinks.back().get());
-        }
-        for (idx_t i = index.ntotal * slice / nslices; i < end; i += chunk) {
-            if (omp_get_thread_num() == 0) {
-                check_interrupt();
-            }
-            simd::hamming_scan(
-                    nq,
-                    &queries[q0 * words],
-                    std::min(chunk, end - i),
-                    index.xb.data() + i * index.code_size,
-                    index.code_size,
-                    i,
-                    pointers.data());
-        }
-        for (idx_t q = 0; q < nq; q++) {
-            std::vector<uint64_t> keys = sinks[q]->sorted();
-            if (nslices > 1) {
-                found[(q0 + q) * nslices + slice].swap(keys);
-            } else {
-                result(q0 + q, keys);
-            }
-            sinks[q].reset();
-        }
-    });
+    const auto scan =
+            [&](idx_t q0, idx_t nq, idx_t slice, idx_t begin, idx_t end) {
+                std::vector<std::unique_ptr<Sink>> sinks;
+                std::vector<HammingSink*> pointers;
+                for (idx_t q = 0; q < nq; q++) {
+                    sinks.push_back(std::make_unique<Sink>(
+                            std::min(k, index.ntotal),
+                            index.d,
+                            bound,
+                            params ? params->sel : nullptr));
+                    pointers.push_back(sinks.back().get());
+                }
+                for (idx_t i = begin; i < end; i += chunk) {
+                    if (omp_get_thread_num() == 0) {
+                        check_interrupt();
+                    }
+                    simd::hamming_scan(
+                            nq,
+                            &queries[q0 * words],
+                            std::min(chunk, end - i),
+                            index.xb.data() + i * index.code_size,
+                            index.code_size,
+                            i,
+                            pointers.data());
+                }
+                for (idx_t q = 0; q < nq; q++) {
+                    std::vector<uint64_t> keys = sinks[q]->sorted();
+                    if (nslices > 1) {
+                        found[(q0 + q) * nslices + slice].swap(keys);
+                    } else {
+                        result(q0 + q, keys);
+                    }
+                    sinks[q].reset();
+                }
+            };
+    blocks.run(0, index.ntotal, scan);
     parallel_blocks(nslices > 1 ? n : 0, 16, [&](idx_t begin, idx_t end) {
         for (idx_t q = begin; q < end; q++) {
             std::vector<uint64_t>& keys = found[q * nslices];

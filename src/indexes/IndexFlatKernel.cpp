@@ -18,7 +18,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "indexes/index_compat.h"
+#include "indexes/blocked_scan.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
@@ -29,9 +29,6 @@ namespace {
 using Neighbor = std::pair<float, idx_t>;
 
 constexpr idx_t query_block = 16;
-
-/// Vectors to pass by before interrupts are looked for again.
-constexpr idx_t chunk_size = 32768;
 
 /// Vectors that stay in the second-level cache while a block of queries is
 /// compared with them.
@@ -103,29 +100,26 @@ void search_group(
         float* distances,
         idx_t* labels,
         const faiss::IDSelector* sel) {
-    // Few queries are compared with several slices of the vectors at once.
-    const idx_t nblocks = (n + query_block - 1) / query_block;
-    const idx_t nslices = std::clamp<idx_t>(
-            2 * omp_get_max_threads() / nblocks, 1, index.ntotal / 4096 + 1);
-    const idx_t chunk = chunk_size * nslices;
-
+    const BlockedScan blocks(n, index.ntotal, query_block, 2, 4096);
+    const idx_t chunk = cache::vectors_in_turn * blocks.nslices;
     std::vector<std::vector<TopK>> best(
-            nslices, std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
+            blocks.nslices,
+            std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
     for (idx_t j = 0; j < index.ntotal; j += chunk) {
-        const idx_t m = std::min(chunk, index.ntotal - j);
-        parallel_blocks(nblocks * nslices, 1, [&](idx_t task, idx_t) {
-            const idx_t i0 = task / nslices * query_block;
-            const idx_t slice = task % nslices;
-            scan(index,
-                 std::min(query_block, n - i0),
-                 x + i0 * index.d,
-                 j + m * slice / nslices,
-                 j + m * (slice + 1) / nslices,
-                 sel,
-                 [&](idx_t i, idx_t id, float score) {
-                     best[slice][i0 + i].push(id, score);
-                 });
-        });
+        blocks.run(
+                j,
+                std::min(j + chunk, index.ntotal),
+                [&](idx_t i0, idx_t ni, idx_t slice, idx_t begin, idx_t end) {
+                    scan(index,
+                         ni,
+                         x + i0 * index.d,
+                         begin,
+                         end,
+                         sel,
+                         [&](idx_t i, idx_t id, float score) {
+                             best[slice][i0 + i].push(id, score);
+                         });
+                });
     }
 
     const bool is_distance = index.metric_type == faiss::METRIC_L2;
@@ -322,13 +316,14 @@ void IndexFlatKernel::range_search(
     const float bound = is_distance ? radius : -radius;
 
     std::vector<std::vector<Neighbor>> found(n);
-    for (idx_t j = 0; j < ntotal; j += chunk_size) {
+    constexpr idx_t chunk = cache::vectors_in_turn;
+    for (idx_t j = 0; j < ntotal; j += chunk) {
         parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
             scan(*this,
                  end - begin,
                  x + begin * d,
                  j,
-                 std::min(ntotal, j + chunk_size),
+                 std::min(ntotal, j + chunk),
                  sel,
                  [&](idx_t i, idx_t id, float score) {
                      if (score < bound) {

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/cache_sizes.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/pairwise.cpp"
 #include <hwy/foreach_target.h>
@@ -329,8 +331,7 @@ void blocks(
         size_t d,
         float* out,
         size_t ldout) {
-    // rows of y that stay in the second-level cache while x passes by
-    constexpr size_t block_size = 65536;
+    constexpr size_t block_size = cache::pairwise_rows;
     // components at a time, if rows are too long for that
     constexpr size_t piece = run_length, longest = 8192;
     if (d <= longest) {
