@@ -21,6 +21,7 @@
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/projections/BilinearProjection.h>
 
 #include "bench_common.h"
 
@@ -116,7 +117,11 @@ int main(int argc, char** argv) {
                     const double time = encode_time(hash, x, 24, 7);
                     first = m == 1 ? time : first;
                     const double memory =
-                            double(hash.projection.memory()) + 8.0 * nbits;
+                            double(dynamic_cast<const faiss_ext::
+                                                        BilinearProjection&>(
+                                           *hash.projection)
+                                           .memory()) +
+                            8.0 * nbits;
                     largest_memory = std::max(largest_memory, memory);
                     const double ratio = dense_per_bit * nbits / time;
                     printf("%6d %2d  %-10s %10.3f %9.2f %11.0f %10.2f %8.2f",

@@ -18,12 +18,12 @@
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
-#include "core/Spec.h"
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
+#include "core/Spec.h"
 
 #include "simd/homogeneous_map.h"
 #include "testing_data.h"
@@ -1132,6 +1132,19 @@ TEST(Strings, AllKeys) {
     made.check_identical(*map);
     Map(6, JensenShannonKernel(), 2)
             .check_identical(*from_string(6, "HKM2(js)"));
+    Map(6, JensenShannonKernel(), 2)
+            .check_identical(*from_string(6, "HKM(js,order=2)"));
+    Map(6, Chi2Kernel()).check_identical(*from_string(6, "HKM(chi2)"));
+    Map(6, Chi2Kernel()).check_identical(*from_string(6, "HKM(chi2,period=0)"));
+    // what describes a map makes it again
+    for (const char* text :
+         {"HKM2(js)",
+          "HKM(chi2)",
+          "HKM3(intersection,period=8,window=rectangular,degree=0.5)",
+          "HKM0(chi2,negative=sign,norm=l1)"}) {
+        const auto original = map_factory(6, text);
+        original->check_identical(*map_factory(6, original->description()));
+    }
     Map(6, Chi2Kernel(), 0)
             .check_identical(*from_string(
                     6, "HKM0(chi2,window=uniform,negative=error,norm=none)"));
@@ -1147,28 +1160,28 @@ TEST(Strings, Errors) {
         return what;
     };
     const std::vector<std::vector<std::string>> cases = {
-            {"HKM(chi2),Flat", "no order of a map", "0 to 100"},
-            {"HKM101(chi2),Flat", "'101' is no order of a map"},
-            {"HKM99999999999(chi2),Flat", "no order of a map"},
+            {"HKM(chi2,order=101),Flat", "'101' of order", "0 to 100"},
+            {"HKM1(chi2,order=2),Flat", "order is given twice"},
+            {"HKM101(chi2),Flat", "'101' of order", "0 to 100"},
+            {"HKM99999999999(chi2),Flat", "'99999999999' of order"},
             {"HKM1(gaussian),Flat",
-             "gaussian is no additive kernel",
+             "unknown kernel 'gaussian'",
              "intersection"},
-            {"HKM1(nothing),Flat", "'nothing' is no kernel", "hellinger"},
+            {"HKM1(nothing),Flat", "unknown kernel 'nothing'", "hellinger"},
             {"HKM1(chi2)", "expected an index", ",Flat"},
-            {"HKM1(chi2,foo=1),Flat", "knows no key 'foo'", "period="},
-            {"HKM1(chi2,js),Flat", "knows no argument 'js'"},
-            {"HKM1,Flat", "expected an argument of HKM1"},
+            {"HKM1(chi2,foo=1),Flat", "unknown key 'foo'", "period="},
+            {"HKM1(chi2,js),Flat", "unknown argument 'js'"},
+            {"HKM1,Flat", "HKM needs an argument", "chi2"},
             {"HKM1(),Flat", "expected an argument"},
-            {"HKM1(chi2,period=nan),Flat", "no value of period"},
-            {"HKM1(chi2,period=0),Flat", "no value of period"},
-            {"HKM1(chi2,degree=3),Flat", "no value of degree"},
-            {"HKM1(chi2,degree=0),Flat", "no value of degree"},
-            {"HKM1(chi2,window=hann),Flat",
-             "no value of window",
-             "rectangular"},
-            {"HKM1(chi2,negative=abs),Flat", "no value of negative", "sign"},
-            {"HKM1(chi2,norm=l2),Flat", "no value of norm", "l1"},
-            {"HKM1(chi2(a=1)),Flat", "knows no key 'a'"},
+            {"HKM1(chi2,period=nan),Flat", "'nan' of period"},
+            {"HKM1(chi2,period=-1),Flat", "'-1' of period"},
+            {"HKM1(chi2,period=1e-4),Flat", "period is 0.0001"},
+            {"HKM1(chi2,degree=3),Flat", "'3' of degree"},
+            {"HKM1(chi2,degree=0),Flat", "'0' of degree"},
+            {"HKM1(chi2,window=hann),Flat", "'hann' of window", "rectangular"},
+            {"HKM1(chi2,negative=abs),Flat", "'abs' of negative", "sign"},
+            {"HKM1(chi2,norm=l2),Flat", "'l2' of norm", "l1"},
+            {"HKM1(chi2(a=1)),Flat", "unknown key 'a'"},
             {"HKM1(chi2),Nothing", "HKM1(chi2),Nothing"},
             {"HKM1(chi2,Flat", "'(' without ')'"},
             {"HKM1(chi2)x,Flat", "HKM1(chi2)x"}};

@@ -518,7 +518,7 @@ TEST(Adding, LimitOfMemory) {
     const int d = 64;
     const Codes codes = random_codes(100, d, 1), q = random_codes(5, d, 2);
     auto index = make(d, 10, 3);
-    index->max_gb = 10 * (12 * 50 + 4 * d);
+    index->max_gb = 10 * (12 * 50 + 4 * d + 0.5) / 1e9;
     index->add(50, codes.data());
     const auto before = clone_binary_index(index.get());
     EXPECT_TRUE(throws(
@@ -533,7 +533,7 @@ TEST(Adding, LimitOfMemory) {
     expect_same_lists(*index, *make(d, 10, 3, codes));
     // M from eps grows with n
     IndexBinaryPermuted growing(d, 0.5);
-    growing.max_gb = 69 * (12 * 200 + 4 * d);
+    growing.max_gb = 69 * (12 * 200 + 4 * d + 0.5) / 1e9;
     const Codes more = random_codes(201, d, 1);
     growing.add(100, more.data());
     EXPECT_TRUE(throws([&] { growing.add(101, more.data() + 800); }));
@@ -795,7 +795,7 @@ TEST(Codes, FilesAndCopies) {
             IndexBinaryPermuted index(d, 0.75, 3);
             index.M = n == 90 ? 11 : 0;
             index.seed = 77;
-            index.max_gb = 1e7;
+            index.max_gb = 0.01;
             index.add(n, codes.data());
             const TemporaryFile file;
             write_index_binary(&index, file.name.c_str());
@@ -809,7 +809,7 @@ TEST(Codes, FilesAndCopies) {
                 EXPECT_EQ(same.M, index.M);
                 EXPECT_EQ(same.B, 3);
                 EXPECT_EQ(same.seed, 77);
-                EXPECT_EQ(same.max_gb, 1e7);
+                EXPECT_EQ(same.max_gb, 0.01);
                 EXPECT_TRUE(same.is_trained);
                 expect_same_lists(index, same);
                 EXPECT_EQ(search(index, q, 3), search(same, q, 3));
@@ -840,7 +840,7 @@ TEST(Strings, Alone) {
                           int M,
                           int B,
                           int64_t seed,
-                          double bytes) {
+                          double max_gb) {
         const auto index = index_binary_factory(64, text);
         auto& permuted = dynamic_cast<IndexBinaryPermuted&>(*index);
         EXPECT_EQ(permuted.d, 64) << text;
@@ -848,15 +848,15 @@ TEST(Strings, Alone) {
         EXPECT_EQ(permuted.M, M) << text;
         EXPECT_EQ(permuted.B, B) << text;
         EXPECT_EQ(permuted.seed, seed) << text;
-        EXPECT_EQ(permuted.max_gb, bytes) << text;
+        EXPECT_EQ(permuted.max_gb, max_gb) << text;
         EXPECT_TRUE(permuted.is_trained);
         EXPECT_TRUE(is_faiss_ext_string(text));
     };
-    check("BPerm", 0.5, 0, 10, 1234, 8e9);
-    check("BPerm(eps=0.5,B=10)", 0.5, 0, 10, 1234, 8e9);
-    check("BPerm(eps=2.74)", 2.74, 0, 10, 1234, 8e9);
-    check("BPerm(M=130,B=100,seed=3)", 0.5, 130, 100, 3, 8e9);
-    check("BPerm(B=0,max_gb=0.5)", 0.5, 0, 0, 1234, 5e8);
+    check("BPerm", 0.5, 0, 10, 1234, 8);
+    check("BPerm(eps=0.5,B=10)", 0.5, 0, 10, 1234, 8);
+    check("BPerm(eps=2.74)", 2.74, 0, 10, 1234, 8);
+    check("BPerm(M=130,B=100,seed=3)", 0.5, 130, 100, 3, 8);
+    check("BPerm(B=0,max_gb=0.5)", 0.5, 0, 0, 1234, 0.5);
     // below a map of ids
     const Codes codes = random_codes(20, 64, 1);
     const auto mapped = index_binary_factory(64, "IDMap2,BPerm(M=4,B=20)");
@@ -926,7 +926,7 @@ TEST(Strings, Errors) {
                  {"BPerm(eps=nan)", "eps"},
                  {"BPerm(M=-1)", "M"},
                  {"BPerm(M=1.5)", "M"},
-                 {"BPerm(M=10,eps=0.5)", "exclude"},
+                 {"BPerm(M=10,eps=0.5)", "'eps'"},
                  {"BPerm(B=-1)", "B"},
                  {"BPerm(seed=-1)", "seed"},
                  {"BPerm(max_gb=-1)", "max_gb"},
@@ -948,7 +948,7 @@ TEST(Strings, Errors) {
             [] { index_factory(8, "SIK64(gaussian),BPerm(M=0.5)"); }, {"M"}));
     EXPECT_TRUE(
             throws([] { index_factory(8, "SIK64(gaussian),BPermuted"); },
-                   {"BPermuted", "BPerm(eps=0.5,B=10)"}));
+                   {"'BPermuted'", "BPerm(...)"}));
 }
 
 // Interrupts.

@@ -44,14 +44,17 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
+#include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "indexes/index_compat.h"
 #include "testing_indexes.h"
+#include "testing_projections.h"
 
 using namespace faiss_ext;
 using namespace faiss_ext_test;
+using testing_projections::proj_of;
 
 namespace fs = std::filesystem;
 
@@ -441,7 +444,7 @@ void expect_same_fields(const KernelHash& a, const KernelHash& b) {
     EXPECT_EQ(c.kernel->description(), e.kernel->description());
     EXPECT_EQ(c.kernel->gamma, e.kernel->gamma);
     EXPECT_EQ(c.seed, e.seed);
-    EXPECT_EQ(c.structured, e.structured);
+    EXPECT_EQ(c.proj.kind, e.proj.kind);
     ASSERT_EQ(bool(c.projection), bool(e.projection));
     if (c.projection) {
         EXPECT_EQ(typeid(*c.projection), typeid(*e.projection));
@@ -1528,7 +1531,8 @@ TEST(Io, GroupsOfPartsThatDoNotFit) {
 TEST(Io, MatrixOfTheWrongShape) {
     // as many numbers as there must be, in other rows
     for (bool structured : {false, true}) {
-        ShiftInvariantHash hash(16, 8, GaussianKernel(1), 1234, proj_of(structured));
+        ShiftInvariantHash hash(
+                16, 8, GaussianKernel(1), 1234, proj_of(structured));
         EXPECT_TRUE(survives<faiss::VectorTransform>(
                 to_bytes<faiss::VectorTransform>(&hash)));
         std::swap(hash.projection->d_in, hash.projection->d_out);
@@ -1891,17 +1895,22 @@ TEST(DamagedFiles, NumbersAreChecked) {
     const char* b = "BSIK64(2x3)";
     field(b, [&](H& h) -> float& { return bsik(h).offset[nbits - 1]; });
     field(b, [&](H& h) -> float& { return bsik(h).threshold[3]; });
-    field(b, [&](H& h) -> float& { return bsik(h).projection.V[0]; });
-    field(b, [&](H& h) -> float& { return bsik(h).projection.norms[0]; });
-    field(b, [&](H& h) -> double& { return bsik(h).kernel.gamma; });
+    const auto bilinear = [&](KernelHash& h) -> BilinearProjection& {
+        return dynamic_cast<BilinearProjection&>(*bsik(h).projection);
+    };
+    field(b, [&](H& h) -> float& { return bilinear(h).V[0]; });
+    field(b, [&](H& h) -> float& { return bilinear(h).norms[0]; });
+    field(b, [&](H& h) -> double& { return bsik(h).kernel->gamma; });
     const char* k = "KLSH64(chi2,p=20)";
     field(k, [&](H& h) -> float& { return klsh(h).threshold[5]; });
-    field(k, [&](H& h) -> float& { return klsh(h).eigenvalues[0]; });
-    field(k, [&](H& h) -> float& { return klsh(h).landmarks[7]; });
-    field(k, [&](H& h) -> float& { return klsh(h).weights.panels[9]; });
+    field(k, [&](H& h) -> float& { return klsh(h).map.eigenvalues[0]; });
+    field(k, [&](H& h) -> float& { return klsh(h).map.landmarks[7]; });
+    field(k, [&](H& h) -> float& {
+        return dynamic_cast<DenseProjection&>(*klsh(h).projection).panels[9];
+    });
     field(k, [&](H& h) -> double& { return klsh(h).mean_value; });
-    field(k, [&](H& h) -> double& { return klsh(h).scale; });
-    field(k, [&](H& h) -> double& { return klsh(h).tolerance; });
+    field(k, [&](H& h) -> double& { return klsh(h).map.scale; });
+    field(k, [&](H& h) -> double& { return klsh(h).map.tolerance; });
 }
 
 TEST(DamagedFiles, VectorsOfFlatIndexesAreChecked) {

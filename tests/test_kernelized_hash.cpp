@@ -111,24 +111,24 @@ MatrixXd kernel_values(
         const std::vector<float>& y) {
     const size_t d = hash.d_in, n = x.size() / d, m = y.size() / d;
     FloatRows values(n, m);
-    hash.kernel->gram(n, x.data(), m, y.data(), d, values.data());
+    hash.map.kernel->gram(n, x.data(), m, y.data(), d, values.data());
     MatrixXd K = values.cast<double>();
-    for (size_t i = 0; i < n && hash.normalize; i++) {
-        const float xx = (*hash.kernel)(&x[i * d], &x[i * d], d);
+    for (size_t i = 0; i < n && hash.map.normalize; i++) {
+        const float xx = (*hash.map.kernel)(&x[i * d], &x[i * d], d);
         K.row(i) *= xx > 0 ? 1 / std::sqrt(double(xx)) : 0;
     }
-    for (size_t j = 0; j < m && hash.normalize; j++) {
-        const float yy = (*hash.kernel)(&y[j * d], &y[j * d], d);
+    for (size_t j = 0; j < m && hash.map.normalize; j++) {
+        const float yy = (*hash.map.kernel)(&y[j * d], &y[j * d], d);
         K.col(j) *= yy > 0 ? 1 / std::sqrt(double(yy)) : 0;
     }
-    if (hash.scale > 0) {
-        K = (hash.scale * (K.array() - 1)).exp().matrix();
+    if (hash.map.scale > 0) {
+        K = (hash.map.scale * (K.array() - 1)).exp().matrix();
     }
     return K;
 }
 
 MatrixXd landmark_matrix(const KernelizedLSH& hash) {
-    return kernel_values(hash, hash.landmarks, hash.landmarks);
+    return kernel_values(hash, hash.map.landmarks, hash.map.landmarks);
 }
 
 /// K', U Theta U': eigenvalues descending, one eigenvector in each column
@@ -159,8 +159,8 @@ struct Spectrum {
 
 /// one row for each bit
 MatrixXd weights_of(const KernelizedLSH& hash) {
-    const std::vector<float> A = hash.weights.matrix();
-    return Eigen::Map<const FloatRows>(A.data(), hash.nbits, hash.p)
+    const std::vector<float> A = hash.projection->matrix();
+    return Eigen::Map<const FloatRows>(A.data(), hash.nbits, hash.map.p)
             .cast<double>();
 }
 
@@ -171,11 +171,11 @@ double relative_error(const MatrixXd& a, const MatrixXd& b) {
 /// The indicators e_S of a hash whose K' keeps all but the constant vector:
 /// K'^(1/2) w = H e_S = e_S - t / p. One row for each bit.
 MatrixXd recovered_draws(const KernelizedLSH& hash) {
-    const Spectrum s(landmark_matrix(hash), hash.nystrom);
-    const idx_t rank = hash.eigenvalues.size();
+    const Spectrum s(landmark_matrix(hash), hash.map.nystrom);
+    const idx_t rank = hash.map.eigenvalues.size();
     MatrixXd e = weights_of(hash) * s.power(rank, 0.5);
-    if (!hash.nystrom) {
-        e.array() += double(hash.t) / hash.p;
+    if (!hash.map.nystrom) {
+        e.array() += double(hash.t) / hash.map.p;
     }
     return e;
 }
@@ -203,12 +203,13 @@ TEST(Weights, CltDrawsAreIndicatorsOfLandmarks) {
           "KLSH64(laplacian,gamma=3,p=50,t=20,center=0)",
           "KLSH64(poly,degree=2,p=50,t=9,scale=5)"}) {
         const auto hash = trained(dim, description, x);
-        const bool nystrom = hash->nystrom;
-        ASSERT_EQ(hash->eigenvalues.size(), hash->p - !nystrom) << description;
+        const bool nystrom = hash->map.nystrom;
+        ASSERT_EQ(hash->map.eigenvalues.size(), hash->map.p - !nystrom)
+                << description;
         const MatrixXd e = recovered_draws(*hash);
         for (int b = 0; b < hash->nbits; b++) {
             int ones = 0;
-            for (int i = 0; i < hash->p; i++) {
+            for (int i = 0; i < hash->map.p; i++) {
                 const double nearest = e(b, i) > 0.5 ? 1 : 0;
                 ones += int(nearest);
                 EXPECT_NEAR(e(b, i), nearest, 1e-3) << description;
@@ -225,7 +226,7 @@ TEST(Weights, CltDrawsAreUniform) {
     const auto hash = trained(dim, "KLSH2048(gaussian,gamma=30,p=20,t=5)", x);
     const MatrixXd e = recovered_draws(*hash);
     const double n = hash->nbits;
-    for (int i = 0; i < hash->p; i++) {
+    for (int i = 0; i < hash->map.p; i++) {
         EXPECT_NEAR(e.col(i).sum() / n, 0.25, hoeffding(n)) << "landmark " << i;
         for (int j = 0; j < i; j++) {
             // without replacement: t (t - 1) / (p (p - 1))
@@ -272,20 +273,21 @@ TEST(Weights, EqualTheFormula) {
           "chi2,tolerance=0.02",
           "linear"}) {
         const auto hash = trained(dim, "KLSH128(" + parameters + draw, x);
-        const Spectrum s(landmark_matrix(*hash), hash->nystrom);
+        const Spectrum s(landmark_matrix(*hash), hash->map.nystrom);
         idx_t rank = 0;
-        while (rank < hash->p &&
-               s.values[rank] > hash->tolerance * s.values[0]) {
+        while (rank < hash->map.p &&
+               s.values[rank] > hash->map.tolerance * s.values[0]) {
             rank++;
         }
-        rank = hash->rank > 0 ? hash->rank : rank;
-        ASSERT_EQ(hash->eigenvalues.size(), size_t(rank)) << parameters;
+        rank = hash->map.rank > 0 ? hash->map.rank : rank;
+        ASSERT_EQ(hash->map.eigenvalues.size(), size_t(rank)) << parameters;
         for (idx_t i = 0; i < rank; i++) {
-            EXPECT_NEAR(hash->eigenvalues[i], s.values[i], 2e-5 * s.values[0]);
+            EXPECT_NEAR(
+                    hash->map.eigenvalues[i], s.values[i], 2e-5 * s.values[0]);
         }
         // the cut is determined: kernel values err by 1e-6
         const double gap =
-                s.values[rank - 1] - (rank < hash->p ? s.values[rank] : 0);
+                s.values[rank - 1] - (rank < hash->map.p ? s.values[rank] : 0);
         ASSERT_GT(gap, 1e-4 * s.values[0]) << parameters;
         EXPECT_LT(
                 relative_error(weights_of(*hash), e * s.power(rank, -0.5)),
@@ -306,8 +308,8 @@ TEST(Weights, GaussDrawsAreNormal) {
           "linear,rank=8,normalize=0,center=0"}) {
         const auto hash =
                 trained(dim, "KLSH512(" + parameters + ",p=60,draw=gauss)", x);
-        const Spectrum s(landmark_matrix(*hash), hash->nystrom);
-        const idx_t rank = hash->eigenvalues.size();
+        const Spectrum s(landmark_matrix(*hash), hash->map.nystrom);
+        const idx_t rank = hash->map.eigenvalues.size();
         const MatrixXd g = weights_of(*hash) * s.vectors.leftCols(rank) *
                 s.values.head(rank).cwiseSqrt().asDiagonal();
         const std::vector<double> samples(g.data(), g.data() + g.size());
@@ -350,13 +352,13 @@ TEST(Weights, ThresholdIsTheMeanOfTheLandmarks) {
         const auto papers =
                 trained(dim, "KLSH64(" + parameters + ",p=50,center=0)", x);
         EXPECT_EQ(papers->threshold, std::vector<float>(64, 0));
-        EXPECT_EQ(papers->weights.matrix(), hash->weights.matrix());
-        EXPECT_EQ(papers->landmarks, hash->landmarks);
+        EXPECT_EQ(papers->projection->matrix(), hash->projection->matrix());
+        EXPECT_EQ(papers->map.landmarks, hash->map.landmarks);
         // seen from the landmarks, the margins have mean 0
         const VectorXd sums =
-                margins_of(*hash, hash->landmarks).colwise().sum();
+                margins_of(*hash, hash->map.landmarks).colwise().sum();
         for (int b = 0; b < hash->nbits; b++) {
-            const double scale = w.row(b).cwiseAbs().dot(mean) * hash->p;
+            const double scale = w.row(b).cwiseAbs().dot(mean) * hash->map.p;
             EXPECT_NEAR(sums[b], 0, 1e-5 * scale) << parameters;
         }
     }
@@ -372,13 +374,13 @@ TEST(Weights, LandmarksAreDistinctTrainingVectors) {
     for (int p : {2, 50, 120}) {
         const auto hash =
                 trained(dim, "KLSH8(chi2,t=1,p=" + std::to_string(p) + ")", x);
-        ASSERT_EQ(hash->landmarks.size(), size_t(p) * dim);
+        ASSERT_EQ(hash->map.landmarks.size(), size_t(p) * dim);
         std::vector<bool> used(n);
         for (int i = 0; i < p; i++) {
             const auto found = std::find(
                     all.begin(),
                     all.end(),
-                    rows(hash->landmarks, dim, i, i + 1));
+                    rows(hash->map.landmarks, dim, i, i + 1));
             ASSERT_NE(found, all.end());
             EXPECT_FALSE(used[found - all.begin()]);
             used[found - all.begin()] = true;
@@ -391,14 +393,14 @@ TEST(Weights, SeedsDraw) {
     const auto a = trained(dim, "KLSH64(chi2,p=40,t=8,seed=3)", x);
     const auto b = trained(dim, "KLSH64(chi2,p=40,t=8,seed=3)", x);
     const auto c = trained(dim, "KLSH64(chi2,p=40,t=8,seed=4)", x);
-    EXPECT_EQ(a->weights.matrix(), b->weights.matrix());
+    EXPECT_EQ(a->projection->matrix(), b->projection->matrix());
     a->check_identical(*b);
-    EXPECT_NE(a->landmarks, c->landmarks);
+    EXPECT_NE(a->map.landmarks, c->map.landmarks);
     EXPECT_NE(encode(*a, x), encode(*c, x));
     EXPECT_TRUE(throws([&] { a->check_identical(*c); }, {"different"}));
     // with the same landmarks, the draws still differ
     auto d = make(dim, "KLSH64(chi2,t=8,seed=4)");
-    d->set_landmarks(40, a->landmarks.data());
+    d->set_landmarks(40, a->map.landmarks.data());
     d->train(300, x.data());
     EXPECT_NE(
             recovered_draws(*a).array().round().matrix(),
@@ -420,7 +422,7 @@ TEST(Margins, EqualBruteForce) {
           "gaussian,p=50,nystrom=1,draw=gauss,rank=20",
           "hellinger,p=50,rank=11,normalize=0"}) {
         const auto hash = trained(dim, "KLSH40(" + parameters + ")", x);
-        const MatrixXd K = kernel_values(*hash, q, hash->landmarks);
+        const MatrixXd K = kernel_values(*hash, q, hash->map.landmarks);
         const MatrixXd w = weights_of(*hash), found = margins_of(*hash, q);
         const auto codes = encode(*hash, q);
         for (size_t i = 0; i < 70; i++) {
@@ -479,15 +481,15 @@ TEST(Margins, ZeroVectorsAndDuplicates) {
           "cosine,p=200,nystrom=1,draw=gauss"}) {
         const auto hash = trained(dim, "KLSH64(" + parameters + ")", x);
         // 20 and 51 equal landmarks: at least 19 + 50 eigenvalues are 0
-        EXPECT_LE(hash->eigenvalues.size(), 200u - 19 - 50) << parameters;
-        EXPECT_GE(hash->eigenvalues.size(), 20u) << parameters;
+        EXPECT_LE(hash->map.eigenvalues.size(), 200u - 19 - 50) << parameters;
+        EXPECT_GE(hash->map.eigenvalues.size(), 20u) << parameters;
         const MatrixXd margins = margins_of(*hash, x);
         EXPECT_TRUE(margins.allFinite()) << parameters;
         EXPECT_EQ(margins.row(60), margins.row(120)) << parameters;
         EXPECT_EQ(margins.row(0), margins.row(19)) << parameters;
         EXPECT_NE(margins.row(0), margins.row(60)) << parameters;
         // all kernel values of a zero vector are the same
-        if (hash->scale == 0) {
+        if (hash->map.scale == 0) {
             for (int b = 0; b < hash->nbits; b++) {
                 EXPECT_EQ(margins(0, b), -hash->threshold[b]) << parameters;
             }
@@ -559,7 +561,7 @@ TEST(Theory, GaussDrawsGiveTheAngle) {
                         "KLSH8192(linear,p=60,draw=gauss,normalize=" +
                                 std::to_string(normalize) + ")",
                         x);
-        ASSERT_EQ(hash->eigenvalues.size(), size_t(d));
+        ASSERT_EQ(hash->map.eigenvalues.size(), size_t(d));
         const auto points = [&](const std::vector<float>& v) {
             MatrixXd m = Eigen::Map<const FloatRows>(v.data(), v.size() / d, d)
                                  .cast<double>();
@@ -569,7 +571,7 @@ TEST(Theory, GaussDrawsGiveTheAngle) {
             return m;
         };
         const Eigen::RowVectorXd mean =
-                points(hash->landmarks).colwise().mean();
+                points(hash->map.landmarks).colwise().mean();
         const size_t n = 24;
         auto q = rows(x, d, 0, n);
         for (size_t i = 12; i < n; i++) { // from near to far
@@ -677,13 +679,13 @@ TEST(Theory, HyperplanesPassAndersonDarling) {
             }
             LinearKernel linear;
             KernelizedLSH hash(d, 40, &linear);
-            hash.normalize = false;
+            hash.map.normalize = false;
             hash.t = p / 5;
-            hash.seed = trial;
-            hash.p = p;
+            hash.map.seed = trial;
+            hash.map.p = p;
             hash.set_landmarks(p, chosen.data());
             hash.train(0, nullptr);
-            ASSERT_EQ(hash.eigenvalues.size(), size_t(d));
+            ASSERT_EQ(hash.map.eigenvalues.size(), size_t(d));
             const MatrixXd points =
                     Eigen::Map<const FloatRows>(chosen.data(), p, d)
                             .cast<double>();
@@ -717,7 +719,8 @@ TEST(Theory, EstimatesAreInverseOfExpectedDistances) {
           "linear"}) {
         const auto hash = trained(dim, "KLSH256(" + parameters + ",p=50)", x);
         const double m = hash->mean_value;
-        const double least = std::max(-1.0, hash->scale > 0 ? -1.0 : 2 * m - 1);
+        const double least =
+                std::max(-1.0, hash->map.scale > 0 ? -1.0 : 2 * m - 1);
         double before = HUGE_VAL;
         for (int i = 0; i <= 100; i++) {
             const double k = least + (1 - least) * i / 100.0;
@@ -728,7 +731,7 @@ TEST(Theory, EstimatesAreInverseOfExpectedDistances) {
             before = h;
             EXPECT_NEAR(hash->kernel_estimate(h), k, 1e-9) << parameters;
             // the formula of the comment
-            const double s = hash->scale;
+            const double s = hash->map.scale;
             const double transformed = s > 0 ? std::exp(s * (k - 1)) : k;
             EXPECT_NEAR(
                     h, 256 * std::acos((transformed - m) / (1 - m)) / pi, 1e-4);
@@ -744,7 +747,7 @@ TEST(Theory, EstimatesAreInverseOfExpectedDistances) {
         // the mean over pairs of different landmarks
         MatrixXd K = landmark_matrix(*hash);
         K.diagonal().setZero();
-        EXPECT_NEAR(m, hash->center ? K.sum() / (50.0 * 49) : 0, 1e-6);
+        EXPECT_NEAR(m, hash->map.center ? K.sum() / (50.0 * 49) : 0, 1e-6);
     }
 }
 
@@ -754,12 +757,12 @@ TEST(Landmarks, Given) {
     const auto x = histograms(300);
     const auto drawn = trained(dim, "KLSH64(chi2,p=40,t=8)", x);
     auto given = make(dim, "KLSH64(chi2,p=300,t=8)");
-    given->set_landmarks(40, drawn->landmarks.data());
-    EXPECT_EQ(given->p, 40);
+    given->set_landmarks(40, drawn->map.landmarks.data());
+    EXPECT_EQ(given->map.p, 40);
     EXPECT_FALSE(given->is_trained);
     given->train(0, nullptr);
     EXPECT_TRUE(given->is_trained);
-    EXPECT_EQ(given->landmarks, drawn->landmarks);
+    EXPECT_EQ(given->map.landmarks, drawn->map.landmarks);
     EXPECT_EQ(encode(*given, x), encode(*drawn, x));
     EXPECT_TRUE(throws([&] { given->set_landmarks(1, x.data()); }, {"2"}));
     EXPECT_TRUE(
@@ -792,11 +795,11 @@ TEST(Landmarks, PrecomputedRowsGiveTheSameCodes) {
                             x);
             const auto gram = [&](const std::vector<float>& v) {
                 std::vector<float> values(v.size() / dim * 60);
-                hash->kernel->gram(
+                hash->map.kernel->gram(
                         v.size() / dim,
                         v.data(),
                         60,
-                        hash->landmarks.data(),
+                        hash->map.landmarks.data(),
                         dim,
                         values.data());
                 return values;
@@ -804,9 +807,9 @@ TEST(Landmarks, PrecomputedRowsGiveTheSameCodes) {
             const auto precomputed =
                     trained(60,
                             "KLSH64(precomputed," + parameters + ")",
-                            gram(hash->landmarks));
-            EXPECT_FALSE(precomputed->kernel);
-            EXPECT_EQ(precomputed->p, 60);
+                            gram(hash->map.landmarks));
+            EXPECT_FALSE(precomputed->map.kernel);
+            EXPECT_EQ(precomputed->map.p, 60);
             EXPECT_EQ(precomputed->d_in, 60);
             EXPECT_EQ(encode(*precomputed, gram(q)), encode(*hash, q))
                     << kernel << ", " << parameters;
@@ -838,7 +841,8 @@ double recall(
             distances.data(),
             labels.data());
     std::vector<float> truth(nq * nb);
-    hash.kernel->gram(nq, queries.data(), nb, base.data(), dim, truth.data());
+    hash.map.kernel->gram(
+            nq, queries.data(), nb, base.data(), dim, truth.data());
     size_t hits = 0;
     for (size_t q = 0; q < nq; q++) {
         const float* row = &truth[q * nb];
@@ -873,21 +877,21 @@ TEST(Auto, ChoosesSomethingBetterThanPlain) {
          {"rank=auto", "scale=auto", "rank=auto,scale=auto"}) {
         const auto hash =
                 trained(dim, "KLSH32(chi2,p=150,t=30," + choice + ")", x);
-        EXPECT_EQ(hash->auto_rank, choice.find("rank") != choice.npos);
-        EXPECT_EQ(hash->auto_scale, choice.find("scale") != choice.npos);
+        EXPECT_EQ(hash->map.auto_rank, choice.find("rank") != choice.npos);
+        EXPECT_EQ(hash->map.auto_scale, choice.find("scale") != choice.npos);
         EXPECT_GT(recall(*hash, queries, base), before - 0.03) << choice;
-        if (hash->auto_rank) {
-            const int rank = hash->rank;
+        if (hash->map.auto_rank) {
+            const int rank = hash->map.rank;
             EXPECT_TRUE(
                     (rank >= 16 && (rank & (rank - 1)) == 0) ||
-                    rank == int(hash->eigenvalues.size()))
+                    rank == int(hash->map.eigenvalues.size()))
                     << rank;
         } else {
-            EXPECT_EQ(hash->rank, 0);
+            EXPECT_EQ(hash->map.rank, 0);
         }
         const std::vector<double> scales = {0, 1, 3, 5, 7, 9};
         EXPECT_NE(
-                std::find(scales.begin(), scales.end(), hash->scale),
+                std::find(scales.begin(), scales.end(), hash->map.scale),
                 scales.end());
         if (choice != "rank=auto,scale=auto") {
             continue;
@@ -898,19 +902,19 @@ TEST(Auto, ChoosesSomethingBetterThanPlain) {
         const auto again =
                 trained(dim, "KLSH32(chi2,p=150,t=30," + choice + ")", x);
         again->check_identical(*hash);
-        EXPECT_EQ(again->rank, hash->rank);
-        EXPECT_EQ(again->scale, hash->scale);
+        EXPECT_EQ(again->map.rank, hash->map.rank);
+        EXPECT_EQ(again->map.scale, hash->map.scale);
         // what it chose, given as parameters, makes the same codes
         auto given = make(dim, "KLSH32(chi2,p=150,t=30)");
-        given->rank = hash->rank;
-        given->scale = hash->scale;
+        given->map.rank = hash->map.rank;
+        given->map.scale = hash->map.scale;
         given->train(1200, x.data());
         EXPECT_EQ(encode(*given, queries), encode(*hash, queries));
     }
-    EXPECT_FALSE(plain->auto_rank);
-    EXPECT_FALSE(plain->auto_scale);
-    EXPECT_EQ(plain->rank, 0);
-    EXPECT_EQ(plain->scale, 0);
+    EXPECT_FALSE(plain->map.auto_rank);
+    EXPECT_FALSE(plain->map.auto_scale);
+    EXPECT_EQ(plain->map.rank, 0);
+    EXPECT_EQ(plain->map.scale, 0);
 }
 
 TEST(Auto, NeedsEnoughVectors) {
@@ -975,38 +979,38 @@ TEST(Errors, Parameters) {
     auto hash = make(dim, "KLSH64(chi2,p=101)");
     EXPECT_TRUE(
             throws([&] { hash->train(100, x.data()); }, {"100", "p = 101"}));
-    hash->p = 100;
+    hash->map.p = 100;
     hash->t = 101;
-    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"t 101"}));
-    hash->t = 0;
-    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }));
+    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"t is 101"}));
+    hash->t = -1;
+    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"t is -1"}));
     hash->t = 30;
-    hash->rank = 101;
-    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"rank 101"}));
-    hash->rank = -1;
+    hash->map.rank = 101;
+    EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"rank is 101"}));
+    hash->map.rank = -1;
     EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }));
     // K' never has rank p
-    hash->rank = 100;
+    hash->map.rank = 100;
     EXPECT_TRUE(throws(
             [&] { hash->train(100, x.data()); }, {"rank = 100", "rank 99"}));
-    hash->rank = 0;
+    hash->map.rank = 0;
     for (double scale : {-1.0, HUGE_VAL, std::nan("")}) {
-        hash->scale = scale;
+        hash->map.scale = scale;
         EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"scale"}));
     }
-    hash->scale = 0;
+    hash->map.scale = 0;
     for (double tolerance : {-1.0, 1.0, std::nan("")}) {
-        hash->tolerance = tolerance;
+        hash->map.tolerance = tolerance;
         EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"tolerance"}));
     }
-    hash->tolerance = 1e-6;
+    hash->map.tolerance = 1e-6;
     for (int p : {0, 1, 8193}) {
-        hash->p = p;
+        hash->map.p = p;
         hash->t = 1;
         EXPECT_TRUE(throws([&] { hash->train(100, x.data()); }, {"8192"}));
     }
     EXPECT_FALSE(hash->is_trained);
-    hash->p = 100;
+    hash->map.p = 100;
     hash->t = 30;
     hash->train(100, x.data());
     const auto fresh = trained(dim, "KLSH64(chi2,p=100)", x);
@@ -1014,9 +1018,9 @@ TEST(Errors, Parameters) {
     // the linear kernel has rank dim - 1 on centred histograms of sum 1
     auto linear = make(dim, "KLSH64(linear,p=100,rank=30,normalize=0)");
     EXPECT_TRUE(throws([&] { linear->train(100, x.data()); }, {"rank = 30"}));
-    linear->rank = 8;
+    linear->map.rank = 8;
     linear->train(100, x.data());
-    EXPECT_EQ(linear->eigenvalues.size(), 8u);
+    EXPECT_EQ(linear->map.eigenvalues.size(), 8u);
 }
 
 TEST(Errors, Strings) {
@@ -1024,12 +1028,12 @@ TEST(Errors, Strings) {
          std::vector<std::pair<std::string, std::string>>{
                  {"KLSH64", "argument"},
                  {"KLSH64()", "argument"},
-                 {"KLSH64(nothing)", "is no kernel"},
+                 {"KLSH64(nothing)", "unknown kernel 'nothing'"},
                  {"KLSH60(chi2)", "bits"},
                  {"KLSH64(chi2,p=1)", "p"},
                  {"KLSH64(chi2,p=8193)", "8192"},
-                 {"KLSH64(chi2,p=20,t=21)", "t"},
-                 {"KLSH64(chi2,t=0)", "t"},
+                 {"KLSH64(chi2,p=20,t=20)", "0 to 19"},
+                 {"KLSH64(chi2,t=-1)", "'-1' of t"},
                  {"KLSH64(chi2,p=20,rank=21)", "rank"},
                  {"KLSH64(chi2,rank=some)", "rank"},
                  {"KLSH64(chi2,scale=-1)", "scale"},
@@ -1049,27 +1053,39 @@ TEST(Errors, Strings) {
             make(dim,
                  "KLSH64(gaussian,gamma=2,p=77,t=7,rank=6,scale=1.5,draw=gauss,"
                  "nystrom=1,center=0,normalize=0,tolerance=1e-4,seed=9)");
-    EXPECT_EQ(hash->kernel->description(), "gaussian(gamma=2)");
-    EXPECT_EQ(hash->p, 77);
+    EXPECT_EQ(hash->map.kernel->description(), "gaussian(gamma=2)");
+    EXPECT_EQ(hash->map.p, 77);
     EXPECT_EQ(hash->t, 7);
-    EXPECT_EQ(hash->rank, 6);
-    EXPECT_EQ(hash->scale, 1.5);
+    EXPECT_EQ(hash->map.rank, 6);
+    EXPECT_EQ(hash->map.scale, 1.5);
     EXPECT_EQ(hash->draw, KernelizedLSH::Draw::gauss);
-    EXPECT_TRUE(hash->nystrom);
-    EXPECT_FALSE(hash->center);
-    EXPECT_FALSE(hash->normalize);
-    EXPECT_EQ(hash->tolerance, 1e-4);
-    EXPECT_EQ(hash->seed, 9);
+    EXPECT_TRUE(hash->map.nystrom);
+    EXPECT_FALSE(hash->map.center);
+    EXPECT_FALSE(hash->map.normalize);
+    EXPECT_EQ(hash->map.tolerance, 1e-4);
+    EXPECT_EQ(hash->map.seed, 9);
     const auto plain = make(dim, "KLSH64(chi2)");
-    EXPECT_EQ(plain->p, 300);
-    EXPECT_EQ(plain->t, 30);
+    EXPECT_EQ(plain->map.p, 300);
+    EXPECT_EQ(plain->t, 0);
     EXPECT_EQ(plain->draw, KernelizedLSH::Draw::clt);
-    EXPECT_FALSE(plain->nystrom);
-    EXPECT_TRUE(plain->center);
-    EXPECT_TRUE(plain->normalize);
-    // few landmarks, few in a draw
-    EXPECT_EQ(make(dim, "KLSH64(chi2,p=20)")->t, 10);
-    EXPECT_EQ(make(20, "KLSH64(precomputed)")->t, 10);
+    EXPECT_FALSE(plain->map.nystrom);
+    EXPECT_TRUE(plain->map.center);
+    EXPECT_TRUE(plain->map.normalize);
+    // 30 in a draw, fewer where there are few landmarks
+    const auto x = histograms(100);
+    for (const auto& [p, t] :
+         {std::pair(100, 30), {60, 30}, {59, 29}, {20, 10}}) {
+        const std::string start = "KLSH64(chi2,p=" + std::to_string(p);
+        const auto codes = encode(*trained(dim, start + ")", x), x);
+        const std::string draw = start + ",t=";
+        EXPECT_EQ(
+                codes,
+                encode(*trained(dim, draw + std::to_string(t) + ")", x), x));
+        EXPECT_NE(
+                codes,
+                encode(*trained(dim, draw + std::to_string(t - 1) + ")", x),
+                       x));
+    }
 }
 
 // A kernel matrix that cannot be used, and then data that can: as if nothing
@@ -1100,7 +1116,7 @@ TEST(Errors, TrainingAgainAfterAFailure) {
     // untrained: the landmarks of the failed call are not kept
     auto hash = make(dim, "KLSH64(expchi2,p=40,t=8,rank=40)");
     EXPECT_TRUE(throws([&] { hash->train(100, a.data()); }, {"rank"}));
-    hash->rank = 0;
+    hash->map.rank = 0;
     hash->train(100, b.data());
     EXPECT_EQ(
             encode(*hash, b),
@@ -1138,17 +1154,17 @@ TEST(Errors, IndefiniteKernel) {
          std::vector<const Kernel*>{&negative, &distance}) {
         for (bool nystrom : {false, true}) {
             KernelizedLSH hash(6, 16, kernel);
-            hash.p = 50;
-            hash.nystrom = nystrom;
-            hash.normalize = false;
+            hash.map.p = 50;
+            hash.map.nystrom = nystrom;
+            hash.map.normalize = false;
             EXPECT_TRUE(throws([&] { hash.train(100, x.data()); }));
             EXPECT_FALSE(hash.is_trained);
         }
     }
     KernelizedLSH hash(6, 16, &distance);
-    hash.p = 50;
-    hash.nystrom = true;
-    hash.normalize = false;
+    hash.map.p = 50;
+    hash.map.nystrom = true;
+    hash.map.normalize = false;
     EXPECT_TRUE(throws(
             [&] { hash.train(100, x.data()); }, {"positive semi-definite"}));
 }
@@ -1222,19 +1238,19 @@ TEST(Copies, GiveTheSameCodes) {
                   read.get()}) {
                 auto& other = dynamic_cast<KernelizedLSH&>(*vt);
                 EXPECT_EQ(other.is_trained, train);
-                EXPECT_EQ(other.p, hash->p);
+                EXPECT_EQ(other.map.p, hash->map.p);
                 EXPECT_EQ(other.t, hash->t);
-                EXPECT_EQ(other.rank, hash->rank);
-                EXPECT_EQ(other.auto_rank, hash->auto_rank);
-                EXPECT_EQ(other.scale, hash->scale);
-                EXPECT_EQ(other.auto_scale, hash->auto_scale);
+                EXPECT_EQ(other.map.rank, hash->map.rank);
+                EXPECT_EQ(other.map.auto_rank, hash->map.auto_rank);
+                EXPECT_EQ(other.map.scale, hash->map.scale);
+                EXPECT_EQ(other.map.auto_scale, hash->map.auto_scale);
                 EXPECT_EQ(other.draw, hash->draw);
-                EXPECT_EQ(other.nystrom, hash->nystrom);
-                EXPECT_EQ(other.center, hash->center);
-                EXPECT_EQ(other.normalize, hash->normalize);
-                EXPECT_EQ(other.tolerance, hash->tolerance);
-                EXPECT_EQ(other.seed, hash->seed);
-                EXPECT_EQ(other.eigenvalues, hash->eigenvalues);
+                EXPECT_EQ(other.map.nystrom, hash->map.nystrom);
+                EXPECT_EQ(other.map.center, hash->map.center);
+                EXPECT_EQ(other.map.normalize, hash->map.normalize);
+                EXPECT_EQ(other.map.tolerance, hash->map.tolerance);
+                EXPECT_EQ(other.map.seed, hash->map.seed);
+                EXPECT_EQ(other.map.eigenvalues, hash->map.eigenvalues);
                 EXPECT_EQ(other.mean_value, hash->mean_value);
                 if (!train) {
                     other.train(400, x.data());

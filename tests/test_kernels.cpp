@@ -297,7 +297,7 @@ TEST_P(ShiftInvariantKernels, BandwidthOfRadius) {
                 gamma,
                 c.l1() ? 1 / radius : 1 / (radius * radius),
                 1e-14 * gamma);
-        EXPECT_NEAR(c.make(gamma)->scale() * radius, 1, 1e-14);
+        EXPECT_NEAR(c.make(gamma)->inverse_length() * radius, 1, 1e-14);
     }
 }
 

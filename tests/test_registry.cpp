@@ -25,12 +25,15 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
+#include <faiss_ext/maps/FeatureMap.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
 #include "testing_indexes.h"
@@ -46,18 +49,30 @@ constexpr idx_t n = 200;
 /// Bit j is 1 where <w_j, x> >= bias, w_j random. `SRP64(bias=0.5,seed=3)`.
 struct SignProjectionHash : KernelHash {
     double bias = 0;
-    int64_t seed = 0;
-    DenseProjection projection;
+    int64_t seed = 1;
+    ClonePtr<DenseProjection> projection;
 
-    SignProjectionHash() = default;
+    void fields(FieldVisitor& v) override {
+        v.number("bias", bias, -10, 10, "threshold of all bits");
+        v.integer("seed", seed, 0, 1000, "of the projection");
+        v.learned_part("projection", projection);
+    }
 
-    SignProjectionHash(int d, int nbits, Spec& spec)
-            : KernelHash(d, nbits),
-              bias(spec.get_double("bias", 0.0, -10, 10)),
-              seed(spec.get_int("seed", 1, 0, 1000)) {
+    void init() override {
+        check_fields(*this);
         is_trained = false;
     }
 
+    void restore() override {
+        FAISS_THROW_IF_NOT_MSG(
+                bool(projection) == is_trained &&
+                        (!projection ||
+                         (projection->d_in == d_in &&
+                          projection->d_out == nbits)),
+                "the projection does not fit");
+    }
+
+    // (learn() would be enough)
     void train(idx_t count, const float* x) override {
         check_input(count, x, "SignProjectionHash::train");
         std::vector<float> A(size_t(d_in) * nbits);
@@ -71,7 +86,7 @@ struct SignProjectionHash : KernelHash {
     }
 
     void margins(size_t count, const float* x, float* out) const override {
-        projection.apply(count, x, out);
+        projection->apply(count, x, out);
         for (size_t i = 0; i < count * nbits; i++) {
             out[i] -= float(bias);
         }
@@ -84,27 +99,15 @@ struct SignProjectionHash : KernelHash {
     double kernel_estimate(double hamming) const override {
         return std::cos(M_PI * normalized_hamming(hamming));
     }
-
-    void write_fields(faiss::IOWriter* f) const override {
-        FAISS_THROW_IF_NOT((*f)(&bias, sizeof(bias), 1) == 1);
-        FAISS_THROW_IF_NOT((*f)(&seed, sizeof(seed), 1) == 1);
-        projection.write(f);
-    }
-
-    void read_fields(faiss::IOReader* f) override {
-        FAISS_THROW_IF_NOT((*f)(&bias, sizeof(bias), 1) == 1);
-        FAISS_THROW_IF_NOT((*f)(&seed, sizeof(seed), 1) == 1);
-        projection.read(f);
-    }
 };
 
 /// (a + <x, y>)^2, on non-negative vectors. `mine(a=2)`.
 struct MineKernel : Kernel {
-    double a;
+    double a = 1;
 
-    explicit MineKernel(double a) : a(a) {}
-    explicit MineKernel(Spec& spec)
-            : MineKernel(spec.get_double("a", 1.0, 0, 100)) {}
+    void fields(FieldVisitor& v) override {
+        v.number("a", a, 0, 100, "what is added");
+    }
 
     void block(
             size_t count,
@@ -131,31 +134,184 @@ struct MineKernel : Kernel {
                 std::all_of(x, x + count * dim, [](float v) { return v >= 0; }),
                 "mine wants no negative numbers");
     }
-
-    std::string description() const override {
-        return "mine(a=" + std::to_string(a) + ")";
-    }
 };
 
 /// A shift-invariant kernel: twice as narrow as the Gaussian. `narrow`.
 struct NarrowKernel : GaussianKernel {
     using GaussianKernel::GaussianKernel;
 
-    double scale() const override {
-        return 2 * GaussianKernel::scale();
+    double inverse_length() const override {
+        return 2 * GaussianKernel::inverse_length();
     }
-    std::string description() const override {
-        return "narrow(" + describe_gamma() + ")";
+};
+
+/// An additive kernel, 4 (x y)^(3/2) / (x + y)^2: its signature is sech^2 of
+/// half the log-ratio. `sech`.
+struct SechKernel : AdditiveKernel {
+    double signature(double lambda) const override {
+        const double c = std::cosh(lambda / 2);
+        return 1 / (c * c);
+    }
+    double spectrum(double omega) const override {
+        return omega == 0 ? 2 / M_PI : 2 * omega / std::sinh(M_PI * omega);
+    }
+    double default_period(int order, Window) const override {
+        return 2 * M_PI * std::sqrt(std::max(order, 1));
+    }
+};
+
+/// x, x^2, ..., x^degree, less the mean of the training vectors. `Mono3`.
+struct MonomialMap : FeatureMap {
+    int degree = 0;
+    bool center = false;
+    std::vector<float> mean;
+
+    void fields(FieldVisitor& v) override {
+        v.integer("degree", degree, 1, 9, "highest power");
+        v.flag("center", center, "whether the mean is taken away");
+        v.array("mean", mean, center && is_trained ? d_in * degree : 0);
+    }
+    void init() override {
+        check_fields(*this);
+        d_out = d_in * degree;
+        is_trained = !center;
+    }
+    void restore() override {
+        d_out = d_in * degree;
+    }
+    void map(size_t count, const float* x, float* xt) const override {
+        for (size_t i = 0; i < count; i++) {
+            for (int j = 0; j < d_out; j++) {
+                const float v = x[i * d_in + j % d_in];
+                float power = v;
+                for (int k = 0; k < j / d_in; k++) {
+                    power *= v;
+                }
+                xt[i * d_out + j] = power - (mean.empty() ? 0 : mean[j]);
+            }
+        }
+    }
+
+   protected:
+    void learn(idx_t count, const float* x) override {
+        std::vector<float> mapped(count * d_out), sums(d_out);
+        map(count, x, mapped.data());
+        for (size_t i = 0; i < mapped.size(); i++) {
+            sums[i % d_out] += mapped[i] / float(count);
+        }
+        mean = sums;
+        FAISS_THROW_IF_NOT_MSG(count != 13, "13 vectors bring bad luck");
+    }
+};
+
+/// Every `step`-th vector of a list, by L1 distance. `Sparse(step=2)`.
+struct SparseIndex : faiss::Index, HasFields {
+    int step = 1;
+    std::vector<float> vectors;
+
+    void fields(FieldVisitor& v) override {
+        v.integer("step", step, 1, 10, "one of so many vectors is searched");
+        v.array("vectors", vectors, ntotal * d);
+    }
+    void init() override {
+        check_fields(*this);
+        FAISS_THROW_IF_NOT_MSG(d <= 100, "Sparse takes 100 dimensions");
+    }
+    void add(idx_t count, const float* x) override {
+        for (idx_t i = 0; i < count * d; i++) {
+            vectors.push_back(x[i]);
+        }
+        ntotal += count;
+    }
+    void reset() override {
+        vectors.clear();
+        ntotal = 0;
+    }
+    void search(
+            idx_t count,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* = nullptr) const override {
+        for (idx_t i = 0; i < count; i++) {
+            std::vector<std::pair<float, idx_t>> all;
+            for (idx_t j = 0; j < ntotal; j += step) {
+                float sum = 0;
+                for (int c = 0; c < d; c++) {
+                    sum += std::abs(x[i * d + c] - vectors[j * d + c]);
+                }
+                all.emplace_back(sum, j);
+            }
+            all.resize(std::max<size_t>(all.size(), k), {HUGE_VALF, -1});
+            std::sort(all.begin(), all.end());
+            for (idx_t j = 0; j < k; j++) {
+                distances[i * k + j] = all[j].first;
+                labels[i * k + j] = all[j].second;
+            }
+        }
+    }
+    void reconstruct(idx_t key, float* out) const override {
+        std::copy_n(&vectors[key * d], d, out);
+    }
+};
+
+/// Codes by the number of ones in which they differ from the query's, and a
+/// parameter. `Ones(bias=3)`.
+struct OnesIndex : faiss::IndexBinary, HasFields {
+    int bias = 0;
+    std::vector<uint8_t> codes;
+
+    void fields(FieldVisitor& v) override {
+        v.integer("bias", bias, 0, 100, "added to all distances");
+        v.array("codes", codes, ntotal * code_size);
+    }
+    void add(idx_t count, const uint8_t* x) override {
+        for (idx_t i = 0; i < count * code_size; i++) {
+            codes.push_back(x[i]);
+        }
+        ntotal += count;
+    }
+    void reset() override {
+        codes.clear();
+        ntotal = 0;
+    }
+    static int ones(const uint8_t* code, int size) {
+        int sum = 0;
+        for (int i = 0; i < size; i++) {
+            sum += __builtin_popcount(code[i]);
+        }
+        return sum;
+    }
+    void search(
+            idx_t count,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* = nullptr) const override {
+        for (idx_t i = 0; i < count; i++) {
+            std::vector<std::pair<int, idx_t>> all;
+            for (idx_t j = 0; j < ntotal; j++) {
+                const int difference = ones(x + i * code_size, code_size) -
+                        ones(&codes[j * code_size], code_size);
+                all.emplace_back(std::abs(difference) + bias, j);
+            }
+            all.resize(std::max<size_t>(all.size(), k), {INT32_MAX, -1});
+            std::sort(all.begin(), all.end());
+            for (idx_t j = 0; j < k; j++) {
+                distances[i * k + j] = all[j].first;
+                labels[i * k + j] = all[j].second;
+            }
+        }
     }
 };
 
 /// Never registered.
-struct StrangeHash : SignProjectionHash {
-    using SignProjectionHash::SignProjectionHash;
-};
-struct StrangeKernel : MineKernel {
-    using MineKernel::MineKernel;
-};
+struct StrangeHash : SignProjectionHash {};
+struct StrangeKernel : MineKernel {};
+struct StrangeMap : MonomialMap {};
+struct StrangeIndex : SparseIndex {};
 
 struct Registry : testing::Test {
     const std::vector<float> x = random_vectors(n, d, 1);
@@ -166,6 +322,10 @@ struct Registry : testing::Test {
             register_hash<SignProjectionHash>("SRP");
             register_kernel<NarrowKernel>("narrow");
             register_kernel<MineKernel>("mine");
+            register_kernel<SechKernel>("sech");
+            register_map<MonomialMap>("Mono", "degree");
+            register_index<SparseIndex>("Sparse");
+            register_index<OnesIndex>("Ones");
             return true;
         }();
         ASSERT_TRUE(once);
@@ -181,7 +341,9 @@ void expect_same_hash(const KernelHash& a, const KernelHash& b) {
     EXPECT_EQ(c.is_trained, e.is_trained);
     EXPECT_EQ(c.bias, e.bias);
     EXPECT_EQ(c.seed, e.seed);
-    EXPECT_EQ(c.projection.matrix(), e.projection.matrix());
+    ASSERT_EQ(bool(c.projection), bool(e.projection));
+    EXPECT_TRUE(
+            !c.projection || c.projection->matrix() == e.projection->matrix());
     a.check_identical(b);
 }
 
@@ -220,16 +382,23 @@ TEST_F(Registry, Names) {
 
 TEST_F(Registry, Entries) {
     const auto hash = kernel_hash_factory(d, "SRP64(bias=0.5,seed=3)");
-    EXPECT_EQ(find_hash(*hash).name, "SRP");
-    const auto entry = find_hash("SRP");
+    const auto& hashes = class_table<KernelHash>();
+    EXPECT_EQ(hashes.find(*hash).name, "SRP");
+    const auto entry = hashes.find("SRP");
     ASSERT_TRUE(entry);
     EXPECT_EQ(entry->type, typeid(SignProjectionHash));
-    EXPECT_EQ(typeid(*entry->make_empty()), typeid(SignProjectionHash));
-    EXPECT_FALSE(find_hash("SRQ"));
-    EXPECT_FALSE(find_hash(""));
-    EXPECT_FALSE(find_hash("gaussian"));
+    const auto made = entry->make();
+    EXPECT_EQ(typeid(*made), typeid(SignProjectionHash));
+    EXPECT_FALSE(hashes.find("SRQ"));
+    EXPECT_FALSE(hashes.find(""));
+    EXPECT_FALSE(hashes.find("gaussian"));
+    EXPECT_EQ(hashes.noun(), "hash");
     const auto kernel = kernel_factory("mine(a=2)");
-    EXPECT_EQ(find_kernel(*kernel).name, "mine");
+    EXPECT_EQ(class_table<Kernel>().find(*kernel).name, "mine");
+    EXPECT_EQ(kernel->description(), "mine(a=2)");
+    EXPECT_EQ(kernel_factory("mine")->description(), "mine");
+    EXPECT_EQ(hash->description(), "SRP64(bias=0.5,seed=3)");
+    EXPECT_EQ(kernel_hash_factory(d, "SRP8")->description(), "SRP8");
     EXPECT_EQ(dynamic_cast<const MineKernel&>(*kernel).a, 2);
 }
 
@@ -256,7 +425,7 @@ TEST_F(Registry, HashFromAString) {
     hash->encode(n, x.data(), codes.data());
     std::vector<float> bad(d, NAN);
     EXPECT_TRUE(throws([&] { hash->encode(1, bad.data(), codes.data()); }));
-    const std::vector<float> A = srp.projection.matrix();
+    const std::vector<float> A = srp.projection->matrix();
     for (idx_t i = 0; i < n; i++) {
         for (int j = 0; j < 64; j++) {
             float margin;
@@ -476,38 +645,332 @@ TEST_F(Registry, KernelOfAScheme) {
                     .kernel->description(),
             "narrow(gamma=0.5)");
     // mine is a kernel, but not a shift-invariant one
-    EXPECT_TRUE(throws(
-            [] { kernel_hash_factory(d, "SIK64(mine)"); }, "shift-invariant"));
+    EXPECT_TRUE(
+            throws([] { kernel_hash_factory(d, "SIK64(mine)"); },
+                   "gaussian, laplacian, matern, narrow"));
     EXPECT_TRUE(
             throws([] { kernel_factory("yours"); },
                    "laplacian, linear, matern, mine, narrow, normalized"));
 }
 
+TEST_F(Registry, AdditiveKernel) {
+    const auto kernel = kernel_factory("sech");
+    EXPECT_EQ(kernel->description(), "sech");
+    auto y = x;
+    y[0] = y[3] = 0;
+    const auto value = [](const float* a, const float* b) {
+        double sum = 0;
+        for (int c = 0; c < d; c++) {
+            const double s = double(a[c]) + b[c];
+            sum += s > 0 ? 4 * std::pow(double(a[c]) * b[c], 1.5) / (s * s) : 0;
+        }
+        return sum;
+    };
+    for (idx_t i = 0; i < 20; i++) {
+        for (idx_t j = 0; j < 20; j++) {
+            const float *a = &q[i * d], *b = &y[j * d];
+            EXPECT_NEAR((*kernel)(a, b, d), value(a, b), 1e-5);
+            float distance;
+            kernel->distance_block(1, a, 1, b, d, &distance);
+            EXPECT_NEAR(
+                    distance,
+                    value(a, a) + value(b, b) - 2 * value(a, b),
+                    2e-5);
+        }
+    }
+    y[5] = -1;
+    std::vector<float> out(n);
+    EXPECT_TRUE(throws(
+            [&] { kernel->gram(1, q.data(), n, y.data(), d, out.data()); },
+            "component 5 of vector 0"));
+
+    // the map that is made of it
+    const auto map = map_factory(d, "HKM8(sech)");
+    std::vector<float> xt(n * map->d_out);
+    map->apply_noalloc(n, x.data(), xt.data());
+    for (idx_t i = 0; i < n; i++) {
+        double dot = 0;
+        for (int c = 0; c < map->d_out; c++) {
+            dot += double(xt[c]) * xt[i * map->d_out + c];
+        }
+        EXPECT_NEAR(dot, value(x.data(), &x[i * d]), 0.02);
+    }
+
+    // where additive kernels stand, and where any kernel does
+    for (const std::string string :
+         {"KFlat(sech)",
+          "HKM2(sech),Flat",
+          "HKM(sech,order=3),HNSW16",
+          "AHK256(sech),BFlat",
+          "KLSH64(sech,p=50),BFlat,Refine(KFlat(sech))",
+          "KPCA16(sech,p=50),Flat"}) {
+        SCOPED_TRACE(string);
+        const auto index = faiss_ext::index_factory(d, string);
+        index->train(n, x.data());
+        index->add(n, x.data());
+        const auto found = search(*index, q, 5);
+        for (const auto& copy : copies_of(*index)) {
+            expect_same(search(*copy, q, 5), found);
+        }
+    }
+    EXPECT_TRUE(
+            throws([] { kernel_hash_factory(d, "AHK64(mine)"); },
+                   "chi2, hellinger, intersection, js, sech"));
+    EXPECT_TRUE(throws([] { kernel_hash_factory(d, "SIK64(sech)"); }, "sech"));
+}
+
+TEST_F(Registry, MapFromAString) {
+    for (const char* string : {"Mono3", "Mono(degree=3)", "Mono3(center=0)"}) {
+        const auto map = map_factory(d, string);
+        ASSERT_EQ(typeid(*map), typeid(MonomialMap)) << string;
+        EXPECT_EQ(map->d_in, d);
+        EXPECT_EQ(map->d_out, 3 * d);
+        EXPECT_TRUE(map->is_trained);
+        EXPECT_EQ(map->description(), "Mono(degree=3)");
+        std::vector<float> xt(n * 3 * d);
+        map->apply_noalloc(n, x.data(), xt.data());
+        EXPECT_EQ(xt[0], x[0]);
+        EXPECT_EQ(xt[d + 1], x[1] * x[1]);
+        EXPECT_EQ(xt[5 * d], x[d] * x[d] * x[d]) << string;
+    }
+    const auto names = map_names();
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+    for (const char* name : {"HKM", "KPCA", "RFF", "Mono"}) {
+        EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+    }
+    EXPECT_TRUE(is_faiss_ext_string("Mono2,Flat"));
+    EXPECT_FALSE(is_faiss_ext_string("Monk2,Flat"));
+    for (const auto& [string, says] :
+         std::vector<std::pair<std::string, std::string>>{
+                 {"Mono", "degree"},
+                 {"Mono(center=1)", "degree"},
+                 {"Mono0", "1 to 9"},
+                 {"Mono10", "1 to 9"},
+                 {"Mono2(degree=3)", "twice"},
+                 {"Mono2(order=3)", "degree=, center="},
+                 {"Mono2(center=2)", "center"},
+                 {"Mono2(chi2)", "chi2"},
+                 {"Mono2x", "Mono2x"},
+                 {"Monk2",
+                  "HKM<order>(...), KPCA<rank>(...), Mono<degree>(...)"}}) {
+        EXPECT_TRUE(throws([&] { map_factory(d, string); }, says)) << string;
+    }
+}
+
+TEST_F(Registry, MapFilesAndTraining) {
+    const auto map = map_factory(d, "Mono2(center=1)");
+    std::vector<float> xt(n * 2 * d);
+    const auto apply = [&](const faiss::VectorTransform& vt) {
+        vt.apply_noalloc(n, x.data(), xt.data());
+        return xt;
+    };
+    EXPECT_TRUE(throws([&] { apply(*map); }, "not trained"));
+    // what fails leaves it as it was
+    EXPECT_TRUE(throws([&] { map->train(13, x.data()); }, "bad luck"));
+    EXPECT_FALSE(map->is_trained);
+    EXPECT_TRUE(dynamic_cast<const MonomialMap&>(*map).mean.empty());
+    auto bad = x;
+    bad[9] = NAN;
+    EXPECT_TRUE(throws(
+            [&] { map->train(n, bad.data()); }, "component 1 of vector 1"));
+    for (bool train : {false, true}) {
+        if (train) {
+            map->train(n, x.data());
+        }
+        TemporaryFolder folder;
+        const std::string name = folder / "map";
+        write_VectorTransform(map.get(), name.c_str());
+        const auto read = read_VectorTransform(name.c_str());
+        const auto copy = map->clone();
+        for (const faiss::VectorTransform* other :
+             {static_cast<const faiss::VectorTransform*>(copy.get()),
+              const_cast<const faiss::VectorTransform*>(read.get())}) {
+            ASSERT_EQ(typeid(*other), typeid(MonomialMap));
+            map->check_identical(*other);
+            EXPECT_EQ(other->is_trained, train);
+            EXPECT_EQ(other->d_out, 2 * d);
+            if (train) {
+                EXPECT_EQ(apply(*other), apply(*map));
+            }
+        }
+    }
+    // training again has no effect
+    const auto before = apply(*map);
+    map->train(50, x.data());
+    EXPECT_EQ(apply(*map), before);
+    EXPECT_TRUE(throws([&] { apply(*map_factory(d, "Mono1(center=1)")); }));
+    EXPECT_TRUE(throws(
+            [&] { map->check_identical(*map_factory(d, "Mono2(center=1)")); }));
+}
+
+TEST_F(Registry, MapInIndexes) {
+    for (const std::string string :
+         {"Mono2,Flat",
+          "Mono2(center=1),IVF4,Flat",
+          "Mono1,KFlat(gaussian)",
+          "IDMap2,Mono3(center=1),HNSW16",
+          "PCA4,Mono2,Flat",
+          "Mono2,PCA6,SIK128(gaussian),BFlat",
+          "Mono2(center=1),Mono2,Flat",
+          "Mono2,SRP64,BFlat,Refine(Flat)"}) {
+        SCOPED_TRACE(string);
+        const auto index = faiss_ext::index_factory(d, string);
+        index->train(n, x.data());
+        std::vector<idx_t> ids(n);
+        for (idx_t i = 0; i < n; i++) {
+            ids[i] = 3 * i;
+        }
+        if (string.rfind("IDMap2", 0) == 0) {
+            index->add_with_ids(n, x.data(), ids.data());
+        } else {
+            index->add(n, x.data());
+        }
+        const auto found = search(*index, q, 5);
+        for (const auto& copy : copies_of(*index)) {
+            EXPECT_EQ(typeid(*copy), typeid(*index));
+            expect_same(search(*copy, q, 5), found);
+        }
+    }
+}
+
+TEST_F(Registry, Indexes) {
+    const auto names = class_table<faiss::Index>().names();
+    EXPECT_EQ(names, (std::vector<std::string>{"KFlat", "Sparse"}));
+    EXPECT_TRUE(is_faiss_ext_string("Sparse"));
+    EXPECT_TRUE(is_faiss_ext_string("Mono2,Sparse(step=2)"));
+    EXPECT_FALSE(is_faiss_ext_string("Dense"));
+    const auto one = faiss_ext::index_factory(
+            d, "Sparse(step=3)", faiss::METRIC_INNER_PRODUCT);
+    ASSERT_EQ(typeid(*one), typeid(SparseIndex));
+    EXPECT_EQ(one->d, d);
+    EXPECT_EQ(one->metric_type, faiss::METRIC_INNER_PRODUCT);
+    EXPECT_EQ(dynamic_cast<const SparseIndex&>(*one).step, 3);
+    for (const std::string string :
+         {"Sparse",
+          "Sparse(step=2)",
+          "IDMap2,Sparse",
+          "Mono2,Sparse(step=2)",
+          "PCA4,HKM1(chi2,negative=sign),Sparse(step=3)",
+          "SRP64,BFlat,Refine(Sparse)",
+          "Sparse(step=2),Refine(KFlat(gaussian,gamma=1))"}) {
+        SCOPED_TRACE(string);
+        const auto index = faiss_ext::index_factory(d, string);
+        EXPECT_EQ(index->metric_type, faiss::METRIC_L2);
+        index->train(n, x.data());
+        std::vector<idx_t> ids(n);
+        for (idx_t i = 0; i < n; i++) {
+            ids[i] = 3 * i;
+        }
+        if (string.rfind("IDMap2", 0) == 0) {
+            index->add_with_ids(n, x.data(), ids.data());
+        } else {
+            index->add(n, x.data());
+        }
+        const auto found = search(*index, q, 5);
+        for (const auto& copy : copies_of(*index)) {
+            EXPECT_EQ(typeid(*copy), typeid(*index));
+            EXPECT_EQ(copy->ntotal, n);
+            expect_same(search(*copy, q, 5), found);
+        }
+    }
+    for (const auto& [string, says] :
+         std::vector<std::pair<std::string, std::string>>{
+                 {"Sparse(step=11)", "1 to 10"},
+                 {"Sparse(stop=1)", "step="},
+                 {"Sparse2", "Sparse2"},
+                 {"Sparse(", "')'"},
+                 {"Sparse,Flat", "Sparse"},
+                 {"HNSW16,Sparse", "KFlat"}}) {
+        EXPECT_TRUE(throws([&] { faiss_ext::index_factory(d, string); }, says))
+                << string;
+    }
+    EXPECT_TRUE(throws(
+            [] { faiss_ext::index_factory(101, "Sparse"); }, "100 dimensions"));
+    // a damaged file: the length of the array
+    SparseIndex index;
+    index.d = d;
+    index.add(n, x.data());
+    index.vectors.pop_back();
+    faiss::VectorIOWriter writer;
+    faiss_ext::write_index(&index, &writer);
+    faiss::VectorIOReader reader;
+    reader.data = writer.data;
+    EXPECT_TRUE(throws([&] { faiss_ext::read_index(&reader); }, "vectors"));
+}
+
+TEST_F(Registry, BinaryIndexes) {
+    const auto index = faiss_ext::index_binary_factory(64, "Ones(bias=3)");
+    ASSERT_EQ(typeid(*index), typeid(OnesIndex));
+    EXPECT_EQ(index->d, 64);
+    EXPECT_EQ(index->code_size, 8);
+    const auto hash = kernel_hash_factory(d, "SIK64(gaussian,gamma=4)");
+    const auto codes = codes_of(*hash, x), queries = codes_of(*hash, q);
+    index->add(n, codes.data());
+    const auto found = search(*index, queries, 4);
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    faiss_ext::write_index_binary(index.get(), name.c_str());
+    const auto read = faiss_ext::read_index_binary(name.c_str());
+    const auto copy = faiss_ext::clone_binary_index(index.get());
+    for (const faiss::IndexBinary* other : {read.get(), copy.get()}) {
+        EXPECT_EQ(typeid(*other), typeid(OnesIndex));
+        expect_same(search(*other, queries, 4), found);
+    }
+    // behind a hash
+    const auto hashing =
+            faiss_ext::index_factory(d, "SIK64(gaussian,gamma=4),Ones(bias=3)");
+    hashing->add(n, x.data());
+    const auto by_hash = search(*hashing, q, 4);
+    EXPECT_EQ(by_hash.labels, found.labels);
+    for (const auto& other : copies_of(*hashing)) {
+        expect_same(search(*other, q, 4), by_hash);
+    }
+    EXPECT_TRUE(throws(
+            [] { faiss_ext::index_binary_factory(64, "Ones(bias=101)"); },
+            "0 to 100"));
+    EXPECT_TRUE(
+            throws([] { faiss_ext::index_factory(d, "SIK64(gaussian),Twos"); },
+                   "BPerm(...), Ones(...)"));
+}
+
 TEST_F(Registry, ClassesThatAreNotRegistered) {
-    Spec spec = Spec::parse("SRP");
-    StrangeHash hash(d, 64, spec);
+    StrangeHash hash;
+    hash.set_dimensions(d, 64);
+    hash.init();
     hash.train(n, x.data());
     EXPECT_EQ(codes_of(hash, x).size(), size_t(n) * 8);
     TemporaryFolder folder;
     const std::string name = folder / "hash";
     EXPECT_TRUE(throws([&] { hash.clone(); }, "not registered"));
-    EXPECT_TRUE(throws([&] { find_hash(hash); }, "not registered"));
+    EXPECT_TRUE(throws(
+            [&] { class_table<KernelHash>().find(hash); }, "not registered"));
     EXPECT_TRUE(
             throws([&] { write_VectorTransform(&hash, name.c_str()); },
                    "not registered"));
     EXPECT_TRUE(folder.names().empty());
-    const StrangeKernel kernel(2);
+    const StrangeKernel kernel;
     EXPECT_TRUE(throws([&] { kernel.clone(); }, "not registered"));
-    EXPECT_TRUE(throws([&] { find_kernel(kernel); }, "not registered"));
+    EXPECT_TRUE(throws(
+            [&] { class_table<Kernel>().find(kernel); }, "not registered"));
     EXPECT_TRUE(throws([&] { IndexFlatKernel(d, kernel); }, "not registered"));
+    StrangeMap map;
+    map.degree = 2;
+    map.set_dimensions(d, 0);
+    map.init();
+    EXPECT_TRUE(throws([&] { map.clone(); }, "not registered"));
+    EXPECT_TRUE(
+            throws([&] { write_VectorTransform(&map, name.c_str()); },
+                   "not registered"));
+    StrangeIndex index;
+    EXPECT_TRUE(throws([&] { write_index(&index, name.c_str()); }));
+    EXPECT_TRUE(throws([&] { clone_index(&index); }));
+    EXPECT_TRUE(folder.names().empty());
 }
 
-struct AnotherHash : SignProjectionHash {
-    using SignProjectionHash::SignProjectionHash;
-};
-struct AnotherKernel : MineKernel {
-    using MineKernel::MineKernel;
-};
+struct AnotherHash : SignProjectionHash {};
+struct AnotherKernel : MineKernel {};
+struct AnotherMap : MonomialMap {};
+struct AnotherIndex : SparseIndex {};
 
 TEST_F(Registry, NamesThatCannotBe) {
     const auto hashes = hash_names(), kernels = kernel_names();
@@ -528,6 +991,29 @@ TEST_F(Registry, NamesThatCannotBe) {
             throws([] { register_kernel<MineKernel>("minetoo"); }, "already"));
     EXPECT_TRUE(
             throws([] { register_kernel<LinearKernel>("dot"); }, "already"));
+    EXPECT_TRUE(throws([] { register_map<AnotherMap>("Mono"); }, "already"));
+    EXPECT_TRUE(throws([] { register_map<AnotherMap>("HKM"); }, "already"));
+    EXPECT_TRUE(throws([] { register_map<MonomialMap>("Other"); }, "already"));
+    EXPECT_TRUE(
+            throws([] { register_index<AnotherIndex>("KFlat"); }, "already"));
+    EXPECT_TRUE(
+            throws([] { register_index<SparseIndex>("Other"); }, "already"));
+    // one name, one meaning at the beginning of a part
+    for (const char* name :
+         {"PCA", "Flat", "IVF", "HNSW", "IDMap", "BFlat", "Refine", "OPQ"}) {
+        EXPECT_TRUE(throws([&] { register_hash<AnotherHash>(name); }, name));
+        EXPECT_TRUE(throws([&] { register_map<AnotherMap>(name); }, name));
+        EXPECT_TRUE(throws([&] { register_index<AnotherIndex>(name); }, name));
+    }
+    for (const char* name : {"HKM", "Mono", "KFlat", "BPerm", "Sparse"}) {
+        EXPECT_TRUE(throws([&] { register_hash<AnotherHash>(name); }, name));
+    }
+    for (const char* name : {"SIK", "SRP", "KFlat", "BPerm", "Ones"}) {
+        EXPECT_TRUE(throws([&] { register_map<AnotherMap>(name); }, name));
+    }
+    for (const char* name : {"SIK", "SRP", "HKM", "Mono", "BPerm", "Ones"}) {
+        EXPECT_TRUE(throws([&] { register_index<AnotherIndex>(name); }, name));
+    }
     // malformed
     for (const char* name :
          {"",
@@ -545,6 +1031,13 @@ TEST_F(Registry, NamesThatCannotBe) {
           "A\n"}) {
         EXPECT_TRUE(
                 throws([&] { register_hash<AnotherHash>(name); },
+                       "cannot be the name"))
+                << name;
+        EXPECT_TRUE(throws(
+                [&] { register_map<AnotherMap>(name); }, "cannot be the name"))
+                << name;
+        EXPECT_TRUE(
+                throws([&] { register_index<AnotherIndex>(name); },
                        "cannot be the name"))
                 << name;
     }
@@ -573,15 +1066,8 @@ TEST_F(Registry, NamesThatCannotBe) {
     EXPECT_EQ(kernel_names(), kernels);
 }
 
-struct LateHash : SignProjectionHash {
-    using SignProjectionHash::SignProjectionHash;
-};
-struct LateKernel : MineKernel {
-    using MineKernel::MineKernel;
-    std::string description() const override {
-        return "late_2";
-    }
-};
+struct LateHash : SignProjectionHash {};
+struct LateKernel : MineKernel {};
 
 TEST_F(Registry, WhileItIsUsed) {
     std::vector<std::thread> threads;

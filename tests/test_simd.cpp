@@ -11,6 +11,7 @@
 #include <faiss/impl/io.h>
 #include <faiss/utils/hamming.h>
 
+#include "core/field_files.h"
 #include "simd/margins.h"
 #include "simd/pairwise.h"
 #include "testing_data.h"
@@ -461,11 +462,11 @@ TEST(DenseProjection, AgreesWithMatrixProduct) {
 TEST(DenseProjection, WriteAndRead) {
     const DenseProjection projection(5, 3, normal_vectors(3, 5, 1).data());
     faiss::VectorIOWriter writer;
-    projection.write(&writer);
+    write_fields(projection, &writer);
     faiss::VectorIOReader reader;
     reader.data = writer.data;
     DenseProjection again;
-    again.read(&reader);
+    read_fields(again, &reader);
     EXPECT_EQ(again.d_in, 5);
     EXPECT_EQ(again.d_out, 3);
     EXPECT_EQ(again.matrix(), projection.matrix());
@@ -475,6 +476,7 @@ TEST(DenseProjection, WriteAndRead) {
         faiss::VectorIOReader cut;
         cut.data.assign(writer.data.begin(), writer.data.begin() + size);
         DenseProjection unread;
-        EXPECT_FALSE(message_of([&] { unread.read(&cut); }).empty()) << size;
+        EXPECT_FALSE(message_of([&] { read_fields(unread, &cut); }).empty())
+                << size;
     }
 }

@@ -32,7 +32,7 @@ struct ParseError {
 
 /// Takes a message apart:
 ///
-///     cannot use the string "TEXT": REASON at position 3
+///     invalid factory string "TEXT": REASON at position 3
 ///       TEXT
 ///          ^
 ///       accepted here: A, B
@@ -47,7 +47,7 @@ std::optional<ParseError> take_apart(const std::string& message) {
             lines.back() += c;
         }
     }
-    const std::string intro = "cannot use the string \"";
+    const std::string intro = "invalid factory string \"";
     const std::string place = " at position ";
     const std::string list = "  accepted here: ";
     if (lines.size() < 3 || lines.size() > 4 || lines[1].size() < 2 ||
@@ -165,7 +165,7 @@ TEST(Spec, PartOfAString) {
     EXPECT_EQ(spec.begin, 5);
     EXPECT_EQ(spec.end, 11);
     const auto error =
-            take_apart(message_of([&] { spec.get_double("a", {}, 0, 1); }));
+            take_apart(message_of([&] { spec.get_double("a", NAN, 0, 1); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->text, "PCA4,f(a=x),Flat"); // the whole string
     EXPECT_EQ(error->caret, 9);
@@ -177,13 +177,13 @@ TEST(Spec, PartOfAString) {
 
 TEST(Spec, NestedItems) {
     Spec outer = Spec::parse("a(b(c(d=1),e=2),f)");
-    Spec first = outer.get_item(0, {});
+    Spec first = outer.get_item({});
     EXPECT_EQ(first.str(), "b(c(d=1),e=2)");
-    EXPECT_EQ(outer.get_item(1, {}).str(), "f");
-    Spec inner = first.get_item(0, {});
+    EXPECT_EQ(outer.get_item({}).str(), "f");
+    Spec inner = first.get_item({});
     EXPECT_EQ(inner.str(), "c(d=1)");
-    EXPECT_EQ(inner.get_int("d", {}, 0, 9), 1);
-    EXPECT_EQ(first.get_int("e", {}, 0, 9), 2);
+    EXPECT_EQ(inner.get_int("d", 1000, 0, 9), 1);
+    EXPECT_EQ(first.get_int("e", 1000, 0, 9), 2);
     inner.finish();
     first.finish();
     outer.finish();
@@ -195,11 +195,11 @@ TEST(Spec, NestedItems) {
     }
     Spec spec = Spec::parse(text);
     for (size_t i = 0; i < depth; i++) {
-        spec = spec.get_item(0, {});
+        spec = spec.get_item({});
     }
     EXPECT_EQ(spec.name, "z");
     const auto error =
-            take_apart(message_of([&] { spec.get_int("q", {}, 0, 9); }));
+            take_apart(message_of([&] { spec.get_int("q", 1000, 0, 9); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 2 * depth + 4);
     EXPECT_EQ(error->text, text);
@@ -209,19 +209,19 @@ TEST(Spec, Numbers) {
     Spec spec = Spec::parse(
             "f(a=1,b=-2.5,c=1e-300,d=.5,e=5.,g=0,h=-9223372036854775808,i=9223372036854775807)");
     const double inf = HUGE_VAL;
-    EXPECT_EQ(spec.get_double("a", {}, -inf, inf), 1);
-    EXPECT_EQ(spec.get_double("b", {}, -inf, inf), -2.5);
-    EXPECT_EQ(spec.get_double("c", {}, 1e-300, 1e-300), 1e-300);
-    EXPECT_EQ(spec.get_double("d", {}, -inf, inf), 0.5);
-    EXPECT_EQ(spec.get_double("e", {}, -inf, inf), 5);
-    EXPECT_EQ(spec.get_double("none", 7.5, 0, 1), 7.5);
-    EXPECT_EQ(spec.get_int("a", {}, 1, 1), 1);
-    EXPECT_EQ(spec.get_int("g", {}, 0, 0), 0);
-    EXPECT_EQ(spec.get_int("h", {}, INT64_MIN, INT64_MAX), INT64_MIN);
-    EXPECT_EQ(spec.get_int("i", {}, INT64_MIN, INT64_MAX), INT64_MAX);
-    EXPECT_EQ(spec.get_int("none", -3, 0, 1), -3);
-    EXPECT_EQ(spec.get("b"), "-2.5");
-    EXPECT_EQ(spec.get("none"), std::nullopt);
+    EXPECT_EQ(spec.get_double("a", NAN, -inf, inf), 1);
+    EXPECT_EQ(spec.get_double("b", NAN, -inf, inf), -2.5);
+    EXPECT_EQ(spec.get_double("c", NAN, 1e-300, 1e-300), 1e-300);
+    EXPECT_EQ(spec.get_double("d", NAN, -inf, inf), 0.5);
+    EXPECT_EQ(spec.get_double("e", NAN, -inf, inf), 5);
+    EXPECT_EQ(spec.get_double("none", 7.5, 0, 7.5), 7.5);
+    EXPECT_EQ(spec.get_int("a", 1000, 1, 1), 1);
+    EXPECT_EQ(spec.get_int("g", 1000, 0, 0), 0);
+    EXPECT_EQ(spec.get_int("h", 7, INT64_MIN, INT64_MAX), INT64_MIN);
+    EXPECT_EQ(spec.get_int("i", 7, INT64_MIN, INT64_MAX), INT64_MAX);
+    EXPECT_EQ(spec.get_int("none", -3, -3, 1), -3);
+    EXPECT_EQ(spec.get("b")->value, "-2.5");
+    EXPECT_FALSE(spec.get("none"));
     spec.finish();
 }
 
@@ -250,9 +250,9 @@ TEST(Spec, BadNumbers) {
             Spec spec = Spec::parse(text);
             const auto error = take_apart(message_of([&] {
                 if (integer) {
-                    spec.get_int("a", {}, -100, 100);
+                    spec.get_int("a", 1000, -100, 100);
                 } else {
-                    spec.get_double("a", {}, -100, 100);
+                    spec.get_double("a", NAN, -100, 100);
                 }
             }));
             ASSERT_TRUE(error);
@@ -272,7 +272,7 @@ TEST(Spec, BadNumbers) {
          {"1.0", "1e3", ".5", "9223372036854775808", "-101", "101"}) {
         Spec spec = Spec::parse("f(a=" + value + ")");
         const auto error = take_apart(
-                message_of([&] { spec.get_int("a", {}, -100, 100); }));
+                message_of([&] { spec.get_int("a", 1000, -100, 100); }));
         ASSERT_TRUE(error);
         EXPECT_EQ(error->caret, 4);
     }
@@ -280,14 +280,14 @@ TEST(Spec, BadNumbers) {
          {"inf", "-inf", "infinity", "100.1", "-1e3"}) {
         Spec spec = Spec::parse("f(a=" + value + ")");
         const auto error = take_apart(
-                message_of([&] { spec.get_double("a", {}, -100, 100); }));
+                message_of([&] { spec.get_double("a", NAN, -100, 100); }));
         ASSERT_TRUE(error);
         EXPECT_EQ(error->caret, 4);
     }
     // the ends of the range are in it
     Spec spec = Spec::parse("f(a=-100,b=100)");
-    EXPECT_EQ(spec.get_double("a", {}, -100, 100), -100);
-    EXPECT_EQ(spec.get_int("b", {}, -100, 100), 100);
+    EXPECT_EQ(spec.get_double("a", NAN, -100, 100), -100);
+    EXPECT_EQ(spec.get_int("b", 1000, -100, 100), 100);
 }
 
 TEST(Spec, MissingKeys) {
@@ -295,14 +295,14 @@ TEST(Spec, MissingKeys) {
     for (bool integer : {false, true}) {
         const auto error = take_apart(message_of([&] {
             if (integer) {
-                spec.get_int("nu", {}, 0, 1);
+                spec.get_int("nu", 1000, 0, 1);
             } else {
-                spec.get_double("nu", {}, 0, 1);
+                spec.get_double("nu", NAN, 0, 1);
             }
         }));
         ASSERT_TRUE(error);
         EXPECT_EQ(error->caret, 6);
-        EXPECT_EQ(error->reason, "f needs nu");
+        EXPECT_TRUE(contains(error->reason, "f needs nu")) << error->reason;
     }
 }
 
@@ -320,21 +320,32 @@ TEST(Spec, Words) {
 
 TEST(Spec, Items) {
     Spec spec = Spec::parse("f(a=1,g,b=2,h(i))");
-    EXPECT_EQ(spec.get_item(0, {}).name, "g");
-    EXPECT_EQ(spec.get_item(1, {}).name, "h");
+    EXPECT_EQ(spec.get_item({}).name, "g");
+    EXPECT_EQ(spec.get_item({}).name, "h");
     auto error = take_apart(message_of([&] {
-        spec.get_item(2, {"red", "blue"});
+        spec.get_item({"red", "blue"});
     }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->accepted, "red, blue");
     Spec bare = Spec::parse("f");
-    error = take_apart(message_of([&] { bare.get_item(0, {"red"}); }));
+    error = take_apart(message_of([&] { bare.get_item({"red"}); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 1);
     EXPECT_EQ(error->accepted, "red");
+    // as written, in the order in which they stand, between the keys
+    Spec written = Spec::parse("f(28x56,a=1,5)");
+    auto given = written.get_positional();
+    ASSERT_TRUE(given);
+    EXPECT_EQ(given->value, "28x56");
+    EXPECT_EQ(given->value_begin, 2);
+    given = written.get_positional();
+    ASSERT_TRUE(given);
+    EXPECT_EQ(given->value, "5");
+    EXPECT_EQ(given->value_begin, 12);
+    EXPECT_FALSE(written.get_positional());
     // an argument that is no item
     Spec number = Spec::parse("f(a=1,5)");
-    error = take_apart(message_of([&] { number.get_item(0, {"red"}); }));
+    error = take_apart(message_of([&] { number.get_item({"red"}); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 6);
 }
@@ -357,32 +368,64 @@ TEST(Spec, Finish) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 10);
     EXPECT_TRUE(contains(error->reason, "'c'"));
-    spec.get_item(0, {});
+    spec.get_item({});
     spec.finish();
 }
 
 TEST(Spec, HandOverKeys) {
     Spec spec = Spec::parse("f(g(x=1),y=2,z=3)");
-    Spec item = spec.get_item(0, {});
-    EXPECT_EQ(spec.get("z"), "3");
+    Spec item = spec.get_item({});
+    EXPECT_EQ(spec.get("z")->value, "3");
+    EXPECT_EQ(spec.get("z")->value_begin, 15);
     spec.hand_over_keys(item);
     spec.finish(); // nothing is left
-    EXPECT_EQ(item.get_int("x", {}, 0, 9), 1);
+    EXPECT_EQ(item.get_int("x", 1000, 0, 9), 1);
     auto error = take_apart(message_of([&] { item.finish(); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 9);
     // those of f are not accepted inside the parentheses of g
     EXPECT_TRUE(contains(error->accepted, "x="));
     EXPECT_FALSE(contains(error->accepted, "z="));
-    EXPECT_EQ(item.get_int("y", {}, 0, 9), 2);
+    EXPECT_EQ(item.get_int("y", 1000, 0, 9), 2);
     item.finish();
 
     Spec twice = Spec::parse("f(g(x=1),x=2)");
-    Spec other = twice.get_item(0, {});
+    Spec other = twice.get_item({});
     error = take_apart(message_of([&] { twice.hand_over_keys(other); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 9);
     EXPECT_TRUE(contains(error->reason, "x is given twice"));
+}
+
+// The number behind a name: its errors mark it there.
+TEST(Spec, SetArgument) {
+    Spec spec = Spec::parse("f12(a=1)");
+    spec.set_argument("b", "12", 1);
+    EXPECT_EQ(spec.get_int("b", 0, 0, 20), 12);
+    auto error = take_apart(message_of([&] { spec.get_int("b", 0, 0, 11); }));
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->caret, 1);
+    EXPECT_TRUE(contains(error->reason, "'12'"));
+    error = take_apart(message_of([&] { spec.set_argument("a", "3", 1); }));
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->caret, 4);
+    EXPECT_TRUE(contains(error->reason, "a is given twice"));
+}
+
+TEST(Spec, Flags) {
+    Spec spec = Spec::parse("f(a=0,b=1,c=true,d=false,e=yes,f=2)");
+    EXPECT_FALSE(spec.get_flag("a", true));
+    EXPECT_TRUE(spec.get_flag("b", false));
+    EXPECT_TRUE(spec.get_flag("c", false));
+    EXPECT_FALSE(spec.get_flag("d", true));
+    EXPECT_TRUE(spec.get_flag("none", true));
+    EXPECT_FALSE(spec.get_flag("none", false));
+    for (const char* key : {"e", "f"}) {
+        const auto error =
+                take_apart(message_of([&] { spec.get_flag(key, false); }));
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->accepted, "0, 1, false, true");
+    }
 }
 
 TEST(Spec, Fail) {

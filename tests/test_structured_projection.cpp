@@ -26,6 +26,7 @@
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
+#include "core/field_files.h"
 #include "simd/hadamard.h"
 #include "testing_data.h"
 #include "testing_indexes.h"
@@ -708,7 +709,8 @@ std::vector<Pair> pairs_of(size_t d) {
 TEST(Hamming, OfManyRotations) {
     const int D = 256, n = 8192;
     for (int d : {16, 200, 256}) {
-        const HyperplaneHash hash(unit_projection(d, n * D, d), false, 1);
+        const HyperplaneHash hash(
+                ClonePtr<Projection>(unit_projection(d, n * D, d)), false, 1);
         for (const Pair& pair : pairs_of(d)) {
             const std::vector<uint8_t> a = codes_of(hash, pair.x);
             const std::vector<uint8_t> b = codes_of(hash, pair.y);
@@ -1005,7 +1007,8 @@ TEST(Hashes, Strings) {
     const std::string error = message_of([] {
         kernel_hash_factory(12, "SIK64(laplacian,proj=structured)");
     });
-    for (const std::string part : {"proj=dense", "laplacian"}) {
+    for (const std::string part :
+         {"'structured' of proj", "accepted here: dense"}) {
         EXPECT_TRUE(contains(error, part)) << error;
     }
     // bilinear projections are as they were
@@ -1211,32 +1214,43 @@ std::vector<uint8_t> with(std::vector<uint8_t> bytes, size_t at, T value) {
 
 } // namespace
 
-// The fields one by one: class, d_in, d_out, then the signs and the norms, each
-// after their number.
+// The fields one by one: d_in, d_out, then the signs and the norms, each after
+// their number.
 TEST(Files, FieldsOfAProjection) {
     const int d = 5, d_out = 24, D = 256;
     faiss::VectorIOWriter writer;
-    ClonePtr<Projection>(unit_projection(d, d_out, 1)).write(&writer);
+    write_fields(unit_projection(d, d_out, 1), &writer);
     const std::vector<uint8_t> bytes = writer.data;
-    const size_t norms_at = 12 + 8 + 4 * 3 * D;
+    const size_t norms_at = 16 + 8 + 4 * 3 * D;
     ASSERT_EQ(bytes.size(), norms_at + 8 + 4 * d_out);
     const auto read = [](const std::vector<uint8_t>& from) {
         faiss::VectorIOReader reader;
         reader.data = from;
-        ClonePtr<Projection> p;
-        p.read(&reader);
+        StructuredProjection p;
+        read_fields(p, &reader);
         return p;
     };
     EXPECT_TRUE(same_bits(
-            read(bytes)->matrix(), unit_projection(d, d_out, 1).matrix()));
+            read(bytes).matrix(), unit_projection(d, d_out, 1).matrix()));
     std::vector<std::vector<uint8_t>> damaged;
-    for (int32_t type : {-1, 1, 2, 4, 256}) { // dense, bilinear, or none at all
-        damaged.push_back(with(bytes, 0, type));
+    for (int64_t bad :
+         {int64_t(0),
+          int64_t(-1),
+          int64_t(D + 1),
+          int64_t(1 << 30) + 1,
+          int64_t(INT32_MAX),
+          int64_t(INT32_MIN),
+          int64_t(1) << 32 | d}) {
+        damaged.push_back(with(bytes, 0, bad));
     }
-    for (int32_t bad : {0, -1, D + 1, (1 << 30) + 1, INT32_MAX, INT32_MIN}) {
-        damaged.push_back(with(bytes, 4, bad));
-    }
-    for (int32_t bad : {-1, 0, d_out - 1, d_out + 1, D + 1, INT32_MAX}) {
+    for (int64_t bad :
+         {int64_t(-1),
+          int64_t(0),
+          int64_t(d_out - 1),
+          int64_t(d_out + 1),
+          int64_t(D + 1),
+          int64_t(INT32_MAX),
+          int64_t(1) << 32 | d_out}) {
         damaged.push_back(with(bytes, 8, bad));
     }
     for (uint64_t bad :
@@ -1244,7 +1258,7 @@ TEST(Files, FieldsOfAProjection) {
           uint64_t(3 * D - 1),
           uint64_t(3 * D + 1),
           ~uint64_t(0)}) {
-        damaged.push_back(with(bytes, 12, bad));
+        damaged.push_back(with(bytes, 16, bad));
     }
     for (uint64_t bad :
          {uint64_t(0),
@@ -1256,10 +1270,28 @@ TEST(Files, FieldsOfAProjection) {
     for (size_t i = 0; i < damaged.size(); i++) {
         EXPECT_TRUE(throws([&] { read(damaged[i]); })) << i;
     }
-    EXPECT_TRUE(throws([&] { read(with(bytes, 0, int32_t(4))); }, "damaged"));
-    EXPECT_TRUE(throws([&] { read(with(bytes, 4, int32_t(0))); }, "d_in"));
-    EXPECT_TRUE(throws([&] { read(with(bytes, 4, D + 1)); }, "signs"));
-    EXPECT_TRUE(throws([&] { read(with(bytes, 8, d_out + 1)); }, "norms"));
+    EXPECT_TRUE(throws([&] { read(with(bytes, 0, int64_t(-1))); }, "d_in"));
+    EXPECT_TRUE(throws([&] { read(with(bytes, 0, int64_t(D + 1))); }, "signs"));
+    EXPECT_TRUE(
+            throws([&] { read(with(bytes, 8, int64_t(d_out + 1))); }, "norms"));
+
+    // the class, in front of them
+    const std::vector<uint8_t> whole = bytes_of(HyperplaneHash(d, d_out));
+    const std::string name = "structured";
+    const auto at =
+            std::search(whole.begin(), whole.end(), name.begin(), name.end());
+    ASSERT_NE(at, whole.end());
+    from_bytes(whole);
+    for (const std::string other :
+         {"Structured", "structures", "bilinear\n\n"}) {
+        std::vector<uint8_t> renamed = whole;
+        std::copy(
+                other.begin(),
+                other.end(),
+                renamed.begin() + (at - whole.begin()));
+        EXPECT_TRUE(throws([&] { from_bytes(renamed); }, "unknown class"))
+                << other;
+    }
 }
 
 // A projection of its own right that does not fit the hash; a hash without one;
@@ -1267,7 +1299,7 @@ TEST(Files, FieldsOfAProjection) {
 TEST(Files, PartsThatDoNotFit) {
     const std::vector<float> x = uniform_vectors(20, 5, 3);
     const auto broken = [](const KernelHash& hash) {
-        return throws([&] { from_bytes(bytes_of(hash)); }, "do not fit");
+        return throws([&] { from_bytes(bytes_of(hash)); }, "no projection");
     };
     for (auto [d, nbits] : {std::pair<int, int>{6, 16}, {5, 24}}) {
         const StructuredProjection other = unit_projection(d, nbits, 1);
@@ -1278,7 +1310,8 @@ TEST(Files, PartsThatDoNotFit) {
         from_bytes(bytes_of(sik));
         from_bytes(bytes_of(rhbe));
         from_bytes(bytes_of(ahk));
-        sik.projection = rhbe.projection = ahk.projection = other;
+        sik.projection = rhbe.projection = ahk.projection =
+                ClonePtr<Projection>(other);
         EXPECT_TRUE(broken(sik));
         EXPECT_TRUE(broken(rhbe));
         EXPECT_TRUE(broken(ahk));
@@ -1291,7 +1324,8 @@ TEST(Files, PartsThatDoNotFit) {
                     throws([&] { hash->encode(1, x.data(), code.data()); },
                            "no projection"));
         }
-        sik.projection = rhbe.projection = ahk.projection = ClonePtr<Projection>();
+        sik.projection = rhbe.projection = ahk.projection =
+                ClonePtr<Projection>();
         EXPECT_TRUE(broken(sik));
         EXPECT_TRUE(broken(rhbe));
         EXPECT_TRUE(broken(ahk));
@@ -1301,7 +1335,7 @@ TEST(Files, PartsThatDoNotFit) {
     }
     ShiftInvariantHash laplacian(5, 16, LaplacianKernel(1));
     from_bytes(bytes_of(laplacian));
-    laplacian.structured = true;
+    laplacian.projection = unit_projection(6, 16, 1);
     EXPECT_TRUE(broken(laplacian));
     ShiftInvariantHash untrained(5, 16, GaussianKernel());
     from_bytes(bytes_of(untrained));

@@ -86,7 +86,7 @@ def main():
                         ("bilinear, dense, no shuffle (as in the paper)", "dense,shuffle=0")):
         for m in (1, 5, 10):
             methods.append((f"{label}, m = {m}",
-                            f"BSIK{{bits}}({args.shape},m={m},gamma={{gamma}},proj={form},seed={{seed}})"))
+                            f"BSIK{{bits}}({args.shape},m={m},gamma={{gamma}},w={form},seed={{seed}})"))
     all_bits = [int(b) for b in args.bits.split(",")]
     scores = {(label, bits): [] for label, _ in methods for bits in all_bits}
     left = []

@@ -73,7 +73,7 @@ def main():
                 index.add(base)
                 found = index.search(queries, 100)[1] == truth
                 recalls.append([found[:, :r].any(axis=1).mean() for r in (1, 10, 100)])
-                chosen.append((index.hash.rank, index.hash.scale))
+                chosen.append((index.hash.map.rank, index.hash.map.scale))
             mean = np.mean(recalls, axis=0)
             note = ", ".join(f"{r}/{s:g}" for r, s in chosen) if "auto" in options else ""
             print(f"| {label} | " + " | ".join(f"{v:.3f}" for v in mean) + f" | {note} |", flush=True)

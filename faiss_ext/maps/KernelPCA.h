@@ -91,8 +91,6 @@ struct KernelPCA : FeatureMap {
     void parameters(FieldVisitor& v, bool can_choose);
     /// Shows the landmarks and the eigenvalues.
     void learned_fields(FieldVisitor& v);
-    /// Checks the parameters.
-    void check_parameters() const;
     /// Checks what was read, and computes what files do not hold.
     void restore_landmarks();
 

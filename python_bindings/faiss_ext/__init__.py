@@ -5,13 +5,20 @@ Importing this package teaches the faiss module its strings, files and classes:
 >>> import faiss, faiss_ext
 >>> index = faiss.index_factory(64, "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))")
 
-What concerns only FAISS's own classes goes on as before.
+What concerns only FAISS's own classes goes on as before. What strings can say:
+kernel_names(), map_names(), hash_names(), and describe("SIK") for the
+parameters of each.
 """
+
+import inspect
 
 import faiss  # first: it loads the FAISS that faiss_ext is linked with
 
+from . import swigfaiss_ext
 from .swigfaiss_ext import *
+from ._version import __version__
 from .class_wrappers import mean_neighbor_distance
+from .description import Description, Field, describe
 from . import extend_faiss
 
 from .extend_faiss import clone_binary_index, read_index_binary
@@ -23,3 +30,10 @@ from faiss import (
     index_factory, write_index, read_index,
     write_index_binary, write_VectorTransform,
     read_VectorTransform, clone_index)
+
+__all__ = sorted(
+    {"Description", "Field", "describe", "mean_neighbor_distance"}
+    | {name for name, thing in vars(swigfaiss_ext).items()
+       if not name.startswith("_")
+       and (inspect.isclass(thing) or inspect.isfunction(thing))
+       and thing.__module__ == swigfaiss_ext.__name__})

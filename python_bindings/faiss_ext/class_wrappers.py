@@ -6,13 +6,16 @@ them, the shapes are checked, so that a mistake gives a message.
 
 import difflib
 import functools
+import inspect
 import operator
 
 import faiss
 import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
+from . import documentation
 from . import swigfaiss_ext as swig
+from .documentation import Attribute
 
 
 def as_vectors(x, d, where):
@@ -70,11 +73,64 @@ def as_k(k, where):
     return k
 
 
-def take_getter(the_class, name):
-    """A getter of C++, which is no longer a method of the class."""
-    getter = vars(the_class)[name]
-    delattr(the_class, name)
-    return getter
+def checked(method, name, as_input):
+    """A method that checks all of its arguments before anything else: first
+    the vectors or codes, by as_input(self, x, where)."""
+
+    @functools.wraps(method)
+    def function(self, x, *args, **kwargs):
+        where = f"{type(self).__name__}.{name}"
+        x = as_input(self, x, where)
+        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
+        return method(self, x, *args, **kwargs)
+
+    return function
+
+
+def checked_arguments(name, n, args, kwargs, where):
+    """What stands behind the n vectors of a method: k, ids and parameters."""
+    checks = {"search": ("k", as_k), "assign": ("k", as_k),
+              "search_and_reconstruct": ("k", as_k),
+              "add_with_ids": ("ids", lambda ids, _: as_ids(ids, n, where))}
+    if name in checks:
+        key, check = checks[name]
+        if args:
+            args = (check(args[0], where), *args[1:])
+        elif key in kwargs:
+            kwargs = {**kwargs, key: check(kwargs[key], where)}
+    params = kwargs.get("params")
+    if not getattr(params, "k_factor", 1) >= 1:
+        raise ValueError(f"{where}: k_factor must be at least 1, "
+                         f"got {params.k_factor}")
+    return args, kwargs
+
+
+def vectors_of(attribute):
+    """What takes vectors whose dimension is an attribute of the object."""
+
+    def as_input(self, x, where):
+        return as_vectors(x, getattr(self, attribute), where)
+
+    return as_input
+
+
+def codes(self, x, where):
+    return as_codes(x, self.code_size, where)
+
+
+def innermost(index):
+    while hasattr(index, "index"):
+        index = index.index
+    return index
+
+
+def vectors_or_codes(self, x, where):
+    """uint8 arrays are codes, all others vectors, where there is a hash."""
+    x = np.asarray(x)
+    hash = getattr(innermost(self), "hash", None)
+    if x.dtype == np.uint8 or hash is None:
+        return as_codes(x, self.d // 8, where)
+    return as_vectors(x, hash.d_in, where)
 
 
 # members that are objects
@@ -91,7 +147,7 @@ def keep_owner(the_class, name):
             part.referenced_objects = [self]
         return part
 
-    setattr(the_class, name, property(get, doc=member.__doc__))
+    setattr(the_class, name, Attribute.of(member, get))
 
 
 def keep_owners():
@@ -101,15 +157,17 @@ def keep_owners():
                 keep_owner(the_class, name)
 
 
-def keep_arguments(the_class, *positions):
+def keep_arguments(the_class, *names):
     """Has objects keep those constructor arguments alive that they point to."""
     original_init = the_class.__init__
+    signature = inspect.signature(original_init)
 
-    def init(self, *args):
-        original_init(self, *args)
-        self.referenced_objects = [args[i] for i in positions if i < len(args)]
+    @functools.wraps(original_init)
+    def init(self, *args, **kwargs):
+        original_init(self, *args, **kwargs)
+        given = signature.bind(self, *args, **kwargs).arguments
+        self.referenced_objects = [given[name] for name in names]
 
-    init.__doc__ = original_init.__doc__
     the_class.__init__ = init
 
 
@@ -128,32 +186,52 @@ def from_bytes(read, data):
 # ---------------------------------------------------------------- kernels
 
 def wrap_kernels():
-    gram_c = swig.Kernel.gram
 
-    def train(self, x):
-        """Sets the parameters that were left to the data, from an array of
-        shape (n, d)."""
-        x = as_matrix(x, "Kernel.train")
-        self.train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
-
-    def gram(self, x, y=None):
-        """The kernel matrix, float32 of shape (n, m).
+    def train(self, x: "ArrayLike") -> None:
+        """Sets the parameters that were left to the data.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
-        y : array_like, shape (m, d); x if left out
+            Training vectors.
+        """
+        x = as_matrix(x, "Kernel.train")
+        self._train_c(x.shape[0], faiss.swig_ptr(x), x.shape[1])
+
+    def gram(
+        self, x: "ArrayLike", y: "ArrayLike | None" = None
+    ) -> "NDArray[np.float32]":
+        """The kernel matrix.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        y : array_like, shape (m, d), optional
+            x if left out.
+
+        Returns
+        -------
+        float32, shape (n, m)
         """
         x = as_matrix(x, "Kernel.gram")
         d = x.shape[1]
         y = x if y is None else as_vectors(y, d, "Kernel.gram")
         out = np.empty((x.shape[0], y.shape[0]), dtype="float32")
-        gram_c(self, x.shape[0], faiss.swig_ptr(x), y.shape[0],
-               faiss.swig_ptr(y), d, faiss.swig_ptr(out))
+        self._gram_c(x.shape[0], faiss.swig_ptr(x), y.shape[0],
+                     faiss.swig_ptr(y), d, faiss.swig_ptr(out))
         return out
 
-    def call(self, x, y):
-        """k(x, y) of two vectors of the same length."""
+    def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
+        """The kernel value of two vectors.
+
+        Parameters
+        ----------
+        x, y : array_like, shape (d,)
+
+        Returns
+        -------
+        float
+        """
         x, y = np.asarray(x), np.asarray(y)
         if x.ndim != 1 or x.shape != y.shape:
             raise ValueError(
@@ -163,9 +241,6 @@ def wrap_kernels():
 
     swig.CallbackKernel.__init__ = init_callback_kernel
     for the_class in subclasses(swig.Kernel):
-        if "train" in vars(the_class):
-            the_class.train_c = the_class.train
-            del the_class.train
         del the_class.__repr__
     swig.Kernel.train = train
     swig.Kernel.gram = gram
@@ -186,7 +261,9 @@ def reduce_kernel(self):
     return swig.kernel_factory, (description,)
 
 
-def init_callback_kernel(self, function):
+def init_callback_kernel(
+    self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], ArrayLike]"
+) -> None:
     """A kernel that a Python function computes.
 
     Parameters
@@ -216,10 +293,10 @@ def init_callback_kernel(self, function):
 
     if not callable(function):
         raise TypeError(f"CallbackKernel: {function!r} is not callable")
-    self.this = swig.make_callback_kernel(fill).this
+    self.this = swig._make_callback_kernel(fill).this
 
 
-# ----------------------------------------------------------------- hashes
+# -------------------------------------------- maps, hashes and projections
 
 def of_arrays(method):
     """A method of one number, for arrays of numbers too."""
@@ -232,7 +309,22 @@ def of_arrays(method):
         return results[inverse].reshape(np.shape(values))
 
     function.__name__ = method.__name__
-    function.__doc__ = method.__doc__
+    if method.__doc__:
+        text = method.__doc__.split("\n\nParameters\n")[0]
+        function.__doc__ = f"""{text}
+
+Parameters
+----------
+values : float or array_like of float
+
+Returns
+-------
+float, or float64 of the shape of values"""
+    function.__signature__ = inspect.Signature(
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+         inspect.Parameter("values", inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                           annotation="ArrayLike")],
+        return_annotation="Any")
     return function
 
 
@@ -240,19 +332,56 @@ def unpickle_transform(data):
     return from_bytes(swig.read_VectorTransform, data)
 
 
-def wrap_transform(the_class):
-    own = set(vars(the_class))
-    faiss_wrappers.handle_VectorTransform(the_class)
-    # what is inherited has been wrapped already
-    for name in ("train", "reverse_transform"):
-        if name not in own and name in vars(the_class):
-            delattr(the_class, name)
-            delattr(the_class, name + "_c")
-    for name, d in [("train", "d_in"), ("apply", "d_in"), ("apply_py", "d_in"),
-                    ("reverse_transform", "d_out")]:
-        if the_class.__mro__[1] is faiss.VectorTransform and name not in own:
-            setattr(the_class, name, inherited(the_class, name))
-        check_first_argument(the_class, name, d)
+def wrap_transforms():
+
+    def train(self, x: "ArrayLike") -> None:
+        """Learns what the class takes from data. Calling train on a trained
+        object has no effect; what fails leaves the object as it was.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d_in)
+        """
+        self._train_c(len(x), faiss.swig_ptr(x))
+
+    def apply(self, x: "ArrayLike") -> "NDArray[np.float32]":
+        """Transforms vectors: the features of a map, the margins of a hash.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d_in)
+
+        Returns
+        -------
+        float32, shape (n, d_out)
+        """
+        y = np.empty((len(x), self.d_out), dtype="float32")
+        self._apply_c(len(x), faiss.swig_ptr(x), faiss.swig_ptr(y))
+        return y
+
+    def reverse_transform(self, x: "ArrayLike") -> "NDArray[np.float32]":
+        """Vectors from what apply makes of them, if the class can tell.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d_out)
+
+        Returns
+        -------
+        float32, shape (n, d_in)
+        """
+        y = np.empty((len(x), self.d_in), dtype="float32")
+        self._reverse_transform_c(
+            len(x), faiss.swig_ptr(x), faiss.swig_ptr(y))
+        return y
+
+    the_class = swig.Transform
+    the_class._reverse_transform_c = faiss.VectorTransform.reverse_transform_c
+    the_class.train = checked(train, "train", vectors_of("d_in"))
+    the_class.apply = checked(apply, "apply", vectors_of("d_in"))
+    the_class.apply_py = the_class.apply
+    the_class.reverse_transform = checked(
+        reverse_transform, "reverse_transform", vectors_of("d_out"))
 
 
 def copied_and_pickled(transform_class):
@@ -263,38 +392,39 @@ def copied_and_pickled(transform_class):
 
 
 def wrap_maps():
-    for the_class in subclasses(swig.Transform):
-        wrap_transform(the_class)
     copied_and_pickled(swig.FeatureMap)
     swig.HomogeneousKernelMap.map_signature = of_arrays(
         swig.HomogeneousKernelMap.map_signature)
-    wrap_set_landmarks(swig.KernelPCA)
+    swig.KernelPCA.set_landmarks = set_landmarks
 
 
-def wrap_set_landmarks(the_class):
-    set_landmarks_c = the_class.set_landmarks
+def set_landmarks(self, x: "ArrayLike") -> None:
+    """Sets the landmarks instead of sampling them.
 
-    def set_landmarks(self, x):
-        """Sets the landmarks, shape (p, d_in), instead of sampling them."""
-        x = as_vectors(x, self.d_in, "set_landmarks")
-        set_landmarks_c(self, x.shape[0], faiss.swig_ptr(x))
-
-    the_class.set_landmarks = set_landmarks
+    Parameters
+    ----------
+    x : array_like, shape (p, d_in)
+    """
+    x = as_vectors(x, self.d_in, "set_landmarks")
+    self._set_landmarks_c(x.shape[0], faiss.swig_ptr(x))
 
 
 def wrap_hashes():
-    encode_c = swig.KernelHash.encode
 
-    def encode(self, x):
-        """The codes of vectors, uint8 of shape (n, code_size()).
+    def encode(self, x: "ArrayLike") -> "NDArray[np.uint8]":
+        """The codes of vectors.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
+
+        Returns
+        -------
+        uint8, shape (n, code_size())
         """
         x = as_vectors(x, self.d_in, "KernelHash.encode")
         codes = np.empty((x.shape[0], self.code_size()), dtype="uint8")
-        encode_c(self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(codes))
+        self._encode_c(x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(codes))
         return codes
 
     for the_class in subclasses(swig.KernelHash):
@@ -303,41 +433,11 @@ def wrap_hashes():
                 setattr(the_class, name, of_arrays(vars(the_class)[name]))
     swig.KernelHash.encode = encode
     copied_and_pickled(swig.KernelHash)
-    get_matrix = take_getter(swig.Projection, "get_matrix")
 
-    def matrix(self):
-        """The matrix, float32 of shape (d_out, d_in)."""
-        A = np.empty((self.d_out, self.d_in), dtype="float32")
-        get_matrix(self, faiss.swig_ptr(A))
-        return A
+    def of_pair(name, summary):
+        method = vars(swig.BilinearShiftInvariantHash)[f"_{name}_c"]
 
-    swig.Projection.matrix = matrix
-
-    get_V = take_getter(swig.BilinearProjection, "get_V")
-
-    def V(self):
-        """The v, float32 of shape (k_v, d_v); a copy."""
-        v = np.empty((self.k_v, self.padded_d_v()), dtype="float32")
-        get_V(self, faiss.swig_ptr(v))
-        return v[:, :self.d_v]
-
-    swig.BilinearProjection.V = property(V)
-    apply_c = swig.Projection.apply
-
-    def apply(self, x):
-        """A x of vectors of shape (n, d_in), shape (n, d_out)."""
-        x = as_vectors(x, self.d_in, "Projection.apply")
-        y = np.empty((x.shape[0], self.d_out), dtype="float32")
-        apply_c(self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(y))
-        return y
-
-    for the_class in subclasses(swig.Projection):
-        the_class.apply = apply
-
-    def of_pair(name):
-        method = getattr(swig.BilinearShiftInvariantHash, name)
-
-        def function(self, x, y):
+        def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
             x, y = (as_vectors(np.atleast_2d(v), self.d_in, name)
                     for v in (x, y))
             if len(x) != 1 or len(y) != 1:
@@ -345,13 +445,63 @@ def wrap_hashes():
             return method(self, faiss.swig_ptr(x), faiss.swig_ptr(y))
 
         function.__name__ = name
-        function.__doc__ = method.__doc__
+        function.__doc__ = f"""{summary}
+
+Parameters
+----------
+x, y : array_like, shape (d_in,)
+
+Returns
+-------
+float"""
         setattr(swig.BilinearShiftInvariantHash, name, function)
 
-    of_pair("bilinear_kernel")
-    of_pair("expected_hamming_of_pair")
+    of_pair("bilinear_kernel", "The bilinear kernel k_b of two vectors.")
+    of_pair("expected_hamming_of_pair",
+            "Expected Hamming distance of the codes of two vectors, in bits: "
+            "exact in the\ndense form, nearly so in the structured one.")
+    swig.KernelizedLSH.set_landmarks = set_landmarks
 
-    wrap_set_landmarks(swig.KernelizedLSH)
+
+def wrap_projections():
+
+    def matrix(self) -> "NDArray[np.float32]":
+        """The matrix; a copy.
+
+        Returns
+        -------
+        float32, shape (d_out, d_in)
+        """
+        A = np.empty((self.d_out, self.d_in), dtype="float32")
+        self._get_matrix(faiss.swig_ptr(A))
+        return A
+
+    def apply(self, x: "ArrayLike") -> "NDArray[np.float32]":
+        """Products of the matrix and vectors.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d_in)
+
+        Returns
+        -------
+        float32, shape (n, d_out)
+        """
+        x = as_vectors(x, self.d_in, "Projection.apply")
+        y = np.empty((x.shape[0], self.d_out), dtype="float32")
+        self._apply_c(x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(y))
+        return y
+
+    def V(self):
+        v = np.empty((self.k_v, self.padded_d_v()), dtype="float32")
+        self._get_V(faiss.swig_ptr(v))
+        return v[:, :self.d_v]
+
+    swig.Projection.matrix = matrix
+    swig.Projection.apply = apply
+    swig.BilinearProjection.V = Attribute(
+        V, doc="NDArray[np.float32]: The v, shape (k_v, d_v); a copy.")
+    swig.BilinearProjection.V.type = "NDArray[np.float32]"
 
 
 def subclasses(base):
@@ -359,57 +509,6 @@ def subclasses(base):
     found = [c for c in vars(swig).values()
              if isinstance(c, type) and issubclass(c, base)]
     return sorted(set(found), key=lambda c: len(c.__mro__))
-
-
-def check_first_argument(the_class, name, d_name):
-    """Checks the vectors that a method takes before anything else."""
-    if name not in vars(the_class):
-        return
-    method = vars(the_class)[name]
-    if getattr(method, "checks_vectors", False):
-        return
-
-    @functools.wraps(method)
-    def checked(self, x, *args, **kwargs):
-        where = f"{type(self).__name__}.{name}"
-        x = as_vectors(x, getattr(self, d_name), where)
-        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
-        return method(self, x, *args, **kwargs)
-
-    checked.checks_vectors = True
-    setattr(the_class, name, checked)
-
-
-def checked_arguments(name, n, args, kwargs, where):
-    """What stands behind the n vectors of a method: k, ids and parameters."""
-    checks = {"search": ("k", as_k), "assign": ("k", as_k),
-              "search_and_reconstruct": ("k", as_k),
-              "add_with_ids": ("ids", lambda ids, _: as_ids(ids, n, where))}
-    if name in checks:
-        key, check = checks[name]
-        if args:
-            args = (check(args[0], where), *args[1:])
-        elif key in kwargs:
-            kwargs = {**kwargs, key: check(kwargs[key], where)}
-    params = kwargs.get("params")
-    if not getattr(params, "k_factor", 1) >= 1:
-        raise ValueError(f"{where}: k_factor must be at least 1, "
-                         f"got {params.k_factor}")
-    return args, kwargs
-
-
-def check_codes_argument(the_class, name):
-    """Checks the codes that a method takes before anything else."""
-    method = vars(the_class)[name]
-
-    @functools.wraps(method)
-    def checked(self, x, *args, **kwargs):
-        where = f"{type(self).__name__}.{name}"
-        x = as_codes(x, self.code_size, where)
-        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
-        return method(self, x, *args, **kwargs)
-
-    setattr(the_class, name, checked)
 
 
 # ---------------------------------------------------------- float indexes
@@ -422,10 +521,13 @@ def wrap_float_indexes():
                      "range_search", "search_and_reconstruct", "sa_encode"]:
             if name not in vars(the_class):
                 setattr(the_class, name, inherited(the_class, name))
-            check_first_argument(the_class, name, "d")
-    keep_arguments(swig.IndexKernelHash, 0, 1)
-    keep_arguments(swig.IndexHNSWKernel, 0)
-    keep_arguments(swig.IndexRefineKernel, 0, 1)
+            setattr(the_class, name, checked(
+                vars(the_class)[name], name, vectors_of("d")))
+        documentation.document_methods(
+            the_class, documentation.FloatIndexMethods)
+    keep_arguments(swig.IndexKernelHash, "hash", "storage")
+    keep_arguments(swig.IndexHNSWKernel, "storage")
+    keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
 
 
 def inherited(the_class, name):
@@ -447,68 +549,86 @@ def wrap_binary_indexes():
     c = {name: getattr(the_class, name) for name in (
         "train", "add", "add_with_ids", "search", "range_search")}
 
-    def as_input(self, x, where):
-        """uint8 arrays are codes, all others vectors."""
-        x = np.asarray(x)
-        where = f"IndexBinaryKernelHash.{where}"
-        if x.dtype == np.uint8:
-            return as_codes(x, self.code_size, where)
-        return as_vectors(x, self.hash.d_in, where)
+    def train(self, x: "ArrayLike") -> None:
+        """Trains the hash and the storage on vectors, or the storage alone on
+        codes.
 
-    def train(self, x):
-        """Trains the hash and the storage on vectors, float32 of shape
-        (n, hash.d_in), or the storage alone on codes, uint8 of shape
-        (n, code_size)."""
-        x = as_input(self, x, "train")
-        c["train"](self, x.shape[0], faiss.swig_ptr(x))
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        """
+        c["train"](self, len(x), faiss.swig_ptr(x))
 
-    def add(self, x):
-        """Adds vectors, float32 of shape (n, hash.d_in), or codes, uint8 of
-        shape (n, code_size)."""
-        x = as_input(self, x, "add")
-        c["add"](self, x.shape[0], faiss.swig_ptr(x))
+    def add(self, x: "ArrayLike") -> None:
+        """Adds vectors or codes, whose ids are consecutive from ntotal.
 
-    def add_with_ids(self, x, ids):
-        """The same with ids, int64 of shape (n,)."""
-        x = as_input(self, x, "add_with_ids")
-        ids = as_ids(ids, x.shape[0], "IndexBinaryKernelHash.add_with_ids")
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        """
+        c["add"](self, len(x), faiss.swig_ptr(x))
+
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+        """Adds vectors or codes with ids of the caller's, if the storage can.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        ids : array_like of int64, shape (n,)
+        """
         c["add_with_ids"](
-            self, x.shape[0], faiss.swig_ptr(x), faiss.swig_ptr(ids))
+            self, len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
-    def search(self, x, k, *, params=None):
-        """The k nearest codes of each vector (float32) or code (uint8).
+    def search(
+        self, x: "ArrayLike", k: int, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
+        """The k nearest codes of each vector or code.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        k : int
+        params : faiss.SearchParameters, optional
+            For the storage.
 
         Returns
         -------
         D : int32, shape (n, k), Hamming distances
         I : int64, shape (n, k), ids; -1 where there are fewer than k
         """
-        x = as_input(self, x, "search")
-        k = as_k(k, "IndexBinaryKernelHash.search")
-        D = np.empty((x.shape[0], k), dtype="int32")
-        I = np.empty((x.shape[0], k), dtype="int64")
-        c["search"](self, x.shape[0], faiss.swig_ptr(x), k, faiss.swig_ptr(D),
+        D = np.empty((len(x), k), dtype="int32")
+        I = np.empty((len(x), k), dtype="int64")
+        c["search"](self, len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(D),
                     faiss.swig_ptr(I), params)
         return D, I
 
-    def range_search(self, x, thresh, *, params=None):
-        """All codes at a Hamming distance below thresh of each vector
-        (float32) or code (uint8).
+    def range_search(
+        self, x: "ArrayLike", thresh: float, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
+        """All codes at a Hamming distance below thresh of each vector or code.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        thresh : float
+        params : faiss.SearchParameters, optional
+            For the storage.
 
         Returns
         -------
-        lims, D, I : query i has D[lims[i]:lims[i + 1]] and the ids
-            I[lims[i]:lims[i + 1]]
+        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
+            ids I[lims[i]:lims[i + 1]]
         """
-        x = as_input(self, x, "range_search")
         if np.isnan(thresh):
             raise ValueError("IndexBinaryKernelHash.range_search: "
                              "the radius is NaN")
         radius = int(np.clip(np.ceil(thresh), 0, self.d + 1))
-        result = faiss.RangeSearchResult(x.shape[0])
+        result = faiss.RangeSearchResult(len(x))
         c["range_search"](
-            self, x.shape[0], faiss.swig_ptr(x), radius, result, params)
-        lims = faiss.rev_swig_ptr(result.lims, x.shape[0] + 1).copy()
+            self, len(x), faiss.swig_ptr(x), radius, result, params)
+        lims = faiss.rev_swig_ptr(result.lims, len(x) + 1).copy()
         found = int(lims[-1])
         D = faiss.rev_swig_ptr(result.distances, found).copy()
         I = faiss.rev_swig_ptr(result.labels, found).copy()
@@ -519,11 +639,17 @@ def wrap_binary_indexes():
         for name in ("add", "search", "range_search"):
             if name not in vars(flat_class):
                 setattr(flat_class, name, inherited(flat_class, name))
-            check_codes_argument(flat_class, name)
+            setattr(flat_class, name, checked(
+                vars(flat_class)[name], name, codes))
+        documentation.document_methods(
+            flat_class, documentation.BinaryIndexMethods)
     faiss_wrappers.handle_IndexBinary(the_class)
+    documentation.document_methods(
+        the_class, documentation.BinaryIndexMethods)
     for method in (train, add, add_with_ids, search, range_search):
-        setattr(the_class, method.__name__, method)
-    keep_arguments(the_class, 0, 1)
+        name = method.__name__
+        setattr(the_class, name, checked(method, name, vectors_or_codes))
+    keep_arguments(the_class, "hash", "storage")
 
 
 # --------------------------------------------------------------- settings
@@ -581,32 +707,48 @@ def wrap_settings():
             swig.IndexFlatKernel,
             swig.IndexHNSWKernel, swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
-            swig.IndexBinaryFlatSIMD):
+            swig.IndexBinaryFlatSIMD, swig.ProjectionChoice):
         check_settings(the_class)
 
 
+documentation.tidy(swig)
 keep_owners()
 wrap_kernels()
+wrap_transforms()
 wrap_maps()
 wrap_hashes()
+wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
 wrap_settings()
 
 
-def mean_neighbor_distance(x, norm="l2", neighbor=50, max_queries=1000,
-                           max_points=65536, seed=1234):
+def mean_neighbor_distance(
+    x: "ArrayLike", norm: str = "l2", neighbor: int = 50,
+    max_queries: int = 1000, max_points: int = 65536, seed: int = 1234
+) -> float:
     """Mean distance from a vector to its neighbor-th nearest other vector, on
     a sample: the radius by which bandwidths are chosen.
 
     Parameters
     ----------
     x : array_like, shape (n, d)
-    norm : "l1" or "l2"
+    norm : "l1" or "l2", optional
+    neighbor : int, optional
+    max_queries : int, optional
+        Vectors whose neighbours are looked for.
+    max_points : int, optional
+        Vectors among which they are looked for.
+    seed : int, optional
+        Of the sample.
+
+    Returns
+    -------
+    float
     """
     if norm not in ("l1", "l2"):
         raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
     x = as_matrix(x, "mean_neighbor_distance")
-    return swig.mean_neighbor_distance(
+    return swig._mean_neighbor_distance_c(
         norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1], neighbor,
         max_queries, max_points, seed)

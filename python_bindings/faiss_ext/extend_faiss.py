@@ -12,9 +12,10 @@ import pickle
 import faiss
 import numpy as np
 
+from . import documentation
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
-    as_codes, as_vectors, checked_arguments, from_bytes, to_bytes)
+    checked, from_bytes, innermost, to_bytes, vectors_of, vectors_or_codes)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 
@@ -30,7 +31,7 @@ def real_class(thing, owner=None):
     faiss_ext; it keeps its owner alive."""
     if thing is None or not (is_ours(thing) or is_ours(owner)):
         return thing
-    real = swig.downcast(thing)
+    real = swig._downcast(thing)
     real.referenced_objects = [thing, owner]
     return real
 
@@ -42,6 +43,9 @@ def replace(name, make):
         return
     function = functools.wraps(original)(make(original))
     function.without_faiss_ext = original
+    template = getattr(documentation.Functions, name, None)
+    if template:
+        documentation.document(function, template)
     setattr(faiss, name, function)
 
 
@@ -120,10 +124,8 @@ def reader(ours):
     return make
 
 
-@functools.wraps(faiss.read_index_binary)
-def read_index_binary(source, *args):
-    """As FAISS's function, but flat indexes have the faster scan."""
-    return read_by(swig.read_index_binary, source, *args)
+def read_index_binary(f, io_flags=0):
+    return read_by(swig.read_index_binary, f, io_flags)
 
 
 def as_faiss_would(thing):
@@ -152,9 +154,6 @@ def cloner(ours):
 
 
 def clone_binary_index(index):
-    """A deep copy of a binary index, of any class that can be written, those of
-    FAISS included. Flat indexes are copied as IndexBinaryFlatSIMD, which has
-    the faster scan."""
     return swig.clone_binary_index(index)
 
 
@@ -199,25 +198,20 @@ def with_errors(method, name):
     the object is or holds one of faiss_ext, and raises what a CallbackKernel
     has raised: FAISS's own loops let no exception out, and its wrappers make
     others of it."""
+    checked_method = checked(method, name, vectors_of("d"))
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
         if not is_ours(self):
             return method(self, *args, **kwargs)
-        args = (kwargs.pop("x"),) if not args and "x" in kwargs else args
-        if args and isinstance(self, faiss.Index):
-            where = f"{type(self).__name__}.{name}"
-            x = as_vectors(args[0], self.d, where)
-            args, kwargs = checked_arguments(
-                name, len(x), args[1:], kwargs, where)
-            args = (x, *args)
-        guard = swig.KernelExceptionGuard(
-            self if isinstance(self, faiss.Index) else None)
-        watch = swig.CallbackErrorWatch()
+        is_float = isinstance(self, faiss.Index)
+        call = checked_method if is_float else method
+        guard = swig._KernelExceptionGuard(self if is_float else None)
+        watch = swig._CallbackErrorWatch()
         failure = result = None
         try:
             try:
-                result = method(self, *args, **kwargs)
+                result = call(self, *args, **kwargs)
             except RuntimeError as error:
                 failure = error
             guard.rethrow()
@@ -299,31 +293,23 @@ def extend_pickling():
 def extend_binary_id_maps():
     """IndexBinaryIDMap over IndexBinaryKernelHash takes vectors too."""
 
-    def innermost(index):
-        while hasattr(index, "index"):
-            index = index.index
-        return index
-
     def takes_vectors(method, name):
-        @functools.wraps(method)
-        def function(self, x, *args, **kwargs):
-            x = np.asarray(x)
-            if not is_ours(self):
+        def of_vectors_or_codes(self, x, *args, **kwargs):
+            if x.dtype == np.uint8:
                 return method(self, x, *args, **kwargs)
-            where = f"{type(self).__name__}.{name}"
             base = innermost(self)
-            if x.dtype == np.uint8 or not hasattr(base, "hash"):
-                x = as_codes(x, self.d // 8, where)
-            else:
-                x = as_vectors(x, base.hash.d_in, where)
-            args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
-            if x.dtype != np.uint8:
-                if name == "train":
-                    base.train(x)
-                    self.is_trained = base.is_trained
-                    return None
-                x = base.hash.encode(x)
-            return method(self, x, *args, **kwargs)
+            if name == "train":
+                base.train(x)
+                self.is_trained = base.is_trained
+                return None
+            return method(self, base.hash.encode(x), *args, **kwargs)
+
+        checked_method = checked(of_vectors_or_codes, name, vectors_or_codes)
+
+        @functools.wraps(method)
+        def function(self, *args, **kwargs):
+            call = checked_method if is_ours(self) else method
+            return call(self, *args, **kwargs)
 
         function.without_faiss_ext = method
         return function
@@ -354,3 +340,7 @@ def extend():
 
 
 extend()
+documentation.document(
+    read_index_binary, documentation.Functions.read_index_binary)
+documentation.document(
+    clone_binary_index, documentation.Functions.clone_binary_index)

@@ -237,8 +237,14 @@ Spec::Argument* Spec::find(const std::string& key) {
     return nullptr;
 }
 
-Spec Spec::get_item(const std::vector<std::string>& expected) {
-    if (const auto a = get_positional()) {
+Spec Spec::get_item(
+        const std::string& key,
+        const std::vector<std::string>& expected) {
+    auto a = get(key);
+    if (!a) {
+        a = get_positional();
+    }
+    if (a) {
         return parse(text, a->value_begin, a->value_begin + a->value.size());
     }
     fail(arguments.empty() ? end : arguments[0].position,
@@ -356,6 +362,7 @@ void Spec::hand_over_keys(Spec& argument) {
     }
     // inside parentheses of its own, only its own keys are accepted
     if (argument.end == argument.begin + argument.name.size()) {
+        argument.owner = name;
         argument.known_keys.insert(
                 argument.known_keys.end(),
                 known_keys.begin(),

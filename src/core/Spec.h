@@ -48,9 +48,11 @@ struct Spec {
     /// the item as written
     std::string str() const;
 
-    /// The first positional argument that has not been read, as an item; an
-    /// error that lists `expected` if there is none.
-    Spec get_item(const std::vector<std::string>& expected);
+    /// The argument `key`, or else the first positional one that has not been
+    /// read, as an item; an error that lists `expected` if there is neither.
+    Spec get_item(
+            const std::string& key,
+            const std::vector<std::string>& expected);
 
     /// The first positional argument that has not been read, as written.
     std::optional<Argument> get_positional();
@@ -109,6 +111,7 @@ struct Spec {
             const std::string& message) const;
 
    private:
+    std::string owner; ///< whose keys this item was handed, if any
     std::vector<std::string> known_keys;
     Argument* find(const std::string& key);
 };

@@ -161,13 +161,13 @@ struct StringReader : FieldVisitor {
         columns = shape->second;
     }
 
-    void on_part(const char*, PartSlot& slot, const char* none, const char*)
+    void on_part(const char* key, PartSlot& slot, const char* none, const char*)
             override {
         std::vector<std::string> names = slot.names();
         if (none) {
             names.push_back(none);
         }
-        item = spec.get_item(names);
+        item = spec.get_item(key, names);
         if (none && item.name == none) {
             slot.clear();
             item.finish();

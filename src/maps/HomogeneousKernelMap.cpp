@@ -63,7 +63,7 @@ void HomogeneousKernelMap::fields(FieldVisitor& v) {
             period,
             0,
             max_period,
-            "of the spectrum's samples; 0: by the kernel and the order");
+            "of the spectrum's samples, from 0.001; 0: by the kernel and the order");
     v.word("window",
            window,
            {"uniform", "rectangular"},

@@ -82,7 +82,7 @@ void KernelPCA::parameters(FieldVisitor& v, bool can_choose) {
     v.integer(
             "rank",
             rank,
-            0,
+            can_choose ? 0 : 1,
             p,
             can_choose ? "eigenvectors kept; 0: all; auto: chosen by train"
                        : "eigenvectors kept, the output dimension",
@@ -103,7 +103,7 @@ void KernelPCA::parameters(FieldVisitor& v, bool can_choose) {
             0,
             0.999,
             "smaller eigenvalues are dropped, relative to the largest");
-    v.integer("seed", seed, 0, INT64_MAX, "of the landmarks");
+    v.integer("seed", seed, 0, INT64_MAX, "of the landmarks, and of draws");
 }
 
 void KernelPCA::learned_fields(FieldVisitor& v) {
@@ -120,26 +120,12 @@ void KernelPCA::fields(FieldVisitor& v) {
     v.array("offset", offset, is_trained ? rank : 0);
 }
 
-void KernelPCA::check_parameters() const {
+void KernelPCA::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d_in > 0,
             "the input dimension is %d, expected a positive number",
             d_in);
     check_fields(*this);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            landmarks.empty() || landmarks.size() == size_t(p) * d_in,
-            "p is %d, but %zu landmarks are set",
-            p,
-            landmarks.size() / d_in);
-}
-
-void KernelPCA::init() {
-    check_parameters();
-    if (rank == 0) {
-        throw FieldError(
-                "rank",
-                "rank is 0, expected the output dimension, from 1 to p");
-    }
     d_out = rank;
     is_trained = false;
 }
@@ -263,7 +249,11 @@ void KernelPCA::check_precomputed(idx_t n, const float* x) const {
 }
 
 std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
-    check_parameters();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            landmarks.empty() || landmarks.size() == size_t(p) * d_in,
+            "train: p is %d, but %zu landmarks are set",
+            p,
+            landmarks.size() / d_in);
     if (kernel) {
         kernel->verbose = verbose;
         kernel->train(n, x, d_in);

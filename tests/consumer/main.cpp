@@ -1,11 +1,27 @@
 // What a project that depends on the installed faiss_ext does.
 
+#include <cmath>
 #include <cstdio>
 #include <vector>
 
 #include <faiss/utils/random.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+
+/// An additive kernel of one's own: the harmonic mean, as chi2.
+struct HarmonicKernel : faiss_ext::AdditiveKernel {
+    double signature(double lambda) const override {
+        return 1 / std::cosh(lambda / 2);
+    }
+    double spectrum(double omega) const override {
+        return 1 / std::cosh(M_PI * omega);
+    }
+    double default_period(int order, Window) const override {
+        return 6 * std::sqrt(order) + 4;
+    }
+};
 
 int main() {
     const int d = 16, n = 1000, k = 5;
@@ -23,6 +39,29 @@ int main() {
             printf("vector %d is not its own nearest neighbour\n", i);
             return 1;
         }
+    }
+    // the kernel of this file and that of the library
+    faiss_ext::register_kernel<HarmonicKernel>("harmonic");
+    for (float& v : x) {
+        v = std::abs(v);
+    }
+    std::vector<faiss_ext::idx_t> expected(n * k);
+    for (const char* string : {"KFlat(chi2)", "KFlat(harmonic)"}) {
+        auto flat = faiss_ext::index_factory(d, string);
+        flat->add(n, x.data());
+        flat->search(n, x.data(), k, distances.data(), labels.data());
+        int same = 0;
+        for (int i = 0; i < n; i++) {
+            same += labels[i * k] == expected[i * k];
+        }
+        if (expected != std::vector<faiss_ext::idx_t>(n * k) && same < n) {
+            printf("%s: only %d of %d nearest neighbours agree\n",
+                   string,
+                   same,
+                   n);
+            return 1;
+        }
+        expected = labels;
     }
     return 0;
 }

@@ -948,13 +948,13 @@ def test_merging_hash_indexes_appends_the_other(digits, factory):
 )
 def test_merging_needs_the_same_hash(digits, factory):
     index = fill(factory(64, READY[0]), digits.base)
-    for string in [
-        READY[0].replace("0.001", "0.002"),
-        READY[0].replace("gaussian", "laplacian"),
-        READY[0].replace(")", ",seed=9)"),
+    for string, name in [
+        (READY[0].replace("0.001", "0.002"), "gamma=0.002"),
+        (READY[0].replace("gaussian", "laplacian"), "laplacian"),
+        (READY[0].replace(")", ",seed=9)"), "seed=9"),
     ]:
         other = fill(factory(64, string), digits.base)
-        with pytest.raises(RuntimeError, match="hashes of the same scheme"):
+        with pytest.raises(RuntimeError, match=f"SIK.*{name}"):
             index.merge_from(other)
         assert index.ntotal == other.ntotal == len(digits.base)
     others = [faiss.IndexBinaryFlat(64)]

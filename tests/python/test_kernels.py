@@ -200,15 +200,16 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
 @pytest.mark.parametrize(
     "string, description",
     [
-        ("gaussian", "gaussian(gamma=auto)"),
-        ("gaussian(gamma=auto)", "gaussian(gamma=auto)"),
+        ("gaussian", "gaussian"),
+        ("gaussian(gamma=auto)", "gaussian"),
         ("gaussian(gamma=0.5)", "gaussian(gamma=0.5)"),
         ("gaussian(gamma=5e-1)", "gaussian(gamma=0.5)"),
-        ("laplacian", "laplacian(gamma=auto)"),
+        ("laplacian", "laplacian"),
         ("laplacian(gamma=2)", "laplacian(gamma=2)"),
-        ("matern", "matern(nu=1.5,gamma=auto)"),
-        ("matern(nu=2.5)", "matern(nu=2.5,gamma=auto)"),
-        ("matern(gamma=3,nu=0.7)", "matern(nu=0.7,gamma=3)"),
+        ("matern", "matern"),
+        ("matern(nu=1.5,gamma=0.1)", "matern(gamma=0.1)"),
+        ("matern(nu=2.5)", "matern(nu=2.5)"),
+        ("matern(nu=0.7,gamma=3)", "matern(gamma=3,nu=0.7)"),
         ("linear", "linear"),
     ],
 )
@@ -226,7 +227,7 @@ def test_description_is_the_string_of_the_same_kernel(string, description):
     [
         ("gaussian(gamma=0.5)", lambda: faiss_ext.GaussianKernel(0.5)),
         ("laplacian(gamma=0.5)", lambda: faiss_ext.LaplacianKernel(0.5)),
-        ("matern(nu=3,gamma=0.5)", lambda: faiss_ext.MaternKernel(3, 0.5)),
+        ("matern(gamma=0.5,nu=3)", lambda: faiss_ext.MaternKernel(3, 0.5)),
         ("linear", faiss_ext.LinearKernel),
     ],
 )
@@ -402,7 +403,7 @@ def test_what_is_no_real_number_is_refused(x):
 def test_bandwidth_cannot_come_from_too_little_data():
     for n in (0, 1):
         kernel = faiss_ext.kernel_factory("gaussian")
-        with pytest.raises(RuntimeError, match="expected at least 2"):
+        with pytest.raises(RuntimeError, match="at least 2"):
             kernel.train(np.zeros((n, 4)))
         assert not kernel.is_trained
     with pytest.raises(RuntimeError, match="all the same"):

@@ -134,7 +134,7 @@ def test_a_callbacks_exception_comes_out_of_binary_indexes():
             raise Mine("later")
         return np.minimum(a[:, None], b).sum(2)
 
-    hash = faiss_ext.KernelizedHash(D, 64, faiss_ext.CallbackKernel(function))
+    hash = faiss_ext.KernelizedLSH(D, 64, faiss_ext.CallbackKernel(function))
     hash.train(x)
     parts = [faiss_ext.IndexKernelHash(hash, faiss.IndexBinaryFlat(64))
              for _ in range(2)]
@@ -353,7 +353,7 @@ def test_hyperplanes_do_not_depend_on_lengths(string, power):
 
 @pytest.mark.parametrize("string", [
     "BSIK64(4x4,gamma={})", "SIK64(gaussian,gamma={})",
-    "SIK64(gaussian,gamma={},proj=dense)", "BSIK64(4x4,gamma={},proj=dense)"])
+    "SIK64(gaussian,gamma={},proj=dense)", "BSIK64(4x4,gamma={},w=dense)"])
 def test_shift_invariant_codes_of_huge_vectors(string):
     # lengths and bandwidth by powers of 4 and 2: the same phases
     x = 1.9 * (vectors(40) - 0.5)
@@ -487,11 +487,14 @@ def test_settings_that_would_do_nothing_are_refused():
         sik.seed = 6
     sik.verbose = True
     klsh = faiss_ext.kernel_hash_factory(D, "KLSH64(chi2,p=20)")
-    klsh.rank = 5
+    klsh.map.rank = 5
+    klsh.t = 7
     klsh.train(vectors(100))
-    assert len(faiss.vector_to_array(klsh.eigenvalues)) == 5
+    assert len(faiss.vector_to_array(klsh.map.eigenvalues)) == 5
     with pytest.raises(AttributeError, match="no effect"):
-        klsh.rank = 6
+        klsh.map.rank = 6
+    with pytest.raises(AttributeError, match="no effect"):
+        klsh.t = 6
     for string in ("RHBE64", "RHBE64(center=1)", "AHK64(chi2,center=1)"):
         hash = faiss_ext.kernel_hash_factory(D, string)
         for name, value in (("center", True), ("seed", 3)):
@@ -501,7 +504,10 @@ def test_settings_that_would_do_nothing_are_refused():
 
 @pytest.mark.parametrize("make, name, near", [
     (lambda: faiss_ext.kernel_factory("matern"), "gama", "gamma"),
-    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)"), "ranks", "rank"),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)"), "drawn", "draw"),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)").map, "scales",
+     "scale"),
+    (lambda: faiss_ext.map_factory(D, "KPCA4(chi2)"), "toleranc", "tolerance"),
     (lambda: faiss_ext.index_binary_factory(64, "BPerm"), "ep", "eps"),
     (lambda: faiss.index_factory(D, "KFlat(chi2)"), "verbos", "verbose"),
     (lambda: faiss.index_factory(D, "HNSW8,KFlat(chi2)"), "hnws", "hnsw"),
@@ -696,8 +702,9 @@ def test_theory_takes_rounded_kernel_values():
             assert hash.expected_hamming(value) == pytest.approx(0, abs=1e-9)
         with pytest.raises(RuntimeError, match="kernel value"):
             hash.expected_hamming(1.01)
-    assert faiss_ext.ShiftInvariantHash.h1(1.00001) == 0
-    assert faiss_ext.ShiftInvariantHash.h2(-1e-5) == pytest.approx(4 / np.pi**2)
+    assert faiss_ext.ShiftInvariantHash.lower_bound(1.00001) == 0
+    upper = faiss_ext.ShiftInvariantHash.upper_bound(-1e-5)
+    assert upper == pytest.approx(4 / np.pi**2)
 
 
 def test_largest_seeds():
@@ -781,7 +788,7 @@ def test_training_of_refine_is_one_transaction():
     index = faiss.index_factory(D, string)
     with pytest.raises(RuntimeError):
         index.train(good[:60])
-    assert index.refine_index.kernel.description() == "gaussian(gamma=auto)"
+    assert index.refine_index.kernel.description() == "gaussian"
     index.train(good)
 
 

@@ -113,12 +113,12 @@ def test_expected_hamming_lies_between_the_bounds(name):
     """Lemma 2.3."""
     hash = hash_of(name, nbits=64, gamma=0.3)
     for u in np.linspace(0, 1, 101):
-        h1 = 4 / np.pi**2 * (1 - u)
-        h2 = min(np.sqrt(1 - u) / 2, 4 / np.pi**2 * (1 - 2 * u / 3))
-        assert faiss_ext.ShiftInvariantHash.h1(u) == pytest.approx(h1)
-        assert faiss_ext.ShiftInvariantHash.h2(u) == pytest.approx(h2)
+        lower = 4 / np.pi**2 * (1 - u)
+        upper = min(np.sqrt(1 - u) / 2, 4 / np.pi**2 * (1 - 2 * u / 3))
+        assert hash.lower_bound(u) == pytest.approx(lower)
+        assert hash.upper_bound(u) == pytest.approx(upper)
         h = hash.expected_hamming(u) / 64
-        assert h1 - 1e-8 <= h <= h2 + 1e-8
+        assert lower - 1e-8 <= h <= upper + 1e-8
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -262,7 +262,8 @@ def test_seeds_repeat_and_differ(digits):
     kernel = faiss_ext.GaussianKernel(0.001)
     direct = faiss_ext.ShiftInvariantHash(64, 256, kernel, 1234)
     np.testing.assert_array_equal(direct.encode(x), default.encode(x))
-    direct = faiss_ext.ShiftInvariantHash(64, 256, kernel, 1234, False)
+    proj = faiss_ext.ProjectionChoice("dense")
+    direct = faiss_ext.ShiftInvariantHash(64, 256, kernel, 1234, proj)
     dense = hash_of("gaussian,proj=dense", gamma=0.001)
     np.testing.assert_array_equal(direct.encode(x), dense.encode(x))
 
@@ -475,7 +476,7 @@ def test_values_outside_the_range_are_refused(value):
         ("SIK64(gaussian,seed=x)", 20, "an integer"),
         ("SIK64(gaussian,seed=-1)", 20, "an integer"),
         ("SIK64(gaussian,proj=foo)", 20, "structured, dense"),
-        ("SIK64(laplacian,proj=structured)", 21, "proj=dense"),
+        ("SIK64(laplacian,proj=structured)", 21, "dense"),
         ("SIK64(gaussian(gamma=1),gamma=2)", 24, "given twice"),
         ("XYZ64(gaussian)", 0, "SIK<bits>"),
         ("64", 0, "SIK<bits>"),

@@ -25,6 +25,7 @@ CLASSES = {
     "structured": faiss_ext.StructuredProjection,
     "dense": faiss_ext.DenseProjection,
 }
+STRUCTURED, DENSE = map(faiss_ext.ProjectionChoice, CLASSES)
 
 
 def hash_of(scheme, d, nbits, **keys):
@@ -108,15 +109,17 @@ def test_constructors_choose_the_form():
         lambda *form: faiss_ext.HyperplaneHash(12, 64, False, 3, *form),
     ):
         assert type(make().projection) is faiss_ext.StructuredProjection
-        assert type(make(True).projection) is faiss_ext.StructuredProjection
-        assert type(make(False).projection) is faiss_ext.DenseProjection
-        make().check_identical(make(True))
+        assert type(make(STRUCTURED).projection) is CLASSES["structured"]
+        assert type(make(DENSE).projection) is CLASSES["dense"]
+        assert make().proj.kind == make(STRUCTURED).proj.kind == "structured"
+        assert make(DENSE).proj.kind == "dense"
+        make().check_identical(make(STRUCTURED))
     # frequencies of the Laplacian kernel have preferred directions
     hash = faiss_ext.ShiftInvariantHash(
-        12, 64, faiss_ext.LaplacianKernel(1.0), 3, True
+        12, 64, faiss_ext.LaplacianKernel(1.0), 3, STRUCTURED
     )
     assert type(hash.projection) is faiss_ext.DenseProjection
-    assert not hash.structured
+    assert hash.proj.kind == "dense"
 
 
 @pytest.mark.parametrize("proj", CLASSES)
@@ -360,11 +363,10 @@ def test_vectors_are_checked(proj):
 @pytest.mark.parametrize(
     "string, accepted",
     [
-        ("SIK64(laplacian,gamma=1,proj=structured)", "proj=dense"),
+        ("SIK64(laplacian,gamma=1,proj=structured)", "dense"),
         ("SIK64(gaussian,proj=bilinear)", "structured, dense"),
         ("AHK64(chi2,proj=bilinear)", "structured, dense"),
         ("RHBE64(proj=Structured)", "structured, dense, bilinear"),
-        ("SCR64(proj=structured)", "dense"),
     ],
 )
 def test_errors_name_the_forms_there_are(string, accepted):
@@ -375,3 +377,11 @@ def test_errors_name_the_forms_there_are(string, accepted):
     quoted, marker = message.splitlines()[1:3]
     assert quoted == "  " + string
     assert marker == "  " + " " * string.rindex("=") + " ^"
+
+
+def test_cauchy_projections_have_one_form():
+    """Their components are independent Cauchy variables."""
+    hash = faiss_ext.kernel_hash_factory(12, "SCR64")
+    assert type(hash.projection) is faiss_ext.DenseProjection
+    with pytest.raises(RuntimeError, match="'proj' of SCR.*position 6"):
+        faiss_ext.kernel_hash_factory(12, "SCR64(proj=dense)")

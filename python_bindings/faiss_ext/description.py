@@ -1,0 +1,134 @@
+"""What strings can say about a kernel, map, hash or index."""
+
+import inspect
+import re
+import textwrap
+from typing import Iterator, NamedTuple
+
+from . import swigfaiss_ext as swig
+
+
+class Field(NamedTuple):
+    """A parameter.
+
+    Attributes
+    ----------
+    key : str
+        Its name in strings.
+    values : str
+        What it can be.
+    default : str
+        Empty if it must be given.
+    meaning : str
+    """
+
+    key: str
+    values: str
+    default: str
+    meaning: str
+
+
+class Description:
+    """The parameters of a kernel, map, hash or index, to be read or iterated.
+
+    Attributes
+    ----------
+    name : str
+        Its name in strings.
+    summary : str
+        What it is, in a sentence.
+    fields : tuple of Field
+        Its parameters.
+    """
+
+    def __init__(
+        self, name: str, summary: str, fields: "tuple[Field, ...]"
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.fields = fields
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, key: str) -> Field:
+        """The parameter of a name.
+
+        Parameters
+        ----------
+        key : str
+
+        Returns
+        -------
+        Field
+        """
+        for field in self.fields:
+            if field.key == key:
+                return field
+        raise KeyError(key)
+
+    def __repr__(self) -> str:
+        head = textwrap.fill(self.summary or self.name, 79)
+        if not self.fields:
+            return f"{head}\n\nNo parameters."
+        rows = [Field("key", "values", "default", "meaning"), *self.fields]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        # long lists of values are broken into lines
+        widths[1] = min(widths[1], 36)
+        lines = []
+        for row in rows:
+            cells = [[row.key], textwrap.wrap(row.values, widths[1]),
+                     [row.default], [row.meaning]]
+            for i in range(max(map(len, cells))):
+                lines.append("  ".join(
+                    (cell[i] if i < len(cell) else "").ljust(width)
+                    for cell, width in zip(cells, widths)).rstrip())
+        return "\n".join([head, "", *lines])
+
+
+def summary_of(name):
+    """The first sentence of the documentation of a name's class."""
+    the_class = getattr(swig, swig._class_of_name(name).split("::")[-1], None)
+    doc = inspect.cleandoc(getattr(the_class, "__doc__", None) or "")
+    paragraph = " ".join(doc.split("\n\n")[0].split())
+    # not at "al." and the like
+    sentence = re.match(r".*?(?<!\bal)\.(?= [A-Z]|$)", paragraph)
+    return sentence[0] if sentence else paragraph
+
+
+def describe(name: str) -> Description:
+    """The parameters of a kernel, map, hash or index.
+
+    Parameters
+    ----------
+    name : str
+        Its name in strings: one of described_names().
+
+    Returns
+    -------
+    Description
+        A table when printed; iterated, one Field for each parameter: its key,
+        values, default and meaning.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> describe("AHK")["order"].default
+    '1'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"describe: expected a name, got {name!r}")
+    names = swig.described_names()
+    if name not in names:
+        raise ValueError(
+            f"unknown name {name!r}, expected {', '.join(names[:-1])} or "
+            f"{names[-1]}")
+    fields = tuple(Field(*row) for row in swig._describe(name))
+    return Description(name, summary_of(name), fields)

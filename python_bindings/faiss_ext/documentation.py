@@ -1,0 +1,703 @@
+"""Signatures and docstrings in Python's terms.
+
+SWIG takes both from C++: the types as C++ writes them, the comments as Doxygen
+does. Here they become Python's types and NumPy's style. What FAISS wraps, or
+leaves without a docstring, is documented by the functions at the end.
+"""
+
+import inspect
+import re
+
+import faiss
+import numpy as np
+
+NUMBERS = {
+    "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int",
+    "idx_t": "int", "float": "float", "double": "float"}
+VECTORS = {
+    "float": "Float32Vector", "double": "Float64Vector",
+    "int32_t": "Int32Vector", "uint8_t": "UInt8Vector"}
+BUILTINS = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
+
+
+class Attribute(property):
+    """A property that knows the type of its value, in Python's words."""
+
+    type = None
+
+    @classmethod
+    def of(cls, member, fget=None):
+        """The same attribute, with another getter if one is given."""
+        attribute = cls(fget or member.fget, member.fset, doc=member.__doc__)
+        attribute.type = getattr(member, "type", None)
+        return attribute
+
+
+def python_type(words, module):
+    """The Python type of a C++ one, as a string; None if there is none."""
+    words = re.sub(r"\bconst\b|&", "", words)
+    words = re.sub(r"\bfaiss_ext::", "", words).strip()
+    held = re.fullmatch(r"(?:std::unique_ptr|ClonePtr)<(.*)>", words)
+    name = held[1].strip() if held else words.rstrip("* ")
+    if name in NUMBERS:
+        return NUMBERS[name] if "*" not in words else None
+    if name in ("void", "std::string"):
+        return {"void": "None", "std::string": "str"}[name]
+    if name == "std::vector< std::string >":
+        return "list[str]"
+    vector = re.fullmatch(r"std::vector< (\w+) >", name)
+    if vector:
+        return "faiss." + VECTORS[vector[1]] if vector[1] in VECTORS else None
+    name = name.replace("faiss::", "")
+    if "::" in name:
+        return "str"  # an enumerator, by its word
+    if hasattr(module, name):
+        return name
+    return "faiss." + name if hasattr(faiss, name) else None
+
+
+def python_text(text):
+    """A comment of C++ in Python's words."""
+    text = text.replace("faiss::FaissException", "RuntimeError")
+    text = re.sub(r"\bThrows\b", "Raises", text)
+    text = re.sub(r"\bnull\b", "None", text)
+    return re.sub(r"(\w)(?:::|->)(\w)", r"\1.\2", text)
+
+
+def split_fields(doc):
+    """The text of a docstring, and what `:param x:` says, by name."""
+    text, params, current = [], {}, None
+    for line in doc.splitlines():
+        field = re.match(r":(type|param|rtype|return)s? ?(\w*)[:,](.*)", line)
+        if field:
+            current = field[2] if field[1] == "param" else ""
+            params.setdefault(current, []).append(field[3].strip())
+        elif current is not None and line.startswith(" "):
+            params[current].append(line.strip())
+        else:
+            current = None
+            text.append(line)
+    params = {name: python_text(" ".join(lines).lstrip(", "))
+              for name, lines in params.items() if name}
+    return python_text("\n".join(text)).strip(), params
+
+
+def numpy_docstring(text, params, signature):
+    """A docstring with the sections Parameters and Returns."""
+    names = [p for p in signature.parameters.values() if p.name != "self"]
+    sections = [text]
+    if names:
+        lines = ["Parameters", "----------"]
+        for p in names:
+            kind = inspect.formatannotation(p.annotation).strip("'")
+            kind = "" if p.annotation is p.empty else f" : {kind}"
+            optional = ", optional" if p.default is not p.empty else ""
+            lines.append(f"{p.name}{kind}{optional}")
+            if p.name in params:
+                lines.append("    " + params[p.name])
+        sections.append("\n".join(lines))
+    if signature.return_annotation not in (signature.empty, None):
+        kind = inspect.formatannotation(signature.return_annotation)
+        kind = kind.strip("'")
+        sections.append(f"Returns\n-------\n{kind}")
+    return "\n\n".join(sections)
+
+
+def tidy_function(function, module):
+    """Gives a function that SWIG wraps its signature and docstring."""
+    name = function.__name__
+    if name.endswith("_c"):
+        function.__annotations__ = {}
+        return
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    line = re.compile(rf"{name}\((.*)\)(?: -> .*)?")
+    parameters = next((m[1] for m in map(line.fullmatch, lines) if m), "")
+    text, params = split_fields(
+        "\n".join(x for x in lines if not line.fullmatch(x)))
+
+    def annotation(words, name=None):
+        kind = python_type(words, module)
+        if kind is None:
+            return inspect.Parameter.empty
+        if "None" in params.get(name, ""):
+            kind += " | None"
+        return BUILTINS.get(kind, kind)
+
+    signature = inspect.signature(function)
+    if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
+        found = []
+        for part in re.findall(r"(?:[^,<]|<[^>]*>)+", parameters):
+            words, name, default = re.fullmatch(
+                r"\s*(.*?)\s*(\w+)(?:=(.*))?", part).groups()
+            empty = inspect.Parameter.empty
+            found.append(inspect.Parameter(
+                name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=empty if default is None else python_default(default),
+                annotation=empty if name == "self"
+                else annotation(words, name)))
+        if not found:
+            return
+        signature = inspect.Signature(found)
+    else:
+        signature = signature.replace(
+            parameters=[
+                p if p.annotation is p.empty
+                else p.replace(annotation=annotation(p.annotation, p.name))
+                for p in signature.parameters.values()],
+            return_annotation=annotation(signature.return_annotation)
+            if isinstance(signature.return_annotation, str)
+            else signature.return_annotation)
+    if function.__name__ == "__init__":
+        signature = signature.replace(return_annotation=None)
+    function.__signature__ = signature
+    function.__annotations__ = {}
+    function.__doc__ = (
+        numpy_docstring(text, params, signature) if text or params else None)
+
+
+def python_default(words):
+    """A default value as SWIG writes it; ... where Python has no word for it."""
+    known = {"True": True, "False": False, "None": None}
+    if words in known:
+        return known[words]
+    try:
+        return float(words) if "." in words else int(words)
+    except ValueError:
+        return getattr(faiss, words.split("::")[-1], ...) if words else ...
+
+
+def tidy_class(the_class, module):
+    types = vars(the_class).get("__annotations__", {})
+    for name, member in list(vars(the_class).items()):
+        if isinstance(member, staticmethod):
+            tidy_function(member.__func__, module)
+        elif inspect.isfunction(member):
+            if name == "__init__" and "AttributeError" in (
+                    member.__code__.co_names):
+                member.__doc__ = "Objects come from factories and files."
+            else:
+                tidy_function(member, module)
+        elif isinstance(member, property) and name in types:
+            attribute = Attribute.of(member)
+            attribute.type = python_type(types[name], module)
+            text = inspect.cleandoc(member.__doc__ or "")
+            # SWIG's own line
+            text = "" if text.startswith(f"{name} : ") else python_text(text)
+            attribute.__doc__ = ": ".join(
+                x for x in (attribute.type, text) if x)
+            setattr(the_class, name, attribute)
+    if types:
+        the_class.__annotations__ = {}
+        del the_class.__annotations__
+    if the_class.__doc__ and "proxy of C++" not in the_class.__doc__.lower():
+        the_class.__doc__ = python_text(inspect.cleandoc(the_class.__doc__))
+
+
+def tidy(module):
+    """Tidies all classes and functions of a SWIG module."""
+    for thing in list(vars(module).values()):
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if isinstance(thing, type):
+            tidy_class(thing, module)
+        elif inspect.isfunction(thing) and not thing.__name__.startswith("_"):
+            tidy_function(thing, module)
+
+
+def document(function, template):
+    """Gives a function the signature and the docstring of another one."""
+    function.__doc__ = inspect.cleandoc(template.__doc__)
+    function.__signature__ = inspect.signature(template)
+
+
+def document_methods(the_class, templates):
+    """Documents the methods of a class by those of another one."""
+    for name, template in vars(templates).items():
+        function = vars(the_class).get(name)
+        if inspect.isfunction(function) and not name.startswith("_"):
+            document(function, template)
+
+
+# --------------------------------------------------------- FAISS's methods
+
+class FloatIndexMethods:
+    """Methods of indexes of vectors."""
+
+    def train(self, x: "ArrayLike") -> None:
+        """Trains what is not trained yet. Calling train on a trained index
+        has no effect.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+            Training vectors.
+        """
+
+    def add(self, x: "ArrayLike") -> None:
+        """Adds vectors, whose ids are consecutive from ntotal.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        """
+
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+        """Adds vectors with ids of the caller's, if the index can.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        ids : array_like of int64, shape (n,)
+        """
+
+    def search(
+            self, x: "ArrayLike", k: int, *,
+            params: "faiss.SearchParameters | None" = None,
+            D: "NDArray[np.float32] | None" = None,
+            I: "NDArray[np.int64] | None" = None,
+    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        """The k nearest neighbours of each vector.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        k : int
+        params : faiss.SearchParameters, optional
+        D, I : ndarray, optional
+            Arrays to store the results in.
+
+        Returns
+        -------
+        D : float32, shape (n, k), distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        """
+
+    def assign(
+            self, x: "ArrayLike", k: int,
+            labels: "NDArray[np.int64] | None" = None,
+    ) -> "NDArray[np.int64]":
+        """The ids that search finds, without their distances.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        k : int
+        labels : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        int64, shape (n, k)
+        """
+
+    def range_search(
+            self, x: "ArrayLike", thresh: float, *,
+            params: "faiss.SearchParameters | None" = None,
+    ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
+        """All vectors nearer than a threshold: at a smaller distance, or with
+        a greater kernel value.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        thresh : float
+        params : faiss.SearchParameters, optional
+
+        Returns
+        -------
+        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
+            ids I[lims[i]:lims[i + 1]]
+        """
+
+    def search_and_reconstruct(
+            self, x: "ArrayLike", k: int, *,
+            params: "faiss.SearchParameters | None" = None,
+            D: "NDArray[np.float32] | None" = None,
+            I: "NDArray[np.int64] | None" = None,
+            R: "NDArray[np.float32] | None" = None,
+    ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
+          "NDArray[np.float32]]"):
+        """As search, with the vectors that were found.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        k : int
+        params : faiss.SearchParameters, optional
+        D, I, R : ndarray, optional
+            Arrays to store the results in.
+
+        Returns
+        -------
+        D, I : as of search
+        R : float32, shape (n, k, d), the vectors
+        """
+
+    def reconstruct(
+            self, key: int, x: "NDArray[np.float32] | None" = None,
+    ) -> "NDArray[np.float32]":
+        """The vector of an id.
+
+        Parameters
+        ----------
+        key : int
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        float32, shape (d,)
+        """
+
+    def reconstruct_n(
+            self, n0: int = 0, ni: int = -1,
+            x: "NDArray[np.float32] | None" = None,
+    ) -> "NDArray[np.float32]":
+        """The vectors of the ids n0 to n0 + ni - 1.
+
+        Parameters
+        ----------
+        n0 : int, optional
+        ni : int, optional
+            How many; -1 for all from n0 on.
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        float32, shape (ni, d)
+        """
+
+    def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
+        """Removes vectors, if the index can.
+
+        Parameters
+        ----------
+        x : array_like of int64, or faiss.IDSelector
+            The ids.
+
+        Returns
+        -------
+        int
+            How many were removed.
+        """
+
+    def sa_code_size(self) -> int:
+        """Bytes of a code of sa_encode.
+
+        Returns
+        -------
+        int
+        """
+
+    def sa_encode(
+            self, x: "ArrayLike", codes: "NDArray[np.uint8] | None" = None,
+    ) -> "NDArray[np.uint8]":
+        """The codes of vectors.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        codes : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        uint8, shape (n, sa_code_size())
+        """
+
+    def sa_decode(
+            self, codes: "ArrayLike", x: "NDArray[np.float32] | None" = None,
+    ) -> "NDArray[np.float32]":
+        """The vectors of codes, if the index can tell them.
+
+        Parameters
+        ----------
+        codes : array_like of uint8, shape (n, sa_code_size())
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        float32, shape (n, d)
+        """
+
+    def reset(self) -> None:
+        """Removes all vectors. What was trained stays."""
+
+    def merge_from(self, otherIndex: "faiss.Index", add_id: int = 0) -> None:
+        """Moves the vectors of another index to this one.
+
+        Parameters
+        ----------
+        otherIndex : faiss.Index
+            Made and trained in the same way; empty afterwards.
+        add_id : int, optional
+            Added to the ids, where the index keeps ids.
+        """
+
+    def check_compatible_for_merge(self, otherIndex: "faiss.Index") -> None:
+        """Raises RuntimeError if merge_from would.
+
+        Parameters
+        ----------
+        otherIndex : faiss.Index
+        """
+
+
+class BinaryIndexMethods:
+    """Methods of indexes of binary codes."""
+
+    def train(self, x: "ArrayLike") -> None:
+        """Trains what is not trained yet.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        """
+
+    def add(self, x: "ArrayLike") -> None:
+        """Adds codes, whose ids are consecutive from ntotal.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        """
+
+    def search(
+            self, x: "ArrayLike", k: int, *,
+            params: "faiss.SearchParameters | None" = None,
+    ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
+        """The k nearest codes of each code.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        k : int
+        params : faiss.SearchParameters, optional
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        """
+
+    def range_search(
+            self, x: "ArrayLike", thresh: float, *,
+            params: "faiss.SearchParameters | None" = None,
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
+        """All codes at a Hamming distance below thresh.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        thresh : float
+        params : faiss.SearchParameters, optional
+
+        Returns
+        -------
+        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
+            ids I[lims[i]:lims[i + 1]]
+        """
+
+    def reconstruct(self, key: int) -> "NDArray[np.uint8]":
+        """The code of an id.
+
+        Parameters
+        ----------
+        key : int
+
+        Returns
+        -------
+        uint8, shape (code_size,)
+        """
+
+    def reconstruct_n(self, i0: int, ni: int, recons: object) -> None:
+        """As FAISS's method: the codes of the ids i0 to i0 + ni - 1.
+
+        Parameters
+        ----------
+        i0 : int
+        ni : int
+        recons : pointer from faiss.swig_ptr
+            To an array of uint8, shape (ni, code_size).
+        """
+
+    def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
+        """Removes codes, if the index can.
+
+        Parameters
+        ----------
+        x : array_like of int64, or faiss.IDSelector
+            The ids.
+
+        Returns
+        -------
+        int
+            How many were removed.
+        """
+
+    def reset(self) -> None:
+        """Removes all codes. What was trained stays."""
+
+    def merge_from(self, other: "faiss.IndexBinary", add_id: int = 0) -> None:
+        """Moves the codes of another index to this one.
+
+        Parameters
+        ----------
+        other : faiss.IndexBinary
+            Made and trained in the same way; empty afterwards.
+        add_id : int, optional
+            Added to the ids, where the index keeps ids.
+        """
+
+    def check_compatible_for_merge(self, other: "faiss.IndexBinary") -> None:
+        """Raises RuntimeError if merge_from would.
+
+        Parameters
+        ----------
+        other : faiss.IndexBinary
+        """
+
+
+# ------------------------------------------------------- FAISS's functions
+
+class Functions:
+    """Functions of the faiss module that know what faiss_ext adds."""
+
+    def index_factory(
+            d: int, description: str, metric: int = faiss.METRIC_L2,
+    ) -> "faiss.Index":
+        """Makes an index from a string.
+
+        `scheme,storage` is a hash in front of a binary index,
+        `KFlat(kernel)` exact search and `HNSW32,KFlat(kernel)` a graph; in
+        front may stand `IDMap,` and transformations such as `PCA64,` or
+        `HKM1(chi2),`; behind, `,Refine(KFlat(kernel))`. Any other string goes
+        to FAISS unchanged.
+
+        Parameters
+        ----------
+        d : int
+            Input dimension.
+        description : str
+        metric : int, optional
+            faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+
+        Returns
+        -------
+        faiss.Index
+        """
+
+    def write_index(
+            index: "faiss.Index",
+            f: "str | os.PathLike[str] | faiss.IOWriter",
+    ) -> None:
+        """Writes an index to a file.
+
+        Parameters
+        ----------
+        index : faiss.Index
+        f : str, path or faiss.IOWriter
+        """
+
+    def read_index(
+            f: "str | os.PathLike[str] | faiss.IOReader", io_flags: int = 0,
+    ) -> "faiss.Index":
+        """Reads what write_index has written.
+
+        Parameters
+        ----------
+        f : str, path or faiss.IOReader
+        io_flags : int, optional
+            faiss.IO_FLAG_...; they concern FAISS's own classes.
+
+        Returns
+        -------
+        faiss.Index
+        """
+
+    def write_index_binary(
+            index: "faiss.IndexBinary",
+            f: "str | os.PathLike[str] | faiss.IOWriter",
+    ) -> None:
+        """Writes a binary index to a file.
+
+        Parameters
+        ----------
+        index : faiss.IndexBinary
+        f : str, path or faiss.IOWriter
+        """
+
+    def read_index_binary(
+            f: "str | os.PathLike[str] | faiss.IOReader", io_flags: int = 0,
+    ) -> "faiss.IndexBinary":
+        """Reads what write_index_binary has written.
+
+        In this package flat indexes become IndexBinaryFlatSIMD, which has the
+        faster scan; in the faiss module they stay as they are.
+
+        Parameters
+        ----------
+        f : str, path or faiss.IOReader
+        io_flags : int, optional
+            faiss.IO_FLAG_...; they concern FAISS's own classes.
+
+        Returns
+        -------
+        faiss.IndexBinary
+        """
+
+    def write_VectorTransform(
+            vt: "faiss.VectorTransform",
+            f: "str | os.PathLike[str] | faiss.IOWriter",
+    ) -> None:
+        """Writes a map, a hash or one of FAISS's transformations to a file.
+
+        Parameters
+        ----------
+        vt : faiss.VectorTransform
+        f : str, path or faiss.IOWriter
+        """
+
+    def read_VectorTransform(
+            f: "str | os.PathLike[str] | faiss.IOReader",
+    ) -> "faiss.VectorTransform":
+        """Reads what write_VectorTransform has written.
+
+        Parameters
+        ----------
+        f : str, path or faiss.IOReader
+
+        Returns
+        -------
+        faiss.VectorTransform
+        """
+
+    def clone_index(index: "faiss.Index") -> "faiss.Index":
+        """A deep copy of an index.
+
+        Parameters
+        ----------
+        index : faiss.Index
+
+        Returns
+        -------
+        faiss.Index
+        """
+
+    def clone_binary_index(index: "faiss.IndexBinary") -> "faiss.IndexBinary":
+        """A deep copy of a binary index, of any class that can be written,
+        those of FAISS included.
+
+        In this package flat indexes are copied as IndexBinaryFlatSIMD, which
+        has the faster scan.
+
+        Parameters
+        ----------
+        index : faiss.IndexBinary
+
+        Returns
+        -------
+        faiss.IndexBinary
+        """

@@ -1,0 +1,128 @@
+// One row for each scheme, map, kernel and index, by its string: what
+// test_contract.cpp runs through all that they must do. A new scheme is one row
+// more.
+
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace testing_strings {
+
+enum class Data { any, histograms };
+
+struct Row {
+    const char* text;
+    Data data = Data::any;
+};
+
+inline void PrintTo(const Row& row, std::ostream* out) {
+    *out << row.text;
+}
+
+/// dimension of all vectors
+constexpr int d = 24;
+
+/// NAME and what stands behind the number of bits
+struct HashRow {
+    const char* name;
+    const char* arguments;
+    Data data = Data::any;
+
+    std::string with_bits(int nbits) const {
+        return name + std::to_string(nbits) + arguments;
+    }
+};
+
+inline void PrintTo(const HashRow& row, std::ostream* out) {
+    *out << row.name << row.arguments;
+}
+
+inline const HashRow hashes[] = {
+        {"SIK", "(gaussian)"},
+        {"SIK", "(gaussian,gamma=0.3,seed=7,proj=dense)"},
+        {"SIK", "(laplacian)"},
+        {"SIK", "(matern,nu=2.2)"},
+        {"BSIK", ""},
+        {"BSIK", "(4x6,m=2,gamma=0.2)"},
+        {"BSIK", "(w=dense,shuffle=0)"},
+        {"RHBE", ""},
+        {"RHBE", "(center=1)"},
+        {"RHBE", "(proj=bilinear,shape=6x4,m=3)"},
+        {"AHK", "(chi2)", Data::histograms},
+        {"AHK", "(js,order=2,center=1)", Data::histograms},
+        {"AHK", "(intersection,norm=l1,window=rectangular)", Data::histograms},
+        {"AHK", "(hellinger,proj=dense)", Data::histograms},
+        {"SCR", "", Data::histograms},
+        {"KLSH", "(gaussian,p=40)"},
+        {"KLSH", "(poly(degree=2),p=40,draw=gauss,rank=12)"},
+        {"KLSH", "(chi2,p=40,scale=4,nystrom=1,center=0)", Data::histograms},
+        {"KLSH", "(linear,p=40,rank=auto,scale=auto)"},
+};
+
+inline const Row maps[] = {
+        {"HKM0(chi2)", Data::histograms},
+        {"HKM2(chi2)", Data::histograms},
+        {"HKM(intersection,order=3,period=8)", Data::histograms},
+        {"HKM1(js,norm=l1,degree=0.7)", Data::histograms},
+        {"HKM1(hellinger,window=rectangular)", Data::histograms},
+        {"KPCA12(chi2,p=40)", Data::histograms},
+        {"KPCA8(gaussian,p=30)"},
+        {"KPCA5(linear,p=30,nystrom=1,center=0,normalize=0)"},
+        {"RFF16(gaussian)"},
+        {"RFF32(matern,nu=0.7,gamma=0.2,proj=dense)"},
+        {"RFF16(laplacian)"},
+};
+
+inline const Row kernels[] = {
+        {"chi2", Data::histograms},
+        {"cosine"},
+        {"expchi2", Data::histograms},
+        {"exponential(normalized(js),scale=2)", Data::histograms},
+        {"gaussian"},
+        {"gaussian(gamma=0.3)"},
+        {"hellinger", Data::histograms},
+        {"intersection", Data::histograms},
+        {"js", Data::histograms},
+        {"laplacian"},
+        {"linear"},
+        {"matern(nu=2.2)"},
+        {"normalized(poly(degree=2,c=0.5))"},
+        {"poly"},
+};
+
+/// float indexes: exact ones first
+inline const Row indexes[] = {
+        {"KFlat(gaussian)"},
+        {"KFlat(chi2)", Data::histograms},
+        {"KFlat(linear)"},
+        {"HNSW16,KFlat(laplacian)"},
+        {"SIK64(gaussian),BFlat"},
+        {"AHK64(chi2),BHash2x8", Data::histograms},
+        {"KLSH64(gaussian,p=40),BIVF4"},
+        {"RHBE64,BHNSW8"},
+        {"RHBE64,BPerm(M=5,B=3)"},
+        {"PCA12,SIK64(gaussian),BFlat"},
+        {"HKM1(chi2),Flat", Data::histograms},
+        {"KPCA8(chi2,p=40),IVF4,Flat", Data::histograms},
+        {"RFF16(gaussian),HNSW8"},
+        {"SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"},
+        {"AHK64(chi2),BFlat,RFlat", Data::histograms},
+        {"IVF4,Flat,Refine(KFlat(js))", Data::histograms},
+        {"IDMap2,RHBE64,BFlat"},
+        {"IDMap,KFlat(chi2)", Data::histograms},
+};
+
+/// binary indexes behind a hash
+inline const char* const storages[] = {
+        "BFlat",
+        "BHash8",
+        "BHash3x6",
+        "BIVF4",
+        "BHNSW8",
+        "BPerm(M=5,B=3)",
+        "BPerm(eps=1)",
+};
+
+} // namespace testing_strings
