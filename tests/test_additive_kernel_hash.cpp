@@ -188,7 +188,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
     return sum;
 }
 
-double angle_share(double cosine) {
+double normalized_angle(double cosine) {
     return std::acos(std::clamp(cosine, -1.0, 1.0)) / pi;
 }
 
@@ -364,7 +364,7 @@ TEST(Theory, HammingTellsTheKernel) {
                 const double cosine = dot(maps[i].value, maps[j].value) /
                         std::sqrt(dot(maps[i].value, maps[i].value) *
                                   dot(maps[j].value, maps[j].value));
-                const double p = angle_share(cosine);
+                const double p = normalized_angle(cosine);
                 const size_t unsure = doubtful[i] + doubtful[j];
                 const size_t ham =
                         hamming(&codes[i * hash->code_size()],
@@ -382,8 +382,8 @@ TEST(Theory, HammingTellsTheKernel) {
                 EXPECT_TRUE(plausible(
                         ham,
                         nbits,
-                        angle_share((k + delta) / squared),
-                        angle_share((k - delta) / squared),
+                        normalized_angle((k + delta) / squared),
+                        normalized_angle((k - delta) / squared),
                         unsure))
                         << what;
                 EXPECT_TRUE(plausible(
@@ -413,7 +413,7 @@ TEST(Theory, DeviationsOfOnePair) {
     const std::vector<float> x = clustered_histograms(2, d, 2, 30, 3);
     const Map map(d, Chi2Kernel());
     const ExactMap a(map, &x[0]), b(map, &x[d]);
-    const double p = angle_share(
+    const double p = normalized_angle(
             dot(a.value, b.value) /
             std::sqrt(dot(a.value, a.value) * dot(b.value, b.value)));
     size_t total = 0;
@@ -452,7 +452,7 @@ TEST(Theory, BoundsOfThePaper) {
                     1e-14);
             for (double squared : {1 - delta, 1 - delta / 2, 1.0}) {
                 for (double error : {-delta, 0.0, delta}) {
-                    const double p = angle_share((u + error) / squared);
+                    const double p = normalized_angle((u + error) / squared);
                     EXPECT_LE(
                             AdditiveKernelHash::lower_bound(u, delta),
                             p + 1e-15);
@@ -475,7 +475,7 @@ TEST(Theory, EstimatesInvertExpectedDistances) {
         EXPECT_TRUE(more.empty() ? m == 0 : m > 0.1 && m < 0.99) << m;
         double before = 257;
         for (double k = 0; k <= 1; k += 1.0 / 32) {
-            const double expected = 256 * angle_share((k - m) / (1 - m));
+            const double expected = 256 * normalized_angle((k - m) / (1 - m));
             const double got = hash->expected_hamming(k);
             EXPECT_NEAR(got, expected, 1e-10);
             EXPECT_LE(got, before); // constant where (k - m) / (1 - m) < -1
@@ -525,7 +525,7 @@ TEST(Scale, TurnsTheMap) {
                 EXPECT_EQ(ham, 0u); // powers of 4: exact
                 continue;
             }
-            const double p = angle_share(
+            const double p = normalized_angle(
                     hash->map.map_signature(power * std::log(2.0)) /
                     hash->map.squared_norm());
             EXPECT_TRUE(plausible(
@@ -744,7 +744,7 @@ TEST(Center, HammingTellsTheAngleFromTheMean) {
         const std::vector<uint8_t> codes = codes_of(*hash, x);
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < i; j++) {
-                const double p = angle_share(
+                const double p = normalized_angle(
                         dot(maps[i], maps[j]) /
                         std::sqrt(
                                 dot(maps[i], maps[i]) * dot(maps[j], maps[j])));

@@ -896,22 +896,22 @@ TEST(Series, AgreesWithBruteForce) {
             const std::vector<double> lambda(r, s / r);
             const auto kernel = [&](double m) { return product(lambda, m); };
             const auto [low, high] = brute_force(kernel);
-            const double share = expected_share(kernel);
+            const double share = expected_distance(kernel);
             // 1e-9 is what the header promises
             EXPECT_GE(share, low - 1e-9) << r << ", " << s;
             EXPECT_LE(share, high + 1e-9) << r << ", " << s;
             EXPECT_NEAR(
-                    inverse_share(
+                    inverse_distance(
                             0.2,
                             [&](double t) {
-                                return expected_share([&](double m) {
+                                return expected_distance([&](double m) {
                                     return product({t}, m);
                                 });
                             }),
-                    inverse_share(
+                    inverse_distance(
                             0.2,
                             [&](double t) {
-                                return expected_share([&](double m) {
+                                return expected_distance([&](double m) {
                                     return std::pow(1 + m * m * t, -0.5);
                                 });
                             }),
@@ -933,13 +933,13 @@ TEST(Series, IsTheMeanOfTheSine) {
     for (double s : {0.01, 0.2, 1.0, 3.0, 20.0}) {
         const std::vector<double> two = {s * s, s * s};
         EXPECT_NEAR(
-                expected_share([&](double m) { return product(two, m); }),
+                expected_distance([&](double m) { return product(two, m); }),
                 laplace(s),
                 2e-9);
         const double q = 0.4 * s, a = s * s / (s * s - q * q);
         const std::vector<double> four = {s * s, s * s, q * q, q * q};
         EXPECT_NEAR(
-                expected_share([&](double m) { return product(four, m); }),
+                expected_distance([&](double m) { return product(four, m); }),
                 a * laplace(s) + (1 - a) * laplace(q),
                 5e-9);
     }
@@ -967,7 +967,7 @@ TEST(Series, IsTheMeanOfTheSine) {
             }
         }
         EXPECT_NEAR(
-                expected_share([&](double m) { return product({s * s}, m); }),
+                expected_distance([&](double m) { return product({s * s}, m); }),
                 2 / pi * 2 * sum,
                 1e-6); // Simpson's error, seen from half the steps
     }

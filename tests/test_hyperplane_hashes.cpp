@@ -128,7 +128,7 @@ double cosine(const double* x, const double* y, size_t d) {
     return xy / std::sqrt(xx * yy);
 }
 
-double angle_share(double c) {
+double normalized_angle(double c) {
     return std::acos(std::clamp(c, -1.0, 1.0)) / pi;
 }
 
@@ -668,7 +668,7 @@ TEST(HyperplaneHash, HammingTellsTheAngle) {
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < i; j++) {
                 const double c = cosine(&wide[i * d], &wide[j * d], d);
-                const double p = angle_share(c);
+                const double p = normalized_angle(c);
                 const size_t ham = hamming(
                         &codes[i * nbits / 8], &codes[j * nbits / 8], nbits);
                 const size_t unsure = doubtful[i] + doubtful[j];
@@ -819,7 +819,7 @@ TEST(HyperplaneHash, CenterTellsTheAngleFromTheMean) {
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
-            const double p = angle_share(cosine(&seen[i * d], &seen[j * d], d));
+            const double p = normalized_angle(cosine(&seen[i * d], &seen[j * d], d));
             const size_t ham = hamming(
                     &codes[i * nbits / 8], &codes[j * nbits / 8], nbits);
             EXPECT_TRUE(plausible(ham, nbits, p, p, doubtful[i] + doubtful[j]))
@@ -918,7 +918,7 @@ TEST(SignCauchyHash, LargestErrorOfTheApproximation) {
     double low = 0, high = 0;
     const auto see = [&](const float* x, const float* y, size_t d) {
         const double error =
-                cauchy_probability(x, y, d) - angle_share(chi2(x, y, d));
+                cauchy_probability(x, y, d) - normalized_angle(chi2(x, y, d));
         low = std::min(low, error);
         high = std::max(high, error);
     };
@@ -971,21 +971,21 @@ TEST(SignCauchyHash, HammingTellsChi2) {
                 const std::string what = "d = " + std::to_string(d) + ": " +
                         std::to_string(ham) +
                         " bits, p = " + std::to_string(p) + ", by chi2 " +
-                        std::to_string(angle_share(k));
+                        std::to_string(normalized_angle(k));
                 EXPECT_TRUE(plausible(ham, nbits, p - 1e-9, p + 1e-9, unsure))
                         << what;
                 if (d == 1) {
                     EXPECT_EQ(ham, 0u);
                 }
-                const double error = std::abs(p - angle_share(k));
+                const double error = std::abs(p - normalized_angle(k));
                 EXPECT_LT(error, scr_error) << what;
                 EXPECT_NEAR(
                         ham / double(nbits),
-                        angle_share(k),
+                        normalized_angle(k),
                         hoeffding(nbits) + scr_error + unsure / double(nbits))
                         << what;
                 EXPECT_NEAR(
-                        hash.expected_hamming(k), nbits * angle_share(k), 1e-8);
+                        hash.expected_hamming(k), nbits * normalized_angle(k), 1e-8);
             }
         }
     }

@@ -1280,20 +1280,22 @@ TEST(Io, FilesOfNewerVersions) {
     const Bytes index = to_bytes(make("IDMap," + sik + ",BFlat").get());
     Bytes newer = index;
     ASSERT_EQ(std::string(newer.begin(), newer.begin() + 4), "FxIx");
-    ASSERT_EQ(newer[4], 1);
-    newer[4] = 2;
-    EXPECT_TRUE(throws([&] { from_bytes<faiss::Index>(newer); }, "version 2"));
-    newer[4] = 0;
-    EXPECT_TRUE(throws([&] { from_bytes<faiss::Index>(newer); }, "version 0"));
+    ASSERT_EQ(newer[4], 2);
+    for (int version : {0, 1, 3}) {
+        newer[4] = uint8_t(version);
+        EXPECT_TRUE(
+                throws([&] { from_bytes<faiss::Index>(newer); },
+                       "version " + std::to_string(version)));
+    }
     // inside, too
     EXPECT_TRUE(throws(
             [&] {
                 from_bytes<faiss::Index>(
                         patched(index,
-                                std::string("FxVT\x01\0", 6),
-                                std::string("FxVT\x02\0", 6)));
+                                std::string("FxVT\x02\0", 6),
+                                std::string("FxVT\x03\0", 6)));
             },
-            "version 2"));
+            "version 3"));
     EXPECT_TRUE(throws(
             [&] { from_bytes<faiss::Index>(patched(index, "SIK", "XYZ")); },
             "XYZ"));

@@ -55,7 +55,7 @@ std::unique_ptr<KernelPCA> trained(
     return map;
 }
 
-std::vector<float> apply(
+std::vector<float> transformed(
         const faiss::VectorTransform& map,
         const std::vector<float>& x) {
     const size_t n = x.size() / map.d_in;
@@ -68,7 +68,7 @@ std::vector<float> apply(
 MatrixXd mapped(
         const faiss::VectorTransform& map,
         const std::vector<float>& x) {
-    const std::vector<float> z = apply(map, x);
+    const std::vector<float> z = transformed(map, x);
     return Eigen::Map<const FloatRows>(z.data(), x.size() / map.d_in, map.d_out)
             .cast<double>();
 }
@@ -298,8 +298,11 @@ TEST(KernelPCA, PrecomputedRows) {
                         gram(map->landmarks));
         EXPECT_FALSE(precomputed->kernel);
         EXPECT_EQ(precomputed->p, 60);
-        EXPECT_EQ(apply(*precomputed, gram(q)), apply(*map, q)) << parameters;
-        EXPECT_EQ(apply(*precomputed->clone(), gram(q)), apply(*map, q));
+        EXPECT_EQ(transformed(*precomputed, gram(q)), transformed(*map, q))
+                << parameters;
+        EXPECT_EQ(
+                transformed(*precomputed->clone(), gram(q)),
+                transformed(*map, q));
     }
 }
 
@@ -313,7 +316,7 @@ TEST(KernelPCA, GivenLandmarksAndSeeds) {
     auto given = make(dim, "KPCA9(chi2,p=300)");
     given->set_landmarks(40, drawn->landmarks.data());
     given->train(0, nullptr);
-    EXPECT_EQ(apply(*given, x), apply(*drawn, x));
+    EXPECT_EQ(transformed(*given, x), transformed(*drawn, x));
     EXPECT_TRUE(throws(
             [&] { given->set_landmarks(40, x.data()); }, {"is trained"}));
     // the landmarks are those of KLSH
@@ -331,18 +334,18 @@ TEST(KernelPCA, ThreadsAndBatches) {
     {
         const Threads threads(1);
         one = trained(dim, "KPCA20(chi2,p=100)", x);
-        z = apply(*one, q);
+        z = transformed(*one, q);
     }
     for (int n : {2, 5}) {
         const Threads threads(n);
         const auto map = trained(dim, "KPCA20(chi2,p=100)", x);
         map->check_identical(*one);
-        EXPECT_EQ(apply(*map, q), z);
+        EXPECT_EQ(transformed(*map, q), z);
     }
     for (size_t batch : {1, 7, 64}) {
         std::vector<float> parts;
         for (size_t i = 0; i < 101; i += batch) {
-            const auto part = apply(
+            const auto part = transformed(
                     *one, rows(q, dim, i, std::min<size_t>(101, i + batch)));
             parts.insert(parts.end(), part.begin(), part.end());
         }
@@ -379,12 +382,16 @@ TEST(KernelPCA, FilesAndCopies) {
                 if (!train) {
                     other.train(300, x.data());
                 }
-                EXPECT_EQ(apply(other, x), apply(*trained(dim, text, x), x));
+                EXPECT_EQ(
+                        transformed(other, x),
+                        transformed(*trained(dim, text, x), x));
             }
             // its string makes it again, and so does that of a trained one
             const auto again = make(dim, map->description());
             again->train(300, x.data());
-            EXPECT_EQ(apply(*again, x), apply(*trained(dim, text, x), x))
+            EXPECT_EQ(
+                    transformed(*again, x),
+                    transformed(*trained(dim, text, x), x))
                     << map->description();
         }
     }
@@ -423,7 +430,7 @@ TEST(KernelPCA, DamagedFiles) {
                 continue;
             }
             try {
-                apply(*read, std::vector<float>(read->d_in, 0.5f));
+                transformed(*read, std::vector<float>(read->d_in, 0.5f));
             } catch (const faiss::FaissException&) {
                 // values that overflow, by a damaged matrix
             }
@@ -491,7 +498,7 @@ TEST(KernelPCA, Errors) {
     }
     const auto x = histograms(100);
     auto map = make(dim, "KPCA4(chi2,p=40)");
-    EXPECT_TRUE(throws([&] { apply(*map, x); }, {"not trained"}));
+    EXPECT_TRUE(throws([&] { transformed(*map, x); }, {"not trained"}));
     EXPECT_TRUE(throws([&] { map->train(39, x.data()); }, {"39", "40"}));
     auto bad = x;
     bad[70 * dim + 5] = -1;
@@ -503,13 +510,15 @@ TEST(KernelPCA, Errors) {
     EXPECT_FALSE(map->is_trained);
     EXPECT_TRUE(map->landmarks.empty());
     map->train(100, x.data());
-    EXPECT_EQ(apply(*map, x), apply(*trained(dim, "KPCA4(chi2,p=40)", x), x));
-    EXPECT_TRUE(
-            throws([&] { apply(*map, bad); }, {"component 5 of vector 70"}));
+    EXPECT_EQ(
+            transformed(*map, x),
+            transformed(*trained(dim, "KPCA4(chi2,p=40)", x), x));
+    EXPECT_TRUE(throws(
+            [&] { transformed(*map, bad); }, {"component 5 of vector 70"}));
     // training again has no effect
-    const auto z = apply(*map, x);
+    const auto z = transformed(*map, x);
     map->train(100, histograms(100, 2).data());
-    EXPECT_EQ(apply(*map, x), z);
+    EXPECT_EQ(transformed(*map, x), z);
     // constructors
     const GaussianKernel gaussian(2);
     EXPECT_TRUE(throws([&] { KernelPCA(dim, 0, &gaussian); }, {"rank"}));

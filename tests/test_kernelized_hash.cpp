@@ -764,14 +764,17 @@ TEST(Landmarks, Given) {
     EXPECT_TRUE(given->is_trained);
     EXPECT_EQ(given->map.landmarks, drawn->map.landmarks);
     EXPECT_EQ(encode(*given, x), encode(*drawn, x));
-    EXPECT_TRUE(throws([&] { given->set_landmarks(1, x.data()); }, {"2"}));
+    auto fresh = make(dim, "KLSH64(chi2,p=300,t=8)");
+    EXPECT_TRUE(throws([&] { fresh->set_landmarks(1, x.data()); }, {"2"}));
     EXPECT_TRUE(
-            throws([&] { given->set_landmarks(8193, x.data()); }, {"8192"}));
+            throws([&] { fresh->set_landmarks(8193, x.data()); }, {"8192"}));
     auto bad = rows(x, dim, 0, 10);
     bad[3 * dim + 1] = -1;
     EXPECT_TRUE(
-            throws([&] { given->set_landmarks(10, bad.data()); },
+            throws([&] { fresh->set_landmarks(10, bad.data()); },
                    {"component 1 of vector 3"}));
+    EXPECT_TRUE(fresh->map.landmarks.empty());
+    EXPECT_EQ(fresh->map.p, 300);
     // the weights are those of the landmarks that it was trained with
     EXPECT_TRUE(throws(
             [&] { given->set_landmarks(40, x.data()); }, {"is trained"}));

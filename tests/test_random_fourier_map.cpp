@@ -33,7 +33,7 @@ using testing_theory::KernelCase;
 
 namespace {
 
-std::vector<float> apply(
+std::vector<float> transformed(
         const faiss::VectorTransform& map,
         const std::vector<float>& x) {
     const size_t n = x.size() / map.d_in;
@@ -85,7 +85,7 @@ TEST_P(Kernels, ComponentsAreCosinesAndSines) {
             ASSERT_EQ(map.d_out, int(dims));
             EXPECT_EQ(is_structured(map.proj), proj == proj_structured);
             const std::vector<float> x = normal_vectors(n, d, dims);
-            const std::vector<float> z = apply(map, x);
+            const std::vector<float> z = transformed(map, x);
             const std::vector<float> A = map.projection->matrix();
             const double length = std::sqrt(2.0 / double(dims));
             for (size_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ TEST_P(Kernels, InnerProductsAreWithinHoeffdingsBound) {
     }
     for (auto proj : forms_of(c)) {
         const RandomFourierMap map(int(d), int(dims), *c.make(gamma), 8, proj);
-        const std::vector<float> z = apply(map, x);
+        const std::vector<float> z = transformed(map, x);
         double least = 1, most = 0;
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < i; j++) {
@@ -159,7 +159,7 @@ TEST_P(Kernels, MeansOverSeedsAreTheKernel) {
         for (size_t seed = 0; seed < trials; seed++) {
             const RandomFourierMap map(
                     int(d), dims, *c.make(1), int64_t(seed), proj);
-            sum += dot(apply(map, x), dims, 0, 1);
+            sum += dot(transformed(map, x), dims, 0, 1);
         }
         EXPECT_NEAR(sum / trials, k, testing_theory::hoeffding(trials, 2));
     }
@@ -174,7 +174,7 @@ TEST(RandomFourierMap, WaitsForTheBandwidth) {
         EXPECT_FALSE(map->is_trained);
         EXPECT_FALSE(map->projection);
         EXPECT_EQ(map->d_out, 32);
-        EXPECT_TRUE(throws([&] { apply(*map, x); }, "not trained"));
+        EXPECT_TRUE(throws([&] { transformed(*map, x); }, "not trained"));
         // what fails leaves it as it was
         const std::vector<float> same(500 * d, 1);
         EXPECT_TRUE(throws([&] { map->train(500, same.data()); }, "same"));
@@ -188,7 +188,8 @@ TEST(RandomFourierMap, WaitsForTheBandwidth) {
         map->train(500, x.data());
         EXPECT_TRUE(map->is_trained);
         EXPECT_GT(map->kernel->gamma, 0);
-        EXPECT_TRUE(throws([&] { apply(*map, bad); }, "component 2 of vector"));
+        EXPECT_TRUE(throws(
+                [&] { transformed(*map, bad); }, "component 2 of vector"));
         // as if the bandwidth had been given
         const auto given = map->kernel->clone();
         const RandomFourierMap known(
@@ -198,11 +199,12 @@ TEST(RandomFourierMap, WaitsForTheBandwidth) {
                 1234,
                 map->proj);
         EXPECT_TRUE(known.is_trained);
-        EXPECT_TRUE(same_bits(apply(known, x), apply(*map, x))) << kernel;
+        EXPECT_TRUE(same_bits(transformed(known, x), transformed(*map, x)))
+                << kernel;
         // and once for all
-        const std::vector<float> z = apply(*map, x);
+        const std::vector<float> z = transformed(*map, x);
         map->train(200, x.data());
-        EXPECT_TRUE(same_bits(apply(*map, x), z));
+        EXPECT_TRUE(same_bits(transformed(*map, x), z));
     }
 }
 
@@ -215,24 +217,24 @@ TEST(RandomFourierMap, SeedsAndThreads) {
                 c(d, 64, GaussianKernel(1), 4, proj),
                 e(d, 64, GaussianKernel(2), 3, proj);
         a.check_identical(b);
-        EXPECT_TRUE(same_bits(apply(a, x), apply(b, x)));
+        EXPECT_TRUE(same_bits(transformed(a, x), transformed(b, x)));
         EXPECT_TRUE(throws([&] { a.check_identical(c); }));
         EXPECT_TRUE(throws([&] { a.check_identical(e); }));
-        EXPECT_FALSE(same_bits(apply(a, x), apply(c, x)));
+        EXPECT_FALSE(same_bits(transformed(a, x), transformed(c, x)));
         std::vector<float> one;
         {
             const ThreadCount threads(1);
-            one = apply(a, x);
+            one = transformed(a, x);
         }
         const ThreadCount threads(4);
-        EXPECT_TRUE(same_bits(apply(a, x), one));
+        EXPECT_TRUE(same_bits(transformed(a, x), one));
         for (size_t batch : {1, 7}) {
             for (size_t i = 0; i + batch <= 200; i += batch) {
                 const std::vector<float> part(
                         x.begin() + i * d, x.begin() + (i + batch) * d);
                 const std::vector<float> expected(
                         one.begin() + i * 64, one.begin() + (i + batch) * 64);
-                ASSERT_TRUE(same_bits(apply(a, part), expected));
+                ASSERT_TRUE(same_bits(transformed(a, part), expected));
             }
         }
     }
@@ -275,7 +277,8 @@ TEST(RandomFourierMap, FilesAndCopies) {
                 }
                 const auto expected = make(d, text);
                 expected->train(400, x.data());
-                EXPECT_TRUE(same_bits(apply(other, x), apply(*expected, x)))
+                EXPECT_TRUE(same_bits(
+                        transformed(other, x), transformed(*expected, x)))
                         << text;
             }
             // its string makes it again
@@ -283,7 +286,8 @@ TEST(RandomFourierMap, FilesAndCopies) {
             again->check_identical(*make(d, again->description()));
             EXPECT_EQ(again->is_trained, map->is_trained);
             if (again->is_trained) {
-                EXPECT_TRUE(same_bits(apply(*again, x), apply(*map, x)))
+                EXPECT_TRUE(
+                        same_bits(transformed(*again, x), transformed(*map, x)))
                         << map->description();
             }
         }
@@ -317,7 +321,7 @@ TEST(RandomFourierMap, DamagedFiles) {
                 }
                 if (read->is_trained && read->d_in < 10000 &&
                     read->d_out < 10000) {
-                    apply(*read, std::vector<float>(read->d_in, 0.5f));
+                    transformed(*read, std::vector<float>(read->d_in, 0.5f));
                 }
             }
         }

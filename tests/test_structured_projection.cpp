@@ -198,7 +198,7 @@ double cosine(const float* x, const float* y, size_t d) {
     return xy / (length(x, d) * length(y, d));
 }
 
-double angle_share(double c) {
+double normalized_angle(double c) {
     return std::acos(std::clamp(c, -1.0, 1.0)) / pi;
 }
 
@@ -722,7 +722,7 @@ TEST(Hamming, OfManyRotations) {
                 sum += bits / double(D);
             }
             const double p =
-                    angle_share(cosine(pair.x.data(), pair.y.data(), d));
+                    normalized_angle(cosine(pair.x.data(), pair.y.data(), d));
             const Moments m(shares);
             const double bias = 1.0 / D, dense = p * (1 - p) / D;
             const std::string what = "d = " + std::to_string(d) + ", " +
@@ -818,7 +818,7 @@ SeedsCase additive_case(const std::string& kernel) {
         map.apply_noalloc(1, b.data(), v.data());
         result.pairs.push_back({name, a, b});
         result.shares.push_back(
-                angle_share(cosine(u.data(), v.data(), u.size())));
+                normalized_angle(cosine(u.data(), v.data(), u.size())));
     };
     const std::vector<float> a(x.begin(), x.begin() + d);
     for (int i = 1; i < 4; i++) {
@@ -846,7 +846,7 @@ SeedsCase hyperplane_case() {
             pairs_of(d),
             {}};
     for (const Pair& p : result.pairs) {
-        result.shares.push_back(angle_share(cosine(p.x.data(), p.y.data(), d)));
+        result.shares.push_back(normalized_angle(cosine(p.x.data(), p.y.data(), d)));
     }
     return result;
 }

@@ -27,8 +27,8 @@ struct BandwidthKernel : Kernel {
     /// @param gamma  from min_gamma to max_gamma, or 0 to have train() set it
     explicit BandwidthKernel(double gamma);
 
-    /// The bandwidth for these vectors, which are checked; what is no bandwidth
-    /// is an error of train().
+    /// The bandwidth for these vectors, which have been checked. train() throws
+    /// if it is out of range.
     virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
 };
 

@@ -85,7 +85,8 @@ double AdditiveKernelHash::expected_hamming(double kernel_value) const {
     if (mean_value == 1) { // all training vectors were equal
         return kernel_value < 1 ? nbits / 2.0 : 0;
     }
-    return nbits * angle_share((kernel_value - mean_value) / (1 - mean_value));
+    return nbits *
+            normalized_angle((kernel_value - mean_value) / (1 - mean_value));
 }
 
 double AdditiveKernelHash::kernel_estimate(double hamming) const {

@@ -129,7 +129,7 @@ double BilinearShiftInvariantHash::expected_hamming_of_pair(
         const float* x,
         const float* y) const {
     const std::vector<double> lambda = eigenvalues(x, y);
-    return nbits * expected_share([&](double i) {
+    return nbits * expected_distance([&](double i) {
                return bilinear_product(lambda, i);
            });
 }
@@ -149,7 +149,7 @@ double BilinearShiftInvariantHash::covariance_bound(double u) {
     const double log = std::log(std::clamp(u, 0.0, 1.0));
     // 8/pi^2 times the series is 4/pi^2 less the expected share
     const auto series = [&](double power) {
-        return 4 / (pi * pi) - expected_share([&](double i) {
+        return 4 / (pi * pi) - expected_distance([&](double i) {
                    return std::exp(power * i * i * log);
                });
     };

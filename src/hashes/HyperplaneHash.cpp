@@ -40,7 +40,7 @@ void HyperplaneHash::fields(FieldVisitor& v) {
 
 double HyperplaneHash::expected_hamming(double kernel_value) const {
     check_kernel_value(kernel_value, -1);
-    return nbits * angle_share(kernel_value);
+    return nbits * normalized_angle(kernel_value);
 }
 
 double HyperplaneHash::kernel_estimate(double hamming) const {

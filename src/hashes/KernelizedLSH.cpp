@@ -139,7 +139,7 @@ double KernelizedLSH::expected_hamming(double kernel_value) const {
     const double s = map.scale;
     const double k = s > 0 ? std::exp(s * (kernel_value - 1)) : kernel_value;
     const double cosine = (k - mean_value) / (1 - mean_value);
-    return nbits * angle_share(cosine);
+    return nbits * normalized_angle(cosine);
 }
 
 double KernelizedLSH::kernel_estimate(double hamming) const {

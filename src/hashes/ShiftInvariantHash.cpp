@@ -96,7 +96,7 @@ double ShiftInvariantHash::mean_cosine(double r) const {
 }
 
 double ShiftInvariantHash::expected_at(double r) const {
-    return expected_share([&](double m) { return mean_cosine(m * r); });
+    return expected_distance([&](double m) { return mean_cosine(m * r); });
 }
 
 double ShiftInvariantHash::expected_hamming(double kernel_value) const {
@@ -113,7 +113,7 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
         return 1;
     }
     return kernel->profile(
-            inverse_share(h, [&](double r) { return expected_at(r); }));
+            inverse_distance(h, [&](double r) { return expected_at(r); }));
 }
 
 double ShiftInvariantHash::lower_bound(double u) {

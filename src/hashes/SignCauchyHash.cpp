@@ -38,7 +38,7 @@ void SignCauchyHash::check_input(idx_t n, const float* x, const char* where)
 
 double SignCauchyHash::expected_hamming(double kernel_value) const {
     check_kernel_value(kernel_value, 0);
-    return nbits * angle_share(kernel_value);
+    return nbits * normalized_angle(kernel_value);
 }
 
 double SignCauchyHash::kernel_estimate(double hamming) const {

@@ -11,7 +11,7 @@
 namespace faiss_ext {
 
 /// acos(cosine) / pi; what is beyond +-1 counts as +-1
-inline double angle_share(double cosine) {
+inline double normalized_angle(double cosine) {
     return std::acos(std::clamp(cosine, -1.0, 1.0)) / std::numbers::pi;
 }
 

@@ -21,7 +21,7 @@ namespace faiss_ext {
  * The error is below 1e-9.
  */
 template <class Kernel>
-double expected_share(Kernel&& kernel) {
+double expected_distance(Kernel&& kernel) {
     using std::numbers::pi;
     constexpr double exact = 1024, negligible = 1e-16;
     double sum = 0;
@@ -36,14 +36,14 @@ double expected_share(Kernel&& kernel) {
     return std::max(0.0, 4 / (pi * pi) - 8 / (pi * pi) * sum);
 }
 
-/** The r >= 0 at which a share is expected; expected(r) is increasing, from 0
- * at 0 towards 4/pi^2.
+/** The r >= 0 at which a normalised Hamming distance is expected; expected(r)
+ * is increasing, from 0 at 0 towards 4/pi^2.
  *
- * @param share  above 0, below 4/pi^2
+ * @param distance  above 0, below 4/pi^2
  */
 template <class Expected>
-double inverse_share(double share, Expected&& expected) {
-    return bisect([&](double r) { return expected(r) < share; });
+double inverse_distance(double distance, Expected&& expected) {
+    return bisect([&](double r) { return expected(r) < distance; });
 }
 
 } // namespace faiss_ext

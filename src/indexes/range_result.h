@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/// Copies what was found for each query; distance(hit) and label(hit) take a
-/// hit apart.
+/// Copies what was found for each query; distance(hit) and label(hit) return
+/// the distance and label of a hit.
 template <class Hit, class Distance, class Label>
 void fill_range_result(
         const std::vector<std::vector<Hit>>& found,

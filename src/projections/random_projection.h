@@ -42,7 +42,7 @@ inline int hadamard_order(int d) {
     return std::max(256, int(std::bit_ceil(unsigned(d))));
 }
 
-/// +-1, n times; those of a row, whatever n is, begin alike.
+/// n random signs, +-1; a row begins with the same ones whatever n is.
 inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
     std::mt19937_64 rng = row_rng(seed, row, stream_signs);
     uint64_t bits = 0;

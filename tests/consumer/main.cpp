@@ -40,28 +40,25 @@ int main() {
             return 1;
         }
     }
-    // the kernel of this file and that of the library
+    // the kernel of this file, and that of the library
     faiss_ext::register_kernel<HarmonicKernel>("harmonic");
     for (float& v : x) {
         v = std::abs(v);
     }
     std::vector<faiss_ext::idx_t> expected(n * k);
-    for (const char* string : {"KFlat(chi2)", "KFlat(harmonic)"}) {
-        auto flat = faiss_ext::index_factory(d, string);
-        flat->add(n, x.data());
-        flat->search(n, x.data(), k, distances.data(), labels.data());
-        int same = 0;
-        for (int i = 0; i < n; i++) {
-            same += labels[i * k] == expected[i * k];
-        }
-        if (expected != std::vector<faiss_ext::idx_t>(n * k) && same < n) {
-            printf("%s: only %d of %d nearest neighbours agree\n",
-                   string,
-                   same,
-                   n);
-            return 1;
-        }
-        expected = labels;
+    auto flat = faiss_ext::index_factory(d, "KFlat(chi2)");
+    flat->add(n, x.data());
+    flat->search(n, x.data(), k, distances.data(), expected.data());
+    flat = faiss_ext::index_factory(d, "KFlat(harmonic)");
+    flat->add(n, x.data());
+    flat->search(n, x.data(), k, distances.data(), labels.data());
+    int same = 0;
+    for (int i = 0; i < n * k; i++) {
+        same += labels[i] == expected[i];
+    }
+    if (same < 0.99 * n * k) { // all, but for rounding
+        printf("only %d of %d neighbours agree\n", same, n * k);
+        return 1;
     }
     return 0;
 }
