@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/field_strings.h"
+#include "core/check.h"
 #include "core/io_fields.h"
 
 namespace faiss_ext {
@@ -221,20 +221,13 @@ struct FileReader : FieldVisitor {
             fail(std::string(name) + " has " + std::to_string(given) +
                  " elements, expected " + std::to_string(size));
         }
-        // memory grows with what the file really holds, so that a damaged
-        // length cannot ask for terabytes
-        const uint64_t item = values.item_size();
-        const uint64_t step = (uint64_t(1) << 20) / item;
-        values.resize(0);
-        for (uint64_t i = 0; i < given; i += step) {
-            const uint64_t m = std::min(step, given - i);
-            values.resize(i + m);
-            read_bytes(
-                    f,
-                    static_cast<char*>(values.data()) + i * item,
-                    m * item,
-                    name);
-        }
+        read_items(
+                f,
+                given,
+                values.item_size(),
+                [&](size_t n) { values.resize(n); },
+                [&] { return values.data(); },
+                name);
         if (values.is_float() &&
             !all_finite(given, static_cast<const float*>(values.data()))) {
             fail(std::string(name) +

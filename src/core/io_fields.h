@@ -14,7 +14,6 @@
 
 #include <faiss/impl/io.h>
 
-#include "core/check.h"
 #include "core/errors.h"
 
 namespace faiss_ext {
@@ -91,19 +90,39 @@ void write_vector(faiss::IOWriter* f, const Vector& v) {
     write_bytes(f, v.data(), v.size() * sizeof(*v.data()));
 }
 
-/// Reads a vector of any length. Memory grows with what the file really holds,
-/// so that a damaged length cannot ask for terabytes.
+/// Reads an array that resize(n) makes n items long and data() points to.
+/// Memory grows with what the file really holds, so that a damaged length
+/// cannot ask for terabytes.
+template <class Resize, class Data>
+void read_items(
+        faiss::IOReader* f,
+        uint64_t size,
+        size_t item_size,
+        Resize&& resize,
+        Data&& data,
+        const char* field) {
+    const uint64_t step = (uint64_t(1) << 20) / item_size;
+    resize(0);
+    for (uint64_t i = 0; i < size; i += step) {
+        const uint64_t m = std::min(step, size - i);
+        resize(i + m);
+        char* to = static_cast<char*>(static_cast<void*>(data()));
+        read_bytes(f, to + i * item_size, m * item_size, field);
+    }
+}
+
+/// Reads a vector of any length.
 template <class Vector>
 void read_vector(faiss::IOReader* f, Vector& v, const char* field) {
     using T = std::remove_reference_t<decltype(*v.data())>;
     const auto size = read_value<uint64_t>(f, field);
-    constexpr uint64_t step = (uint64_t(1) << 20) / sizeof(T);
-    v.clear();
-    for (uint64_t i = 0; i < size; i += step) {
-        const uint64_t m = std::min(step, size - i);
-        v.resize(i + m);
-        read_bytes(f, v.data() + i, m * sizeof(T), field);
-    }
+    read_items(
+            f,
+            size,
+            sizeof(T),
+            [&](size_t n) { v.resize(n); },
+            [&] { return v.data(); },
+            field);
 }
 
 /// Reads a vector that must have `size` elements.
@@ -121,21 +140,6 @@ void read_vector(
             field,
             size_t(v.size()),
             size);
-}
-
-/// Reads floats, of which none may be NaN or infinite.
-template <class Vector>
-void read_finite_vector(
-        faiss::IOReader* f,
-        Vector& v,
-        uint64_t size,
-        const char* field) {
-    read_vector(f, v, size, field);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            all_finite(v.size(), v.data()),
-            "%s is damaged: %s has a component that is NaN or infinite",
-            f->name.c_str(),
-            field);
 }
 
 inline void write_string(faiss::IOWriter* f, const std::string& s) {
