@@ -21,6 +21,7 @@
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/projections/BilinearProjection.h>
 
 #include "bench_common.h"
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
                     dense_bits,
                     faiss_ext::GaussianKernel(gamma_value),
                     1234,
-                    false);
+                    faiss_ext::ProjectionChoice::Kind::dense);
             dense_per_bit = encode_time(dense, x, 48, 3) / dense_bits;
             printf("%s, 1 thread; %s, d = %d as %d x %d\n",
                    faiss_ext::simd::target_name(),

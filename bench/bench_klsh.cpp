@@ -50,12 +50,12 @@ void measure(const char* kernel, idx_t n, int d, const std::vector<float>& x) {
         values.push_back(seconds([&] {
             faiss_ext::parallel_blocks(n, 192, [&](idx_t begin, idx_t end) {
                 const auto block = std::make_unique_for_overwrite<float[]>(
-                        (end - begin) * hash.p);
-                hash.kernel->block(
+                        (end - begin) * hash.map.p);
+                hash.map.kernel->block(
                         end - begin,
                         x.data() + begin * d,
-                        hash.p,
-                        hash.landmarks.data(),
+                        hash.map.p,
+                        hash.map.landmarks.data(),
                         d,
                         block.get());
             });

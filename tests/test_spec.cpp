@@ -177,10 +177,10 @@ TEST(Spec, PartOfAString) {
 
 TEST(Spec, NestedItems) {
     Spec outer = Spec::parse("a(b(c(d=1),e=2),f)");
-    Spec first = outer.get_item({});
+    Spec first = outer.get_item("item", {});
     EXPECT_EQ(first.str(), "b(c(d=1),e=2)");
-    EXPECT_EQ(outer.get_item({}).str(), "f");
-    Spec inner = first.get_item({});
+    EXPECT_EQ(outer.get_item("item", {}).str(), "f");
+    Spec inner = first.get_item("item", {});
     EXPECT_EQ(inner.str(), "c(d=1)");
     EXPECT_EQ(inner.get_int("d", 1000, 0, 9), 1);
     EXPECT_EQ(first.get_int("e", 1000, 0, 9), 2);
@@ -195,7 +195,7 @@ TEST(Spec, NestedItems) {
     }
     Spec spec = Spec::parse(text);
     for (size_t i = 0; i < depth; i++) {
-        spec = spec.get_item({});
+        spec = spec.get_item("item", {});
     }
     EXPECT_EQ(spec.name, "z");
     const auto error =
@@ -320,15 +320,20 @@ TEST(Spec, Words) {
 
 TEST(Spec, Items) {
     Spec spec = Spec::parse("f(a=1,g,b=2,h(i))");
-    EXPECT_EQ(spec.get_item({}).name, "g");
-    EXPECT_EQ(spec.get_item({}).name, "h");
+    EXPECT_EQ(spec.get_item("item", {}).name, "g");
+    EXPECT_EQ(spec.get_item("item", {}).name, "h");
     auto error = take_apart(message_of([&] {
-        spec.get_item({"red", "blue"});
+        spec.get_item("item", {"red", "blue"});
     }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->accepted, "red, blue");
+    // by its key, wherever it stands
+    Spec keyed = Spec::parse("f(g,item=h(i))");
+    EXPECT_EQ(keyed.get_item("item", {}).str(), "h(i)");
+    EXPECT_EQ(keyed.get_item("other", {}).str(), "g");
+    keyed.finish();
     Spec bare = Spec::parse("f");
-    error = take_apart(message_of([&] { bare.get_item({"red"}); }));
+    error = take_apart(message_of([&] { bare.get_item("item", {"red"}); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 1);
     EXPECT_EQ(error->accepted, "red");
@@ -345,7 +350,7 @@ TEST(Spec, Items) {
     EXPECT_FALSE(written.get_positional());
     // an argument that is no item
     Spec number = Spec::parse("f(a=1,5)");
-    error = take_apart(message_of([&] { number.get_item({"red"}); }));
+    error = take_apart(message_of([&] { number.get_item("item", {"red"}); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 6);
 }
@@ -368,13 +373,13 @@ TEST(Spec, Finish) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 10);
     EXPECT_TRUE(contains(error->reason, "'c'"));
-    spec.get_item({});
+    spec.get_item("item", {});
     spec.finish();
 }
 
 TEST(Spec, HandOverKeys) {
     Spec spec = Spec::parse("f(g(x=1),y=2,z=3)");
-    Spec item = spec.get_item({});
+    Spec item = spec.get_item("item", {});
     EXPECT_EQ(spec.get("z")->value, "3");
     EXPECT_EQ(spec.get("z")->value_begin, 15);
     spec.hand_over_keys(item);
@@ -390,7 +395,7 @@ TEST(Spec, HandOverKeys) {
     item.finish();
 
     Spec twice = Spec::parse("f(g(x=1),x=2)");
-    Spec other = twice.get_item({});
+    Spec other = twice.get_item("item", {});
     error = take_apart(message_of([&] { twice.hand_over_keys(other); }));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->caret, 9);
@@ -575,6 +580,20 @@ TEST(Spec, AutoIsListed) {
     check_bad_strings(
             [](const std::string& text) { kernel_factory(text); },
             {{"gaussian(gamma=x)", 15, {"auto"}}});
+}
+
+TEST(Spec, KernelsByTheirKey) {
+    for (const std::string text :
+         {"SIK64(kernel=gaussian,gamma=2)",
+          "SIK64(gamma=2,kernel=gaussian)",
+          "SIK64(kernel=gaussian(gamma=2))"}) {
+        kernel_hash_factory(4, text)->check_identical(
+                *kernel_hash_factory(4, "SIK64(gaussian,gamma=2)"));
+    }
+    check_bad_strings(
+            parse_hash,
+            {{"SIK64(gaussian,kernel=laplacian)", 6, {"'gaussian'"}},
+             {"SIK64(kernel=linear)", 13, {"'linear'", "gaussian"}}});
 }
 
 TEST(Spec, HashStrings) {

@@ -309,6 +309,8 @@ def of_arrays(method):
         return results[inverse].reshape(np.shape(values))
 
     function.__name__ = method.__name__
+    function.__qualname__ = method.__qualname__
+    function.__module__ = method.__module__
     if method.__doc__:
         text = method.__doc__.split("\n\nParameters\n")[0]
         function.__doc__ = f"""{text}
@@ -683,8 +685,11 @@ def check_settings(the_class):
         if name in DERIVED or (isinstance(member, property)
                                and member.fset is None):
             raise AttributeError(f"{what} is read-only")
-        if (isinstance(self, swig.Transform) and isinstance(member, property)
-                and self.is_trained and name not in ("is_trained", "verbose")):
+        # (a HomogeneousKernelMap does not learn)
+        is_learner = isinstance(self, swig.Transform) and not isinstance(
+            self, swig.HomogeneousKernelMap)
+        if (is_learner and isinstance(member, property) and self.is_trained
+                and name not in ("is_trained", "verbose")):
             raise AttributeError(
                 f"{what} has no effect any more: it is trained; give it in the "
                 "string, or set it before training")
@@ -712,6 +717,8 @@ def wrap_settings():
 
 
 documentation.tidy(swig)
+documentation.document(
+    swig.holds_faiss_ext, documentation.Functions.holds_faiss_ext)
 keep_owners()
 wrap_kernels()
 wrap_transforms()

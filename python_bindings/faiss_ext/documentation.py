@@ -13,11 +13,19 @@ import numpy as np
 
 NUMBERS = {
     "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int",
-    "idx_t": "int", "float": "float", "double": "float"}
+    "idx_t": "int", "faiss::MetricType": "int", "float": "float",
+    "double": "float"}
 VECTORS = {
     "float": "Float32Vector", "double": "Float64Vector",
     "int32_t": "Int32Vector", "uint8_t": "UInt8Vector"}
 BUILTINS = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
+
+
+class Unspoken:
+    """A default value that Python has no word for."""
+
+    def __repr__(self):
+        return "..."
 
 
 class Attribute(property):
@@ -58,6 +66,9 @@ def python_type(words, module):
 
 def python_text(text):
     """A comment of C++ in Python's words."""
+    # examples are in C++
+    text = "\n\n".join(part for part in text.split("\n\n")
+                       if not re.search(r"^    .*;( *//.*)?$", part, re.M))
     text = text.replace("faiss::FaissException", "RuntimeError")
     text = re.sub(r"\bThrows\b", "Raises", text)
     text = re.sub(r"\bnull\b", "None", text)
@@ -68,7 +79,8 @@ def split_fields(doc):
     """The text of a docstring, and what `:param x:` says, by name."""
     text, params, current = [], {}, None
     for line in doc.splitlines():
-        field = re.match(r":(type|param|rtype|return)s? ?(\w*)[:,](.*)", line)
+        field = re.match(
+            r" ?:(type|param|rtype|return)s? ?(\w*)[:,](.*)", line)
         if field:
             current = field[2] if field[1] == "param" else ""
             params.setdefault(current, []).append(field[3].strip())
@@ -79,7 +91,7 @@ def split_fields(doc):
             text.append(line)
     params = {name: python_text(" ".join(lines).lstrip(", "))
               for name, lines in params.items() if name}
-    return python_text("\n".join(text)).strip(), params
+    return python_text("\n".join(text).strip()), params
 
 
 def numpy_docstring(text, params, signature):
@@ -111,7 +123,9 @@ def tidy_function(function, module):
         return
     lines = inspect.cleandoc(function.__doc__ or "").splitlines()
     line = re.compile(rf"{name}\((.*)\)(?: -> .*)?")
-    parameters = next((m[1] for m in map(line.fullmatch, lines) if m), "")
+    # of overloaded functions, the one that takes most
+    parameters = max(
+        (m[1] for m in map(line.fullmatch, lines) if m), key=len, default="")
     text, params = split_fields(
         "\n".join(x for x in lines if not line.fullmatch(x)))
 
@@ -136,6 +150,7 @@ def tidy_function(function, module):
                 annotation=empty if name == "self"
                 else annotation(words, name)))
         if not found:
+            function.__annotations__ = {}
             return
         signature = inspect.Signature(found)
     else:
@@ -163,7 +178,7 @@ def python_default(words):
     try:
         return float(words) if "." in words else int(words)
     except ValueError:
-        return getattr(faiss, words.split("::")[-1], ...) if words else ...
+        return getattr(faiss, words.split("::")[-1] or "?", Unspoken())
 
 
 def tidy_class(the_class, module):
@@ -175,6 +190,9 @@ def tidy_class(the_class, module):
             if name == "__init__" and "AttributeError" in (
                     member.__code__.co_names):
                 member.__doc__ = "Objects come from factories and files."
+                member.__signature__ = inspect.Signature([
+                    inspect.Parameter(
+                        "self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
             else:
                 tidy_function(member, module)
         elif isinstance(member, property) and name in types:
@@ -189,7 +207,7 @@ def tidy_class(the_class, module):
     if types:
         the_class.__annotations__ = {}
         del the_class.__annotations__
-    if the_class.__doc__ and "proxy of C++" not in the_class.__doc__.lower():
+    if the_class.__doc__:
         the_class.__doc__ = python_text(inspect.cleandoc(the_class.__doc__))
 
 
@@ -206,6 +224,7 @@ def tidy(module):
 
 def document(function, template):
     """Gives a function the signature and the docstring of another one."""
+    function.__name__ = template.__name__
     function.__doc__ = inspect.cleandoc(template.__doc__)
     function.__signature__ = inspect.signature(template)
 
@@ -587,6 +606,21 @@ class Functions:
         Returns
         -------
         faiss.Index
+        """
+
+    def holds_faiss_ext(
+            thing: "faiss.Index | faiss.IndexBinary | faiss.VectorTransform",
+            /,
+    ) -> bool:
+        """Whether an object is of this package, or holds one that is.
+
+        Parameters
+        ----------
+        thing : faiss.Index, faiss.IndexBinary or faiss.VectorTransform
+
+        Returns
+        -------
+        bool
         """
 
     def write_index(

@@ -262,11 +262,14 @@ def test_an_interrupted_add_leaves_a_graph_as_it_was_or_unused(string):
         pytest.skip("the graph was built before the interrupt")
     # it was empty, and is as before
     assert index.ntotal == 0
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)  # several build a graph in any order
     add(x[:300])
     if string.startswith("IDMap"):
         before.add_with_ids(x[:300], np.arange(300))
     else:
         before.add(x[:300])
+    faiss.omp_set_num_threads(threads)
     np.testing.assert_array_equal(
         index.search(x[:50], 3)[1], before.search(x[:50], 3)[1])
 
@@ -500,6 +503,50 @@ def test_settings_that_would_do_nothing_are_refused():
         for name, value in (("center", True), ("seed", 3)):
             with pytest.raises(AttributeError, match=name):
                 setattr(hash, name, value)
+
+
+@pytest.mark.parametrize("make, name, bad", [
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2,p=20)"), "t", -1),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2,p=20)"), "t", 20),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)"), "draw", "even"),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)").map, "p", 1),
+    (lambda: faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)").map, "scale", -1),
+    (lambda: faiss_ext.map_factory(D, "KPCA4(chi2)"), "tolerance", 1),
+    (lambda: faiss_ext.kernel_hash_factory(D, "SIK64(gaussian)"), "seed", -1),
+    (lambda: faiss_ext.kernel_hash_factory(D, "BSIK64"), "seed", -1),
+    (lambda: faiss_ext.map_factory(D, "HKM1(chi2)"), "norm", "l2"),
+    (lambda: faiss_ext.kernel_factory("poly"), "degree", 0),
+    (lambda: faiss_ext.kernel_factory("matern"), "nu", 30),
+    (lambda: faiss_ext.kernel_factory("exponential(cosine,scale=1)"), "scale",
+     -1),
+])
+def test_settings_out_of_range_leave_the_old_value(make, name, bad):
+    thing = make()
+    before = getattr(thing, name)
+    with pytest.raises(ValueError, match=rf"{name}.*{bad}"):
+        setattr(thing, name, bad)
+    assert getattr(thing, name) == before
+    setattr(thing, name, before)
+
+
+def test_parts_of_hashes_are_set_before_training():
+    x = vectors(100)
+    klsh = faiss_ext.kernel_hash_factory(D, "KLSH64(chi2)")
+    klsh.map.p, klsh.map.scale, klsh.map.seed, klsh.draw = 30, 2, 5, "gauss"
+    klsh.map.nystrom, klsh.map.center, klsh.map.tolerance = True, False, 0.01
+    klsh.train(x)
+    same = faiss_ext.kernel_hash_factory(
+        D, "KLSH64(chi2,p=30,scale=2,seed=5,draw=gauss,nystrom=1,center=0,"
+        "tolerance=0.01)")
+    same.train(x)
+    np.testing.assert_array_equal(klsh.encode(x), same.encode(x))
+    for negative, norm in (("sign", "none"), ("error", "l1"), ("sign", "l1")):
+        map = faiss_ext.map_factory(D, "HKM1(chi2)")
+        map.negative, map.norm = negative, norm
+        same = faiss_ext.map_factory(
+            D, f"HKM1(chi2,negative={negative},norm={norm})")
+        z = x - 0.5 if negative == "sign" else x
+        np.testing.assert_array_equal(map.apply(z), same.apply(z))
 
 
 @pytest.mark.parametrize("make, name, near", [

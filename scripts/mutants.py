@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""Checks that the tests notice small faults: changes one place of the source at
+a time, builds, and runs the tests.
+
+    python3 scripts/mutants.py --work FOLDER [--only NAME ...] [--list]
+
+Prints a table with the tests that failed first. The source of this checkout is
+copied; nothing is changed here. Every fault takes a build of one file and a run
+of the C++ tests, and of the Python tests if those pass.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# file below src/, what stands there once, what takes its place
+FAULTS = [
+    # the grammar of strings
+    ("core/Spec.cpp", "text[i] == ',' && open.empty()", "text[i] == ','"),
+    ("core/Spec.cpp", "open.size() > 64", "open.size() > 64000000"),
+    ("core/Spec.cpp", "if (!value || !(*value >= low && *value <= high)) {",
+     "if (!value || !(*value >= low)) {"),
+    ("core/Spec.cpp", "if (!value || *value < low || *value > high) {",
+     "if (!value || *value > high) {"),
+    ("core/Spec.cpp", 'return value == "1" || value == "true";',
+     'return value == "1";'),
+    ("core/Spec.cpp", "if (!a.used) {", "if (!a.used && a.key.empty()) {"),
+    ("core/Spec.cpp", "if (!a.key.empty() && other.key == a.key) {",
+     "if (!a.key.empty() && other.key == a.key && !a.used) {\n"
+     "                break;"),
+    # fields in strings
+    ("core/field_strings.cpp", '*automatic = given->value == "auto";',
+     "*automatic = false;"),
+    ("core/field_strings.cpp", "rows = shape->first;",
+     "rows = shape->second;"),
+    ("core/field_strings.cpp", "if (product != components) {",
+     "if (product > components) {"),
+    ("core/field_strings.cpp",
+     "return other.key == v.key && other.text == v.text;",
+     "return other.key == v.key;"),
+    ("core/field_strings.cpp", "spec.hand_over_keys(item);", ""),
+    ("core/field_strings.cpp", "if (!part.get() && !none) {\n"
+     "            throw FieldError", "if (false) {\n"
+     "            throw FieldError"),
+    # fields in files
+    ("core/field_files.cpp",
+     "if (size != any_size && given != size) {", "if (false) {"),
+    ("core/field_files.cpp", "if (!std::isfinite(value)) {", "if (false) {"),
+    ("core/field_files.cpp", "if (!is_within && !is_automatic) {",
+     "if (false) {"),
+    ("core/field_files.cpp", "max_depth = 64;", "max_depth = 1 << 30;"),
+    ("core/field_files.cpp", "if (values.is_float() &&",
+     "if (!values.is_float() &&"),
+    # checks, threads, samples
+    ("core/check.cpp", "(v >= 0) & (v <= 1e37f)", "(v >= 0) & (v <= 1e38f)"),
+    ("core/check.cpp", "(v >= 0) & (v <= 1e37f)", "(v <= 1e37f)"),
+    ("core/check.cpp", "i0 <= ntotal - ni", "i0 <= ntotal"),
+    ("core/check.cpp", "return (std::bit_cast<uint32_t>(v) & exponent) != "
+     "exponent;", "return v == v;"),
+    ("core/parallel.h", "    if (error) {\n", "    if (false) {\n"),
+    ("core/parallel.h", "std::min(n, (b + 1) * block)", "(b + 1) * block - "
+     "(b + 1 == nblocks ? (b + 1) * block - n : 1)"),
+    ("core/random_streams.h", "rest(T(i), T(items.size() - 1))",
+     "rest(T(0), T(items.size() - 1))"),
+    ("core/Transform.cpp", "        assign_transform(*before);\n", ""),
+    ("core/Transform.cpp", "&& mine.data == theirs.data", ""),
+    ("core/bisection.h", "const double middle = low + (high - low) / 2;",
+     "const double middle = low + (high - low) * 0.501;\n"
+     "        if (high - low < 1e-5 * high) {\n            return low;\n"
+     "        }"),
+    # inner loops
+    ("simd/elementwise.cpp", "v[i] = v[i] * (a * b[i]);",
+     "v[i] = v[i] * b[i];"),
+    ("simd/elementwise.cpp", "largest = std::max(largest, std::abs(v[i]));",
+     ""),
+    ("simd/elementwise.cpp", "hn::Set(tag, 6.28318531f)",
+     "hn::Set(tag, 6.2831f)"),
+    ("simd/margins.cpp", "hn::Sub(v, hn::Round(v))",
+     "hn::Sub(v, hn::Floor(v))"),
+    ("simd/margins.cpp", "hn::Ge(v, hn::Zero(tag))",
+     "hn::Gt(v, hn::Zero(tag))"),
+    ("simd/pairwise.cpp", "return hn::Add(sum, hn::Add(half, half));",
+     "return hn::Add(sum, half);"),
+    ("simd/pairwise.cpp", "total[r][c] += hn::GetLane",
+     "total[r][c] = hn::GetLane"),
+    ("simd/pairwise.cpp", "            -0.360673726f,",
+     "            -0.360653726f,"),
+    ("simd/pairwise.cpp", "is_lost, hn::Mul(apart, hn::Set(tag, 0.5f)), "
+     "half_log);", "is_lost, apart, half_log);"),
+    ("simd/pairwise.cpp", "0.0261486005f", "0.0262486005f"),
+    ("simd/hadamard.cpp", "signs.value[i] = i & H ? -1.0f : 1.0f;",
+     "signs.value[i] = i & H ? 1.0f : 1.0f;"),
+    ("simd/hadamard.cpp", "v[a + H] = hn::Sub(v[a], v[a + H]);",
+     "v[a + H] = hn::Sub(v[a + H], v[a]);"),
+    ("simd/hamming_scan.cpp", "hn::Lt(lane, hn::Set(tag, uint64_t(count)))",
+     "hn::Lt(lane, hn::Set(tag, uint64_t(count) + 1))"),
+    ("simd/hamming_scan.cpp",
+     "std::memcpy(out + whole * group_size + i, code + whole * 8, rest);",
+     "std::memcpy(out + whole * group_size + i, code + whole * 8, 1);"),
+    ("simd/hamming_scan.cpp", "if (w < words) {", "if (w + 1 < words) {"),
+    ("simd/homogeneous_map.cpp", "set(4.837512969970703e-4f)",
+     "set(4.8275e-4f)"),
+    ("simd/sin_cos-inl.h", "hn::IfThenElse(hn::Ge(quadrant, set(2)), "
+     "hn::Neg(sine), sine)", "hn::IfThenElse(hn::Ge(quadrant, set(3)), "
+     "hn::Neg(sine), sine)"),
+    ("simd/projection.cpp", "total[j] = is_first ? values[j] : total[j] + "
+     "values[j];", "total[j] = values[j];"),
+    ("simd/bilinear.cpp", "scale * hn::GetLane", "hn::GetLane"),
+    # kernels
+    ("kernels/AdditiveKernel.cpp", "5.86 * std::sqrt(order) + 3.65",
+     "5.86 * std::sqrt(order) + 3.75"),
+    ("kernels/AdditiveKernel.cpp", "2 / pi / (1 + 4 * omega * omega)",
+     "2 / pi / (1 + 2 * omega * omega)"),
+    ("kernels/AdditiveKernel.cpp", "    check_histograms(n, x, d, where);\n",
+     "    check_finite(n, x, d, where);\n"),
+    ("kernels/BandwidthKernel.cpp", "    if (is_trained) {\n"
+     "        return;\n    }\n    check_input", "    check_input"),
+    ("kernels/BandwidthKernel.cpp", "is_trained = gamma > 0;",
+     "is_trained = true;"),
+    ("kernels/ExpChi2Kernel.cpp", "double(m) * double(m - 1)",
+     "double(m) * double(m)"),
+    ("kernels/GaussianKernel.cpp", "exponential_kernel(gamma / 2,",
+     "exponential_kernel(gamma,"),
+    ("kernels/Kernel.cpp", "self[i - begin] <= max_self_value",
+     "self[i - begin] <= 4 * max_self_value"),
+    ("kernels/LaplacianKernel.cpp", "return 1 / radius;",
+     "return 2 / radius;"),
+    ("kernels/MaternKernel.cpp", "std::sqrt(nu / gamma_nu(rng))",
+     "std::sqrt(1 / gamma_nu(rng))"),
+    ("kernels/MaternKernel.cpp", "(1 + z + z * z / 3) * std::exp(-z)",
+     "(1 + z + z * z / 2) * std::exp(-z)"),
+    ("kernels/NormalizedKernel.cpp", "squared <= 0x1p60f",
+     "squared <= 0x1p127f"),
+    ("kernels/bandwidth.cpp", "std::min<size_t>(neighbor, npoints - 1)",
+     "std::min<size_t>(neighbor - 1, npoints - 1)"),
+    # projections
+    ("projections/Projection.cpp", "constexpr float large = 0x1p64f;",
+     "constexpr float large = 0x1p127f;"),
+    ("projections/BilinearProjection.cpp", "k_v = m > 1 ? k_w :",
+     "k_v = m > 2 ? k_w :"),
+    ("projections/BilinearProjection.cpp", "i = rng() & 1 ? -1 - i : i;", ""),
+    ("projections/random_projection.h", "std::max(256,", "std::max(16,"),
+    ("projections/draw.cpp", "v = float(turns * v);", "v = float(v);"),
+    # maps
+    ("maps/HomogeneousKernelMap.cpp", "(j == 0 ? 1 : 2) * L * kappa",
+     "2 * L * kappa"),
+    ("maps/HomogeneousKernelMap.cpp", "std::pow(sum / unit, 1 / degree)",
+     "std::pow(sum / unit, degree)"),
+    ("maps/HomogeneousKernelMap.cpp", "if (sum > 1e30) {", "if (false) {"),
+    ("maps/KernelPCA.cpp", "offset.push_back(center ? float(c) : 0);",
+     "offset.push_back(float(c));"),
+    ("maps/KernelPCA.cpp", "v > 0 && std::isfinite(v) ? 1 / std::sqrt(v) : 0",
+     "1 / std::sqrt(v)"),
+    ("maps/KernelPCA.cpp", "1e-4 * (std::abs(a) + std::abs(b)) + 1e-6",
+     "1e6"),
+    ("maps/kernel_spectrum.cpp", "values[0] >= -1e-3 * top",
+     "values[0] >= -1e3 * top"),
+    ("maps/kernel_spectrum.cpp", "center ? k - s.means[i] - s.means[j] + mean",
+     "center ? k - s.means[i] - s.means[j]"),
+    ("maps/RandomFourierMap.cpp", "std::sqrt(2.0 / dims)",
+     "std::sqrt(1.0 / dims)"),
+    # hashes
+    ("hashes/AdditiveKernelHash.cpp", "3 / (5 * pi) * v * v * v",
+     "3 / (4 * pi) * v * v * v"),
+    ("hashes/BilinearShiftInvariantHash.cpp", "std::log1p(r * r / q)",
+     "std::log1p(r * r)"),
+    ("hashes/KernelizedLSH.cpp", "t > 0 ? t : std::min(30, map.p / 2)",
+     "t > 0 ? t : 30"),
+    ("hashes/KernelizedLSH.cpp", "map.check_values(1, margins + i * nbits);",
+     ""),
+    ("hashes/klsh_draws.cpp", "uint64_t(hash.map.seed) + 1",
+     "uint64_t(hash.map.seed)"),
+    ("hashes/klsh_draws.cpp", "g.col(i) /= std::sqrt(s.values[i]);", ""),
+    ("hashes/klsh_tuning.cpp", "return !known.contains(bytes(x + id * d));",
+     "return true;"),
+    ("hashes/ProjectionHash.cpp", "mean_value = means[size] > 0 ? "
+     "std::min(square / means[size], 1.0) : 0;", "mean_value = 0;"),
+    ("hashes/ProjectionHash.cpp", "margins[i * size + j] -= threshold[j];",
+     "margins[i * size + j] += threshold[j];"),
+    ("hashes/ShiftInvariantHash.cpp", "std::acos(1 - 2 * uniform(rng))",
+     "std::acos(1 - uniform(rng))"),
+    ("hashes/ShiftInvariantHash.cpp", "0.5 * std::sqrt(1 - u)",
+     "0.6 * std::sqrt(1 - u)"),
+    ("hashes/SignCauchyHash.cpp", "    check_histograms(n, x, d_in, where);",
+     "    Transform::check_input(n, x, where);"),
+    ("hashes/hamming_series.h", "(257.0 / 256)", "(5.0 / 4)"),
+    ("hashes/hash_strings.cpp", "nbits % 8 != 0 ||", ""),
+    # indexes
+    ("indexes/HashAndStorage.cpp", "            hash->assign(*before);\n",
+     ""),
+    ("indexes/HashAndStorage.cpp", "    hash->check_identical(*other.hash);\n",
+     ""),
+    ("indexes/IndexBinaryFlatSIMD.cpp", "equal -= keep && distance == last;",
+     ""),
+    ("indexes/IndexBinaryFlatSIMD.cpp", "std::inplace_merge(keys.begin(), "
+     "middle, keys.end());", ""),
+    ("indexes/IndexBinaryPermuted.cpp", "list.ids[to] = "
+     "new_id[list.ids[i]];", "list.ids[to] = list.ids[i];"),
+    ("indexes/IndexBinaryPermuted.cpp", "return common < other.common;",
+     "return common > other.common;"),
+    ("indexes/IndexFlatKernel.cpp", "if (!sel || sel->is_member(j + l)) {",
+     "if (true) {"),
+    ("indexes/IndexFlatKernel.cpp", "} else if (score < heap.front().first) "
+     "{", "} else if (score <= heap.front().first) {"),
+    ("indexes/IndexFlatKernel.cpp", "if (score < bound) {",
+     "if (score <= bound) {"),
+    ("indexes/IndexHNSWKernel.cpp", "                graph_is_complete = "
+     "false;\n            }\n        }\n        throw;", "            }\n"
+     "        }\n        throw;"),
+    ("indexes/IndexKernelHash.cpp", "? distance < radius",
+     "? distance <= radius"),
+    ("indexes/IndexRefineKernel.cpp", "        truncate(*base_index, n0);\n",
+     ""),
+    ("indexes/KernelExceptions.cpp", "if (!result && state.count != counts[i])",
+     "if (false)"),
+    ("indexes/blocked_scan.h", "j0 + (j1 - j0) * slice / nslices,",
+     "j0 + (j1 - j0) * slice / nslices + (slice > 0),"),
+    # files, factories
+    ("io/index_codecs.cpp", "levels[to] > l", "levels[to] >= l"),
+    ("io/index_codecs.cpp", "index->index->d == index->d &&\n",
+     ""),
+    ("io/index_io.cpp", "version == format_version,",
+     "version <= format_version,"),
+    ("io/index_io.cpp", "        unlink(temporary.c_str());\n", ""),
+    ("io/index_io.cpp", "transform->d_out == d_out,", "true,"),
+    ("io/index_factory.cpp", "if (b > 63 || nhash * b > nbits) {",
+     "if (b > 63) {"),
+    ("io/index_factory.cpp", "m < 2 || m > 1024", "m < 1 || m > 1024"),
+    ("io/index_factory.cpp", "delete refine->get_distance_computer();", ""),
+]
+
+
+def check_faults():
+    """Every fault must fit the source once."""
+    bad = [(name, old) for name, old, _ in FAULTS
+           if (ROOT / "src" / name).read_text().count(old) != 1]
+    for name, old in bad:
+        count = (ROOT / "src" / name).read_text().count(old)
+        print(f"{name}: found {count} times: {old!r}", file=sys.stderr)
+    return not bad
+
+
+def run(command, log, **kwargs):
+    with open(log, "a") as out:
+        return subprocess.run(command, stdout=out, stderr=out, **kwargs)
+
+
+def first_failure(log):
+    lines = log.read_text(errors="replace").splitlines()
+    for line in lines:
+        if "***Failed" in line or "***Exception" in line or "***Timeout" in line:
+            return line.split(":", 1)[1].split("..")[0].strip()
+        if line.startswith("FAILED "):
+            return line.split(" ")[1]
+    return "(no test named)"
+
+
+def try_fault(work, number, fault, options):
+    """What noticed the fault: a test's name, "build", or nothing."""
+    name, old, new = fault
+    path = work / "source" / "src" / name
+    original = path.read_text()
+    log = work / f"fault_{number:03}.log"
+    log.unlink(missing_ok=True)
+    path.write_text(original.replace(old, new))
+    try:
+        if run(["ninja", "-C", work / "build"], log).returncode:
+            return "build"
+        log.write_text("")
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive",
+                       "PYTHONPATH": str(work / "build" / "python")}
+        ctest = ["ctest", "--test-dir", work / "build", "--stop-on-failure",
+                 "--parallel", str(options.jobs), "--timeout", "120",
+                 "-E", "consumer"]
+        if run(ctest, log, env=environment).returncode:
+            return first_failure(log)
+        if options.no_python:
+            return None
+        pytest = [options.python, "-m", "pytest", "-x", "-q", "-p",
+                  "no:cacheprovider", "tests/python",
+                  "--ignore=tests/python/test_packaging.py",
+                  "--ignore=tests/python/test_demo.py"]
+        if run(pytest, log, env=environment,
+               cwd=work / "source").returncode:
+            return first_failure(log)
+        return None
+    finally:
+        path.write_text(original)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--work", type=Path, help="folder to build in")
+    parser.add_argument("--only", nargs="*", type=int, default=None,
+                        help="numbers of faults")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--no-python", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--python", default="/usr/bin/python3")
+    options = parser.parse_args()
+    if not check_faults():
+        return 1
+    numbers = range(len(FAULTS)) if options.only is None else options.only
+    if options.list or not options.work:
+        for i in numbers:
+            print(i, *FAULTS[i], sep=" | ")
+        print(f"{len(FAULTS)} faults")
+        return 0
+    work = options.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    source = work / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(
+        "build", ".git", "__pycache__"))
+    log = work / "build.log"
+    configure = ["cmake", "-G", "Ninja", "-S", source, "-B", work / "build",
+                 "-DBUILD_SHARED_LIBS=ON", "-DFAISS_EXT_BUILD_PYTHON=ON",
+                 f"-DPython3_EXECUTABLE={options.python}"]
+    for command in (configure, ["ninja", "-C", work / "build"]):
+        if run(command, log).returncode:
+            print(f"the build without faults failed: see {log}")
+            return 1
+    missed = 0
+    for i in numbers:
+        begin = time.time()
+        noticed = try_fault(work, i, FAULTS[i], options)
+        missed += noticed is None
+        print(i, FAULTS[i][0], FAULTS[i][1].strip().splitlines()[0],
+              noticed or "MISSED", f"{time.time() - begin:.0f} s", sep=" | ",
+              flush=True)
+    print(f"{missed} of {len(numbers)} faults were missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""What the package shows: names, signatures, docstrings, types, words."""
+
+import importlib.util
+import inspect
+import os
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import faiss
+import faiss_ext
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLIC = [(name, getattr(faiss_ext, name)) for name in faiss_ext.__all__]
+CLASSES = [thing for _, thing in PUBLIC if isinstance(thing, type)]
+# what C++ writes and Python does not
+OF_CPP = re.compile(r"\w \*|const &|std::|faiss_ext::|Swig Object")
+
+
+def own_members(the_class):
+    """The public members that a class of the package itself has."""
+    for name, member in vars(the_class).items():
+        if name.startswith("_") or name.endswith("_c"):
+            continue
+        yield name, getattr(member, "__func__", member)
+
+
+METHODS = [
+    pytest.param(the_class, name, member, id=f"{the_class.__name__}.{name}")
+    for the_class in CLASSES
+    for name, member in own_members(the_class)
+    if inspect.isfunction(member)
+]
+
+
+# ------------------------------------------------------------------ names
+
+
+def test_public_names_are_sorted_and_public():
+    names = faiss_ext.__all__
+    assert names == sorted(set(names))
+    assert not [name for name in names if name.startswith("_")]
+    assert not [n for n in names if n in ("cvar", "SwigPyIterator", "faiss")]
+    for name in ("describe", "kernel_names", "KernelizedLSH", "read_index"):
+        assert name in names
+
+
+def test_version_is_that_of_the_project():
+    lists = ROOT / "CMakeLists.txt"
+    found = re.search(r"VERSION\s+([0-9.]+)", lists.read_text().split(
+        "project(", 1)[1])
+    assert faiss_ext.__version__ == found[1]
+
+
+# ---------------------------------------------------------- documentation
+
+
+@pytest.mark.parametrize(
+    "thing", [pytest.param(t, id=name) for name, t in PUBLIC])
+def test_everything_public_is_documented(thing):
+    doc = inspect.getdoc(thing)
+    assert doc and not OF_CPP.search(doc.splitlines()[0])
+
+
+@pytest.mark.parametrize("the_class, name, method", METHODS)
+def test_every_method_is_documented(the_class, name, method):
+    doc = inspect.getdoc(getattr(the_class, name))
+    assert doc and not doc.startswith(("Parameters", "Returns"))
+    assert ":param" not in doc and ":type" not in doc
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pytest.param(m.values[2], id=m.id) for m in METHODS]
+    + [pytest.param(f, id=n) for n, f in PUBLIC if inspect.isfunction(f)]
+    + [pytest.param(vars(c)["__init__"], id=f"{c.__name__}.__init__")
+       for c in CLASSES if "__init__" in vars(c)])
+def test_signatures_name_arguments_in_pythons_types(function):
+    signature = inspect.signature(function)
+    assert not OF_CPP.search(str(signature))
+    kinds = {p.kind for p in signature.parameters.values()}
+    assert not kinds & {inspect.Parameter.VAR_POSITIONAL,
+                        inspect.Parameter.VAR_KEYWORD}
+    # with parameters to explain, there is a section for them
+    names = [n for n in signature.parameters if n != "self"]
+    if names and function.__doc__:
+        assert "Parameters\n" in function.__doc__
+
+
+def test_help_shows_no_pointers():
+    text = pydoc.plain(pydoc.render_doc(faiss_ext))
+    assert "float const" not in text and "Swig Object" not in text
+
+
+# -------------------------------------------------------------- describe
+
+
+@pytest.mark.parametrize("name", faiss_ext.described_names())
+def test_descriptions(name):
+    description = faiss_ext.describe(name)
+    assert description.name == name
+    assert description.summary.endswith(".")
+    text = repr(description)
+    assert len(description) == len(list(description))
+    for field in description:
+        key, values, default, meaning = field
+        assert description[key] is field
+        assert values and meaning
+        assert f"\n{key} " in text and meaning in text
+
+
+def test_description_is_returned_and_not_printed(capsys):
+    description = faiss_ext.describe("AHK")
+    assert capsys.readouterr().out == ""
+    assert description["order"].default == "1"
+    assert str(description).startswith("AHK: ")
+    with pytest.raises(KeyError):
+        description["ordre"]
+
+
+def test_description_of_an_unknown_name():
+    with pytest.raises(ValueError, match="'AHX'.*AHK.*gaussian|'AHX'.*AHK"):
+        faiss_ext.describe("AHX")
+    with pytest.raises(TypeError):
+        faiss_ext.describe(3)
+
+
+def test_names_are_described():
+    names = faiss_ext.described_names()
+    for some in (faiss_ext.kernel_names(), faiss_ext.map_names(),
+                 faiss_ext.hash_names()):
+        assert some and set(some) <= set(names)
+
+
+# ------------------------------------------------------ enumerators' words
+
+
+def words_of(name, key):
+    return set(re.split(", | or ", faiss_ext.describe(name)[key].values))
+
+
+def homogeneous_map():
+    return faiss_ext.HomogeneousKernelMap(4, faiss_ext.Chi2Kernel())
+
+
+@pytest.mark.parametrize("name, make, attribute, key", [
+    ("HKM", homogeneous_map, "negative", "negative"),
+    ("HKM", homogeneous_map, "norm", "norm"),
+    ("KLSH", lambda: faiss_ext.KernelizedLSH(4, 8, faiss_ext.LinearKernel()),
+     "draw", "draw"),
+    ("RHBE", lambda: faiss_ext.ProjectionChoice("dense"), "kind", "proj"),
+    ("RHBE", lambda: faiss_ext.ProjectionChoice("bilinear"), "w", "w"),
+])
+def test_enumerators_are_words(name, make, attribute, key):
+    words = words_of(name, key)
+    thing = make()
+    assert getattr(thing, attribute) in words
+    for word in words:
+        setattr(thing, attribute, word)
+        assert getattr(thing, attribute) == word
+    before = getattr(thing, attribute)
+    with pytest.raises(ValueError) as error:
+        setattr(thing, attribute, "other")
+    assert all(f"'{word}'" in str(error.value) for word in words)
+    with pytest.raises(TypeError):
+        setattr(thing, attribute, 0)
+    assert getattr(thing, attribute) == before
+
+
+def test_words_of_a_string_and_of_its_object_are_the_same():
+    string = "HKM2(chi2,window=rectangular,negative=sign,norm=l1)"
+    map = faiss_ext.map_factory(4, string)
+    assert (map.window, map.negative, map.norm) == (
+        "rectangular", "sign", "l1")
+    made = faiss_ext.HomogeneousKernelMap(
+        4, faiss_ext.Chi2Kernel(), order=2, window="rectangular")
+    made.negative, made.norm = "sign", "l1"
+    assert made.description() == map.description()
+    for kind in words_of("RHBE", "proj"):
+        hash = faiss_ext.HyperplaneHash(
+            d=16, nbits=64, proj=faiss_ext.ProjectionChoice(kind))
+        twin = faiss_ext.kernel_hash_factory(16, f"RHBE64(proj={kind})")
+        assert hash.description() == twin.description()
+        assert twin.proj.kind == kind
+    assert faiss_ext.GaussianKernel().norm() == "l2"
+    assert faiss_ext.LaplacianKernel().norm() == "l1"
+
+
+def test_constructors_take_keywords():
+    hash = faiss_ext.AdditiveKernelHash(
+        map=homogeneous_map(), nbits=64, center=True, seed=7)
+    assert hash.center and hash.seed == 7 and hash.nbits == 64
+    storage = faiss.IndexBinaryFlat(64)
+    index = faiss_ext.IndexKernelHash(storage=storage, hash=hash)
+    del hash, storage
+    assert index.hash.seed == 7 and index.storage.d == 64
+    with pytest.raises(ValueError, match="window"):
+        faiss_ext.HomogeneousKernelMap(
+            4, faiss_ext.Chi2Kernel(), window="round")
+
+
+# ------------------------------------------------------------------ types
+
+
+def test_package_is_typed():
+    package = Path(faiss_ext.__file__).parent
+    assert (package / "py.typed").is_file()
+    assert (package / "__init__.pyi").is_file()
+
+
+def test_stubs_are_up_to_date():
+    script = ROOT / "scripts" / "make_stubs.py"
+    if not script.is_file():
+        pytest.skip("scripts/make_stubs.py is not here")
+    spec = importlib.util.spec_from_file_location("make_stubs", script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    package = Path(faiss_ext.__file__).parent
+    assert (package / "__init__.pyi").read_text() == module.stubs()
+
+
+def run_mypy(module, arguments, tmp_path):
+    pytest.importorskip("mypy")
+    config = tmp_path / "mypy.ini"
+    config.write_text(
+        "[mypy]\nstrict = True\n"
+        "[mypy-faiss.*]\nignore_missing_imports = True\n"
+        # FAISS has no types to derive from
+        "[mypy-faiss_ext]\ndisallow_subclassing_any = False\n"
+        # what only the package itself imports has no types
+        "[mypy-faiss_ext.*]\nignore_errors = True\n"
+        "[mypy-_swigfaiss_ext.*]\nignore_missing_imports = True\n"
+        "[mypy-__builtin__.*]\nignore_missing_imports = True\n")
+    result = subprocess.run(
+        [sys.executable, "-m", module, *arguments(config)], cwd=tmp_path,
+        env={**os.environ,
+             "MYPYPATH": str(Path(faiss_ext.__file__).parents[1])},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return result.returncode, result.stdout
+
+
+def test_stubs_are_those_of_the_package(tmp_path):
+    # the package's other modules, what is FAISS's, and what takes pointers
+    allowed = tmp_path / "allowed"
+    allowed.write_text("\n".join([
+        r"faiss_ext\.(class_wrappers|description|documentation|extend_faiss"
+        r"|swigfaiss_ext|_swigfaiss_ext|_version|cvar)(\..*)?",
+        r"faiss_ext\..*\.(\w+_c|thisown|__swig_destroy__|apply_py)",
+        r"faiss_ext\..*\.__(deep)?copy__",
+        # a default value that Python has no word for
+        r"faiss_ext\.(\w+Hash|\w+Map)\.__init__",
+        r"faiss_ext\.Field\..*",
+        ""]))
+    code, output = run_mypy("mypy.stubtest", lambda config: [
+        "faiss_ext", "--mypy-config-file", str(config), "--allowlist",
+        str(allowed), "--ignore-unused-allowlist", "--concise"], tmp_path)
+    assert code == 0, output
+
+
+def test_types_of_a_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np
+import faiss_ext
+
+kernel: faiss_ext.Kernel = faiss_ext.kernel_factory("gaussian")
+kernel.train(np.zeros((3, 4)))
+matrix = kernel.gram([[1.0, 2.0]])
+shape: tuple[int, ...] = matrix.shape
+hash = faiss_ext.kernel_hash_factory(4, "SIK64(gaussian)")
+bits: int = hash.nbits
+hash.nbits = "many"
+faiss_ext.HomogeneousKernelMap(4, faiss_ext.Chi2Kernel(), window=3)
+names: list[str] = faiss_ext.kernel_names()
+for field in faiss_ext.describe("AHK"):
+    key: str = field.key
+""")
+    code, output = run_mypy("mypy", lambda config: [
+        "--config-file", str(config), str(program)], tmp_path)
+    errors = [line for line in output.splitlines() if ": error:" in line]
+    # the two mistakes, and no more
+    assert [int(line.split(":")[1]) for line in errors] == [11, 11, 12] or [
+        int(line.split(":")[1]) for line in errors] == [11, 12], output
