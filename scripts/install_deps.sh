@@ -34,6 +34,7 @@ test libgtest-dev GoogleTest
 test libvlfeat-dev independent reference for explicit maps
 test python3-pytest runs the Python tests
 test python3-hypothesis property tests
+test python3-mypy checks the type stubs
 test python3-sklearn independent references, digits data set
 test python3-scipy independent references
 test python3-venv packaging test

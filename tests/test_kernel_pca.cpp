@@ -111,7 +111,7 @@ struct Case {
 /// space
 const std::vector<Case> cases = {
         {"gaussian,gamma=30", 39},
-        {"laplacian,gamma=3", 39},
+        {"laplacian,gamma=0.5", 39},
         {"chi2", 39},
         {"chi2,scale=3", 39},
         {"chi2,normalize=0", 39},

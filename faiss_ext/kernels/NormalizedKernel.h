@@ -9,7 +9,10 @@ namespace faiss_ext {
  * `normalized(chi2)`.
  */
 struct NormalizedKernel : WrappedKernel {
-    using WrappedKernel::WrappedKernel;
+    NormalizedKernel() = default;
+
+    /// @param kernel  is copied
+    explicit NormalizedKernel(const Kernel& kernel) : WrappedKernel(kernel) {}
 
     void block(
             size_t n,

@@ -6,7 +6,7 @@
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/kernels/Kernel.h>
 #include <faiss_ext/maps/FeatureMap.h>
-#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/Projection.h>
 
 namespace faiss_ext {
 
@@ -62,13 +62,15 @@ struct KernelPCA : FeatureMap {
     double tolerance = 1e-6;
     int64_t seed = 1234;
 
-    /// Whether rank and scale are left to a scheme that tries them out (KLSH).
+    /// Whether a scheme holds this map that has another last step (KLSH): rank
+    /// 0 then keeps all eigenvectors, and rank and scale may be left to train.
+    bool is_part = false;
     bool auto_rank = false, auto_scale = false;
 
-    std::vector<float> landmarks;   ///< size p * d_in; empty if precomputed
-    std::vector<float> eigenvalues; ///< those kept, descending
-    DenseProjection components;     ///< Theta^(-1/2) U', rank rows of p
-    std::vector<float> offset;      ///< components * c, size rank
+    std::vector<float> landmarks;    ///< size p * d_in; empty if precomputed
+    std::vector<float> eigenvalues;  ///< those kept, descending
+    ClonePtr<Projection> components; ///< Theta^(-1/2) U', rank rows of p
+    std::vector<float> offset;       ///< components * c, size rank
 
     KernelPCA();
 
@@ -88,7 +90,7 @@ struct KernelPCA : FeatureMap {
     // The parts, for schemes that hold a map and have another last step.
 
     /// Shows the parameters.
-    void parameters(FieldVisitor& v, bool can_choose);
+    void parameters(FieldVisitor& v);
     /// Shows the landmarks and the eigenvalues.
     void learned_fields(FieldVisitor& v);
     /// Checks what was read, and computes what files do not hold.

@@ -247,9 +247,11 @@ Spec Spec::get_item(
     if (a) {
         return parse(text, a->value_begin, a->value_begin + a->value.size());
     }
-    fail(arguments.empty() ? end : arguments[0].position,
-         name + " needs an argument",
-         expected);
+    size_t place = end;
+    for (const Argument& other : arguments) {
+        place = other.in_head ? place : std::min(place, other.position);
+    }
+    fail(place, name + " needs an argument", expected);
 }
 
 std::optional<Spec::Argument> Spec::get_positional() {
@@ -276,7 +278,7 @@ void Spec::set_argument(
             fail(a.position, key + " is given twice");
         }
     }
-    arguments.push_back({key, value, position, position, false});
+    arguments.push_back({key, value, position, position, false, true});
 }
 
 double Spec::get_double(

@@ -29,6 +29,7 @@ struct Spec {
         size_t position = 0;    ///< of the argument, in the whole string
         size_t value_begin = 0; ///< of the value, in the whole string
         bool used = false;
+        bool in_head = false; ///< stands before the parentheses
     };
 
     std::shared_ptr<const std::string> text; ///< the whole string

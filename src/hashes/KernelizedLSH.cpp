@@ -19,9 +19,11 @@ using std::numbers::pi;
 
 KernelizedLSH::KernelizedLSH() {
     is_trained = false;
+    map.is_part = true;
 }
 
-KernelizedLSH::KernelizedLSH(int d, int nbits, const Kernel* kernel) {
+KernelizedLSH::KernelizedLSH(int d, int nbits, const Kernel* kernel)
+        : KernelizedLSH() {
     set_dimensions(d, nbits);
     if (kernel) {
         map.kernel = kernel->clone();
@@ -35,7 +37,7 @@ void KernelizedLSH::set_dimensions(int d, int nbits) {
 }
 
 void KernelizedLSH::fields(FieldVisitor& v) {
-    map.parameters(v, true);
+    map.parameters(v);
     v.integer(
             "t",
             t,

@@ -7,6 +7,7 @@
 
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
+#include <faiss_ext/projections/DenseProjection.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -62,7 +63,7 @@ KernelPCA::KernelPCA(int d, int rank, const Kernel* kernel)
     init();
 }
 
-void KernelPCA::parameters(FieldVisitor& v, bool can_choose) {
+void KernelPCA::parameters(FieldVisitor& v) {
     v.part("kernel",
            kernel,
            "any kernel, or rows of its values",
@@ -78,14 +79,14 @@ void KernelPCA::parameters(FieldVisitor& v, bool can_choose) {
             is_free ? max_landmarks : p,
             "landmarks, drawn by train");
     // values that are precomputed cannot be tried out
-    const bool can = can_choose && is_free;
+    const bool can = is_part && is_free;
     v.integer(
             "rank",
             rank,
-            can_choose ? 0 : 1,
+            is_part ? 0 : 1,
             p,
-            can_choose ? "eigenvectors kept; 0: all; auto: chosen by train"
-                       : "eigenvectors kept, the output dimension",
+            is_part ? "eigenvectors kept; 0: all; auto: chosen by train"
+                    : "eigenvectors kept, the output dimension",
             can ? &auto_rank : nullptr);
     v.number(
             "scale",
@@ -112,11 +113,9 @@ void KernelPCA::learned_fields(FieldVisitor& v) {
 }
 
 void KernelPCA::fields(FieldVisitor& v) {
-    parameters(v, false);
+    parameters(v);
     learned_fields(v);
-    if (is_trained) {
-        components.fields(v);
-    }
+    v.learned_part("components", components);
     v.array("offset", offset, is_trained ? rank : 0);
 }
 
@@ -154,7 +153,8 @@ void KernelPCA::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
             rank > 0 &&
                     (!is_trained ||
-                     (components.d_in == p && components.d_out == rank)),
+                     (components && components->d_in == p &&
+                      components->d_out == rank)),
             "the parts of a map do not fit");
 }
 
@@ -292,11 +292,16 @@ KernelSpectrum KernelPCA::decompose(const float* K) const {
 }
 
 void KernelPCA::learn(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            rank == d_out,
+            "train: rank is %d, but the map was made for %d dimensions",
+            rank,
+            d_out);
     std::vector<float> K = learn_landmarks(n, x);
     transform(scale, K.size(), K.data());
     const KernelSpectrum s = decompose(K.data());
     eigenvalues.assign(s.values.begin(), s.values.begin() + rank);
-    components = DenseProjection(p, rank);
+    DenseProjection rows(p, rank);
     offset.clear();
     std::vector<float> row(p);
     for (int i = 0; i < rank; i++) {
@@ -306,9 +311,10 @@ void KernelPCA::learn(idx_t n, const float* x) {
             row[j] = float(v);
             c += v * s.means[j];
         }
-        components.set_row(i, row.data());
+        rows.set_row(i, row.data());
         offset.push_back(center ? float(c) : 0);
     }
+    components = std::move(rows);
     if (verbose) {
         printf("KernelPCA: %d landmarks, rank %d of %d, eigenvalues %g to %g\n",
                p,
@@ -323,7 +329,7 @@ void KernelPCA::map(size_t n, const float* x, float* xt) const {
     const Scratch rows(n * p);
     kernel_rows(n, x, rows.get());
     transform(scale, n * p, rows.get());
-    components.apply(n, rows.get(), xt);
+    components->apply(n, rows.get(), xt);
     for (size_t i = 0; i < n; i++) {
         for (int j = 0; j < rank; j++) {
             xt[i * rank + j] -= offset[j];
