@@ -64,6 +64,11 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Vectors that a thread transforms at a time, of n.
     virtual idx_t rows_per_block(idx_t n) const = 0;
 
+    /// rows_per_block() where vectors are multiplied by a matrix: work for
+    /// every thread, and `floats` for each vector that stay in a cache of
+    /// `size`.
+    static idx_t rows_to_multiply(idx_t n, size_t floats, size_t size);
+
     virtual std::unique_ptr<Transform> copy_transform() const = 0;
     virtual void assign_transform(const Transform& other) = 0;
 };

@@ -128,6 +128,7 @@ struct KernelPCA : FeatureMap {
     void check_values(size_t n, const float* values) const;
 
    protected:
+    idx_t rows_per_block(idx_t n) const override;
     void learn(idx_t n, const float* x) override;
 
    private:

@@ -58,6 +58,7 @@ struct RandomFourierMap : FeatureMap {
     void restore() override;
 
    protected:
+    idx_t rows_per_block(idx_t n) const override;
     /// Sets the bandwidth, and draws.
     void learn(idx_t n, const float* x) override;
 

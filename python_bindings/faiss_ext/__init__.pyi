@@ -616,7 +616,7 @@ class KernelHash(Transform):
     def encode(self, x: ArrayLike) -> NDArray[np.uint8]: ...
 
 class NormalizedKernel(WrappedKernel):
-    def __init__(self) -> None: ...
+    def __init__(self, kernel: Kernel) -> None: ...
 
 class ShiftInvariantKernel(BandwidthKernel):
     neighbor: int
@@ -672,8 +672,7 @@ class KernelPCA(FeatureMap):
     @property
     def kernel(self) -> Kernel: ...
     p: int
-    @property
-    def rank(self) -> int: ...
+    rank: int
     scale: float
     nystrom: bool
     center: bool

@@ -662,6 +662,17 @@ INTERNAL = {"this", "thisown", "referenced_objects"}
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
 
+def is_used(thing):
+    """Whether training has used the parameters of an object, or of what it is a
+    part of."""
+    owners = [o for o in getattr(thing, "referenced_objects", [])
+              if isinstance(o, swig.Transform)]
+    if isinstance(thing, swig.HomogeneousKernelMap):  # it does not learn
+        return any(getattr(o, "center", False) and o.is_trained for o in owners)
+    return any(o.is_trained for o in owners) or (
+        isinstance(thing, swig.Transform) and thing.is_trained)
+
+
 def check_settings(the_class):
     """Has assignments to an object's attributes fail where they would do
     nothing, or harm."""
@@ -685,10 +696,7 @@ def check_settings(the_class):
         if name in DERIVED or (isinstance(member, property)
                                and member.fset is None):
             raise AttributeError(f"{what} is read-only")
-        # (a HomogeneousKernelMap does not learn)
-        is_learner = isinstance(self, swig.Transform) and not isinstance(
-            self, swig.HomogeneousKernelMap)
-        if (is_learner and isinstance(member, property) and self.is_trained
+        if (isinstance(member, property) and is_used(self)
                 and name not in ("is_trained", "verbose")):
             raise AttributeError(
                 f"{what} has no effect any more: it is trained; give it in the "

@@ -1,5 +1,6 @@
 #include <faiss_ext/core/Transform.h>
 
+#include <algorithm>
 #include <typeinfo>
 
 #include <faiss/impl/io.h>
@@ -47,6 +48,15 @@ void Transform::apply_noalloc(idx_t n, const float* x, float* xt) const {
     parallel_blocks(n, rows_per_block(n), [&](idx_t begin, idx_t end) {
         map(end - begin, x + begin * d_in, xt + begin * d_out);
     });
+}
+
+idx_t Transform::rows_to_multiply(idx_t n, size_t floats, size_t size) {
+    const idx_t threads = omp_get_max_threads();
+    // tiles of a projection are 6 vectors high
+    const idx_t share = (n / threads + 5) / 6 * 6;
+    const idx_t most =
+            std::clamp<idx_t>(size / std::max<size_t>(floats, 1), 1, 192);
+    return std::clamp<idx_t>(share, 1, most);
 }
 
 void Transform::check_identical(const faiss::VectorTransform& other) const {

@@ -16,6 +16,10 @@ struct FileWriter : FieldVisitor {
 
     explicit FileWriter(faiss::IOWriter* f) : f(f) {}
 
+    bool wants_all() const override {
+        return true;
+    }
+
    private:
     void on_flag(const char*, bool& value, const char*) override {
         write_value(f, value);
@@ -94,6 +98,10 @@ struct FileReader : FieldVisitor {
     faiss::IOReader* f;
 
     explicit FileReader(faiss::IOReader* f) : f(f) {}
+
+    bool wants_all() const override {
+        return true;
+    }
 
     void read(HasFields& object) {
         depth++;
@@ -189,8 +197,9 @@ struct FileReader : FieldVisitor {
             const char*) override {
         rows = read_value<int>(f, key);
         columns = read_value<int>(f, key);
-        if (rows <= 0 || columns <= 0 ||
-            int64_t(rows) * columns != components) {
+        if ((rows != 0 || columns != 0) &&
+            (rows <= 0 || columns <= 0 ||
+             int64_t(rows) * columns != components)) {
             fail("a shape of " + std::to_string(rows) + "x" +
                  std::to_string(columns) + " for " +
                  std::to_string(components) + " components");
@@ -263,12 +272,12 @@ struct FileReader : FieldVisitor {
 
 } // namespace
 
-PartsInMemory::PartsInMemory() {
+PartsInMemory::PartsInMemory() : outer(in_memory) {
     in_memory = this;
 }
 
 PartsInMemory::~PartsInMemory() {
-    in_memory = nullptr;
+    in_memory = outer;
 }
 
 void write_fields(const HasFields& object, faiss::IOWriter* f) {

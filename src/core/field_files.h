@@ -26,6 +26,7 @@ void read_fields(HasFields& object, faiss::IOReader* f);
 struct PartsInMemory {
     std::vector<std::unique_ptr<HasFields>> parts;
     size_t read = 0; ///< how many are out again
+    PartsInMemory* outer;
 
     PartsInMemory();
     ~PartsInMemory();

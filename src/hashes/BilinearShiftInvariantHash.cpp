@@ -80,6 +80,13 @@ void BilinearShiftInvariantHash::init() {
 void BilinearShiftInvariantHash::restore() {
     kernel->restore();
     ShiftInvariantHash::restore();
+    const auto* bilinear =
+            dynamic_cast<const BilinearProjection*>(projection.get());
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_trained ||
+                    (bilinear && bilinear->d_w == proj.d_w &&
+                     bilinear->d_v == proj.d_v),
+            "the projection does not fit the shape");
 }
 
 double BilinearShiftInvariantHash::mean_cosine(double r) const {

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <numbers>
 
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+
 #include "hashes/angle.h"
 
 namespace faiss_ext {
@@ -30,6 +33,19 @@ HyperplaneHash::HyperplaneHash(
     this->center = center;
     this->seed = seed;
     this->projection = std::move(projection);
+    if (const auto* bilinear = dynamic_cast<const BilinearProjection*>(
+                this->projection.get())) {
+        proj = ProjectionChoice::Kind::bilinear;
+        proj.d_w = bilinear->d_w;
+        proj.d_v = bilinear->d_v;
+        proj.m = bilinear->m;
+        proj.w = bilinear->structured ? ProjectionChoice::Rows::structured
+                                      : ProjectionChoice::Rows::dense;
+        proj.shuffle = !bilinear->source.empty();
+    } else if (dynamic_cast<const DenseProjection*>(this->projection.get())) {
+        proj = ProjectionChoice::Kind::dense;
+    }
+    check_fields(*this);
     is_trained = !center;
 }
 

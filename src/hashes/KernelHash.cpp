@@ -27,11 +27,7 @@ void KernelHash::set_dimensions(int d, int nbits) {
 }
 
 idx_t KernelHash::rows_per_block(idx_t n) const {
-    const idx_t threads = omp_get_max_threads();
-    // tiles of a projection are 6 vectors high
-    const idx_t share = (n / threads + 5) / 6 * 6;
-    const idx_t most = std::clamp<idx_t>(cache::margins / nbits, 1, 192);
-    return std::clamp<idx_t>(share, 1, most);
+    return rows_to_multiply(n, nbits, cache::margins);
 }
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {

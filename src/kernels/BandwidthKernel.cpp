@@ -1,6 +1,7 @@
 #include <faiss_ext/kernels/BandwidthKernel.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 
 #include "core/errors.h"
@@ -53,9 +54,11 @@ void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
         return;
     }
     check_input(n, x, d, "train");
-    FAISS_EXT_THROW_IF_NOT_MSG(
+    FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2,
-            "train: a bandwidth that is not given is chosen from training vectors, of which there must be at least 2");
+            "train: %" PRId64
+            " vectors given, expected at least 2 to choose a bandwidth from",
+            int64_t(n));
     const double chosen = choose_gamma(n, x, d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             chosen >= min_gamma && chosen <= max_gamma,

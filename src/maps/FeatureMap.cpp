@@ -83,6 +83,10 @@ std::unique_ptr<FeatureMap> make_map(int d, const Part& part) {
     if (!entry) {
         part.fail("unknown map '" + part.str() + "'", map_forms());
     }
+    if (!head.ends_well()) {
+        part.after(head.letters.size() + head.digits.size())
+                .fail("unexpected text", {"'('", "','", "the end"});
+    }
     auto map = entry->make();
     map->set_dimensions(d, 0);
     Spec spec = Spec::parse(part.text, part.begin, part.end);

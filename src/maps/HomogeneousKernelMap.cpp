@@ -77,6 +77,8 @@ void HomogeneousKernelMap::fields(FieldVisitor& v) {
 }
 
 void HomogeneousKernelMap::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "a map that needs no training is not trained");
     init();
 }
 

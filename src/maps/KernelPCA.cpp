@@ -9,6 +9,7 @@
 #include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
+#include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
@@ -60,6 +61,7 @@ KernelPCA::KernelPCA(int d, int rank, const Kernel* kernel)
     if (kernel) {
         this->kernel = kernel->clone();
     }
+    p = std::max(p, rank);
     init();
 }
 
@@ -323,6 +325,10 @@ void KernelPCA::learn(idx_t n, const float* x) {
                eigenvalues.front(),
                eigenvalues.back());
     }
+}
+
+idx_t KernelPCA::rows_per_block(idx_t n) const {
+    return rows_to_multiply(n, p, cache::half_l2);
 }
 
 void KernelPCA::map(size_t n, const float* x, float* xt) const {

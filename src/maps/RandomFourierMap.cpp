@@ -4,6 +4,7 @@
 
 #include <faiss_ext/kernels/kernel_registry.h>
 
+#include "core/cache_sizes.h"
 #include "core/errors.h"
 #include "core/scratch.h"
 #include "projections/draw.h"
@@ -68,6 +69,10 @@ void RandomFourierMap::learn(idx_t n, const float* x) {
     kernel->verbose = verbose;
     kernel->train(n, x, d_in);
     draw();
+}
+
+idx_t RandomFourierMap::rows_per_block(idx_t n) const {
+    return rows_to_multiply(n, dims, cache::half_l2);
 }
 
 void RandomFourierMap::map(size_t n, const float* x, float* xt) const {

@@ -366,6 +366,8 @@ void BilinearProjection::fields(FieldVisitor& v) {
 }
 
 void BilinearProjection::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            d_w > 0 && d_v > 0, "a bilinear projection has no shape");
     for (int32_t i : source) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 i >= -d_in && i < d_in,
