@@ -87,8 +87,8 @@ void KernelPCA::parameters(FieldVisitor& v) {
             rank,
             is_part ? 0 : 1,
             p,
-            is_part ? "eigenvectors kept; 0: all; auto: chosen by train"
-                    : "eigenvectors kept, the output dimension",
+            is_part ? "eigenvectors kept, at most p; 0: all; auto: chosen by train"
+                    : "eigenvectors kept, at most p: the output dimension",
             can ? &auto_rank : nullptr);
     v.number(
             "scale",
