@@ -35,9 +35,13 @@ void ProjectionHash::finish(size_t n, float* margins) const {
 void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
     check_projection(true);
     const size_t size = features_space();
-    const size_t rows = size == 0
-            ? n
-            : std::min(n, std::clamp<size_t>(cache::half_l2 / size, 1, 192));
+    if (size == 0) {
+        projection->apply(n, features(n, x, nullptr), margins);
+        finish(n, margins);
+        return;
+    }
+    const size_t rows =
+            std::min(n, std::clamp<size_t>(cache::half_l2 / size, 1, 192));
     const Scratch space(rows * size);
     for (size_t i = 0; i < n; i += rows) {
         const size_t m = std::min(rows, n - i);
