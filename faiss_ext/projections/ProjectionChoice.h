@@ -28,8 +28,8 @@ struct ProjectionChoice {
     ProjectionChoice() = default;
     ProjectionChoice(Kind kind) : kind(kind) {}
 
-    /// @param kinds  those that can be chosen; the first one takes the place of
-    ///               a kind that is not among them
+    /// @param kinds  those that can be chosen; where structured is not among
+    ///               them, the first one takes its place
     void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds);
     void bilinear_fields(FieldVisitor& v, int d);
 

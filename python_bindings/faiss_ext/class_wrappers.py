@@ -662,15 +662,28 @@ INTERNAL = {"this", "thisown", "referenced_objects"}
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
 
+def owning_transforms(thing):
+    return [o for o in getattr(thing, "referenced_objects", [])
+            if isinstance(o, swig.Transform)]
+
+
 def is_used(thing):
     """Whether training has used the parameters of an object, or of what it is a
     part of."""
-    owners = [o for o in getattr(thing, "referenced_objects", [])
-              if isinstance(o, swig.Transform)]
+    owners = owning_transforms(thing)
     if isinstance(thing, swig.HomogeneousKernelMap):  # it does not learn
-        return any(getattr(o, "center", False) and o.is_trained for o in owners)
+        return bool(owners)
     return any(o.is_trained for o in owners) or (
         isinstance(thing, swig.Transform) and thing.is_trained)
+
+
+def is_derived(thing, name):
+    """Whether an attribute follows from others, or from what was done."""
+    if name == "is_trained":
+        return isinstance(thing, (swig.Kernel, swig.Transform))
+    if isinstance(thing, swig.KernelPCA) and not owning_transforms(thing):
+        return name in DERIVED | {"rank", "auto_rank", "auto_scale"}
+    return name in DERIVED
 
 
 def check_settings(the_class):
@@ -693,9 +706,14 @@ def check_settings(the_class):
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{hint}")
-        if name in DERIVED or (isinstance(member, property)
-                               and member.fset is None):
+        if is_derived(self, name) or (isinstance(member, property)
+                                      and member.fset is None):
             raise AttributeError(f"{what} is read-only")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if (isinstance(value, int) and value in (0, 1)
+                and isinstance(getattr(self, name), bool)):
+            value = bool(value)
         if (isinstance(member, property) and is_used(self)
                 and name not in ("is_trained", "verbose")):
             raise AttributeError(

@@ -362,9 +362,9 @@ void Spec::hand_over_keys(Spec& argument) {
         argument.arguments.push_back(a);
         a.used = true;
     }
+    argument.owner = name;
     // inside parentheses of its own, only its own keys are accepted
     if (argument.end == argument.begin + argument.name.size()) {
-        argument.owner = name;
         argument.known_keys.insert(
                 argument.known_keys.end(),
                 known_keys.begin(),
@@ -376,6 +376,7 @@ void Spec::finish() const {
     for (const Argument& a : arguments) {
         if (!a.used) {
             const std::string what = a.key.empty() ? "argument" : "key";
+            const bool is_handed_over = a.position >= end;
             std::vector<std::string> expected;
             for (const std::string& key : known_keys) {
                 expected.push_back(key + "=");
@@ -385,7 +386,7 @@ void Spec::finish() const {
             }
             fail(a.position,
                  "unknown " + what + " '" + (a.key.empty() ? a.value : a.key) +
-                         "' of " + name,
+                         "' of " + (is_handed_over ? owner : name),
                  expected);
         }
     }

@@ -320,6 +320,9 @@ void write_hnsw_kernel(const IndexHNSWKernel& index, IOWriter* f) {
     write_hnsw(index, f);
 }
 
+/// What a search may look at: more asks for memory without end.
+constexpr int max_ef = 1 << 24;
+
 /// Whether all links of a graph lead to its vectors.
 bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
@@ -327,7 +330,8 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     bool good = nlevels >= 1 && cum[0] == 0 &&
             hnsw.levels.size() == size_t(ntotal) &&
             hnsw.offsets.size() == size_t(ntotal) + 1 && hnsw.offsets[0] == 0 &&
-            hnsw.efSearch > 0 && hnsw.efConstruction > 0 &&
+            hnsw.efSearch > 0 && hnsw.efSearch <= max_ef &&
+            hnsw.efConstruction > 0 && hnsw.efConstruction <= max_ef &&
             hnsw.max_level < nlevels &&
             (ntotal == 0 ? hnsw.entry_point == -1
                          : hnsw.entry_point >= 0 && hnsw.entry_point < ntotal &&

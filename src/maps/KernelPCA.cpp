@@ -33,6 +33,10 @@ std::vector<float> inverse_norms_of(
     std::vector<float> norms(n);
     kernel.self_values(n, x, d, norms.data());
     for (float& v : norms) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !(v < -1e-6f),
+                "the kernel is not positive semi-definite: k(x, x) of a vector is %g",
+                v);
         v = v > 0 && std::isfinite(v) ? 1 / std::sqrt(v) : 0;
     }
     return norms;
@@ -294,6 +298,8 @@ KernelSpectrum KernelPCA::decompose(const float* K) const {
 }
 
 void KernelPCA::learn(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_part, "train: this map is part of a hash, which trains it");
     FAISS_EXT_THROW_IF_NOT_FMT(
             rank == d_out,
             "train: rank is %d, but the map was made for %d dimensions",
@@ -332,6 +338,9 @@ idx_t KernelPCA::rows_per_block(idx_t n) const {
 }
 
 void KernelPCA::map(size_t n, const float* x, float* xt) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            components && components->d_in == p && components->d_out == d_out,
+            "the map has no components: it is not trained, or part of a hash");
     const Scratch rows(n * p);
     kernel_rows(n, x, rows.get());
     transform(scale, n * p, rows.get());

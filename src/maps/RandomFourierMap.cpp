@@ -77,6 +77,10 @@ idx_t RandomFourierMap::rows_per_block(idx_t n) const {
 
 void RandomFourierMap::map(size_t n, const float* x, float* xt) const {
     const size_t half = dims / 2;
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            projection && projection->d_in == d_in &&
+                    projection->d_out == int(half) && d_out == dims,
+            "the map has no frequencies: it is not trained");
     const Scratch phases(n * half);
     projection->apply(n, x, phases.get());
     const float length = float(std::sqrt(2.0 / dims));

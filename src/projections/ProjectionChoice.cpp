@@ -4,6 +4,8 @@
 
 #include <faiss_ext/projections/BilinearProjection.h>
 
+#include "core/field_strings.h"
+
 namespace faiss_ext {
 
 void ProjectionChoice::fields(
@@ -16,6 +18,11 @@ void ProjectionChoice::fields(
         words.push_back(all[int(k)]);
     }
     const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    if (found == kinds.end() && kind != Kind::structured) {
+        throw FieldError(
+                "proj",
+                "proj is " + all.at(int(kind)) + ", expected " + join(words));
+    }
     int chosen = found == kinds.end() ? 0 : int(found - kinds.begin());
     v.word("proj", chosen, words, "form of the random projection");
     kind = kinds.at(chosen);

@@ -46,11 +46,13 @@ ClonePtr<Projection> draw_gaussian(
                 random_projection<std::normal_distribution<double>>(
                         d_in, d_out, seed));
     }
-    std::vector<double> lengths;
-    for (int j = 0; j < d_out; j++) {
-        lengths.push_back(
-                gaussian_length(seed, j, StructuredProjection::order(d_in)));
-    }
+    const int D = StructuredProjection::order(d_in);
+    std::vector<double> lengths(d_out);
+    parallel_blocks(d_out, 256, [&](idx_t begin, idx_t end) {
+        for (idx_t j = begin; j < end; j++) {
+            lengths[j] = gaussian_length(seed, j, D);
+        }
+    });
     return std::make_unique<StructuredProjection>(d_in, d_out, seed, lengths);
 }
 
