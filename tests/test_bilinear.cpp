@@ -967,7 +967,8 @@ TEST(Series, IsTheMeanOfTheSine) {
             }
         }
         EXPECT_NEAR(
-                expected_distance([&](double m) { return product({s * s}, m); }),
+                expected_distance(
+                        [&](double m) { return product({s * s}, m); }),
                 2 / pi * 2 * sum,
                 1e-6); // Simpson's error, seen from half the steps
     }

@@ -819,7 +819,8 @@ TEST(HyperplaneHash, CenterTellsTheAngleFromTheMean) {
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
-            const double p = normalized_angle(cosine(&seen[i * d], &seen[j * d], d));
+            const double p =
+                    normalized_angle(cosine(&seen[i * d], &seen[j * d], d));
             const size_t ham = hamming(
                     &codes[i * nbits / 8], &codes[j * nbits / 8], nbits);
             EXPECT_TRUE(plausible(ham, nbits, p, p, doubtful[i] + doubtful[j]))
@@ -985,7 +986,9 @@ TEST(SignCauchyHash, HammingTellsChi2) {
                         hoeffding(nbits) + scr_error + unsure / double(nbits))
                         << what;
                 EXPECT_NEAR(
-                        hash.expected_hamming(k), nbits * normalized_angle(k), 1e-8);
+                        hash.expected_hamming(k),
+                        nbits * normalized_angle(k),
+                        1e-8);
             }
         }
     }

@@ -846,7 +846,8 @@ SeedsCase hyperplane_case() {
             pairs_of(d),
             {}};
     for (const Pair& p : result.pairs) {
-        result.shares.push_back(normalized_angle(cosine(p.x.data(), p.y.data(), d)));
+        result.shares.push_back(
+                normalized_angle(cosine(p.x.data(), p.y.data(), d)));
     }
     return result;
 }
