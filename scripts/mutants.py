@@ -1,19 +1,32 @@
 #!/usr/bin/env python3
-"""Checks that the tests notice small faults: changes one place of the source at
-a time, builds, and runs the tests.
+"""Checks that the tests notice small faults ("mutants") of the library.
 
-    python3 scripts/mutants.py --work FOLDER [--only NAME ...] [--list]
+    python3 scripts/mutants.py --work FOLDER [--only NUMBER ...] [--jobs N]
+                               [--no-python]
+    python3 scripts/mutants.py --list
 
-Prints a table with the tests that failed first. The source of this checkout is
-copied; nothing is changed here. Every fault takes a build of one file and a run
-of the C++ tests, and of the Python tests if those pass.
+Copies the sources to FOLDER and builds them there once. Each fault changes one
+place below src/: the files concerned are compiled with it, and linked with the
+others to a library and a Python module of its own. Then the C++ test programs
+run with each of these libraries, until one fails, and the Python tests with each
+module that no C++ test objects to.
+
+Prints for each fault the first test that notices it, and exits with 1 if any is
+missed. What is built stays in FOLDER for the next run, and is built again where
+the sources have changed.
 """
 
 import argparse
+import concurrent.futures
+import hashlib
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -235,107 +248,232 @@ FAULTS = [
     ("io/index_factory.cpp", "delete refine->get_distance_computer();", ""),
 ]
 
+# Python tests that build by themselves, and would not see the fault
+OTHER_BUILDS = ["test_packaging.py", "test_demo.py"]
 
-def check_faults():
-    """Every fault must fit the source once."""
-    bad = [(name, old) for name, old, _ in FAULTS
-           if (ROOT / "src" / name).read_text().count(old) != 1]
-    for name, old in bad:
+
+def misplaced_faults():
+    """Faults whose text does not stand in its file exactly once."""
+    for name, old, _ in FAULTS:
         count = (ROOT / "src" / name).read_text().count(old)
-        print(f"{name}: found {count} times: {old!r}", file=sys.stderr)
-    return not bad
+        if count != 1:
+            yield f"{name}: found {count} times: {old!r}"
 
 
-def run(command, log, **kwargs):
-    with open(log, "a") as out:
-        return subprocess.run(command, stdout=out, stderr=out, **kwargs)
+class Mutants:
+    """The builds in a folder.
 
+    Below it, source/ is a copy of the checkout, build/ the build without
+    faults, and faults/NNN/ the libraries with fault NNN.
+    """
 
-def first_failure(log):
-    lines = log.read_text(errors="replace").splitlines()
-    for line in lines:
-        if "***Failed" in line or "***Exception" in line or "***Timeout" in line:
-            return line.split(":", 1)[1].split("..")[0].strip()
-        if line.startswith("FAILED "):
-            return line.split(" ")[1]
-    return "(no test named)"
+    def __init__(self, work, python):
+        self.work, self.python = work, python
+        self.source, self.build = work / "source", work / "build"
+        self.programs = {}  # name: seconds that it takes without a fault
 
+    def copy_and_build(self):
+        shutil.rmtree(self.source, ignore_errors=True)
+        shutil.copytree(ROOT, self.source, ignore=shutil.ignore_patterns(
+            "build", ".git", "__pycache__", ".pytest_cache", ".hypothesis"))
+        log = self.work / "build.log"
+        with open(log, "w") as out:
+            for command in (
+                    ["cmake", "-G", "Ninja", "-S", self.source, "-B",
+                     self.build, "-DBUILD_SHARED_LIBS=ON",
+                     "-DFAISS_EXT_BUILD_PYTHON=ON",
+                     f"-DPython3_EXECUTABLE={self.python}"],
+                    ["ninja", "-C", self.build]):
+                if subprocess.run(command, stdout=out, stderr=out).returncode:
+                    sys.exit(f"mutants.py: the build without faults failed: "
+                             f"see {log}")
+        self.compile_commands = {
+            entry["file"]: entry for entry in json.loads(
+                (self.build / "compile_commands.json").read_text())}
+        self.library_link = self.link_command("libfaiss_ext.so")
+        self.module_link = self.link_command("_swigfaiss_ext.so")
+        digest = hashlib.sha256()
+        for path in sorted([*self.source.glob("src/**/*.*"),
+                            *self.source.glob("faiss_ext/**/*.h")]):
+            digest.update(path.read_bytes())
+        self.state = digest.hexdigest()
 
-def try_fault(work, number, fault, options):
-    """What noticed the fault: a test's name, "build", or nothing."""
-    name, old, new = fault
-    path = work / "source" / "src" / name
-    original = path.read_text()
-    log = work / f"fault_{number:03}.log"
-    log.unlink(missing_ok=True)
-    path.write_text(original.replace(old, new))
-    try:
-        if run(["ninja", "-C", work / "build"], log).returncode:
-            return "build"
-        log.write_text("")
-        environment = {**os.environ, "OMP_WAIT_POLICY": "passive",
-                       "PYTHONPATH": str(work / "build" / "python")}
-        ctest = ["ctest", "--test-dir", work / "build", "--stop-on-failure",
-                 "--parallel", str(options.jobs), "--timeout", "120",
-                 "-E", "consumer"]
-        if run(ctest, log, env=environment).returncode:
-            return first_failure(log)
-        if options.no_python:
+    def link_command(self, target):
+        commands = subprocess.run(
+            ["ninja", "-C", self.build, "-t", "commands", target],
+            capture_output=True, text=True, check=True).stdout.splitlines()
+        # CMake writes ": && c++ ... && :", and may make links thereafter
+        return next(
+            part.strip() for command in reversed(commands)
+            for part in command.split("&&")
+            if re.search(r" -(shared|bundle|dynamiclib) ", part))
+
+    def users_of(self, path):
+        """The sources of the library that are, or include, a file."""
+        if path.suffix == ".cpp" and str(path) in self.compile_commands:
+            return [path]
+        deps = subprocess.run(["ninja", "-C", self.build, "-t", "deps"],
+                              capture_output=True, text=True,
+                              check=True).stdout
+        users = []
+        for block in deps.split("\n\n"):
+            files = [line.strip() for line in block.splitlines()[1:]]
+            if str(path) in files and files[0].startswith(
+                    str(self.source / "src")):
+                users.append(Path(files[0]))
+        return users
+
+    def folder(self, number):
+        return self.work / "faults" / f"{number:03}"
+
+    def build_fault(self, number):
+        """An error message, or None."""
+        name, old, new = FAULTS[number]
+        folder = self.folder(number)
+        stamp = folder / "stamp"
+        key = f"{self.state} {name} {old} {new}"
+        if stamp.exists() and stamp.read_text() == key:
             return None
-        pytest = [options.python, "-m", "pytest", "-x", "-q", "-p",
-                  "no:cacheprovider", "tests/python",
-                  "--ignore=tests/python/test_packaging.py",
-                  "--ignore=tests/python/test_demo.py"]
-        if run(pytest, log, env=environment,
-               cwd=work / "source").returncode:
-            return first_failure(log)
+        shutil.rmtree(folder, ignore_errors=True)
+        changed = folder / "src" / name
+        changed.parent.mkdir(parents=True)
+        original = self.source / "src" / name
+        changed.write_text(original.read_text().replace(old, new))
+        library, module = self.library_link, self.module_link
+        log = open(folder / "build.log", "w")
+
+        def run(command):
+            return subprocess.run(command, shell=True, cwd=self.build,
+                                  stdout=log, stderr=log).returncode
+
+        for user in self.users_of(original):
+            entry = self.compile_commands[str(user)]
+            obj = os.path.relpath(entry["output"], self.build)
+            with_fault = folder / (obj.replace("/", "_"))
+            source = changed if user == original else user
+            command = entry["command"].replace(
+                f"-o {obj} ", f"-o {shlex.quote(str(with_fault))} ").replace(
+                f" -I{self.source}",
+                f" -I{shlex.quote(str(folder / 'src'))} -I{self.source}", 1)
+            command = command.removesuffix(str(user)) + shlex.quote(str(source))
+            if run(command):
+                return "does not compile"
+            library = library.replace(f" {obj} ", f" {with_fault} ")
+            module = module.replace(f" {obj} ", f" {with_fault} ")
+        package = folder / "python" / "faiss_ext"
+        shutil.copytree(self.build / "python" / "faiss_ext", package,
+                        ignore=shutil.ignore_patterns("*.so", "*.cxx", "__*__"))
+        # what a test program has of the same inline functions must not
+        # take the place of those with the fault
+        for command, output in (
+                (library + " -Wl,-Bsymbolic", folder / "libfaiss_ext.so.0"),
+                (module, package / "_swigfaiss_ext.so")):
+            if run(re.sub(r" -o \S+", f" -o {output}", command, count=1)):
+                return "does not link"
+        for path in folder.glob("*.o"):
+            path.unlink()
+        stamp.write_text(key)
         return None
-    finally:
-        path.write_text(original)
+
+    def run_program(self, name, library, limit):
+        """None if it passes, or the first test that fails."""
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive",
+                       "LD_LIBRARY_PATH": str(library)}
+        try:
+            result = subprocess.run(
+                [self.build / "tests" / name, "--gtest_fail_fast",
+                 "--gtest_brief=1"], env=environment, timeout=limit,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired:
+            return f"{name} (no end)"
+        if result.returncode == 0:
+            return None
+        failed = re.search(rb"\[  FAILED  \] ([^ ,\n]+)", result.stdout)
+        return f"{name}: " + (failed.group(1).decode() if failed else
+                              f"exit status {result.returncode}")
+
+    def run_python(self, number):
+        package = self.folder(number) / "python"
+        ignored = [f"--ignore=tests/python/{name}" for name in OTHER_BUILDS]
+        result = subprocess.run(
+            [self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+             "tests/python", *ignored],
+            cwd=self.source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_WAIT_POLICY": "passive",
+                 "PYTHONPATH": str(package)})
+        if result.returncode == 0:
+            return None
+        failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", result.stdout,
+                           re.MULTILINE)
+        return failed.group(1).decode() if failed else \
+            f"pytest: exit status {result.returncode}"
+
+    def time_programs(self):
+        """Runs all without a fault; the short ones will go first."""
+        for path in sorted((self.source / "tests").glob("test_*.cpp")):
+            begin = time.time()
+            failed = self.run_program(path.stem, self.build, 600)
+            if failed:
+                sys.exit(f"mutants.py: fails without a fault: {failed}")
+            self.programs[path.stem] = time.time() - begin
+        self.programs = dict(
+            sorted(self.programs.items(), key=lambda item: item[1]))
+
+    def notice(self, number, use_python):
+        """The first test that notices a fault, or None."""
+        for name, seconds in self.programs.items():
+            failed = self.run_program(
+                name, self.folder(number), 30 + 10 * seconds)
+            if failed:
+                return failed
+        return self.run_python(number) if use_python else None
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--work", type=Path, help="folder to build in")
-    parser.add_argument("--only", nargs="*", type=int, default=None,
-                        help="numbers of faults")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--no-python", action="store_true")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--only", nargs="+", type=int, metavar="NUMBER",
+                        default=range(len(FAULTS)), help="numbers of faults")
+    parser.add_argument("--jobs", type=int, default=2,
+                        help="faults at the same time (default: 2)")
+    parser.add_argument("--no-python", action="store_true",
+                        help="run the C++ tests only")
+    parser.add_argument("--list", action="store_true",
+                        help="print the faults and exit")
+    parser.add_argument("--python", default="/usr/bin/python3",
+                        help="Python to build and test with")
     options = parser.parse_args()
-    if not check_faults():
-        return 1
-    numbers = range(len(FAULTS)) if options.only is None else options.only
+    misplaced = list(misplaced_faults())
+    if misplaced:
+        sys.exit("\n".join(misplaced))
     if options.list or not options.work:
-        for i in numbers:
+        for i in options.only:
             print(i, *FAULTS[i], sep=" | ")
         print(f"{len(FAULTS)} faults")
         return 0
-    work = options.work.resolve()
-    work.mkdir(parents=True, exist_ok=True)
-    source = work / "source"
-    shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(
-        "build", ".git", "__pycache__"))
-    log = work / "build.log"
-    configure = ["cmake", "-G", "Ninja", "-S", source, "-B", work / "build",
-                 "-DBUILD_SHARED_LIBS=ON", "-DFAISS_EXT_BUILD_PYTHON=ON",
-                 f"-DPython3_EXECUTABLE={options.python}"]
-    for command in (configure, ["ninja", "-C", work / "build"]):
-        if run(command, log).returncode:
-            print(f"the build without faults failed: see {log}")
-            return 1
-    missed = 0
-    for i in numbers:
-        begin = time.time()
-        noticed = try_fault(work, i, FAULTS[i], options)
-        missed += noticed is None
-        print(i, FAULTS[i][0], FAULTS[i][1].strip().splitlines()[0],
-              noticed or "MISSED", f"{time.time() - begin:.0f} s", sep=" | ",
-              flush=True)
-    print(f"{missed} of {len(numbers)} faults were missed")
+    options.work.mkdir(parents=True, exist_ok=True)
+    mutants = Mutants(options.work.resolve(), options.python)
+    mutants.copy_and_build()
+    mutants.time_programs()
+    lock = threading.Lock()
+    missed = []
+
+    def try_fault(number):
+        error = mutants.build_fault(number)
+        noticed = f"({error})" if error else mutants.notice(
+            number, not options.no_python)
+        with lock:
+            if not noticed:
+                missed.append(number)
+            name, old, _ = FAULTS[number]
+            print(number, name, old.strip().splitlines()[0],
+                  noticed or "MISSED", sep=" | ", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(try_fault, options.only))
+    print(f"{len(missed)} of {len(options.only)} faults were missed"
+          + (f": {sorted(missed)}" if missed else ""))
     return 1 if missed else 0
 
 

@@ -1,36 +1,37 @@
 // The vectorised loops against scalar references, under every instruction set
-// that this processor has, and DenseProjection on top of them.
-
-#include <faiss_ext/projections/DenseProjection.h>
+// that this processor has, and the projections on top of them.
 
 #include <cmath>
-#include <limits>
 
-#include <Eigen/Core>
-
-#include <faiss/impl/io.h>
 #include <faiss/utils/hamming.h>
 
-#include "core/field_files.h"
+#include <faiss_ext/projections/BilinearProjection.h>
+#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/StructuredProjection.h>
+
+#include "simd/elementwise.h"
 #include "simd/margins.h"
 #include "simd/pairwise.h"
-#include "testing_data.h"
-#include "testing_targets.h"
+#include "testing.h"
 
 using namespace faiss_ext;
-using namespace testing_data;
-using namespace testing_targets;
+using namespace faiss_ext_test;
 using simd::PairOp;
 
 namespace {
 
-constexpr double float_unit = 0x1p-24;
 const PairOp all_ops[] = {PairOp::dot, PairOp::squared_l2, PairOp::l1};
 
 class EveryTarget : public ::testing::TestWithParam<int64_t> {
    protected:
     Target guard{GetParam()};
 };
+
+INSTANTIATE_TEST_SUITE_P(
+        Targets,
+        EveryTarget,
+        ::testing::ValuesIn(targets()),
+        [](const auto& info) { return hwy::TargetName(info.param); });
 
 /// The sum and the sum of the absolute values of its terms.
 std::pair<double, double> reference(
@@ -61,205 +62,100 @@ double pairwise_bound(size_t d) {
     return 1.001 * (additions + 3 + 15 + 1) * float_unit;
 }
 
-std::vector<float> pairwise(
+float pair(PairOp op, const float* x, const float* y, size_t d) {
+    float value;
+    simd::pairwise(op, 1, x, 1, y, d, &value, 1);
+    return value;
+}
+
+void expect_pair(
         PairOp op,
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d) {
-    std::vector<float> out(n * m);
-    simd::pairwise(op, n, x, m, y, d, out.data(), m);
-    return out;
+        const std::vector<float>& x,
+        const std::vector<float>& y) {
+    const size_t d = x.size();
+    const auto [sum, absolute] = reference(op, x.data(), y.data(), d);
+    const double error = std::abs(pair(op, x.data(), y.data(), d) - sum);
+    EXPECT_LE(error, pairwise_bound(d) * absolute)
+            << "op " << int(op) << ", d = " << d;
+    EXPECT_LE(error, 1e-4 * absolute) << "op " << int(op) << ", d = " << d;
 }
 
 } // namespace
 
 // At least the best one, and with it one without any special instructions.
 TEST(Targets, ThereAreSeveral) {
-    const std::vector<int64_t> all = targets();
-    ASSERT_FALSE(all.empty());
-    const std::string best = simd::target_name();
-    bool found = false;
-    for (int64_t target : all) {
-        found = found || best == hwy::TargetName(target);
-        printf("%s ", hwy::TargetName(target));
+    std::vector<std::string> names;
+    for (int64_t target : targets()) {
+        names.push_back(hwy::TargetName(target));
+        printf("%s ", names.back().c_str());
     }
-    printf("(%s in use)\n", best.c_str());
-    EXPECT_TRUE(found) << best;
+    printf("(%s in use)\n", simd::target_name());
+    EXPECT_EQ(std::count(names.begin(), names.end(), simd::target_name()), 1);
 }
 
 TEST_P(EveryTarget, PairwiseAgreesWithReference) {
     for (PairOp op : all_ops) {
-        for (size_t d : {1,    2,    3,    4,    5,    7,     8,     9,   15,
-                         16,   17,   31,   33,   63,   64,    65,    100, 784,
-                         2047, 2048, 2049, 2064, 4099, 20000, 100000}) {
-            const size_t n = d > 3000 ? 2 : 5, m = d > 3000 ? 5 : 9;
-            // beginning one float off any alignment
-            const std::vector<float> x = normal_vectors(n * d + 1, 1, d);
-            const std::vector<float> y = normal_vectors(m * d + 1, 1, d + 1, 2);
-            const std::vector<float> out = pairwise(op, n, &x[1], m, &y[1], d);
-            for (size_t i = 0; i < n; i++) {
-                for (size_t j = 0; j < m; j++) {
-                    const auto [sum, absolute] =
-                            reference(op, &x[1 + i * d], &y[1 + j * d], d);
-                    const double error = std::abs(out[i * m + j] - sum);
-                    EXPECT_LE(error, pairwise_bound(d) * absolute)
-                            << "op " << int(op) << ", d = " << d;
-                    EXPECT_LE(error, 1e-4 * absolute)
-                            << "op " << int(op) << ", d = " << d;
-                }
+        for (size_t d :
+             {1, 3, 4, 7, 16, 17, 63, 100, 784, 2048, 2049, 4099, 20000}) {
+            expect_pair(
+                    op,
+                    normal_vectors(1, d, d),
+                    normal_vectors(1, d, d + 1, 2));
+        }
+        // equal terms, whose rounding errors do not cancel
+        for (size_t d : {100, 2048, 5000, 300000}) {
+            for (float a : {0.1f, 3.3f}) {
+                expect_pair(
+                        op,
+                        std::vector<float>(d, a),
+                        std::vector<float>(d, -0.3f));
             }
         }
     }
-}
-
-// Equal terms: their rounding errors do not cancel.
-TEST_P(EveryTarget, PairwiseOfEqualTerms) {
-    for (PairOp op : all_ops) {
-        for (size_t d : {100, 784, 2048, 5000, 100000, 1000000}) {
-            for (float a : {0.1f, 0.7f, 3.3f}) {
-                const std::vector<float> x(d, a), y(d, -0.3f);
-                const auto [sum, absolute] =
-                        reference(op, x.data(), y.data(), d);
-                const float out = pairwise(op, 1, x.data(), 1, y.data(), d)[0];
-                EXPECT_NEAR(out, sum, pairwise_bound(d) * absolute)
-                        << "op " << int(op) << ", d = " << d;
-                EXPECT_NEAR(out, sum, 1e-4 * absolute)
-                        << "op " << int(op) << ", d = " << d;
-            }
-        }
-    }
-}
-
-// The worst case: beside a few large terms, all others are just too small to
-// change a sum in float.
-TEST_P(EveryTarget, PairwiseOfSwampedTerms) {
-    for (size_t large : {1, 2, 4, 8, 16}) {
-        const size_t d = 2048;
-        std::vector<float> x(d, 0.999f * float(float_unit)), y(d);
+    // the worst case: beside a few large terms, all others are just too small
+    // to change a sum in float
+    for (size_t large : {1, 4, 16}) {
+        std::vector<float> x(2048, 0.999f * float(float_unit));
         std::fill_n(x.begin(), large, 1.0f);
-        const auto [sum, absolute] =
-                reference(PairOp::l1, x.data(), y.data(), d);
-        const float out = pairwise(PairOp::l1, 1, x.data(), 1, y.data(), d)[0];
-        EXPECT_NEAR(out, sum, pairwise_bound(d) * absolute);
-        EXPECT_NEAR(out, sum, 1e-4 * absolute) << large << " large terms";
+        expect_pair(PairOp::l1, x, std::vector<float>(2048));
     }
 }
 
-// Small integers: every sum is exact in any order.
-TEST_P(EveryTarget, PairwiseOfIntegers) {
+// The bits are those of the pair on its own, and of the pair the other way
+// round, and what is behind the m values of a row stays: for all shapes from
+// nothing to more than two tiles of 4, and for more rows of y than are taken in
+// one pass (65536 / d, at least 4).
+TEST_P(EveryTarget, PairwiseDoesNotDependOnTheShape) {
+    const auto check = [](PairOp op, size_t n, size_t m, size_t d) {
+        // of no more than this size, so that a sanitizer sees reading beyond
+        const auto x = normal_vectors(n, d, d);
+        const auto y = normal_vectors(m, d, d + 1);
+        const size_t width = m + n % 3;
+        std::vector<float> out(n * width, 42);
+        simd::pairwise(op, n, x.data(), m, y.data(), d, out.data(), width);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t j = 0; j < width; j += 1 + m / 97) {
+                const float *a = x.data() + i * d, *b = y.data() + j * d;
+                const float value = out[i * width + j];
+                ASSERT_EQ(value, j < m ? pair(op, a, b, d) : 42)
+                        << n << " x " << m << ", d = " << d;
+                ASSERT_EQ(value, j < m ? pair(op, b, a, d) : 42);
+                ASSERT_TRUE(d > 0 || j >= m || value == 0);
+            }
+        }
+    };
     for (PairOp op : all_ops) {
-        for (size_t d : {1, 6, 20, 777, 5001}) {
-            const size_t n = 13, m = 10;
-            std::vector<float> x(n * d), y(m * d);
-            for (size_t i = 0; i < x.size(); i++) {
-                x[i] = float(int(i * 7 % 11) - 5);
-            }
-            for (size_t i = 0; i < y.size(); i++) {
-                y[i] = float(int(i * 5 % 13) - 6);
-            }
-            const std::vector<float> out =
-                    pairwise(op, n, x.data(), m, y.data(), d);
-            for (size_t i = 0; i < n; i++) {
-                for (size_t j = 0; j < m; j++) {
-                    EXPECT_EQ(
-                            out[i * m + j],
-                            reference(op, &x[i * d], &y[j * d], d).first);
+        for (size_t n = 0; n <= 9; n++) {
+            for (size_t m = 0; m <= 9; m++) {
+                for (size_t d : {0, 1, 19}) {
+                    check(op, n, m, d);
                 }
             }
         }
-    }
-}
-
-// All shapes from nothing to more than two tiles of 4, with rows of `out` that
-// are longer than m: what is behind m stays. The bits are those of the pair on
-// its own, and of the pair the other way round.
-TEST_P(EveryTarget, PairwiseShapes) {
-    for (PairOp op : all_ops) {
-        for (size_t d : {0, 1, 5, 16, 19, 2060}) {
-            const std::vector<float> x = normal_vectors(10, d, d);
-            const std::vector<float> y = normal_vectors(10, d, d + 1);
-            std::vector<float> pairs(100);
-            for (size_t i = 0; i < 10; i++) {
-                for (size_t j = 0; j < 10; j++) {
-                    simd::pairwise(
-                            op,
-                            1,
-                            x.data() + i * d,
-                            1,
-                            y.data() + j * d,
-                            d,
-                            &pairs[i * 10 + j],
-                            1);
-                    float turned = 42;
-                    simd::pairwise(
-                            op,
-                            1,
-                            y.data() + j * d,
-                            1,
-                            x.data() + i * d,
-                            d,
-                            &turned,
-                            1);
-                    EXPECT_EQ(turned, pairs[i * 10 + j]);
-                    if (d == 0) {
-                        EXPECT_EQ(turned, 0);
-                    }
-                }
-            }
-            for (size_t n = 0; n <= 10; n++) {
-                for (size_t m = 0; m <= 10; m++) {
-                    for (size_t ldout : {m, m + 1, m + 7}) {
-                        // vectors that end with the array, so that reading
-                        // beyond is seen by a sanitizer
-                        const std::vector<float> xn(x.end() - n * d, x.end());
-                        const std::vector<float> ym(y.end() - m * d, y.end());
-                        std::vector<float> out(n * ldout, 42);
-                        simd::pairwise(
-                                op,
-                                n,
-                                xn.data(),
-                                m,
-                                ym.data(),
-                                d,
-                                out.data(),
-                                ldout);
-                        for (size_t i = 0; i < n; i++) {
-                            for (size_t j = 0; j < ldout; j++) {
-                                const float expected = j < m
-                                        ? pairs[(10 - n + i) * 10 + 10 - m + j]
-                                        : 42;
-                                ASSERT_EQ(out[i * ldout + j], expected)
-                                        << n << " x " << m << ", d = " << d;
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-// More rows of y than are taken in one pass (65536 / d, at least 4).
-TEST_P(EveryTarget, PairwiseInSeveralPasses) {
-    for (PairOp op : all_ops) {
-        for (auto [d, m] :
-             {std::pair<size_t, size_t>{1, 9001}, {5000, 40}, {40000, 11}}) {
-            const size_t n = 5;
-            const std::vector<float> x = normal_vectors(n, d, d);
-            const std::vector<float> y = normal_vectors(m, d, d + 1);
-            const std::vector<float> out =
-                    pairwise(op, n, x.data(), m, y.data(), d);
-            for (size_t i = 0; i < n; i++) {
-                for (size_t j = 0; j < m; j += 1 + m / 97) {
-                    ASSERT_EQ(
-                            out[i * m + j],
-                            pairwise(op, 1, &x[i * d], 1, &y[j * d], d)[0])
-                            << "d = " << d << ", pair " << i << ", " << j;
-                }
-            }
-        }
+        check(op, 7, 9, 2060);
+        check(op, 5, 9001, 1);
+        check(op, 5, 20, 5000);
+        check(op, 5, 70, 9000);
     }
 }
 
@@ -271,15 +167,12 @@ TEST_P(EveryTarget, PairwiseOfExtremes) {
             for (float a : values) {
                 for (float b : values) {
                     const std::vector<float> x(d, a), y(d, b);
-                    const float out =
-                            pairwise(op, 1, x.data(), 1, y.data(), d)[0];
+                    const float out = pair(op, x.data(), y.data(), d);
                     const double sum =
                             reference(op, x.data(), y.data(), d).first;
-                    EXPECT_FALSE(std::isnan(out));
                     if (sum > 1e39) {
                         EXPECT_EQ(out, HUGE_VALF);
-                    } else {
-                        // products below the least float are lost
+                    } else { // products below the least float are lost
                         EXPECT_NEAR(
                                 out, sum, pairwise_bound(d) * sum + d * 1e-45);
                     }
@@ -293,40 +186,21 @@ TEST_P(EveryTarget, PairwiseOfExtremes) {
 // set gives the bits of the scalar formula. (Rounding ties to even or away from
 // 0 makes no difference in |r|.)
 TEST_P(EveryTarget, FoldPhases) {
-    for (size_t nbits : {8, 16, 24, 40, 256, 1000}) {
-        for (size_t n : {0, 1, 3, 10}) {
+    const float special[] = {
+            0, -0.0f, 0.5f, -2.5f, 0.49999997f, -1e-45f, 8388607.5f, 1e30f};
+    for (size_t nbits : {8, 24, 256, 1000}) {
+        for (size_t n : {0, 1, 10}) {
             std::vector<float> u = normal_vectors(n, nbits, nbits + n, 5);
-            const float special[] = {
-                    0,
-                    -0.0f,
-                    0.5f,
-                    -0.5f,
-                    1.5f,
-                    -2.5f,
-                    0.49999997f,
-                    1e-30f,
-                    -1e-45f,
-                    4194303.5f,
-                    -8388607.5f,
-                    8388608,
-                    16777216,
-                    2147483648.f,
-                    -2147483648.f,
-                    9.3e18f,
-                    1e30f,
-                    -3e38f};
             for (size_t i = 0; i < u.size(); i += 5) {
                 u[i] = special[(i / 5) % std::size(special)];
             }
-            const std::vector<float> offset =
-                    uniform_vectors(1, nbits, nbits, 0, 1);
-            const std::vector<float> threshold =
-                    uniform_vectors(1, nbits, nbits + 1, 0, 0.5);
-            std::vector<float> expected = u;
+            const auto offset = uniform_vectors(1, nbits, nbits);
+            const auto threshold = uniform_vectors(1, nbits, nbits + 1, 0, 0.5);
+            std::vector<float> expected;
             for (size_t i = 0; i < u.size(); i++) {
                 const float v = u[i] + offset[i % nbits];
                 const float r = v - std::nearbyint(v);
-                expected[i] = threshold[i % nbits] - std::abs(r);
+                expected.push_back(threshold[i % nbits] - std::abs(r));
             }
             u.push_back(42); // stays
             expected.push_back(42);
@@ -337,47 +211,16 @@ TEST_P(EveryTarget, FoldPhases) {
     }
 }
 
-// cos(2 pi v) >= cos(2 pi threshold) is what the sign tells.
-TEST_P(EveryTarget, FoldPhasesTellsTheCosine) {
-    const size_t nbits = 4096;
-    const std::vector<float> offset = uniform_vectors(1, nbits, 1);
-    const std::vector<float> threshold = uniform_vectors(1, nbits, 2, 0, 0.5);
-    std::vector<float> u = normal_vectors(1, nbits, 3, 10);
-    const std::vector<float> before = u;
-    simd::fold_phases(1, nbits, offset.data(), threshold.data(), u.data());
-    const double pi = std::acos(-1.0);
-    for (size_t j = 0; j < nbits; j++) {
-        const float v = before[j] + offset[j];
-        // margins below 1e-6 are at the mercy of rounding
-        if (std::abs(u[j]) > 1e-6) {
-            EXPECT_EQ(
-                    u[j] >= 0,
-                    std::cos(2 * pi * v) >= std::cos(2 * pi * threshold[j]));
-        }
-    }
-}
-
 TEST_P(EveryTarget, PackSigns) {
-    const float inf = HUGE_VALF;
-    const float special[] = {
-            0.0f,
-            -0.0f,
-            1e-45f,
-            -1e-45f,
-            inf,
-            -inf,
-            std::numeric_limits<float>::quiet_NaN(),
-            -std::numeric_limits<float>::quiet_NaN(),
-            3e38f,
-            -3e38f};
-    for (size_t nbits : {8, 16, 24, 64, 72, 1000}) {
-        for (size_t n : {0, 1, 2, 9}) {
-            std::vector<float> margins =
-                    normal_vectors(n * nbits + 1, 1, n + nbits);
+    const float inf = HUGE_VALF, nan = std::nanf("");
+    const float special[] = {0, -0.0f, 1e-45f, -1e-45f, inf, -inf, nan, -nan};
+    for (size_t nbits : {8, 24, 64, 1000}) {
+        for (size_t n : {0, 1, 9}) {
+            // beginning one float off any alignment
+            auto margins = normal_vectors(n * nbits + 1, 1, n + nbits);
             for (size_t i = 0; i < margins.size(); i += 3) {
                 margins[i] = special[(i / 3) % std::size(special)];
             }
-            // beginning one float off any alignment
             std::vector<uint8_t> expected(n * nbits / 8);
             std::vector<uint8_t> codes(n * nbits / 8 + 1, 42);
             faiss::fvecs2bitvecs(&margins[1], expected.data(), nbits, n);
@@ -386,15 +229,10 @@ TEST_P(EveryTarget, PackSigns) {
             EXPECT_EQ(codes, expected) << n << " x " << nbits;
         }
     }
-}
-
-// Every pattern of a byte.
-TEST_P(EveryTarget, PackSignsOfAllBytes) {
+    // every pattern of a byte
     std::vector<float> margins(256 * 8);
-    for (size_t i = 0; i < 256; i++) {
-        for (size_t j = 0; j < 8; j++) {
-            margins[i * 8 + j] = i >> j & 1 ? 0.0f : -1e-45f;
-        }
+    for (size_t i = 0; i < margins.size(); i++) {
+        margins[i] = i / 8 >> i % 8 & 1 ? 0.0f : -1e-45f;
     }
     std::vector<uint8_t> codes(256);
     simd::pack_signs(32, 64, margins.data(), codes.data());
@@ -403,80 +241,97 @@ TEST_P(EveryTarget, PackSignsOfAllBytes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-        Targets,
-        EveryTarget,
-        ::testing::ValuesIn(targets()),
-        [](const auto& info) { return hwy::TargetName(info.param); });
+// Whatever is behind the last full register counts as well.
+TEST_P(EveryTarget, LargestValueAndProducts) {
+    EXPECT_EQ(simd::max_abs(0, nullptr), 0);
+    for (size_t n : {1, 2, 15, 16, 17, 33, 100}) {
+        const auto x = normal_vectors(n, 1, n), b = normal_vectors(n, 1, n + 1);
+        std::vector<float> product = x;
+        simd::multiply(n, 1.5f, b.data(), product.data());
+        for (size_t i = 0; i < n; i++) {
+            EXPECT_EQ(product[i], x[i] * (1.5f * b[i])) << n;
+            std::vector<float> with = x;
+            with[i] = i % 2 ? -100.5f : 100.5f;
+            EXPECT_EQ(simd::max_abs(n, with.data()), 100.5f) << n;
+        }
+    }
+}
 
-TEST(DenseProjection, AgreesWithMatrixProduct) {
+TEST_P(EveryTarget, DenseProjectionAgreesWithMatrixProduct) {
     for (auto [d_in, d_out] :
          {std::pair<int, int>{1, 1},
           {3, 8},
-          {17, 5},
           {128, 64},
-          {784, 30},
+          {784, 130},
           {5000, 9}}) {
-        EXPECT_EQ(
-                DenseProjection(d_in, d_out).matrix(),
-                std::vector<float>(d_in * d_out));
-        const std::vector<float> A = normal_vectors(d_out, d_in, d_in);
+        const auto A = normal_vectors(d_out, d_in, d_in);
         const DenseProjection projection(d_in, d_out, A.data());
         EXPECT_EQ(projection.matrix(), A);
         const size_t n = 7;
-        const std::vector<float> x = normal_vectors(n, d_in, d_out, 3);
+        const auto x = normal_vectors(n, d_in, d_out, 3);
         std::vector<float> y(n * d_out);
         projection.apply(n, x.data(), y.data());
-
-        using Matrix = Eigen::
-                Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-        const Eigen::MatrixXd a =
-                Eigen::Map<const Matrix>(A.data(), d_out, d_in).cast<double>();
-        const Eigen::MatrixXd b =
-                Eigen::Map<const Matrix>(x.data(), n, d_in).cast<double>();
-        const Eigen::MatrixXd expected = b * a.transpose();
-        const Eigen::MatrixXd absolute =
-                b.cwiseAbs() * a.transpose().cwiseAbs();
         for (size_t i = 0; i < n; i++) {
             for (int j = 0; j < d_out; j++) {
+                const auto [sum, absolute] = reference(
+                        PairOp::dot, &x[i * d_in], &A[j * d_in], d_in);
                 EXPECT_NEAR(
                         y[i * d_out + j],
-                        expected(i, j),
-                        pairwise_bound(d_in) * absolute(i, j));
+                        sum,
+                        product_error(projection, j, absolute, 0));
             }
-            // vector by vector
             std::vector<float> one(d_out);
             projection.apply(1, &x[i * d_in], one.data());
-            EXPECT_TRUE(std::equal(one.begin(), one.end(), &y[i * d_out]));
+            EXPECT_EQ(one, rows(y, d_out, i, i + 1));
         }
     }
-    // nothing to do
-    DenseProjection(3, 4).apply(0, nullptr, nullptr);
-    EXPECT_TRUE(contains(
-            message_of([] { DenseProjection().apply(2, nullptr, nullptr); }),
-            "empty"));
-    EXPECT_TRUE(
-            contains(message_of([] { DenseProjection(4, -1); }), "positive"));
 }
 
-TEST(DenseProjection, WriteAndRead) {
-    const DenseProjection projection(5, 3, normal_vectors(3, 5, 1).data());
-    faiss::VectorIOWriter writer;
-    write_fields(projection, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    DenseProjection again;
-    read_fields(again, &reader);
-    EXPECT_EQ(again.d_in, 5);
-    EXPECT_EQ(again.d_out, 3);
-    EXPECT_EQ(again.matrix(), projection.matrix());
-    EXPECT_EQ(reader.rp, writer.data.size());
-    // cut anywhere, the file is refused
-    for (size_t size = 0; size < writer.data.size(); size++) {
-        faiss::VectorIOReader cut;
-        cut.data.assign(writer.data.begin(), writer.data.begin() + size);
-        DenseProjection unread;
-        EXPECT_FALSE(message_of([&] { read_fields(unread, &cut); }).empty())
-                << size;
+// Powers of two change no digit, however large the vectors become.
+TEST(Projections, ScaleWithTheirInput) {
+    constexpr int n = 7, d = 40, d_out = 64;
+    auto x = uniform_vectors(n, d, 2, -1.99, 1.99);
+    std::vector<std::unique_ptr<Projection>> projections;
+    projections.push_back(std::make_unique<DenseProjection>(
+            d, d_out, normal_vectors(d_out, d, 1).data()));
+    projections.push_back(std::make_unique<StructuredProjection>(
+            d, d_out, 1, std::vector<double>(d_out, 1.0)));
+    for (bool structured : {false, true}) {
+        projections.push_back(std::make_unique<BilinearProjection>(
+                5, 8, d_out, 2, structured, 1, 1.0, structured));
     }
+    for (const auto& projection : projections) {
+        std::vector<float> y(n * d_out), got(n * d_out);
+        projection->apply(n, x.data(), y.data());
+        for (int power : {1, 40, 63, 65, 120, 127}) {
+            // huge vectors among small ones
+            std::vector<float> scaled = x, expected = y;
+            for (int i = 1; i < n; i += 2) {
+                for (int k = 0; k < d; k++) {
+                    scaled[i * d + k] = std::ldexp(x[i * d + k], power - 1);
+                }
+                for (int j = 0; j < d_out; j++) {
+                    expected[i * d_out + j] =
+                            std::ldexp(y[i * d_out + j], power - 1);
+                }
+            }
+            projection->apply(n, scaled.data(), got.data());
+            EXPECT_EQ(got, expected) << "2^" << power;
+        }
+    }
+}
+
+TEST(Projections, EmptyOnesSaySo) {
+    const std::vector<float> x(4);
+    std::vector<float> y(4);
+    const auto use = [&](const Projection& projection) {
+        return [&] { projection.apply(1, x.data(), y.data()); };
+    };
+    EXPECT_TRUE(throws(use(DenseProjection()), "empty"));
+    EXPECT_TRUE(throws(use(BilinearProjection()), "empty"));
+    EXPECT_TRUE(throws(use(StructuredProjection()), "empty"));
+    EXPECT_TRUE(throws([] { DenseProjection(4, -1); }, "positive"));
+    EXPECT_TRUE(throws([] { DenseProjection(0, 4); }, "positive"));
+    EXPECT_EQ(DenseProjection(3, 4).matrix(), std::vector<float>(12));
+    DenseProjection(3, 4).apply(0, nullptr, nullptr);
 }

@@ -67,9 +67,7 @@ def data_folder():
     """The folder that FAISS_EXT_DATA names; without it the test is skipped."""
     folder = os.environ.get("FAISS_EXT_DATA")
     if not folder:
-        pytest.skip(
-            "needs real data: let FAISS_EXT_DATA name a folder with mnist/"
-        )
+        pytest.skip("needs real data: let FAISS_EXT_DATA name a folder with mnist/")
     return Path(folder)
 
 
@@ -96,9 +94,7 @@ def run_python(environment):
             capture_output=True,
             text=True,
         )
-        assert (
-            result.returncode == 0
-        ), f"exit status {result.returncode}\n{result.stderr}"
+        assert result.returncode == 0, f"exit status {result.returncode}\n{result.stderr}"
         return result.stdout
 
     return run

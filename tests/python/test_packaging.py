@@ -30,7 +30,8 @@ def backend():
 
 
 def clean_environment():
-    """Neither the checkout's build nor the user's pip settings count."""
+    """Neither the checkout's build nor the user's pip settings count. What is
+    compiled here need not be fast."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -38,6 +39,7 @@ def clean_environment():
     }
     env["PIP_CONFIG_FILE"] = os.devnull
     env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    env["FAISS_EXT_CMAKE_ARGS"] = "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0"
     return env
 
 
@@ -57,14 +59,14 @@ def run(*command, cwd):
 
 def files_below(folder):
     return {
-        path.relative_to(folder)
-        for path in folder.rglob("*")
-        if "__pycache__" not in path.parts
+        path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts
     }
 
 
-def unpacked_sources(backend, folder):
+@pytest.fixture(scope="module")
+def sources(backend, tmp_path_factory):
     """A copy of the sources: the source archive, unpacked."""
+    folder = tmp_path_factory.mktemp("sources")
     name = backend.build_sdist(str(folder))
     with tarfile.open(folder / name) as archive:
         archive.extractall(folder)
@@ -90,9 +92,12 @@ def test_wheel_is_well_formed(backend, tmp_path):
         *(f"{info}/{x}" for x in ("METADATA", "WHEEL", "LICENSE", "RECORD")),
     }
     metadata = data[f"{info}/METADATA"].decode()
-    assert "\nName: faiss_ext\n" in metadata
-    assert f"\nVersion: {backend.version()}\n" in metadata
-    assert "\nLicense: MIT\n" in metadata
+    for line in ("Name: faiss_ext", f"Version: {backend.version()}", "License: MIT"):
+        assert f"\n{line}\n" in metadata
+    prepared = tmp_path / "prepared"
+    assert backend.prepare_metadata_for_build_wheel(str(prepared)) == info
+    for file in (prepared / info).iterdir():
+        assert file.read_bytes() == data[f"{info}/{file.name}"]
 
     record = data.pop(f"{info}/RECORD").decode()
     listed = {row[0]: row[1:] for row in csv.reader(io.StringIO(record))}
@@ -105,15 +110,7 @@ def test_wheel_is_well_formed(backend, tmp_path):
         assert base64.urlsafe_b64decode(digest[7:] + "=") == expected
 
 
-def test_prepared_metadata_is_that_of_the_wheel(backend, tmp_path):
-    name = backend.prepare_metadata_for_build_wheel(str(tmp_path))
-    assert name == f"faiss_ext-{backend.version()}.dist-info"
-    for file, data in backend.metadata_files().items():
-        assert (tmp_path / name / file).read_bytes() == data
-
-
-def test_source_archive_has_sources_only(backend, tmp_path):
-    sources = unpacked_sources(backend, tmp_path)
+def test_source_archive_has_sources_only(sources):
     for name in (
         "CMakeLists.txt",
         "LICENSE",
@@ -130,18 +127,15 @@ def test_source_archive_has_sources_only(backend, tmp_path):
     assert not list(sources.rglob("*.so"))
 
 
-def test_pip_install_in_a_virtual_environment(backend, tmp_path):
+def test_pip_install_in_a_virtual_environment(backend, sources, tmp_path):
     for module in ("venv", "ensurepip"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"this Python has no module {module}")
-    sources = unpacked_sources(backend, tmp_path)
     before = files_below(sources)
     venv = tmp_path / "venv"
     python = venv / "bin" / "python"
     run(sys.executable, "-m", "venv", "--system-site-packages", venv, cwd="/")
-    run(
-        python, "-m", "pip", "install", "--no-index", sources, cwd=tmp_path
-    )
+    run(python, "-m", "pip", "install", "--no-index", sources, cwd=tmp_path)
     assert files_below(sources) == before
 
     elsewhere = tmp_path / "elsewhere"
@@ -163,18 +157,18 @@ print(faiss_ext.__file__)
     assert f"Version: {backend.version()}" in shown
 
 
-def test_the_demo_builds_what_an_installation_needs(backend, tmp_path):
+def test_the_demo_builds_what_an_installation_needs(backend, sources, tmp_path):
     """demo.sh configures; in place of building, ninja lists what it would run.
     What ``cmake --install`` copies and is not there yet must be made there."""
     if shutil.which("ninja") is None:
         pytest.skip("needs ninja")
-    sources = unpacked_sources(backend, tmp_path)
+    sources = shutil.copytree(sources, tmp_path / "checkout")
     shutil.copytree(ROOT / "scripts", sources / "scripts")
     tools = tmp_path / "tools"
     tools.mkdir()
     programs = {
         "cmake": f'[ "$1" != --build ] || set -- "$@" -- -t commands\n'
-                 f'exec "{backend.find_cmake()}" "$@"',
+        f'exec "{backend.find_cmake()}" "$@"',
         "ctest": "exit 0",
     }
     for name, program in programs.items():
@@ -199,9 +193,7 @@ def test_the_demo_builds_what_an_installation_needs(backend, tmp_path):
     wanted = [
         Path(file)
         for script in build.rglob("cmake_install.cmake")
-        for files in re.findall(
-            r"file\(INSTALL .* FILES((?:\s+\"[^\"]+\")+)", script.read_text()
-        )
+        for files in re.findall(r"file\(INSTALL .* FILES((?:\s+\"[^\"]+\")+)", script.read_text())
         for file in re.findall(r'"([^"]+)"', files)
     ]
     missing = [file.relative_to(build) for file in wanted if not file.exists()]
