@@ -100,8 +100,61 @@ struct ArraySlot {
     virtual void* data() = 0;
 };
 
-/** A visitor of fields. The functions without `on_` are what HasFields::fields
- * calls.
+/// A field as visitors see it: its name in strings, or for messages, and its
+/// meaning. What follows adds the value and what it may be.
+struct Field {
+    const char* key;
+    const char* meaning;
+};
+
+/// yes or no
+struct FlagField : Field {
+    bool& value;
+};
+
+/// A number from low to high. Where `automatic` is given, the word `auto` sets
+/// it, and the value is 0 until it has been chosen.
+template <class T> // int64_t or double
+struct NumberField : Field {
+    T& value;
+    T low, high;
+    bool* automatic;
+
+    bool is_automatic() const {
+        return automatic && *automatic && value == 0;
+    }
+    bool is_valid() const {
+        return is_automatic() || (value >= low && value <= high);
+    }
+};
+
+/// words[value] of several words
+struct WordField : Field {
+    int& value;
+    const std::vector<std::string>& words;
+};
+
+/// `28x56` of a product of `components`, or `auto`, which is 0 x 0
+struct ShapeField : Field {
+    int &rows, &columns;
+    int64_t components;
+
+    bool is_valid() const {
+        return rows == 0 || columns == 0
+                ? rows == columns
+                : rows > 0 && int64_t(rows) * columns == components;
+    }
+};
+
+/// An object with parameters of its own; `none`, if given, is the word for its
+/// absence.
+struct PartField : Field {
+    PartSlot& part;
+    const char* none;
+};
+
+/** A visitor of fields. The named functions are what HasFields::fields calls;
+ * the overloads of `on` are what a visitor does.
  */
 struct FieldVisitor {
     static constexpr size_t any_size = std::numeric_limits<size_t>::max();
@@ -113,15 +166,12 @@ struct FieldVisitor {
         return false;
     }
 
-    // Parameters: the name in strings, the value, what it may be, the meaning.
+    // Parameters.
 
-    /// yes or no
     void flag(const char* key, bool& value, const char* meaning) {
-        on_flag(key, value, meaning);
+        on(FlagField{{key, meaning}, value});
     }
 
-    /// from low to high; if `automatic` is given, the word `auto` sets it, and
-    /// the value is 0 until it has been chosen
     template <class T>
     void integer(
             const char* key,
@@ -131,7 +181,7 @@ struct FieldVisitor {
             const char* meaning,
             bool* automatic = nullptr) {
         int64_t v = int64_t(value);
-        on_integer(key, v, low, high, automatic, meaning);
+        on(NumberField<int64_t>{{key, meaning}, v, low, high, automatic});
         value = T(v);
     }
     void number(
@@ -141,10 +191,9 @@ struct FieldVisitor {
             double high,
             const char* meaning,
             bool* automatic = nullptr) {
-        on_number(key, value, low, high, automatic, meaning);
+        on(NumberField<double>{{key, meaning}, value, low, high, automatic});
     }
 
-    /// words[i] stands for the value i
     template <class E>
     void word(
             const char* key,
@@ -152,22 +201,19 @@ struct FieldVisitor {
             const std::vector<std::string>& words,
             const char* meaning) {
         int v = int(value);
-        on_word(key, v, words, meaning);
+        on(WordField{{key, meaning}, v, words});
         value = E(v);
     }
 
-    /// `28x56` of a product of `components`, or `auto`, which is 0 x 0
     void shape(
             const char* key,
             int& rows,
             int& columns,
             int64_t components,
             const char* meaning) {
-        on_shape(key, rows, columns, components, meaning);
+        on(ShapeField{{key, meaning}, rows, columns, components});
     }
 
-    /// An object with parameters of its own; `none`, if given, is the word for
-    /// its absence.
     template <class T>
     void part(
             const char* key,
@@ -186,37 +232,12 @@ struct FieldVisitor {
     void learned_part(const char* name, ClonePtr<T>& part);
 
    protected:
-    virtual void on_flag(const char* key, bool& value, const char* meaning) = 0;
-    virtual void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t low,
-            int64_t high,
-            bool* automatic,
-            const char* meaning) = 0;
-    virtual void on_number(
-            const char* key,
-            double& value,
-            double low,
-            double high,
-            bool* automatic,
-            const char* meaning) = 0;
-    virtual void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char* meaning) = 0;
-    virtual void on_shape(
-            const char* key,
-            int& rows,
-            int& columns,
-            int64_t components,
-            const char* meaning) = 0;
-    virtual void on_part(
-            const char* key,
-            PartSlot& part,
-            const char* none,
-            const char* meaning) = 0;
+    virtual void on(const FlagField& f) = 0;
+    virtual void on(const NumberField<int64_t>& f) = 0;
+    virtual void on(const NumberField<double>& f) = 0;
+    virtual void on(const WordField& f) = 0;
+    virtual void on(const ShapeField& f) = 0;
+    virtual void on(const PartField& f) = 0;
     virtual void on_array(const char*, ArraySlot&, size_t) {}
     virtual void on_learned(const char*, double&) {}
     virtual void on_learned_part(const char*, PartSlot&) {}
@@ -322,7 +343,7 @@ void FieldVisitor::part(
         const char* meaning,
         const char* none) {
     PartSlotOf<T> slot(part);
-    on_part(key, slot, none, meaning);
+    on(PartField{{key, meaning}, slot, none});
 }
 
 template <class Vector>

@@ -15,9 +15,9 @@ import inspect
 import faiss  # first: it loads the FAISS that faiss_ext is linked with
 
 from . import swigfaiss_ext
-from .swigfaiss_ext import *
 from ._version import __version__
-from .class_wrappers import mean_neighbor_distance
+from .class_wrappers import mean_neighbor_distance  # completes swigfaiss_ext
+from .swigfaiss_ext import *
 from .description import Description, Field, describe
 from . import extend_faiss
 

@@ -8,6 +8,7 @@ import difflib
 import functools
 import inspect
 import operator
+import re
 
 import faiss
 import numpy as np
@@ -133,6 +134,49 @@ def vectors_or_codes(self, x, where):
     return as_vectors(x, hash.d_in, where)
 
 
+def argument_errors_in_words(function, where):
+    """The same function; where SWIG objects to an argument, the error names it
+    by its Python name."""
+    signature = inspect.signature(function)
+    is_method = "self" in signature.parameters
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            message = str(error)
+            number = re.search(r"in method '\w+', argument (\d+) of", message)
+            if number:
+                names = list(signature.parameters)
+                name = names[int(number[1]) - (not is_method)]
+                given = signature.bind(*args, **kwargs).arguments[name]
+                kind = inspect.formatannotation(
+                    signature.parameters[name].annotation).strip("'")
+                message = f"{where}: {name} must be {kind}, got {given!r}"
+            elif "Wrong number or type of arguments" in message:
+                message = (f"{where}: wrong number or type of arguments, "
+                           f"expected {where}{signature}")
+            else:
+                raise
+        raise TypeError(message)
+
+    return wrapper
+
+
+def name_arguments():
+    """Has errors about arguments of constructors and functions say which."""
+    for name, thing in list(vars(swig).items()):
+        if (name.startswith("_")
+                or getattr(thing, "__module__", None) != swig.__name__):
+            continue
+        if inspect.isfunction(thing):
+            setattr(swig, name, argument_errors_in_words(thing, name))
+        elif "__init__" in vars(thing) and hasattr(
+                thing.__init__, "__signature__"):
+            thing.__init__ = argument_errors_in_words(thing.__init__, name)
+
+
 # members that are objects
 PARTS = {"kernel", "projection", "proj", "map", "hash", "storage"}
 
@@ -240,12 +284,10 @@ def wrap_kernels():
         return float(self.gram(x[None], y[None])[0, 0])
 
     swig.CallbackKernel.__init__ = init_callback_kernel
-    for the_class in subclasses(swig.Kernel):
-        del the_class.__repr__
     swig.Kernel.train = train
     swig.Kernel.gram = gram
     swig.Kernel.__call__ = call
-    swig.Kernel.__repr__ = lambda self: f"<faiss_ext kernel {self.description()}>"
+    show_description(swig.Kernel, "kernel")
     swig.Kernel.__reduce__ = reduce_kernel
     swig.Kernel.__copy__ = lambda self: self.copy()
     swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
@@ -386,6 +428,13 @@ def wrap_transforms():
         reverse_transform, "reverse_transform", vectors_of("d_out"))
 
 
+def show_description(base, noun):
+    """Shows objects by their factory strings."""
+    for the_class in subclasses(base):
+        del the_class.__repr__
+    base.__repr__ = lambda self: f"<faiss_ext {noun} {self.description()}>"
+
+
 def copied_and_pickled(transform_class):
     transform_class.__copy__ = lambda self: self.copy()
     transform_class.__deepcopy__ = lambda self, memo: self.copy()
@@ -395,6 +444,7 @@ def copied_and_pickled(transform_class):
 
 def wrap_maps():
     copied_and_pickled(swig.FeatureMap)
+    show_description(swig.FeatureMap, "map")
     swig.HomogeneousKernelMap.map_signature = of_arrays(
         swig.HomogeneousKernelMap.map_signature)
     swig.KernelPCA.set_landmarks = set_landmarks
@@ -435,6 +485,7 @@ def wrap_hashes():
                 setattr(the_class, name, of_arrays(vars(the_class)[name]))
     swig.KernelHash.encode = encode
     copied_and_pickled(swig.KernelHash)
+    show_description(swig.KernelHash, "hash")
 
     def of_pair(name, summary):
         method = vars(swig.BilinearShiftInvariantHash)[f"_{name}_c"]
@@ -745,6 +796,7 @@ def wrap_settings():
 documentation.tidy(swig)
 documentation.document(
     swig.holds_faiss_ext, documentation.Functions.holds_faiss_ext)
+name_arguments()
 keep_owners()
 wrap_kernels()
 wrap_transforms()

@@ -30,13 +30,6 @@ std::optional<T> parse_number(const std::string& s) {
     return value;
 }
 
-std::vector<std::string> with(
-        std::string first,
-        std::vector<std::string> words) {
-    words.insert(words.begin(), std::move(first));
-    return words;
-}
-
 std::string on_one_line(const std::string& text) {
     std::string line = printable(text);
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -55,12 +48,6 @@ std::string unexpected(char c) {
     return std::isprint(static_cast<unsigned char>(c))
             ? std::string("unexpected '") + c + "'"
             : "unexpected character";
-}
-
-std::string shown(double v) {
-    std::ostringstream out;
-    out << v;
-    return out.str();
 }
 
 } // namespace
@@ -223,9 +210,13 @@ std::string Spec::str() const {
     return text->substr(begin, end - begin);
 }
 
+bool Spec::knows(const std::string& key) const {
+    return std::find(known_keys.begin(), known_keys.end(), key) !=
+            known_keys.end();
+}
+
 Spec::Argument* Spec::find(const std::string& key) {
-    if (std::find(known_keys.begin(), known_keys.end(), key) ==
-        known_keys.end()) {
+    if (!knows(key)) {
         known_keys.push_back(key);
     }
     for (Argument& a : arguments) {
@@ -281,12 +272,13 @@ void Spec::set_argument(
     arguments.push_back({key, value, position, position, false, true});
 }
 
-double Spec::get_double(
+template <class T>
+T Spec::get_number(
         const std::string& key,
-        double default_value,
-        double low,
-        double high,
-        const std::vector<std::string>& words) {
+        T default_value,
+        T low,
+        T high,
+        const std::vector<std::string>& expected) {
     const Argument* a = find(key);
     if (!a) {
         if (!(default_value >= low && default_value <= high)) {
@@ -294,38 +286,27 @@ double Spec::get_double(
         }
         return default_value;
     }
-    const auto value = parse_number<double>(a->value);
+    const auto value = parse_number<T>(a->value);
     if (!value || !(*value >= low && *value <= high)) {
         fail(a->value_begin,
              "invalid value '" + a->value + "' of " + key,
-             with("a number from " + shown(low) + " to " + shown(high), words));
+             expected);
     }
     return *value;
 }
 
-int64_t Spec::get_int(
-        const std::string& key,
-        int64_t default_value,
-        int64_t low,
-        int64_t high,
-        const std::vector<std::string>& words) {
-    const Argument* a = find(key);
-    if (!a) {
-        if (!(default_value >= low && default_value <= high)) {
-            fail(end, name + " needs " + key + "=");
-        }
-        return default_value;
-    }
-    const auto value = parse_number<int64_t>(a->value);
-    if (!value || *value < low || *value > high) {
-        fail(a->value_begin,
-             "invalid value '" + a->value + "' of " + key,
-             with("an integer from " + std::to_string(low) + " to " +
-                          std::to_string(high),
-                  words));
-    }
-    return *value;
-}
+template int64_t Spec::get_number(
+        const std::string&,
+        int64_t,
+        int64_t,
+        int64_t,
+        const std::vector<std::string>&);
+template double Spec::get_number(
+        const std::string&,
+        double,
+        double,
+        double,
+        const std::vector<std::string>&);
 
 bool Spec::get_flag(const std::string& key, bool default_value) {
     const std::string value = get_word(
@@ -369,14 +350,14 @@ void Spec::hand_over_keys(Spec& argument) {
                 argument.known_keys.end(),
                 known_keys.begin(),
                 known_keys.end());
+        argument.idle_keys = idle_keys;
     }
 }
 
 void Spec::finish() const {
     for (const Argument& a : arguments) {
         if (!a.used) {
-            const std::string what = a.key.empty() ? "argument" : "key";
-            const bool is_handed_over = a.position >= end;
+            const std::string& owner_name = a.position >= end ? owner : name;
             std::vector<std::string> expected;
             for (const std::string& key : known_keys) {
                 expected.push_back(key + "=");
@@ -384,9 +365,16 @@ void Spec::finish() const {
             if (expected.empty()) {
                 expected.push_back("no argument");
             }
+            const bool is_idle =
+                    std::find(idle_keys.begin(), idle_keys.end(), a.key) !=
+                    idle_keys.end();
             fail(a.position,
-                 "unknown " + what + " '" + (a.key.empty() ? a.value : a.key) +
-                         "' of " + (is_handed_over ? owner : name),
+                 a.key.empty()
+                         ? "unknown argument '" + a.value + "' of " + owner_name
+                         : is_idle
+                         ? "key '" + a.key + "' of " + owner_name +
+                                 " has no effect with these settings"
+                         : "unknown key '" + a.key + "' of " + owner_name,
                  expected);
         }
     }

@@ -20,7 +20,7 @@ namespace faiss_ext {
  *
  * A reader takes each argument that it knows with one of the get functions and
  * then calls finish(), which rejects all others and lists those that were asked
- * for. (fields_of_string.h reads whole objects.)
+ * for. (field_strings.h reads whole objects.)
  */
 struct Spec {
     struct Argument {
@@ -61,21 +61,16 @@ struct Spec {
     /// The argument `key`; none if it is not given.
     std::optional<Argument> get(const std::string& key);
 
-    /// Numbers. A default that is not among the values allowed, `low` to
-    /// `high`, means that the key must be given; `words` are other values,
-    /// which the caller has looked for, to be listed in an error.
-    double get_double(
+    /// A number, int64_t or double. A default that is not among the values
+    /// allowed, `low` to `high`, means that the key must be given; an error
+    /// lists `expected`.
+    template <class T>
+    T get_number(
             const std::string& key,
-            double default_value,
-            double low,
-            double high,
-            const std::vector<std::string>& words = {});
-    int64_t get_int(
-            const std::string& key,
-            int64_t default_value,
-            int64_t low,
-            int64_t high,
-            const std::vector<std::string>& words = {});
+            T default_value,
+            T low,
+            T high,
+            const std::vector<std::string>& expected);
 
     /// A yes or no: 0, 1, `false` or `true`.
     bool get_flag(const std::string& key, bool default_value);
@@ -96,6 +91,12 @@ struct Spec {
     /// Hands the keys that nobody has read so far over to an argument of this
     /// item: in `SIK512(gaussian,gamma=1)` gamma is the kernel's.
     void hand_over_keys(Spec& argument);
+
+    /// Whether the argument `key` has been asked for.
+    bool knows(const std::string& key) const;
+
+    /// Keys that exist, but have no effect with the others as they are.
+    std::vector<std::string> idle_keys;
 
     /// Throws if an argument has not been read.
     void finish() const;

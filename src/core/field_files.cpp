@@ -21,56 +21,39 @@ struct FileWriter : FieldVisitor {
     }
 
    private:
-    void on_flag(const char*, bool& value, const char*) override {
-        write_value(f, value);
+    void on(const FlagField& field) override {
+        write_value(f, field.value);
     }
 
-    void on_integer(
-            const char*,
-            int64_t& value,
-            int64_t,
-            int64_t,
-            bool* automatic,
-            const char*) override {
-        write_value(f, value);
-        if (automatic) {
-            write_value(f, *automatic);
+    template <class T>
+    void write_number(const NumberField<T>& field) {
+        write_value(f, field.value);
+        if (field.automatic) {
+            write_value(f, *field.automatic);
         }
     }
-
-    void on_number(
-            const char*,
-            double& value,
-            double,
-            double,
-            bool* automatic,
-            const char*) override {
-        write_value(f, value);
-        if (automatic) {
-            write_value(f, *automatic);
-        }
+    void on(const NumberField<int64_t>& field) override {
+        write_number(field);
+    }
+    void on(const NumberField<double>& field) override {
+        write_number(field);
     }
 
-    void on_word(
-            const char*,
-            int& value,
-            const std::vector<std::string>&,
-            const char*) override {
-        write_value(f, value);
+    void on(const WordField& field) override {
+        write_value(f, field.value);
     }
 
-    void on_shape(const char*, int& rows, int& columns, int64_t, const char*)
-            override {
-        write_value(f, rows);
-        write_value(f, columns);
+    void on(const ShapeField& field) override {
+        write_value(f, field.rows);
+        write_value(f, field.columns);
     }
 
-    void on_part(const char*, PartSlot& part, const char*, const char*)
-            override {
+    void on(const PartField& field) override {
         if (in_memory) {
-            in_memory->parts.push_back(part.get() ? part.copy() : nullptr);
+            in_memory->parts.push_back(
+                    field.part.get() ? field.part.copy() : nullptr);
         } else {
-            on_learned_part("", part);
+            on_learned_part("", field.part);
         }
     }
 
@@ -128,99 +111,57 @@ struct FileReader : FieldVisitor {
                 "%s is damaged: %s", f->name.c_str(), message.c_str());
     }
 
-    void on_flag(const char* key, bool& value, const char*) override {
-        value = read_value<bool>(f, key);
+    void on(const FlagField& field) override {
+        field.value = read_value<bool>(f, field.key);
     }
 
-    void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t low,
-            int64_t high,
-            bool* automatic,
-            const char*) override {
-        value = read_value<int64_t>(f, key);
-        const bool is_automatic = read_automatic(key, automatic);
-        check_range(
-                key,
-                std::to_string(value),
-                value >= low && value <= high,
-                value == 0 && is_automatic);
-    }
-
-    void on_number(
-            const char* key,
-            double& value,
-            double low,
-            double high,
-            bool* automatic,
-            const char*) override {
-        value = read_value<double>(f, key);
-        const bool is_automatic = read_automatic(key, automatic);
-        check_range(
-                key,
-                std::to_string(value),
-                value >= low && value <= high,
-                value == 0 && is_automatic);
-    }
-
-    bool read_automatic(const char* key, bool* automatic) {
-        if (automatic) {
-            *automatic = read_value<bool>(f, key);
+    template <class T>
+    void read_number(const NumberField<T>& field) {
+        field.value = read_value<T>(f, field.key);
+        if (field.automatic) {
+            *field.automatic = read_value<bool>(f, field.key);
         }
-        return automatic && *automatic;
+        if (!field.is_valid()) {
+            fail(std::string(field.key) + " is " + std::to_string(field.value) +
+                 ", which is out of range");
+        }
+    }
+    void on(const NumberField<int64_t>& field) override {
+        read_number(field);
+    }
+    void on(const NumberField<double>& field) override {
+        read_number(field);
     }
 
-    void check_range(
-            const char* key,
-            const std::string& value,
-            bool is_within,
-            bool is_automatic) const {
-        if (!is_within && !is_automatic) {
-            fail(std::string(key) + " is " + value + ", which is out of range");
+    void on(const WordField& field) override {
+        field.value = read_value_in<int>(
+                f, field.key, 0, int(field.words.size()) - 1);
+    }
+
+    void on(const ShapeField& field) override {
+        field.rows = read_value<int>(f, field.key);
+        field.columns = read_value<int>(f, field.key);
+        if (!field.is_valid()) {
+            fail("a shape of " + std::to_string(field.rows) + "x" +
+                 std::to_string(field.columns) + " for " +
+                 std::to_string(field.components) + " components");
         }
     }
 
-    void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char*) override {
-        value = read_value_in<int>(f, key, 0, int(words.size()) - 1);
-    }
-
-    void on_shape(
-            const char* key,
-            int& rows,
-            int& columns,
-            int64_t components,
-            const char*) override {
-        rows = read_value<int>(f, key);
-        columns = read_value<int>(f, key);
-        if ((rows != 0 || columns != 0) &&
-            (rows <= 0 || columns <= 0 ||
-             int64_t(rows) * columns != components)) {
-            fail("a shape of " + std::to_string(rows) + "x" +
-                 std::to_string(columns) + " for " +
-                 std::to_string(components) + " components");
-        }
-    }
-
-    void on_part(const char* key, PartSlot& part, const char* none, const char*)
-            override {
+    void on(const PartField& field) override {
         if (in_memory) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     in_memory->read < in_memory->parts.size(),
                     "more parts are read than were written");
-            part.clear();
+            field.part.clear();
             if (auto& copy = in_memory->parts[in_memory->read++]) {
-                part.set(std::move(copy));
+                field.part.set(std::move(copy));
             }
         } else {
-            on_learned_part(key, part);
+            on_learned_part(field.key, field.part);
         }
-        if (!part.get() && !none) {
-            fail("it has no " + std::string(key));
+        if (!field.part.get() && !field.none) {
+            fail("it has no " + std::string(field.key));
         }
     }
 

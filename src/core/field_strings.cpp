@@ -34,18 +34,102 @@ std::string shape_to_string(int rows, int columns) {
                      : std::to_string(rows) + "x" + std::to_string(columns);
 }
 
-std::string integer_to_string(int64_t value, const bool* automatic) {
-    return automatic && *automatic && value == 0 ? "auto"
-                                                 : std::to_string(value);
+std::string to_string(int64_t value) {
+    return std::to_string(value);
 }
 
-std::string number_to_string(double value, const bool* automatic) {
-    return automatic && *automatic && value == 0 ? "auto" : shortest(value);
+std::string to_string(double value) {
+    return shortest(value);
 }
 
-std::string part_to_string(PartSlot& part, const char* none) {
-    return part.get() ? part.to_string() : none ? none : "";
+template <class T>
+std::string to_string(const NumberField<T>& field) {
+    return field.is_automatic() ? "auto" : to_string(field.value);
 }
+
+std::string to_string(const PartField& field) {
+    return field.part.get() ? field.part.to_string()
+            : field.none    ? field.none
+                            : "";
+}
+
+/// `0 to 1`, say
+template <class T>
+std::string range_of(const NumberField<T>& field) {
+    return to_string(field.low) +
+            (field.low == field.high ? "" : " to " + to_string(field.high));
+}
+
+std::string values_of(const NumberField<int64_t>& field) {
+    return field.low == 0 && field.high == INT64_MAX ? "integer >= 0"
+            : field.low == field.high                ? range_of(field)
+                                      : "integer, " + range_of(field);
+}
+
+std::string values_of(const NumberField<double>& field) {
+    return "number, " + range_of(field);
+}
+
+std::string expected_of(const NumberField<int64_t>& field) {
+    return field.low == field.high ? range_of(field)
+                                   : "an integer from " + range_of(field);
+}
+
+std::string expected_of(const NumberField<double>& field) {
+    return "a number from " + range_of(field);
+}
+
+/// the words that stand for the parts that fit
+std::vector<std::string> words_of(const PartField& field) {
+    std::vector<std::string> words = field.part.names();
+    if (field.none) {
+        words.push_back(field.none);
+    }
+    return words;
+}
+
+struct Lister : FieldVisitor {
+    std::vector<FieldInfo> infos;
+
+    bool wants_all() const override {
+        return true;
+    }
+
+   private:
+    void add(
+            const Field& field,
+            const std::string& values,
+            const std::string& default_value) {
+        infos.push_back({field.key, values, default_value, field.meaning});
+    }
+
+    /// What is out of range by default must be given.
+    template <class T>
+    void add_number(const NumberField<T>& field) {
+        add(field,
+            values_of(field) + (field.automatic ? ", or auto" : ""),
+            field.is_valid() || field.automatic ? to_string(field) : "");
+    }
+
+    void on(const FlagField& field) override {
+        add(field, "0 or 1", field.value ? "1" : "0");
+    }
+    void on(const NumberField<int64_t>& field) override {
+        add_number(field);
+    }
+    void on(const NumberField<double>& field) override {
+        add_number(field);
+    }
+    void on(const WordField& field) override {
+        add(field, join(field.words), field.words.at(field.value));
+    }
+    void on(const ShapeField& field) override {
+        add(field, "<rows>x<columns> or auto", "auto");
+    }
+    void on(const PartField& field) override {
+        add(field, join(words_of(field)), to_string(field));
+    }
+};
 
 struct StringReader : FieldVisitor {
     Spec& spec;
@@ -54,6 +138,11 @@ struct StringReader : FieldVisitor {
 
     void read(HasFields& object) {
         object.fields(*this);
+        for (const FieldInfo& info : list_fields(object)) {
+            if (!spec.knows(info.key)) {
+                spec.idle_keys.push_back(info.key);
+            }
+        }
         if (part) {
             spec.hand_over_keys(item);
             StringReader(item).read(*part);
@@ -72,71 +161,50 @@ struct StringReader : FieldVisitor {
     HasFields* part = nullptr;
     Spec item;
 
-    void on_flag(const char* key, bool& value, const char*) override {
-        value = spec.get_flag(key, value);
+    void on(const FlagField& field) override {
+        field.value = spec.get_flag(field.key, field.value);
     }
 
-    void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t low,
-            int64_t high,
-            bool* automatic,
-            const char*) override {
-        if (!is_automatic(key, automatic, value)) {
-            value = spec.get_int(key, value, low, high, words(automatic));
-        }
-    }
-
-    void on_number(
-            const char* key,
-            double& value,
-            double low,
-            double high,
-            bool* automatic,
-            const char*) override {
-        if (!is_automatic(key, automatic, value)) {
-            value = spec.get_double(key, value, low, high, words(automatic));
-        }
-    }
-
-    static std::vector<std::string> words(const bool* automatic) {
-        return automatic ? std::vector<std::string>{"auto"}
-                         : std::vector<std::string>();
-    }
-
-    /// Whether the value is to be chosen later; otherwise it must be read.
     template <class T>
-    bool is_automatic(const char* key, bool* automatic, T& value) {
-        if (!automatic) {
-            return false;
+    void read_number(const NumberField<T>& field) {
+        std::vector<std::string> expected = {expected_of(field)};
+        if (field.automatic) {
+            expected.push_back("auto");
+            if (const auto given = spec.get(field.key)) {
+                *field.automatic = given->value == "auto";
+                field.value = *field.automatic ? 0 : field.value;
+            }
+            if (*field.automatic) {
+                return;
+            }
         }
-        if (const auto given = spec.get(key)) {
-            *automatic = given->value == "auto";
-            value = *automatic ? 0 : value;
-        }
-        return *automatic;
+        field.value = spec.get_number<T>(
+                field.key, field.value, field.low, field.high, expected);
+    }
+    void on(const NumberField<int64_t>& field) override {
+        read_number(field);
+    }
+    void on(const NumberField<double>& field) override {
+        read_number(field);
     }
 
-    void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char*) override {
-        const std::string word = spec.get_word(key, words[value], words);
-        value = int(
+    void on(const WordField& field) override {
+        const auto& words = field.words;
+        const std::string word =
+                spec.get_word(field.key, words[field.value], words);
+        field.value = int(
                 std::find(words.begin(), words.end(), word) - words.begin());
     }
 
-    void on_shape(
-            const char* key,
-            int& rows,
-            int& columns,
-            int64_t components,
-            const char*) override {
-        auto given = spec.get(key);
-        if (!given) {
-            given = spec.get_positional();
+    void on(const ShapeField& field) override {
+        auto given = spec.get(field.key);
+        if (const auto positional = spec.get_positional()) {
+            if (given) {
+                spec.fail(
+                        positional->position,
+                        std::string(field.key) + " is given twice");
+            }
+            given = positional;
         }
         if (!given || given->value == "auto") {
             return;
@@ -149,37 +217,33 @@ struct StringReader : FieldVisitor {
                     {"<rows>x<columns>", "auto"});
         }
         const int64_t product = int64_t(shape->first) * shape->second;
-        if (product != components) {
+        if (product != field.components) {
             spec.fail(
                     given->value_begin,
                     "a matrix of " + given->value + " has " +
                             std::to_string(product) +
                             " components, the vectors have " +
-                            std::to_string(components));
+                            std::to_string(field.components));
         }
-        rows = shape->first;
-        columns = shape->second;
+        field.rows = shape->first;
+        field.columns = shape->second;
     }
 
-    void on_part(const char* key, PartSlot& slot, const char* none, const char*)
-            override {
-        std::vector<std::string> names = slot.names();
-        if (none) {
-            names.push_back(none);
-        }
-        item = spec.get_item(key, names);
-        if (none && item.name == none) {
-            slot.clear();
+    void on(const PartField& field) override {
+        const std::vector<std::string> words = words_of(field);
+        item = spec.get_item(field.key, words);
+        if (field.none && item.name == field.none) {
+            field.part.clear();
             item.finish();
             return;
         }
-        if (!slot.make(item.name)) {
+        if (!field.part.make(item.name)) {
             item.fail(
                     item.begin,
-                    "unknown " + slot.noun() + " '" + item.name + "'",
-                    names);
+                    "unknown " + field.part.noun() + " '" + item.name + "'",
+                    words);
         }
-        part = slot.get();
+        part = field.part.get();
     }
 };
 
@@ -191,194 +255,81 @@ struct Printer : FieldVisitor {
     std::vector<Value> values;
 
    private:
-    void on_flag(const char* key, bool& value, const char*) override {
-        values.push_back({key, value ? "1" : "0", ""});
+    void on(const FlagField& field) override {
+        values.push_back({field.key, field.value ? "1" : "0", ""});
     }
-    void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t,
-            int64_t,
-            bool* automatic,
-            const char*) override {
-        values.push_back({key, integer_to_string(value, automatic), ""});
+    void on(const NumberField<int64_t>& field) override {
+        values.push_back({field.key, to_string(field), ""});
     }
-    void on_number(
-            const char* key,
-            double& value,
-            double,
-            double,
-            bool* automatic,
-            const char*) override {
-        values.push_back({key, number_to_string(value, automatic), ""});
+    void on(const NumberField<double>& field) override {
+        values.push_back({field.key, to_string(field), ""});
     }
-    void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char*) override {
-        values.push_back({key, words.at(value), ""});
+    void on(const WordField& field) override {
+        values.push_back({field.key, field.words.at(field.value), ""});
     }
-    void on_shape(
-            const char* key,
-            int& rows,
-            int& columns,
-            int64_t,
-            const char*) override {
-        values.push_back({key, shape_to_string(rows, columns), ""});
+    void on(const ShapeField& field) override {
+        values.push_back(
+                {field.key, shape_to_string(field.rows, field.columns), ""});
     }
-    void on_part(const char* key, PartSlot& part, const char* none, const char*)
-            override {
-        values.push_back({key, "", part_to_string(part, none)});
+    void on(const PartField& field) override {
+        values.push_back({field.key, "", to_string(field)});
     }
 };
 
 struct Checker : FieldVisitor {
    private:
-    template <class T>
-    [[noreturn]] static void fail(
-            const char* key,
-            const T& value,
+    static void check(
+            bool is_valid,
+            const Field& field,
+            const std::string& value,
             const std::string& expected) {
-        throw FieldError(
-                key,
-                std::string(key) + " is " + value + ", expected " + expected);
-    }
-
-    void on_flag(const char*, bool&, const char*) override {}
-
-    void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t low,
-            int64_t high,
-            bool* automatic,
-            const char*) override {
-        if (!(automatic && *automatic && value == 0) &&
-            !(value >= low && value <= high)) {
-            fail(key,
-                 std::to_string(value),
-                 "an integer from " + std::to_string(low) + " to " +
-                         std::to_string(high));
+        if (!is_valid) {
+            throw FieldError(
+                    field.key,
+                    std::string(field.key) + " is " + value + ", expected " +
+                            expected);
         }
     }
 
-    void on_number(
-            const char* key,
-            double& value,
-            double low,
-            double high,
-            bool* automatic,
-            const char*) override {
-        if (!(automatic && *automatic && value == 0) &&
-            !(value >= low && value <= high)) {
-            fail(key,
-                 shortest(value),
-                 "a number from " + shortest(low) + " to " + shortest(high));
-        }
+    void on(const FlagField&) override {}
+
+    void on(const NumberField<int64_t>& field) override {
+        check(field.is_valid(),
+              field,
+              to_string(field.value),
+              expected_of(field));
     }
 
-    void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char*) override {
-        if (value < 0 || value >= int(words.size())) {
-            fail(key, std::to_string(value), join(words));
-        }
+    void on(const NumberField<double>& field) override {
+        check(field.is_valid(),
+              field,
+              to_string(field.value),
+              expected_of(field));
     }
 
-    void on_shape(
-            const char* key,
-            int& rows,
-            int& columns,
-            int64_t components,
-            const char*) override {
-        if ((rows != 0 || columns != 0) &&
-            (rows <= 0 || columns <= 0 ||
-             int64_t(rows) * columns != components)) {
-            fail(key,
-                 std::to_string(rows) + "x" + std::to_string(columns),
-                 "two positive numbers whose product is " +
-                         std::to_string(components));
-        }
+    void on(const WordField& field) override {
+        check(field.value >= 0 && field.value < int(field.words.size()),
+              field,
+              std::to_string(field.value),
+              join(field.words));
     }
 
-    void on_part(const char* key, PartSlot& part, const char* none, const char*)
-            override {
-        if (!part.get() && !none) {
-            throw FieldError(key, "there is no " + std::string(key));
-        }
-        if (part.get()) {
-            part.get()->fields(*this);
-        }
-    }
-};
-
-struct Lister : FieldVisitor {
-    std::vector<FieldInfo> infos;
-
-    bool wants_all() const override {
-        return true;
+    void on(const ShapeField& field) override {
+        check(field.is_valid(),
+              field,
+              std::to_string(field.rows) + "x" + std::to_string(field.columns),
+              "two positive numbers whose product is " +
+                      std::to_string(field.components));
     }
 
-   private:
-    void on_flag(const char* key, bool& value, const char* meaning) override {
-        infos.push_back({key, "0 or 1", value ? "1" : "0", meaning});
-    }
-    void on_integer(
-            const char* key,
-            int64_t& value,
-            int64_t low,
-            int64_t high,
-            bool* automatic,
-            const char* meaning) override {
-        const bool is_given = automatic || (value >= low && value <= high);
-        const std::string range = low == 0 && high == INT64_MAX ? "integer >= 0"
-                                                                : "integer, " +
-                        std::to_string(low) + " to " + std::to_string(high);
-        infos.push_back(
-                {key,
-                 range + (automatic ? ", or auto" : ""),
-                 is_given ? integer_to_string(value, automatic) : "",
-                 meaning});
-    }
-    void on_number(
-            const char* key,
-            double& value,
-            double low,
-            double high,
-            bool* automatic,
-            const char* meaning) override {
-        const bool is_given = automatic || (value >= low && value <= high);
-        infos.push_back(
-                {key,
-                 "number, " + shortest(low) + " to " + shortest(high) +
-                         (automatic ? ", or auto" : ""),
-                 is_given ? number_to_string(value, automatic) : "",
-                 meaning});
-    }
-    void on_word(
-            const char* key,
-            int& value,
-            const std::vector<std::string>& words,
-            const char* meaning) override {
-        infos.push_back({key, join(words), words.at(value), meaning});
-    }
-    void on_shape(const char* key, int&, int&, int64_t, const char* meaning)
-            override {
-        infos.push_back({key, "<rows>x<columns> or auto", "auto", meaning});
-    }
-    void on_part(
-            const char* key,
-            PartSlot& part,
-            const char* none,
-            const char* meaning) override {
-        std::vector<std::string> names = part.names();
-        if (none) {
-            names.push_back(none);
+    void on(const PartField& field) override {
+        if (!field.part.get() && !field.none) {
+            throw FieldError(
+                    field.key, "there is no " + std::string(field.key));
         }
-        infos.push_back({key, join(names), part_to_string(part, ""), meaning});
+        if (field.part.get()) {
+            field.part.get()->fields(*this);
+        }
     }
 };
 

@@ -82,6 +82,7 @@ void KernelizedLSH::learn(idx_t n, const float* x) {
     std::vector<float> K = map.learn_landmarks(n, x);
     if (map.auto_rank || map.auto_scale) {
         choose_parameters(*this, n, x, K.data(), num_drawn());
+        map.auto_rank = map.auto_scale = false;
     }
     KernelPCA::transform(map.scale, K.size(), K.data());
     const KernelSpectrum s = map.decompose(K.data());

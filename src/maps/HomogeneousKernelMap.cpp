@@ -90,7 +90,12 @@ void HomogeneousKernelMap::init() {
     check_fields(*this);
     const double default_period = kernel->default_period(order, window);
     if (default_period == 0) { // a single line: the map is exact
-        period = 0;
+        if (period != 0) {
+            throw FieldError(
+                    "period",
+                    "period has no effect: the map of " + kernel->description() +
+                            " is exact");
+        }
         amplitudes = {1};
     } else {
         const bool is_root = order == 0 && period == 0;
