@@ -1,8 +1,10 @@
-// Schemes and kernels from outside of the library.
+// Classes from outside of the library: one of each registry.
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -11,32 +13,27 @@
 
 #include <gtest/gtest.h>
 
-#include <faiss/IndexBinaryHash.h>
-#include <faiss/IndexHNSW.h>
-#include <faiss/IndexIDMap.h>
-#include <faiss/IndexPreTransform.h>
-#include <faiss/IndexRefine.h>
-#include <faiss/impl/DistanceComputer.h>
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexFlat.h>
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 
+#include <faiss_ext/hashes/MyHash.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/hashes/hash_registry.h>
-#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
-#include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/AdditiveKernel.h>
-#include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/maps/FeatureMap.h>
-#include <faiss_ext/projections/DenseProjection.h>
+#include <faiss_ext/projections/Projection.h>
 
-#include "testing_indexes.h"
+#include "testing.h"
 
 using namespace faiss_ext;
 using namespace faiss_ext_test;
@@ -44,60 +41,72 @@ using namespace faiss_ext_test;
 namespace {
 
 constexpr int d = 8;
-constexpr idx_t n = 200;
+constexpr idx_t n = 200, nq = 20;
+
+/// A matrix of random signs. `signs`.
+struct SignMatrix : Projection {
+    std::vector<float> A;
+
+    void fields(FieldVisitor& v) override {
+        Projection::fields(v);
+        v.array("A", A, size_t(d_in) * d_out);
+    }
+    std::vector<float> matrix() const override {
+        return A;
+    }
+
+   protected:
+    void multiply(size_t count, const float* x, float* y) const override {
+        for (size_t i = 0; i < count * d_out; i++) {
+            const float* row = &A[i % d_out * d_in];
+            y[i] = std::inner_product(
+                    row, row + d_in, x + i / d_out * d_in, 0.f);
+        }
+    }
+};
 
 /// Bit j is 1 where <w_j, x> >= bias, w_j random. `SRP64(bias=0.5,seed=3)`.
 struct SignProjectionHash : KernelHash {
     double bias = 0;
     int64_t seed = 1;
-    ClonePtr<DenseProjection> projection;
+    ClonePtr<SignMatrix> projection;
 
     void fields(FieldVisitor& v) override {
         v.number("bias", bias, -10, 10, "threshold of all bits");
         v.integer("seed", seed, 0, 1000, "of the projection");
         v.learned_part("projection", projection);
     }
-
     void init() override {
         check_fields(*this);
         is_trained = false;
     }
-
     void restore() override {
-        FAISS_THROW_IF_NOT_MSG(
-                bool(projection) == is_trained &&
-                        (!projection ||
-                         (projection->d_in == d_in &&
-                          projection->d_out == nbits)),
-                "the projection does not fit");
+        FAISS_THROW_IF_NOT(bool(projection) == is_trained);
     }
-
-    // (learn() would be enough)
-    void train(idx_t count, const float* x) override {
-        check_input(count, x, "SignProjectionHash::train");
-        std::vector<float> A(size_t(d_in) * nbits);
-        std::mt19937_64 rng(seed);
-        std::normal_distribution<float> normal;
-        for (float& v : A) {
-            v = normal(rng);
-        }
-        projection = DenseProjection(d_in, nbits, A.data());
-        is_trained = true;
-    }
-
     void margins(size_t count, const float* x, float* out) const override {
         projection->apply(count, x, out);
         for (size_t i = 0; i < count * nbits; i++) {
             out[i] -= float(bias);
         }
     }
-
     double expected_hamming(double kernel_value) const override {
-        return nbits * std::acos(kernel_value) / M_PI;
+        return nbits * std::acos(kernel_value) / pi;
+    }
+    double kernel_estimate(double hamming) const override {
+        return std::cos(pi * normalized_hamming(hamming));
     }
 
-    double kernel_estimate(double hamming) const override {
-        return std::cos(M_PI * normalized_hamming(hamming));
+   protected:
+    void learn(idx_t count, const float*) override {
+        SignMatrix signs;
+        signs.d_in = d_in;
+        signs.d_out = nbits;
+        std::mt19937_64 rng(seed);
+        for (int i = 0; i < d_in * nbits; i++) {
+            signs.A.push_back(rng() & 1 ? 1 : -1);
+        }
+        projection = signs;
+        FAISS_THROW_IF_NOT_MSG(count != 13, "13 vectors bring bad luck");
     }
 };
 
@@ -108,7 +117,6 @@ struct MineKernel : Kernel {
     void fields(FieldVisitor& v) override {
         v.number("a", a, 0, 100, "what is added");
     }
-
     void block(
             size_t count,
             const float* x,
@@ -116,17 +124,13 @@ struct MineKernel : Kernel {
             const float* y,
             size_t dim,
             float* out) const override {
-        for (size_t i = 0; i < count; i++) {
-            for (size_t j = 0; j < m; j++) {
-                double dot = 0;
-                for (size_t k = 0; k < dim; k++) {
-                    dot += double(x[i * dim + k]) * y[j * dim + k];
-                }
-                out[i * m + j] = float((a + dot) * (a + dot));
-            }
+        for (size_t i = 0; i < count * m; i++) {
+            const float* row = x + i / m * dim;
+            const double sum =
+                    std::inner_product(row, row + dim, y + i % m * dim, a);
+            out[i] = float(sum * sum);
         }
     }
-
     void check_input(idx_t count, const float* x, size_t dim, const char* where)
             const override {
         Kernel::check_input(count, x, dim, where);
@@ -136,96 +140,72 @@ struct MineKernel : Kernel {
     }
 };
 
-/// A shift-invariant kernel: twice as narrow as the Gaussian. `narrow`.
-struct NarrowKernel : GaussianKernel {
-    using GaussianKernel::GaussianKernel;
-
-    double inverse_length() const override {
-        return 2 * GaussianKernel::inverse_length();
-    }
-};
-
 /// An additive kernel, 4 (x y)^(3/2) / (x + y)^2: its signature is sech^2 of
 /// half the log-ratio. `sech`.
 struct SechKernel : AdditiveKernel {
     double signature(double lambda) const override {
-        const double c = std::cosh(lambda / 2);
-        return 1 / (c * c);
+        return std::pow(std::cosh(lambda / 2), -2);
     }
     double spectrum(double omega) const override {
-        return omega == 0 ? 2 / M_PI : 2 * omega / std::sinh(M_PI * omega);
+        return omega == 0 ? 2 / pi : 2 * omega / std::sinh(pi * omega);
     }
     double default_period(int order, Window) const override {
-        return 2 * M_PI * std::sqrt(std::max(order, 1));
+        return 2 * pi * std::sqrt(std::max(order, 1));
     }
 };
 
-/// x, x^2, ..., x^degree, less the mean of the training vectors. `Mono3`.
+/// x, x^2, ..., x^degree, less those of the first training vector. `Mono3`.
 struct MonomialMap : FeatureMap {
     int degree = 0;
     bool center = false;
-    std::vector<float> mean;
+    std::vector<float> origin;
 
     void fields(FieldVisitor& v) override {
         v.integer("degree", degree, 1, 9, "highest power");
-        v.flag("center", center, "whether the mean is taken away");
-        v.array("mean", mean, center && is_trained ? d_in * degree : 0);
+        v.flag("center", center, "whether the origin moves");
+        v.array("origin", origin, center && is_trained ? d_in * degree : 0);
     }
     void init() override {
         check_fields(*this);
-        d_out = d_in * degree;
+        restore();
         is_trained = !center;
     }
     void restore() override {
         d_out = d_in * degree;
     }
     void map(size_t count, const float* x, float* xt) const override {
-        for (size_t i = 0; i < count; i++) {
-            for (int j = 0; j < d_out; j++) {
-                const float v = x[i * d_in + j % d_in];
-                float power = v;
-                for (int k = 0; k < j / d_in; k++) {
-                    power *= v;
-                }
-                xt[i * d_out + j] = power - (mean.empty() ? 0 : mean[j]);
-            }
+        for (size_t i = 0; i < count * d_out; i++) {
+            const size_t j = i % d_out;
+            const double v = x[i / d_out * d_in + j % d_in];
+            xt[i] = float(std::pow(v, 1 + j / d_in)) -
+                    (origin.empty() ? 0 : origin[j]);
         }
     }
 
    protected:
     void learn(idx_t count, const float* x) override {
-        std::vector<float> mapped(count * d_out), sums(d_out);
-        map(count, x, mapped.data());
-        for (size_t i = 0; i < mapped.size(); i++) {
-            sums[i % d_out] += mapped[i] / float(count);
-        }
-        mean = sums;
+        std::vector<float> first(d_out);
+        map(1, x, first.data());
+        origin = first;
         FAISS_THROW_IF_NOT_MSG(count != 13, "13 vectors bring bad luck");
     }
 };
 
-/// Every `step`-th vector of a list, by L1 distance. `Sparse(step=2)`.
-struct SparseIndex : faiss::Index, HasFields {
-    int step = 1;
-    std::vector<float> vectors;
+/// Distances times a constant, in up to 100 dimensions. `Scaled(by=3)`.
+struct ScaledIndex : faiss::IndexFlat, HasFields {
+    int by = 1;
 
     void fields(FieldVisitor& v) override {
-        v.integer("step", step, 1, 10, "one of so many vectors is searched");
-        v.array("vectors", vectors, ntotal * d);
+        v.integer("by", by, 1, 10, "factor of all distances");
+        v.array("codes", codes, ntotal * d * sizeof(float));
     }
     void init() override {
         check_fields(*this);
-        FAISS_THROW_IF_NOT_MSG(d <= 100, "Sparse takes 100 dimensions");
+        FAISS_THROW_IF_NOT_MSG(d <= 100, "Scaled takes 100 dimensions");
+        restore();
     }
-    void add(idx_t count, const float* x) override {
-        for (idx_t i = 0; i < count * d; i++) {
-            vectors.push_back(x[i]);
-        }
-        ntotal += count;
-    }
-    void reset() override {
-        vectors.clear();
-        ntotal = 0;
+    void restore() override {
+        code_size = d * sizeof(float);
     }
     void search(
             idx_t count,
@@ -234,54 +214,20 @@ struct SparseIndex : faiss::Index, HasFields {
             float* distances,
             idx_t* labels,
             const faiss::SearchParameters* = nullptr) const override {
-        for (idx_t i = 0; i < count; i++) {
-            std::vector<std::pair<float, idx_t>> all;
-            for (idx_t j = 0; j < ntotal; j += step) {
-                float sum = 0;
-                for (int c = 0; c < d; c++) {
-                    sum += std::abs(x[i * d + c] - vectors[j * d + c]);
-                }
-                all.emplace_back(sum, j);
-            }
-            all.resize(std::max<size_t>(all.size(), k), {HUGE_VALF, -1});
-            std::sort(all.begin(), all.end());
-            for (idx_t j = 0; j < k; j++) {
-                distances[i * k + j] = all[j].first;
-                labels[i * k + j] = all[j].second;
-            }
+        IndexFlat::search(count, x, k, distances, labels);
+        for (idx_t i = 0; i < count * k; i++) {
+            distances[i] *= float(by);
         }
-    }
-    void reconstruct(idx_t key, float* out) const override {
-        std::copy_n(&vectors[key * d], d, out);
     }
 };
 
-/// Codes by the number of ones in which they differ from the query's, and a
-/// parameter. `Ones(bias=3)`.
-struct OnesIndex : faiss::IndexBinary, HasFields {
-    int bias = 0;
-    std::vector<uint8_t> codes;
+/// Distances with a constant added. `Biased(by=3)`.
+struct BiasedIndex : faiss::IndexBinaryFlat, HasFields {
+    int by = 0;
 
     void fields(FieldVisitor& v) override {
-        v.integer("bias", bias, 0, 100, "added to all distances");
-        v.array("codes", codes, ntotal * code_size);
-    }
-    void add(idx_t count, const uint8_t* x) override {
-        for (idx_t i = 0; i < count * code_size; i++) {
-            codes.push_back(x[i]);
-        }
-        ntotal += count;
-    }
-    void reset() override {
-        codes.clear();
-        ntotal = 0;
-    }
-    static int ones(const uint8_t* code, int size) {
-        int sum = 0;
-        for (int i = 0; i < size; i++) {
-            sum += __builtin_popcount(code[i]);
-        }
-        return sum;
+        v.integer("by", by, 0, 100, "added to all distances");
+        v.array("codes", xb, ntotal * code_size);
     }
     void search(
             idx_t count,
@@ -290,373 +236,201 @@ struct OnesIndex : faiss::IndexBinary, HasFields {
             int32_t* distances,
             idx_t* labels,
             const faiss::SearchParameters* = nullptr) const override {
-        for (idx_t i = 0; i < count; i++) {
-            std::vector<std::pair<int, idx_t>> all;
-            for (idx_t j = 0; j < ntotal; j++) {
-                const int difference = ones(x + i * code_size, code_size) -
-                        ones(&codes[j * code_size], code_size);
-                all.emplace_back(std::abs(difference) + bias, j);
-            }
-            all.resize(std::max<size_t>(all.size(), k), {INT32_MAX, -1});
-            std::sort(all.begin(), all.end());
-            for (idx_t j = 0; j < k; j++) {
-                distances[i * k + j] = all[j].first;
-                labels[i * k + j] = all[j].second;
-            }
+        IndexBinaryFlat::search(count, x, k, distances, labels);
+        for (idx_t i = 0; i < count * k; i++) {
+            distances[i] += by;
         }
     }
 };
 
-/// Never registered.
+/// Never registered, or refused.
 struct StrangeHash : SignProjectionHash {};
 struct StrangeKernel : MineKernel {};
 struct StrangeMap : MonomialMap {};
-struct StrangeIndex : SparseIndex {};
+struct StrangeIndex : IndexFlatKernel {};
+
+[[maybe_unused]] const bool registered = [] {
+    register_projection<SignMatrix>("signs");
+    register_hash<SignProjectionHash>("SRP");
+    register_kernel<MineKernel>("mine");
+    register_kernel<SechKernel>("sech");
+    register_map<MonomialMap>("Mono", "degree");
+    register_index<ScaledIndex>("Scaled");
+    register_index<BiasedIndex>("Biased");
+    return true;
+}();
 
 struct Registry : testing::Test {
-    const std::vector<float> x = random_vectors(n, d, 1);
-    const std::vector<float> q = rows(random_vectors(n, d, 2), d, 0, 20);
-
-    static void SetUpTestSuite() {
-        static const bool once = [] {
-            register_hash<SignProjectionHash>("SRP");
-            register_kernel<NarrowKernel>("narrow");
-            register_kernel<MineKernel>("mine");
-            register_kernel<SechKernel>("sech");
-            register_map<MonomialMap>("Mono", "degree");
-            register_index<SparseIndex>("Sparse");
-            register_index<OnesIndex>("Ones");
-            return true;
-        }();
-        ASSERT_TRUE(once);
-    }
+    const std::vector<float> x = uniform_vectors(n, d, 1);
+    const std::vector<float> q = uniform_vectors(nq, d, 2);
 };
 
-void expect_same_hash(const KernelHash& a, const KernelHash& b) {
-    const auto& c = dynamic_cast<const SignProjectionHash&>(a);
-    const auto& e = dynamic_cast<const SignProjectionHash&>(b);
-    EXPECT_EQ(c.d_in, e.d_in);
-    EXPECT_EQ(c.d_out, e.d_out);
-    EXPECT_EQ(c.nbits, e.nbits);
-    EXPECT_EQ(c.is_trained, e.is_trained);
-    EXPECT_EQ(c.bias, e.bias);
-    EXPECT_EQ(c.seed, e.seed);
-    ASSERT_EQ(bool(c.projection), bool(e.projection));
-    EXPECT_TRUE(
-            !c.projection || c.projection->matrix() == e.projection->matrix());
-    a.check_identical(b);
+std::unique_ptr<faiss::Index> make_index(const std::string& text) {
+    return faiss_ext::index_factory(d, text);
 }
 
-/// Through a file, a buffer and a clone.
-std::vector<std::unique_ptr<faiss::Index>> copies_of(
-        const faiss::Index& index) {
-    TemporaryFolder folder;
-    const std::string name = folder / "index";
-    std::vector<std::unique_ptr<faiss::Index>> copies;
-    faiss_ext::write_index(&index, name.c_str());
-    copies.push_back(faiss_ext::read_index(name.c_str()));
+/// through a file
+std::unique_ptr<faiss::Index> copy_of(const faiss::Index& index) {
     faiss::VectorIOWriter writer;
     faiss_ext::write_index(&index, &writer);
     faiss::VectorIOReader reader;
     reader.data = writer.data;
-    copies.push_back(faiss_ext::read_index(&reader));
-    copies.push_back(faiss_ext::clone_index(&index));
-    return copies;
+    return faiss_ext::read_index(&reader);
 }
 
-TEST_F(Registry, Names) {
-    const auto hashes = hash_names(), kernels = kernel_names();
-    EXPECT_TRUE(std::is_sorted(hashes.begin(), hashes.end()));
-    EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
-    EXPECT_EQ(std::count(hashes.begin(), hashes.end(), "SRP"), 1);
-    EXPECT_EQ(std::count(hashes.begin(), hashes.end(), "SIK"), 1);
-    for (const char* name :
-         {"mine", "narrow", "gaussian", "laplacian", "linear", "matern"}) {
-        EXPECT_EQ(std::count(kernels.begin(), kernels.end(), name), 1) << name;
-    }
-    EXPECT_TRUE(is_faiss_ext_string("SRP64"));
-    EXPECT_TRUE(is_faiss_ext_string("SRP64,BFlat"));
-    EXPECT_TRUE(is_faiss_ext_string("PCA4,SRP64(bias=1),BFlat"));
+TEST_F(Registry, NamesAndEntries) {
+    const auto expect_names = [](const std::vector<std::string>& names,
+                                 const std::vector<std::string>& expected) {
+        EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+        for (const std::string& name : expected) {
+            EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+        }
+    };
+    expect_names(hash_names(), {"SRP", "SIK"});
+    expect_names(kernel_names(), {"mine", "sech", "gaussian"});
+    expect_names(map_names(), {"HKM", "Mono"});
+    expect_names(class_table<faiss::Index>().names(), {"KFlat", "Scaled"});
+    EXPECT_TRUE(is_faiss_ext_string("PCA4,SRP64,BFlat"));
     EXPECT_FALSE(is_faiss_ext_string("SRQ64,BFlat"));
-}
 
-TEST_F(Registry, Entries) {
-    const auto hash = kernel_hash_factory(d, "SRP64(bias=0.5,seed=3)");
     const auto& hashes = class_table<KernelHash>();
-    EXPECT_EQ(hashes.find(*hash).name, "SRP");
+    EXPECT_EQ(hashes.noun(), "hash");
+    EXPECT_FALSE(hashes.find("gaussian"));
     const auto entry = hashes.find("SRP");
     ASSERT_TRUE(entry);
     EXPECT_EQ(entry->type, typeid(SignProjectionHash));
-    const auto made = entry->make();
-    EXPECT_EQ(typeid(*made), typeid(SignProjectionHash));
-    EXPECT_FALSE(hashes.find("SRQ"));
-    EXPECT_FALSE(hashes.find(""));
-    EXPECT_FALSE(hashes.find("gaussian"));
-    EXPECT_EQ(hashes.noun(), "hash");
-    const auto kernel = kernel_factory("mine(a=2)");
-    EXPECT_EQ(class_table<Kernel>().find(*kernel).name, "mine");
-    EXPECT_EQ(kernel->description(), "mine(a=2)");
-    EXPECT_EQ(kernel_factory("mine")->description(), "mine");
-    EXPECT_EQ(hash->description(), "SRP64(bias=0.5,seed=3)");
-    EXPECT_EQ(kernel_hash_factory(d, "SRP8")->description(), "SRP8");
-    EXPECT_EQ(dynamic_cast<const MineKernel&>(*kernel).a, 2);
+    EXPECT_EQ(hashes.find(*entry->make()).name, "SRP");
 }
 
-TEST_F(Registry, HashFromAString) {
-    const auto hash = kernel_hash_factory(d, "SRP64(bias=0.5,seed=3)");
-    ASSERT_EQ(typeid(*hash), typeid(SignProjectionHash));
-    const auto& srp = dynamic_cast<const SignProjectionHash&>(*hash);
-    EXPECT_EQ(srp.d_in, d);
-    EXPECT_EQ(srp.nbits, 64);
-    EXPECT_EQ(srp.d_out, 64);
-    EXPECT_EQ(srp.bias, 0.5);
-    EXPECT_EQ(srp.seed, 3);
-    EXPECT_EQ(
-            dynamic_cast<const SignProjectionHash&>(
-                    *kernel_hash_factory(d, "SRP8"))
-                    .bias,
-            0);
-
-    // not trained, bad input
-    std::vector<uint8_t> codes(n * 8);
-    EXPECT_TRUE(throws(
-            [&] { hash->encode(n, x.data(), codes.data()); }, "not trained"));
-    hash->train(n, x.data());
-    hash->encode(n, x.data(), codes.data());
-    std::vector<float> bad(d, NAN);
-    EXPECT_TRUE(throws([&] { hash->encode(1, bad.data(), codes.data()); }));
-    const std::vector<float> A = srp.projection->matrix();
-    for (idx_t i = 0; i < n; i++) {
-        for (int j = 0; j < 64; j++) {
-            float margin;
-            const DenseProjection row(d, 1, &A[j * d]);
-            row.apply(1, &x[i * d], &margin);
-            EXPECT_EQ(codes[i * 8 + j / 8] >> j % 8 & 1, margin - 0.5f >= 0);
-        }
+TEST_F(Registry, Strings) {
+    const std::string srp = "SRP64(bias=0.5,seed=3)";
+    EXPECT_EQ(kernel_hash_factory(d, srp)->description(), srp);
+    EXPECT_EQ(kernel_factory("mine(a=2)")->description(), "mine(a=2)");
+    for (const char* text : {"Mono3", "Mono(degree=3)", "Mono3(center=0)"}) {
+        EXPECT_EQ(map_factory(d, text)->description(), "Mono(degree=3)");
     }
+    const auto index = faiss_ext::index_factory(
+            d, "Scaled(by=3)", faiss::METRIC_INNER_PRODUCT);
+    EXPECT_EQ(index->metric_type, faiss::METRIC_INNER_PRODUCT);
+    EXPECT_EQ(dynamic_cast<const ScaledIndex&>(*index).by, 3);
 
-    // errors
+    const std::pair<const char*, const char*> bad_strings[] = {
+            {"SRP64(bios=1),BFlat", "bias=, seed="},
+            {"SRP64(bias=11),BFlat", "-10 to 10"},
+            {"SRQ64,KFlat(mine)",
+             "SIK<bits>(...),<binary index>, SRP<bits>(...)"},
+            {"SRP64,Unbiased", "BPerm(...), Biased(...)"},
+            {"SRP64,Biased(by=101)", "0 to 100"},
+            {"KFlat(yours)", "linear, matern, mine, normalized"},
+            {"SIK64(mine),BFlat", "gaussian, laplacian, matern"},
+            {"AHK64(mine),BFlat", "hellinger, intersection, js, sech"},
+            {"Mono,Flat", "degree"},
+            {"Mono10,Flat", "1 to 9"},
+            {"Mono2(degree=3),Flat", "twice"},
+            {"Mono2x,Flat", "Mono2x"},
+            {"Monk2,KFlat(mine)", "KPCA<rank>(...),<index>, Mono<degree>(...)"},
+            {"Scaled(by=11)", "1 to 10"},
+            {"Scaled(bye=1)", "by="},
+            {"Scaled,Flat", "Scaled"},
+            {"HNSW16,Scaled", "KFlat"}};
+    for (const auto& [text, named] : bad_strings) {
+        EXPECT_TRUE(throws([&] { make_index(text); }, named)) << text;
+    }
     EXPECT_TRUE(throws(
-            [] { kernel_hash_factory(d, "SRP64(bios=1)"); }, "bias=, seed="));
-    EXPECT_TRUE(throws(
-            [] { kernel_hash_factory(d, "SRP64(bias=11)"); }, "-10 to 10"));
-    EXPECT_TRUE(
-            throws([] { kernel_hash_factory(d, "SRP7"); }, "multiple of 8"));
-    EXPECT_TRUE(
-            throws([] { kernel_hash_factory(d, "SRQ64"); },
-                   "SIK<bits>(...), SRP<bits>(...)"));
+            [] { faiss_ext::index_factory(101, "Scaled"); }, "100 dimensions"));
 }
 
-TEST_F(Registry, HashFiles) {
-    const auto hash = kernel_hash_factory(d, "SRP64(bias=0.5,seed=3)");
-    for (bool train : {false, true}) {
-        if (train) {
-            hash->train(n, x.data());
-        }
-        expect_same_hash(*hash, *hash->clone());
-        TemporaryFolder folder;
-        const std::string name = folder / "hash";
-        write_VectorTransform(hash.get(), name.c_str());
-        const auto copy = read_VectorTransform(name.c_str());
-        expect_same_hash(*hash, dynamic_cast<const KernelHash&>(*copy));
-    }
-    const auto other = kernel_hash_factory(d, "SRP64(bias=0.5,seed=4)");
-    other->train(n, x.data());
-    EXPECT_TRUE(throws([&] { hash->check_identical(*other); }));
-    const auto sik = kernel_hash_factory(d, "SIK64(gaussian,gamma=1)");
-    EXPECT_TRUE(throws([&] { hash->check_identical(*sik); }));
-}
-
-TEST_F(Registry, HashInIndexes) {
-    std::vector<idx_t> ids(n);
-    for (idx_t i = 0; i < n; i++) {
-        ids[i] = 10 * i + 4;
-    }
-    for (const std::string string :
-         {"SRP64,BFlat",
-          "SRP256(bias=0.25,seed=9),BFlat",
-          "SRP64(seed=2),BHash4x4",
-          "SRP64,BIVF4",
-          "IDMap2,SRP256,BFlat",
-          "PCA4,SRP128,BFlat",
-          "SRP128,BFlat,Refine(KFlat(gaussian))",
-          "IDMap2,PCA6,SRP128(bias=0.1),BHash2x4,Refine(KFlat(linear))",
-          "SRP64,BFlat,Refine(Flat)"}) {
-        SCOPED_TRACE(string);
-        const auto index = faiss_ext::index_factory(d, string);
-        index->train(n, x.data());
-        if (string.rfind("IDMap2", 0) == 0) {
-            EXPECT_EQ(typeid(*index), typeid(faiss::IndexIDMap2));
-            index->add_with_ids(n, x.data(), ids.data());
-        } else {
-            index->add(n, x.data());
-        }
-        const auto found = search(*index, q, 5);
-        for (const auto& copy : copies_of(*index)) {
-            EXPECT_EQ(typeid(*copy), typeid(*index));
-            expect_same(search(*copy, q, 5), found);
-        }
-    }
-    // bits, by hand
-    const auto index = faiss_ext::index_factory(d, "SRP256(seed=9),BFlat");
-    index->train(n, x.data());
-    index->add(n, x.data());
-    const auto& hashing = dynamic_cast<const IndexKernelHash&>(*index);
-    const auto a = codes_of(*hashing.hash, q), b = codes_of(*hashing.hash, x);
-    const auto found = search(*index, q, 5);
-    for (idx_t i = 0; i < 20; i++) {
-        for (idx_t j = 0; j < 5; j++) {
-            int hamming = 0;
-            for (int k = 0; k < 32; k++) {
-                hamming += __builtin_popcount(
-                        a[i * 32 + k] ^ b[found.labels[i * 5 + j] * 32 + k]);
+// What test_contract.cpp states of the library's own.
+TEST_F(Registry, TransformsDoWhatAllDo) {
+    const std::function<std::unique_ptr<Transform>(std::string)> makers[] = {
+            [](const std::string& seed) {
+                return kernel_hash_factory(d, "SRP64(seed=" + seed + ")");
+            },
+            [](const std::string& degree) {
+                return map_factory(d, "Mono" + degree + "(center=1)");
+            }};
+    for (const auto& make : makers) {
+        const auto vt = make("2"), fresh = make("2"), other = make("3");
+        EXPECT_TRUE(throws([&] { applied(*vt, q); }, "not trained"));
+        EXPECT_TRUE(throws([&] { vt->check_identical(*other); }));
+        // what fails leaves it as it was
+        EXPECT_TRUE(throws([&] { vt->train(13, x.data()); }, "bad luck"));
+        vt->check_identical(*fresh);
+        for (bool train : {false, true}) {
+            if (train) {
+                vt->train(n, x.data());
             }
-            EXPECT_EQ(found.distances[i * 5 + j], hamming);
+            const TemporaryFolder folder;
+            const std::string name = folder / "vt";
+            write_VectorTransform(vt.get(), name.c_str());
+            const auto read = read_VectorTransform(name.c_str());
+            EXPECT_EQ(typeid(*read), typeid(*vt));
+            vt->check_identical(*read);
         }
+        const auto y = applied(*vt, q);
+        vt->train(50, &x[50 * d]); // no effect
+        EXPECT_EQ(applied(*vt, q), y);
     }
+    // what was learned is compared, too
+    const auto a = map_factory(d, "Mono2(center=1)"), b = a->clone();
+    a->train(n, x.data());
+    b->train(n / 2, &x[d]);
+    EXPECT_TRUE(throws([&] { a->check_identical(*b); }));
+    // what follows from the parameters is checked
+    a->d_out++;
+    const TemporaryFolder folder;
+    const std::string name = folder / "vt";
+    write_VectorTransform(a.get(), name.c_str());
+    EXPECT_TRUE(throws([&] { read_VectorTransform(name.c_str()); }, "17"));
 }
 
-TEST_F(Registry, HashInBinaryIndexes) {
-    const auto index =
-            faiss_ext::index_binary_factory(d, "SRP64(bias=0.5),BHash8");
-    auto& hashing = dynamic_cast<IndexBinaryKernelHash&>(*index);
-    EXPECT_EQ(typeid(*hashing.hash), typeid(SignProjectionHash));
-    EXPECT_EQ(typeid(*hashing.storage), typeid(faiss::IndexBinaryHash));
-    hashing.train(n, x.data());
-    hashing.add(n, x.data());
-    TemporaryFolder folder;
-    const std::string name = folder / "index";
-    faiss_ext::write_index_binary(index.get(), name.c_str());
-    for (const auto& copy :
-         {faiss_ext::read_index_binary(name.c_str()).release(),
-          faiss_ext::clone_binary_index(index.get()).release()}) {
-        const std::unique_ptr<faiss::IndexBinary> owned(copy);
-        const auto& other = dynamic_cast<const IndexBinaryKernelHash&>(*copy);
-        expect_same_hash(*hashing.hash, *other.hash);
-        expect_same(search(other, q, 5), search(hashing, q, 5));
+TEST_F(Registry, HashAndMapValues) {
+    const auto hash = kernel_hash_factory(d, "SRP64(bias=0.5)");
+    hash->train(n, x.data());
+    const auto& srp = dynamic_cast<const SignProjectionHash&>(*hash);
+    const auto codes = codes_of(*hash, q);
+    for (idx_t i = 0; i < nq; i++) {
+        for (int j = 0; j < 64; j++) {
+            const float* row = &srp.projection->A[j * d];
+            const float dot = std::inner_product(row, row + d, &q[i * d], 0.f);
+            EXPECT_EQ(bit(codes, 8, i, j), dot - 0.5f >= 0);
+        }
     }
+    const auto y = applied(*map_factory(d, "Mono3"), q);
+    EXPECT_EQ(y[0], q[0]);
+    EXPECT_FLOAT_EQ(y[d + 1], q[1] * q[1]);
+    EXPECT_FLOAT_EQ(y[5 * d], q[d] * q[d] * q[d]);
 }
 
 TEST_F(Registry, KernelInIndexes) {
-    const auto kernel = kernel_factory("mine(a=2)");
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
-        for (const char* string : {"KFlat(mine(a=2))", "KFlat(mine,a=2)"}) {
-            const auto index = faiss_ext::index_factory(d, string, metric);
-            ASSERT_EQ(typeid(*index), typeid(IndexFlatKernel));
-            index->add(n, x.data());
-            const auto found = search(*index, q, 6);
-
-            // brute force by the definition
-            for (idx_t i = 0; i < 20; i++) {
-                std::vector<std::pair<double, idx_t>> all;
-                for (idx_t j = 0; j < n; j++) {
-                    const auto k = [&](const float* a, const float* b) {
-                        double dot = 2;
-                        for (int c = 0; c < d; c++) {
-                            dot += double(a[c]) * b[c];
-                        }
-                        return dot * dot;
-                    };
-                    const float *a = &q[i * d], *b = &x[j * d];
-                    all.emplace_back(
-                            metric == faiss::METRIC_L2
-                                    ? k(a, a) + k(b, b) - 2 * k(a, b)
-                                    : -k(a, b),
-                            j);
-                }
-                std::sort(all.begin(), all.end());
-                for (idx_t j = 0; j < 6; j++) {
-                    const double expected = metric == faiss::METRIC_L2
-                            ? all[j].first
-                            : -all[j].first;
-                    EXPECT_NEAR(found.distances[i * 6 + j], expected, 1e-3);
-                }
-                EXPECT_EQ(found.labels[i * 6], all[0].second);
-            }
-            for (const auto& copy : copies_of(*index)) {
-                expect_same(search(*copy, q, 6), found);
-                const auto& flat = dynamic_cast<const IndexFlatKernel&>(*copy);
-                EXPECT_EQ(dynamic_cast<const MineKernel&>(*flat.kernel).a, 2);
-            }
-
-            // the default distance is the same for one pair and for many
-            std::unique_ptr<faiss::DistanceComputer> computer(
-                    index->get_distance_computer());
-            computer->set_query(q.data());
-            for (idx_t j = 0; j < 6; j++) {
-                EXPECT_EQ((*computer)(found.labels[j]), found.distances[j]);
-            }
+        const auto index =
+                faiss_ext::index_factory(d, "KFlat(mine,a=2)", metric);
+        const auto same =
+                faiss_ext::index_factory(d, "KFlat(poly,degree=2,c=2)", metric);
+        index->add(n, x.data());
+        same->add(n, x.data());
+        const auto found = search(*index, q, 6);
+        const auto expected = search(*same, q, 6);
+        EXPECT_EQ(found.labels, expected.labels);
+        for (size_t i = 0; i < found.distances.size(); i++) {
+            EXPECT_NEAR(found.distances[i], expected.distances[i], 1e-3);
         }
+        // the kernel decides what it takes
+        auto bad = x;
+        bad[50] = -1e-9f;
+        expect_throws(
+                {{[&] { index->add(n, bad.data()); }, "negative"},
+                 {[&] { index->train(n, bad.data()); }, "negative"},
+                 {[&] { search(*index, bad, 2); }, "negative"},
+                 {[&] { range_search(*index, bad, 2); }, "negative"}});
+        EXPECT_EQ(index->ntotal, n);
     }
-}
-
-TEST_F(Registry, KernelDecidesWhatItTakes) {
-    const auto index = faiss_ext::index_factory(d, "KFlat(mine)");
-    auto bad = x;
-    bad[50] = -1e-9f;
-    EXPECT_TRUE(throws([&] { index->add(n, bad.data()); }, "negative"));
-    EXPECT_EQ(index->ntotal, 0);
-    index->add(n, x.data());
-    EXPECT_TRUE(throws([&] { search(*index, bad, 2); }, "negative"));
-    EXPECT_TRUE(throws([&] { range_search(*index, bad, 2); }, "negative"));
-    EXPECT_TRUE(throws([&] { index->train(n, bad.data()); }, "negative"));
-}
-
-TEST_F(Registry, KernelInOtherIndexes) {
-    for (const char* string :
-         {"SIK256(gaussian),BFlat,Refine(KFlat(mine(a=2)))",
-          "HNSW16,KFlat(mine)",
-          "IDMap,KFlat(mine,a=0.5)",
-          "SIK256(narrow),BFlat",
-          "SIK256(narrow,gamma=3),BFlat,Refine(KFlat(narrow))"}) {
-        SCOPED_TRACE(string);
-        const auto index = faiss_ext::index_factory(d, string);
-        index->train(n, x.data());
-        if (auto* map = dynamic_cast<faiss::IndexIDMap*>(index.get())) {
-            std::vector<idx_t> ids(n);
-            for (idx_t i = 0; i < n; i++) {
-                ids[i] = i;
-            }
-            map->add_with_ids(n, x.data(), ids.data());
-        } else {
-            index->add(n, x.data());
-        }
-        const auto found = search(*index, x, 1);
-        idx_t right = 0;
-        for (idx_t i = 0; i < n; i++) {
-            right += found.labels[i] == i;
-        }
-        EXPECT_GE(right, n - 4);
-        for (const auto& copy : copies_of(*index)) {
-            expect_same(search(*copy, x, 1), found);
-        }
-    }
-}
-
-TEST_F(Registry, KernelOfAScheme) {
-    // the scheme uses what is overridden
-    const auto narrow =
-            kernel_hash_factory(d, "SIK512(narrow,gamma=0.5,seed=6)");
-    const auto wide = kernel_hash_factory(d, "SIK512(gaussian,gamma=2,seed=6)");
-    EXPECT_EQ(codes_of(*narrow, x), codes_of(*wide, x));
-    const auto copy = narrow->clone();
-    EXPECT_EQ(
-            dynamic_cast<const ShiftInvariantHash&>(*copy)
-                    .kernel->description(),
-            "narrow(gamma=0.5)");
-    // mine is a kernel, but not a shift-invariant one
-    EXPECT_TRUE(
-            throws([] { kernel_hash_factory(d, "SIK64(mine)"); },
-                   "gaussian, laplacian, matern, narrow"));
-    EXPECT_TRUE(
-            throws([] { kernel_factory("yours"); },
-                   "laplacian, linear, matern, mine, narrow, normalized"));
 }
 
 TEST_F(Registry, AdditiveKernel) {
     const auto kernel = kernel_factory("sech");
-    EXPECT_EQ(kernel->description(), "sech");
-    auto y = x;
+    auto y = rows(x, d, 0, nq);
     y[0] = y[3] = 0;
     const auto value = [](const float* a, const float* b) {
         double sum = 0;
@@ -666,402 +440,134 @@ TEST_F(Registry, AdditiveKernel) {
         }
         return sum;
     };
-    for (idx_t i = 0; i < 20; i++) {
-        for (idx_t j = 0; j < 20; j++) {
-            const float *a = &q[i * d], *b = &y[j * d];
-            EXPECT_NEAR((*kernel)(a, b, d), value(a, b), 1e-5);
-            float distance;
-            kernel->distance_block(1, a, 1, b, d, &distance);
-            EXPECT_NEAR(
-                    distance,
-                    value(a, a) + value(b, b) - 2 * value(a, b),
-                    2e-5);
-        }
-    }
-    y[5] = -1;
-    std::vector<float> out(n);
-    EXPECT_TRUE(throws(
-            [&] { kernel->gram(1, q.data(), n, y.data(), d, out.data()); },
-            "component 5 of vector 0"));
-
-    // the map that is made of it
+    const auto K = kernel_block(*kernel, q, y, d);
+    const auto D = kernel_distances(*kernel, q, y, d);
     const auto map = map_factory(d, "HKM8(sech)");
-    std::vector<float> xt(n * map->d_out);
-    map->apply_noalloc(n, x.data(), xt.data());
-    for (idx_t i = 0; i < n; i++) {
-        double dot = 0;
-        for (int c = 0; c < map->d_out; c++) {
-            dot += double(xt[c]) * xt[i * map->d_out + c];
-        }
-        EXPECT_NEAR(dot, value(x.data(), &x[i * d]), 0.02);
+    const auto dots = kernel_block(
+            LinearKernel(), applied(*map, q), applied(*map, y), map->d_out);
+    for (idx_t i = 0; i < nq * nq; i++) {
+        const float *a = &q[i / nq * d], *b = &y[i % nq * d];
+        const double k = value(a, b);
+        EXPECT_NEAR(K[i], k, 1e-5);
+        EXPECT_NEAR(D[i], value(a, a) + value(b, b) - 2 * k, 2e-5);
+        EXPECT_NEAR(dots[i], k, 0.02);
     }
+}
 
-    // where additive kernels stand, and where any kernel does
-    for (const std::string string :
-         {"KFlat(sech)",
-          "HKM2(sech),Flat",
+// Trained and filled; copies, by a file and a clone, give the same.
+TEST_F(Registry, InIndexes) {
+    for (const std::string text :
+         {"SRP256(bias=0.25,seed=9),BFlat",
+          "PCA6,SRP128(bias=0.1),BHash2x4,Refine(KFlat(linear))",
+          "SRP64,Biased(by=3)",
+          "SIK64(gaussian),BFlat,Refine(KFlat(mine(a=2)))",
+          "HNSW16,KFlat(mine,a=0.5)",
           "HKM(sech,order=3),HNSW16",
-          "AHK256(sech),BFlat",
+          "AHK64(sech),BFlat",
           "KLSH64(sech,p=50),BFlat,Refine(KFlat(sech))",
-          "KPCA16(sech,p=50),Flat"}) {
-        SCOPED_TRACE(string);
-        const auto index = faiss_ext::index_factory(d, string);
+          "Mono2(center=1),Mono2,IVF4,Flat",
+          "PCA4,Mono2,SRP64,BFlat,Refine(Scaled)",
+          "PCA4,HKM1(chi2,negative=sign),Scaled(by=3)",
+          "Scaled(by=2),Refine(KFlat(gaussian,gamma=1))"}) {
+        SCOPED_TRACE(text);
+        const auto index = make_index(text);
         index->train(n, x.data());
         index->add(n, x.data());
         const auto found = search(*index, q, 5);
-        for (const auto& copy : copies_of(*index)) {
-            expect_same(search(*copy, q, 5), found);
-        }
-    }
-    EXPECT_TRUE(
-            throws([] { kernel_hash_factory(d, "AHK64(mine)"); },
-                   "chi2, hellinger, intersection, js, sech"));
-    EXPECT_TRUE(throws([] { kernel_hash_factory(d, "SIK64(sech)"); }, "sech"));
-}
-
-TEST_F(Registry, MapFromAString) {
-    for (const char* string : {"Mono3", "Mono(degree=3)", "Mono3(center=0)"}) {
-        const auto map = map_factory(d, string);
-        ASSERT_EQ(typeid(*map), typeid(MonomialMap)) << string;
-        EXPECT_EQ(map->d_in, d);
-        EXPECT_EQ(map->d_out, 3 * d);
-        EXPECT_TRUE(map->is_trained);
-        EXPECT_EQ(map->description(), "Mono(degree=3)");
-        std::vector<float> xt(n * 3 * d);
-        map->apply_noalloc(n, x.data(), xt.data());
-        EXPECT_EQ(xt[0], x[0]);
-        EXPECT_EQ(xt[d + 1], x[1] * x[1]);
-        EXPECT_EQ(xt[5 * d], x[d] * x[d] * x[d]) << string;
-    }
-    const auto names = map_names();
-    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
-    for (const char* name : {"HKM", "KPCA", "RFF", "Mono"}) {
-        EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
-    }
-    EXPECT_TRUE(is_faiss_ext_string("Mono2,Flat"));
-    EXPECT_FALSE(is_faiss_ext_string("Monk2,Flat"));
-    for (const auto& [string, says] :
-         std::vector<std::pair<std::string, std::string>>{
-                 {"Mono", "degree"},
-                 {"Mono(center=1)", "degree"},
-                 {"Mono0", "1 to 9"},
-                 {"Mono10", "1 to 9"},
-                 {"Mono2(degree=3)", "twice"},
-                 {"Mono2(order=3)", "degree=, center="},
-                 {"Mono2(center=2)", "center"},
-                 {"Mono2(chi2)", "chi2"},
-                 {"Mono2x", "Mono2x"},
-                 {"Monk2",
-                  "HKM<order>(...), KPCA<rank>(...), Mono<degree>(...)"}}) {
-        EXPECT_TRUE(throws([&] { map_factory(d, string); }, says)) << string;
-    }
-}
-
-TEST_F(Registry, MapFilesAndTraining) {
-    const auto map = map_factory(d, "Mono2(center=1)");
-    std::vector<float> xt(n * 2 * d);
-    const auto apply = [&](const faiss::VectorTransform& vt) {
-        vt.apply_noalloc(n, x.data(), xt.data());
-        return xt;
-    };
-    EXPECT_TRUE(throws([&] { apply(*map); }, "not trained"));
-    // what fails leaves it as it was
-    EXPECT_TRUE(throws([&] { map->train(13, x.data()); }, "bad luck"));
-    EXPECT_FALSE(map->is_trained);
-    EXPECT_TRUE(dynamic_cast<const MonomialMap&>(*map).mean.empty());
-    auto bad = x;
-    bad[9] = NAN;
-    EXPECT_TRUE(throws(
-            [&] { map->train(n, bad.data()); }, "component 1 of vector 1"));
-    for (bool train : {false, true}) {
-        if (train) {
-            map->train(n, x.data());
-        }
-        TemporaryFolder folder;
-        const std::string name = folder / "map";
-        write_VectorTransform(map.get(), name.c_str());
-        const auto read = read_VectorTransform(name.c_str());
-        const auto copy = map->clone();
-        for (const faiss::VectorTransform* other :
-             {static_cast<const faiss::VectorTransform*>(copy.get()),
-              const_cast<const faiss::VectorTransform*>(read.get())}) {
-            ASSERT_EQ(typeid(*other), typeid(MonomialMap));
-            map->check_identical(*other);
-            EXPECT_EQ(other->is_trained, train);
-            EXPECT_EQ(other->d_out, 2 * d);
-            if (train) {
-                EXPECT_EQ(apply(*other), apply(*map));
-            }
-        }
-    }
-    // training again has no effect
-    const auto before = apply(*map);
-    map->train(50, x.data());
-    EXPECT_EQ(apply(*map), before);
-    EXPECT_TRUE(throws([&] { apply(*map_factory(d, "Mono1(center=1)")); }));
-    EXPECT_TRUE(throws(
-            [&] { map->check_identical(*map_factory(d, "Mono2(center=1)")); }));
-}
-
-TEST_F(Registry, MapInIndexes) {
-    for (const std::string string :
-         {"Mono2,Flat",
-          "Mono2(center=1),IVF4,Flat",
-          "Mono1,KFlat(gaussian)",
-          "IDMap2,Mono3(center=1),HNSW16",
-          "PCA4,Mono2,Flat",
-          "Mono2,PCA6,SIK128(gaussian),BFlat",
-          "Mono2(center=1),Mono2,Flat",
-          "Mono2,SRP64,BFlat,Refine(Flat)"}) {
-        SCOPED_TRACE(string);
-        const auto index = faiss_ext::index_factory(d, string);
-        index->train(n, x.data());
-        std::vector<idx_t> ids(n);
-        for (idx_t i = 0; i < n; i++) {
-            ids[i] = 3 * i;
-        }
-        if (string.rfind("IDMap2", 0) == 0) {
-            index->add_with_ids(n, x.data(), ids.data());
-        } else {
-            index->add(n, x.data());
-        }
-        const auto found = search(*index, q, 5);
-        for (const auto& copy : copies_of(*index)) {
-            EXPECT_EQ(typeid(*copy), typeid(*index));
-            expect_same(search(*copy, q, 5), found);
-        }
-    }
-}
-
-TEST_F(Registry, Indexes) {
-    const auto names = class_table<faiss::Index>().names();
-    EXPECT_EQ(names, (std::vector<std::string>{"KFlat", "Sparse"}));
-    EXPECT_TRUE(is_faiss_ext_string("Sparse"));
-    EXPECT_TRUE(is_faiss_ext_string("Mono2,Sparse(step=2)"));
-    EXPECT_FALSE(is_faiss_ext_string("Dense"));
-    const auto one = faiss_ext::index_factory(
-            d, "Sparse(step=3)", faiss::METRIC_INNER_PRODUCT);
-    ASSERT_EQ(typeid(*one), typeid(SparseIndex));
-    EXPECT_EQ(one->d, d);
-    EXPECT_EQ(one->metric_type, faiss::METRIC_INNER_PRODUCT);
-    EXPECT_EQ(dynamic_cast<const SparseIndex&>(*one).step, 3);
-    for (const std::string string :
-         {"Sparse",
-          "Sparse(step=2)",
-          "IDMap2,Sparse",
-          "Mono2,Sparse(step=2)",
-          "PCA4,HKM1(chi2,negative=sign),Sparse(step=3)",
-          "SRP64,BFlat,Refine(Sparse)",
-          "Sparse(step=2),Refine(KFlat(gaussian,gamma=1))"}) {
-        SCOPED_TRACE(string);
-        const auto index = faiss_ext::index_factory(d, string);
-        EXPECT_EQ(index->metric_type, faiss::METRIC_L2);
-        index->train(n, x.data());
-        std::vector<idx_t> ids(n);
-        for (idx_t i = 0; i < n; i++) {
-            ids[i] = 3 * i;
-        }
-        if (string.rfind("IDMap2", 0) == 0) {
-            index->add_with_ids(n, x.data(), ids.data());
-        } else {
-            index->add(n, x.data());
-        }
-        const auto found = search(*index, q, 5);
-        for (const auto& copy : copies_of(*index)) {
+        const auto read = copy_of(*index);
+        const auto clone = faiss_ext::clone_index(index.get());
+        for (const faiss::Index* copy : {read.get(), clone.get()}) {
             EXPECT_EQ(typeid(*copy), typeid(*index));
             EXPECT_EQ(copy->ntotal, n);
             expect_same(search(*copy, q, 5), found);
         }
     }
-    for (const auto& [string, says] :
-         std::vector<std::pair<std::string, std::string>>{
-                 {"Sparse(step=11)", "1 to 10"},
-                 {"Sparse(stop=1)", "step="},
-                 {"Sparse2", "Sparse2"},
-                 {"Sparse(", "')'"},
-                 {"Sparse,Flat", "Sparse"},
-                 {"HNSW16,Sparse", "KFlat"}}) {
-        EXPECT_TRUE(throws([&] { faiss_ext::index_factory(d, string); }, says))
-                << string;
-    }
-    EXPECT_TRUE(throws(
-            [] { faiss_ext::index_factory(101, "Sparse"); }, "100 dimensions"));
-    // a damaged file: the length of the array
-    SparseIndex index;
-    index.d = d;
-    index.add(n, x.data());
-    index.vectors.pop_back();
-    faiss::VectorIOWriter writer;
-    faiss_ext::write_index(&index, &writer);
-    faiss::VectorIOReader reader;
-    reader.data = writer.data;
-    EXPECT_TRUE(throws([&] { faiss_ext::read_index(&reader); }, "vectors"));
+    // a file in which an array is too short
+    const auto index = make_index("Scaled");
+    index->add(n, x.data());
+    dynamic_cast<ScaledIndex&>(*index).codes.resize(100);
+    EXPECT_TRUE(throws([&] { copy_of(*index); }, "codes"));
 }
 
 TEST_F(Registry, BinaryIndexes) {
-    const auto index = faiss_ext::index_binary_factory(64, "Ones(bias=3)");
-    ASSERT_EQ(typeid(*index), typeid(OnesIndex));
-    EXPECT_EQ(index->d, 64);
-    EXPECT_EQ(index->code_size, 8);
-    const auto hash = kernel_hash_factory(d, "SIK64(gaussian,gamma=4)");
-    const auto codes = codes_of(*hash, x), queries = codes_of(*hash, q);
+    const auto index = faiss_ext::index_binary_factory(64, "Biased(by=3)");
+    ASSERT_EQ(typeid(*index), typeid(BiasedIndex));
+    faiss::IndexBinaryFlat flat(64);
+    const auto codes = random_bytes(n * 8, 1);
     index->add(n, codes.data());
-    const auto found = search(*index, queries, 4);
-    TemporaryFolder folder;
-    const std::string name = folder / "index";
-    faiss_ext::write_index_binary(index.get(), name.c_str());
-    const auto read = faiss_ext::read_index_binary(name.c_str());
-    const auto copy = faiss_ext::clone_binary_index(index.get());
-    for (const faiss::IndexBinary* other : {read.get(), copy.get()}) {
-        EXPECT_EQ(typeid(*other), typeid(OnesIndex));
-        expect_same(search(*other, queries, 4), found);
+    flat.add(n, codes.data());
+    auto expected = search(flat, codes, 4);
+    for (int32_t& distance : expected.distances) {
+        distance += 3;
     }
-    // behind a hash
-    const auto hashing =
-            faiss_ext::index_factory(d, "SIK64(gaussian,gamma=4),Ones(bias=3)");
-    hashing->add(n, x.data());
-    const auto by_hash = search(*hashing, q, 4);
-    EXPECT_EQ(by_hash.labels, found.labels);
-    for (const auto& other : copies_of(*hashing)) {
-        expect_same(search(*other, q, 4), by_hash);
-    }
-    EXPECT_TRUE(throws(
-            [] { faiss_ext::index_binary_factory(64, "Ones(bias=101)"); },
-            "0 to 100"));
-    EXPECT_TRUE(
-            throws([] { faiss_ext::index_factory(d, "SIK64(gaussian),Twos"); },
-                   "BPerm(...), Ones(...)"));
+    const auto clone = faiss_ext::clone_binary_index(index.get());
+    expect_same(search(*index, codes, 4), expected);
+    expect_same(search(*clone, codes, 4), expected);
+}
+
+// A part that a string must name, in an object made without one.
+TEST_F(Registry, MissingParts) {
+    ShiftInvariantHash hash;
+    hash.set_dimensions(d, 64);
+    EXPECT_TRUE(throws([&] { check_fields(hash); }, "kernel"));
 }
 
 TEST_F(Registry, ClassesThatAreNotRegistered) {
     StrangeHash hash;
     hash.set_dimensions(d, 64);
-    hash.init();
-    hash.train(n, x.data());
-    EXPECT_EQ(codes_of(hash, x).size(), size_t(n) * 8);
-    TemporaryFolder folder;
-    const std::string name = folder / "hash";
-    EXPECT_TRUE(throws([&] { hash.clone(); }, "not registered"));
-    EXPECT_TRUE(throws(
-            [&] { class_table<KernelHash>().find(hash); }, "not registered"));
-    EXPECT_TRUE(
-            throws([&] { write_VectorTransform(&hash, name.c_str()); },
-                   "not registered"));
-    EXPECT_TRUE(folder.names().empty());
     const StrangeKernel kernel;
-    EXPECT_TRUE(throws([&] { kernel.clone(); }, "not registered"));
-    EXPECT_TRUE(throws(
-            [&] { class_table<Kernel>().find(kernel); }, "not registered"));
-    EXPECT_TRUE(throws([&] { IndexFlatKernel(d, kernel); }, "not registered"));
     StrangeMap map;
-    map.degree = 2;
     map.set_dimensions(d, 0);
-    map.init();
-    EXPECT_TRUE(throws([&] { map.clone(); }, "not registered"));
-    EXPECT_TRUE(
-            throws([&] { write_VectorTransform(&map, name.c_str()); },
-                   "not registered"));
     StrangeIndex index;
-    EXPECT_TRUE(throws([&] { write_index(&index, name.c_str()); }));
-    EXPECT_TRUE(throws([&] { clone_index(&index); }));
+    const TemporaryFolder folder;
+    const std::string name = folder / "object";
+    const char* file = name.c_str();
+    expect_throws(
+            {{[&] { hash.clone(); }, "not registered"},
+             {[&] { kernel.clone(); }, "not registered"},
+             {[&] { map.clone(); }, "not registered"},
+             {[&] { class_table<KernelHash>().find(hash); }, "not registered"},
+             {[&] { IndexFlatKernel(d, kernel); }, "not registered"},
+             {[&] { write_VectorTransform(&hash, file); }, "not registered"},
+             {[&] { write_VectorTransform(&map, file); }, "not registered"},
+             {[&] { write_index(&index, file); }, ""},
+             {[&] { clone_index(&index); }, ""}});
     EXPECT_TRUE(folder.names().empty());
 }
 
-struct AnotherHash : SignProjectionHash {};
-struct AnotherKernel : MineKernel {};
-struct AnotherMap : MonomialMap {};
-struct AnotherIndex : SparseIndex {};
-
 TEST_F(Registry, NamesThatCannotBe) {
     const auto hashes = hash_names(), kernels = kernel_names();
-    // known, or the class is
-    for (const char* name : {"SRP", "SIK"}) {
-        EXPECT_TRUE(
-                throws([&] { register_hash<AnotherHash>(name); }, "already"));
-    }
-    for (const char* name : {"mine", "gaussian", "linear"}) {
-        EXPECT_TRUE(throws(
-                [&] { register_kernel<AnotherKernel>(name); }, "already"));
-    }
-    EXPECT_TRUE(throws(
-            [] { register_hash<SignProjectionHash>("SRPP"); }, "already"));
-    EXPECT_TRUE(throws(
-            [] { register_hash<ShiftInvariantHash>("KIS"); }, "already"));
-    EXPECT_TRUE(
-            throws([] { register_kernel<MineKernel>("minetoo"); }, "already"));
-    EXPECT_TRUE(
-            throws([] { register_kernel<LinearKernel>("dot"); }, "already"));
-    EXPECT_TRUE(throws([] { register_map<AnotherMap>("Mono"); }, "already"));
-    EXPECT_TRUE(throws([] { register_map<AnotherMap>("HKM"); }, "already"));
-    EXPECT_TRUE(throws([] { register_map<MonomialMap>("Other"); }, "already"));
-    EXPECT_TRUE(
-            throws([] { register_index<AnotherIndex>("KFlat"); }, "already"));
-    EXPECT_TRUE(
-            throws([] { register_index<SparseIndex>("Other"); }, "already"));
+    expect_throws(
+            {{[] { register_hash<StrangeHash>("SIK"); }, "already"},
+             {[] { register_hash<ShiftInvariantHash>("KIS"); }, "already"},
+             {[] { register_kernel<StrangeKernel>("mine"); }, "already"},
+             {[] { register_kernel<LinearKernel>("dot"); }, "already"},
+             {[] { register_map<StrangeMap>("Mono"); }, "already"},
+             {[] { register_index<ScaledIndex>("Other"); }, "already"}});
+    const auto expect_refused = [](const std::string& name,
+                                   const std::string& named) {
+        SCOPED_TRACE(name);
+        expect_throws(
+                {{[&] { register_hash<StrangeHash>(name); }, named},
+                 {[&] { register_map<StrangeMap>(name); }, named},
+                 {[&] { register_index<StrangeIndex>(name); }, named}});
+    };
     // one name, one meaning at the beginning of a part
     for (const char* name :
-         {"PCA", "Flat", "IVF", "HNSW", "IDMap", "BFlat", "Refine", "OPQ"}) {
-        EXPECT_TRUE(throws([&] { register_hash<AnotherHash>(name); }, name));
-        EXPECT_TRUE(throws([&] { register_map<AnotherMap>(name); }, name));
-        EXPECT_TRUE(throws([&] { register_index<AnotherIndex>(name); }, name));
+         {"PCA", "IVF", "Flat", "BFlat", "SIK", "Mono", "KFlat", "BPerm"}) {
+        expect_refused(name, name);
     }
-    for (const char* name : {"HKM", "Mono", "KFlat", "BPerm", "Sparse"}) {
-        EXPECT_TRUE(throws([&] { register_hash<AnotherHash>(name); }, name));
-    }
-    for (const char* name : {"SIK", "SRP", "KFlat", "BPerm", "Ones"}) {
-        EXPECT_TRUE(throws([&] { register_map<AnotherMap>(name); }, name));
-    }
-    for (const char* name : {"SIK", "SRP", "HKM", "Mono", "BPerm", "Ones"}) {
-        EXPECT_TRUE(throws([&] { register_index<AnotherIndex>(name); }, name));
-    }
-    // malformed
+    // malformed; at the beginning of a part, numbers follow
+    const std::string malformed = "cannot be the name";
     for (const char* name :
-         {"",
-          "1",
-          "1A",
-          "A1",
-          "SRP2",
-          "A_B",
-          "A B",
-          " A",
-          "A(",
-          "A,",
-          "A-B",
-          "\xc3\x84",
-          "A\n"}) {
-        EXPECT_TRUE(
-                throws([&] { register_hash<AnotherHash>(name); },
-                       "cannot be the name"))
-                << name;
+         {"", "1a", " a", "a b", "a(", "a=", "a-b", "_a", "\xc3\xa4"}) {
+        expect_refused(name, malformed);
         EXPECT_TRUE(throws(
-                [&] { register_map<AnotherMap>(name); }, "cannot be the name"))
-                << name;
-        EXPECT_TRUE(
-                throws([&] { register_index<AnotherIndex>(name); },
-                       "cannot be the name"))
-                << name;
+                [&] { register_kernel<StrangeKernel>(name); }, malformed));
     }
-    for (const char* name :
-         {"",
-          "1",
-          "1a",
-          "_a",
-          "a b",
-          " a",
-          "a(",
-          "a,",
-          "a-b",
-          "a=b",
-          "a.b",
-          "\xc3\xa4",
-          "a\n"}) {
-        EXPECT_TRUE(
-                throws([&] { register_kernel<AnotherKernel>(name); },
-                       "cannot be the name"))
-                << name;
-    }
-    EXPECT_TRUE(
-            throws([] { register_hash<AnotherHash>(std::string("A\0B", 3)); }));
+    expect_refused("A1", malformed);
+    expect_refused("A_B", malformed);
+    expect_refused(std::string("A\0B", 3), malformed);
     EXPECT_EQ(hash_names(), hashes);
     EXPECT_EQ(kernel_names(), kernels);
 }
@@ -1085,8 +591,28 @@ TEST_F(Registry, WhileItIsUsed) {
     for (std::thread& thread : threads) {
         thread.join();
     }
-    EXPECT_EQ(typeid(*kernel_hash_factory(d, "Late8")), typeid(LateHash));
-    EXPECT_EQ(kernel_factory("late_2")->clone()->description(), "late_2");
+    EXPECT_TRUE(kernel_hash_factory(d, "Late8")->clone());
+    EXPECT_TRUE(kernel_factory("late_2")->clone());
+}
+
+// the scheme that CONTRIBUTING.md adds
+TEST_F(Registry, SchemeOfContributing) {
+    register_hash<MyHash>("MYH");
+    const std::vector<float> x = uniform_vectors(50, d, 1);
+    const auto with = [](const char* bias) {
+        return kernel_hash_factory(
+                d, "MYH64(bias=" + std::string(bias) + ",seed=7)");
+    };
+    const std::vector<float> margins = applied(*with("0"), x);
+    const std::vector<float> biased = applied(*with("0.5"), x);
+    for (size_t i = 0; i < margins.size(); i++) {
+        ASSERT_EQ(biased[i], margins[i] - 0.5f);
+    }
+    const auto index = index_factory(d, "MYH64(bias=0.5),BFlat");
+    index->add(50, x.data());
+    const auto copy = clone_index(index.get());
+    expect_same(search(*copy, x, 3), search(*index, x, 3));
+    EXPECT_EQ(describe("MYH").size(), 2);
 }
 
 } // namespace

@@ -127,7 +127,9 @@ struct Lister : FieldVisitor {
         add(field, "<rows>x<columns> or auto", "auto");
     }
     void on(const PartField& field) override {
-        add(field, join(words_of(field)), to_string(field));
+        add(field,
+            join(words_of(field)),
+            field.part.get() ? to_string(field) : "");
     }
 };
 

@@ -93,8 +93,8 @@ void HomogeneousKernelMap::init() {
         if (period != 0) {
             throw FieldError(
                     "period",
-                    "period has no effect: the map of " + kernel->description() +
-                            " is exact");
+                    "period has no effect: the map of " +
+                            kernel->description() + " is exact");
         }
         amplitudes = {1};
     } else {

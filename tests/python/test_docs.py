@@ -1,9 +1,10 @@
-"""The Python code in the documentation runs."""
+"""The code in the documentation runs."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -19,3 +20,11 @@ def test_python_code_of_the_readme_runs(tmp_path, monkeypatch):
         before = text[: block.start(1)].count("\n")
         code = compile("\n" * before + block[1], str(README), "exec")
         exec(code, names)
+
+
+def test_the_scheme_of_contributing_is_the_one_that_is_compiled():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    files = [p for p in (ROOT / "tests/example_scheme").rglob("*") if p.is_file()]
+    assert len(files) == 2
+    for path in files:
+        assert f"```cpp\n{path.read_text()}```" in text

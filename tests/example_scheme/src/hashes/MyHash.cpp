@@ -1,0 +1,40 @@
+#include <faiss_ext/hashes/MyHash.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "hashes/angle.h"
+#include "projections/random_projection.h"
+
+namespace faiss_ext {
+
+void MyHash::fields(FieldVisitor& v) {
+    v.number("bias", bias, -10, 10, "subtracted from projections");
+    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    learned_fields(v, nbits); // the projection and nbits thresholds
+}
+
+// d_in, nbits and the parameters are set
+void MyHash::init() {
+    check_fields(*this);
+    projection = std::make_unique<DenseProjection>(
+            random_projection<std::normal_distribution<double>>(
+                    d_in, nbits, seed));
+    threshold.assign(nbits, float(bias));
+}
+
+// all fields have been read from a file
+void MyHash::restore() {
+    check_projection(is_trained);
+}
+
+double MyHash::expected_hamming(double kernel_value) const {
+    check_kernel_value(kernel_value, -1);
+    return nbits * normalized_angle(kernel_value);
+}
+
+double MyHash::kernel_estimate(double hamming) const {
+    return std::cos(std::numbers::pi * normalized_hamming(hamming));
+}
+
+} // namespace faiss_ext
