@@ -33,6 +33,7 @@ build python3-numpy arrays in Python
 test libgtest-dev GoogleTest
 test libvlfeat-dev independent reference for explicit maps
 test python3-pytest runs the Python tests
+test python3-pytest-xdist runs them in parallel
 test python3-hypothesis property tests
 test python3-mypy checks the type stubs
 test python3-sklearn independent references, digits data set

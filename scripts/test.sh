@@ -36,4 +36,4 @@ configure build \
     --parallel "$(build_jobs)"
 # (the packaging test builds by itself, with its own arguments)
 PYTHONPATH="$FAISS_EXT_ROOT/build/python${PYTHONPATH:+:$PYTHONPATH}" \
-    env -u FAISS_EXT_CMAKE_ARGS "$PYTHON" -m pytest -q tests/python
+    env -u FAISS_EXT_CMAKE_ARGS "$PYTHON" -m pytest -q -n "$(build_jobs)" tests/python

@@ -11,6 +11,9 @@ namespace {
 
 thread_local PartsInMemory* in_memory = nullptr;
 
+/// Objects inside each other; files are read by recursion.
+constexpr int max_depth = 64;
+
 struct FileWriter : FieldVisitor {
     faiss::IOWriter* f;
 
@@ -66,13 +69,20 @@ struct FileWriter : FieldVisitor {
         write_value(f, value);
     }
 
+    int depth = 1;
+
     void on_learned_part(const char*, PartSlot& part) override {
         write_string(f, part.get() ? part.name() : "");
         if (part.get()) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    ++depth <= max_depth,
+                    "more than %d objects inside each other, which cannot be read again",
+                    max_depth);
             if (part.is_trained()) {
                 write_value(f, *part.is_trained());
             }
             part.get()->fields(*this);
+            depth--;
         }
     }
 };
@@ -103,7 +113,6 @@ struct FileReader : FieldVisitor {
     }
 
    private:
-    static constexpr int max_depth = 64;
     int depth = 0;
 
     [[noreturn]] void fail(const std::string& message) const {
