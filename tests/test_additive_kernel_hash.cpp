@@ -5,7 +5,6 @@
 #include <faiss_ext/hashes/AdditiveKernelHash.h>
 
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,35 +19,20 @@ namespace {
 
 constexpr size_t d = 20;
 
-std::unique_ptr<AdditiveKernelHash> make(int dim, const std::string& text) {
-    auto hash = kernel_hash_factory(dim, text);
-    return std::unique_ptr<AdditiveKernelHash>(
-            &dynamic_cast<AdditiveKernelHash&>(*hash.release()));
-}
-
 struct Case {
     std::string kernel;
     int order;
 
-    std::unique_ptr<AdditiveKernelHash> make(int nbits, const std::string& more)
-            const {
-        return ::make(
-                d,
-                "AHK" + std::to_string(nbits) + "(" + kernel +
-                        ",order=" + std::to_string(order) + more + ")");
+    auto make(int nbits, const std::string& more) const {
+        const std::string bits = std::to_string(nbits);
+        const std::string terms = ",order=" + std::to_string(order);
+        return hash_as<AdditiveKernelHash>(
+                d, "AHK" + bits + "(" + kernel + terms + more + ")");
     }
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
     *out << c.kernel << " of order " << c.order;
-}
-
-double dot(const float* a, const float* b, size_t size) {
-    double sum = 0;
-    for (size_t k = 0; k < size; k++) {
-        sum += double(a[k]) * b[k];
-    }
-    return sum;
 }
 
 /// Histograms of many mutual angles.
@@ -62,20 +46,12 @@ std::vector<float> test_histograms() {
     return x;
 }
 
-std::vector<float> times(std::vector<float> x, float factor) {
-    for (float& v : x) {
-        v *= factor;
-    }
-    return x;
-}
-
 struct AdditiveKernelHashes : testing::TestWithParam<Case> {
     const Case& c = GetParam();
 
-    /// bits of vector x that rounding may decide
+    /// of vector x
     static size_t doubtful(const AdditiveKernelHash& hash, const float* x) {
-        const std::vector<float> phi =
-                applied(hash.map, std::vector<float>(x, x + d));
+        const auto phi = applied(hash.map, std::vector<float>(x, x + d));
         return ExactMargins(hash, hash.projection->matrix(), phi.data())
                 .doubtful();
     }
@@ -94,45 +70,37 @@ TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
     const std::vector<float> phi = applied(hash->map, x);
     const size_t n = x.size() / d, size = hash->map.d_out;
     const std::vector<uint8_t> codes = codes_of(*hash, x);
+    const std::vector<float> k = kernel_block(*hash->map.kernel, x, x, d);
     const double squared = hash->map.squared_norm(); // masses are 1
     double delta = std::abs(1 - squared) + d * float_unit;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < i; j++) {
-            const double k = (*hash->map.kernel)(&x[i * d], &x[j * d], d);
-            const double mapped = dot(&phi[i * size], &phi[j * size], size);
-            // the map itself errs by a few units
-            delta = std::max(delta, std::abs(k - mapped) + 1e-5);
-        }
-    }
-    EXPECT_LT(delta, 0.2);
     std::vector<size_t> unsure;
     for (size_t i = 0; i < n; i++) {
         unsure.push_back(doubtful(*hash, &x[i * d]));
         for (size_t j = 0; j < i; j++) {
-            const double k = (*hash->map.kernel)(&x[i * d], &x[j * d], d);
+            const double mapped =
+                    dot_product(&phi[i * size], &phi[j * size], size);
+            // the map itself errs by a few units
+            delta = std::max(delta, std::abs(k[i * n + j] - mapped) + 1e-5);
+        }
+    }
+    EXPECT_LT(delta, 0.2);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            const double u = k[i * n + j], bits = unsure[i] + unsure[j];
             const size_t ham = hamming(codes, nbits / 8, i, j);
-            SCOPED_TRACE(
-                    "k = " + std::to_string(k) + ", " + std::to_string(ham) +
-                    " bits");
-            const double bits = unsure[i] + unsure[j];
-            EXPECT_TRUE(plausible(
-                    ham,
-                    nbits,
-                    normalized_angle((k + delta) / squared),
-                    normalized_angle((k - delta) / squared),
-                    bits));
-            EXPECT_TRUE(plausible(
-                    ham,
-                    nbits,
-                    AdditiveKernelHash::lower_bound(k, delta),
-                    AdditiveKernelHash::upper_bound(k, delta),
-                    bits));
+            const auto is_between = [&](double low, double high) {
+                EXPECT_TRUE(plausible(ham, nbits, low, high, bits))
+                        << "k = " << u << ": " << ham << " bits";
+            };
+            is_between(
+                    normalized_angle((u + delta) / squared),
+                    normalized_angle((u - delta) / squared));
+            is_between(
+                    hash->lower_bound(u, delta), hash->upper_bound(u, delta));
             // the cosine changes by at most pi times the error of the angle's
             // share
-            EXPECT_NEAR(
-                    hash->kernel_estimate(ham),
-                    k,
-                    2 * delta + pi * (hoeffding(nbits) + bits / nbits));
+            const double error = hoeffding(nbits) + bits / nbits;
+            EXPECT_NEAR(hash->kernel_estimate(ham), u, 2 * delta + pi * error);
         }
     }
 }
@@ -145,10 +113,9 @@ TEST_P(AdditiveKernelHashes, ScaleTurnsTheMap) {
     const std::vector<float> x = clustered_histograms(1, d, 1, 30, 3);
     const auto hash = c.make(nbits, ",proj=dense");
     for (int power : {-20, -2, 4, 20}) {
-        const std::vector<float> y = times(x, std::ldexp(1.0f, power));
-        std::vector<float> both = x;
-        both.insert(both.end(), y.begin(), y.end());
-        const size_t ham = hamming(codes_of(*hash, both), nbits / 8, 0, 1);
+        const std::vector<float> y = scaled(x, std::ldexp(1.0f, power));
+        const std::vector<bool> differ = differing_bits(*hash, x, y);
+        const auto ham = std::count(differ.begin(), differ.end(), true);
         if (c.kernel == "hellinger") {
             EXPECT_EQ(ham, 0); // powers of 4: exact
             continue;
@@ -170,13 +137,11 @@ TEST_P(AdditiveKernelHashes, NormL1TakesScaleOut) {
     for (const std::string more : {"0", "1", "1,proj=dense"}) {
         const auto hash = c.make(1024, ",norm=l1,center=" + more);
         hash->train(8, x.data());
-        const std::vector<uint8_t> codes = codes_of(*hash, x);
-        for (int power : {-80, 1, 90}) {
-            EXPECT_EQ(
-                    codes_of(*hash, times(x, std::ldexp(1.0f, power))), codes);
+        for (float factor : {0x1p-80f, 2.0f, 0x1p90f}) {
+            EXPECT_EQ(codes_of(*hash, scaled(x, factor)), codes_of(*hash, x));
         }
         const std::vector<float> margins = applied(*hash, x),
-                                 others = applied(*hash, times(x, 3));
+                                 others = applied(*hash, scaled(x, 3));
         for (size_t i = 0; i < margins.size(); i++) {
             ASSERT_NEAR(others[i], margins[i], 1e-3);
         }
@@ -217,21 +182,20 @@ TEST(Theory, BoundsOfThePaper) {
 TEST(Theory, EstimatesInvertExpectedDistances) {
     const std::vector<float> x = clustered_histograms(300, d, 3, 30, 1);
     for (const char* text : {"AHK256(chi2)", "AHK256(chi2,center=1)"}) {
-        const auto hash = make(d, text);
+        const auto hash = hash_as<AdditiveKernelHash>(d, text);
         hash->train(300, x.data());
-        const double m = hash->mean_value;
+        const double m = hash->mean_value, least = std::max(0.0, 2 * m - 1);
         EXPECT_TRUE(hash->center ? m > 0.1 && m < 0.99 : m == 0) << m;
         for (double k = 0; k <= 1; k += 1.0 / 32) {
             const double got = hash->expected_hamming(k);
             EXPECT_NEAR(got, 256 * normalized_angle((k - m) / (1 - m)), 1e-10);
-            if (k - m > m - 1) {
+            if (k > least) {
                 EXPECT_NEAR(hash->kernel_estimate(got), k, 1e-7);
             }
         }
         EXPECT_EQ(hash->expected_hamming(1), 0);
         EXPECT_EQ(hash->kernel_estimate(0), 1);
-        EXPECT_NEAR(
-                hash->kernel_estimate(256), std::max(0.0, 2 * m - 1), 1e-12);
+        EXPECT_NEAR(hash->kernel_estimate(256), least, 1e-12);
         for (double bad : {-0.01, 1.01}) {
             EXPECT_TRUE(throws(
                     [&] { hash->expected_hamming(bad); }, "from 0 to 1"));
@@ -242,7 +206,7 @@ TEST(Theory, EstimatesInvertExpectedDistances) {
 // mean_value is 1 or just below, and the expected distance of others half of
 // the bits.
 TEST(Center, EqualTrainingVectors) {
-    const auto hash = make(4, "AHK64(chi2,center=1)");
+    const auto hash = hash_as<AdditiveKernelHash>(4, "AHK64(chi2,center=1)");
     hash->train(3, std::vector<float>(12, 0.25f).data());
     EXPECT_NEAR(hash->mean_value, 1, 6 * float_unit);
     EXPECT_EQ(hash->expected_hamming(1), 0);
@@ -257,16 +221,15 @@ TEST(Center, EqualTrainingVectors) {
 TEST(Center, MeanOfVectorsOfAnySize) {
     const size_t n = 200, wide = 150;
     const std::vector<float> x = uniform_vectors(n, wide, 3, 1e-9, 1);
-    const auto mean_value = [&](int power) {
-        const auto hash = make(wide, "AHK64(chi2,center=1)");
-        hash->train(n, times(x, std::ldexp(1.0f, power)).data());
+    double expected = NAN;
+    for (int power : {0, -60, 20, 122}) {
+        const auto hash =
+                hash_as<AdditiveKernelHash>(wide, "AHK64(chi2,center=1)");
+        hash->train(n, scaled(x, std::ldexp(1.0f, power)).data());
         for (float v : hash->threshold) {
             EXPECT_TRUE(std::isfinite(v));
         }
-        return hash->mean_value;
-    };
-    const double expected = mean_value(0);
-    for (int power : {-60, 20, 122}) {
-        EXPECT_NEAR(mean_value(power), expected, 5e-4) << power;
+        expected = power == 0 ? hash->mean_value : expected;
+        EXPECT_NEAR(hash->mean_value, expected, 5e-4) << power;
     }
 }

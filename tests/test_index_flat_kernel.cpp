@@ -1,19 +1,8 @@
 // Exact search under a kernel.
 
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include <gtest/gtest.h>
-
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/DistanceComputer.h>
-#include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -28,12 +17,9 @@ using namespace faiss_ext_test;
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float max_float = std::numeric_limits<float>::max();
 
-constexpr faiss::MetricType metrics[] = {
-        faiss::METRIC_L2,
-        faiss::METRIC_INNER_PRODUCT};
+constexpr auto l2 = faiss::METRIC_L2, ip = faiss::METRIC_INNER_PRODUCT;
 
 std::unique_ptr<IndexFlatKernel> make_index(
         const std::string& kernel,
@@ -47,171 +33,140 @@ std::unique_ptr<IndexFlatKernel> make_index(
 }
 
 /// All distances, one pair at a time, checked against their definition.
-std::vector<float> all_distances(
-        const IndexFlatKernel& index,
-        const std::vector<float>& q,
-        const std::vector<float>& x) {
-    const Kernel& k = *index.kernel;
-    const int d = index.d;
-    std::vector<float> distances;
-    for (const float* a = q.data(); a < q.data() + q.size(); a += d) {
-        for (const float* b = x.data(); b < x.data() + x.size(); b += d) {
-            float value = k(a, b, d);
-            if (index.metric_type == faiss::METRIC_L2) {
-                const double scale = double(k(a, a, d)) + k(b, b, d);
-                const double expected = scale - 2.0 * value;
-                k.distance_block(1, a, 1, b, d, &value);
-                EXPECT_NEAR(value, expected, 1e-5 * (1 + scale));
-            }
-            distances.push_back(value);
-        }
-    }
-    return distances;
-}
+struct BruteForce {
+    const bool is_l2;
+    const idx_t n;
+    std::vector<float> distances; ///< of a query to all vectors, of the next...
 
-/// The k nearest, ordered by distance and then by id; padded.
-Found<float> nearest(
-        const std::vector<float>& distances,
-        idx_t n,
-        faiss::MetricType metric,
-        idx_t k,
-        const faiss::IDSelector* sel = nullptr) {
-    const float sign = metric == faiss::METRIC_L2 ? 1 : -1;
-    Found<float> found;
-    for (size_t begin = 0; begin < distances.size(); begin += n) {
-        std::vector<std::pair<float, idx_t>> all;
-        for (idx_t j = 0; j < n; j++) {
-            if (!sel || sel->is_member(j)) {
-                all.emplace_back(sign * distances[begin + j], j);
+    BruteForce(
+            const IndexFlatKernel& index,
+            const std::vector<float>& q,
+            const std::vector<float>& x)
+            : is_l2(index.metric_type == l2), n(x.size() / index.d) {
+        const Kernel& k = *index.kernel;
+        const int d = index.d;
+        for (const float* a = q.data(); a < q.data() + q.size(); a += d) {
+            for (const float* b = x.data(); b < x.data() + x.size(); b += d) {
+                float value = k(a, b, d);
+                if (is_l2) {
+                    const double scale = double(k(a, a, d)) + k(b, b, d);
+                    const double expected = scale - 2.0 * value;
+                    k.distance_block(1, a, 1, b, d, &value);
+                    EXPECT_NEAR(value, expected, 1e-5 * (1 + scale));
+                }
+                distances.push_back(value);
             }
         }
-        append_nearest(found, all, k);
     }
-    for (float& v : found.distances) {
-        v *= sign;
-    }
-    return found;
-}
 
-Ranges within(
-        const std::vector<float>& distances,
-        idx_t n,
-        faiss::MetricType metric,
-        float radius,
-        const faiss::IDSelector* sel) {
-    Ranges ranges(distances.size() / n);
-    for (size_t i = 0; i < distances.size(); i++) {
-        const idx_t id = i % n;
-        const float v = distances[i];
-        if ((metric == faiss::METRIC_L2 ? v < radius : v > radius) &&
-            (!sel || sel->is_member(id))) {
-            ranges[i / n].emplace_back(id, v);
+    /// ordered by distance and then by id; padded
+    Found<float> nearest(idx_t k, const faiss::IDSelector* sel = nullptr)
+            const {
+        const float sign = is_l2 ? 1 : -1;
+        Found<float> found;
+        for (size_t begin = 0; begin < distances.size(); begin += n) {
+            std::vector<std::pair<float, idx_t>> all;
+            for (idx_t j = 0; j < n; j++) {
+                if (!sel || sel->is_member(j)) {
+                    all.emplace_back(sign * distances[begin + j], j);
+                }
+            }
+            append_nearest(found, all, k);
         }
+        for (float& v : found.distances) {
+            v *= sign;
+        }
+        return found;
     }
-    return ranges;
-}
+
+    Ranges within(float radius, const faiss::IDSelector* sel = nullptr) const {
+        Ranges ranges(distances.size() / n);
+        for (size_t i = 0; i < distances.size(); i++) {
+            const float v = distances[i];
+            if ((is_l2 ? v < radius : v > radius) &&
+                (!sel || sel->is_member(i % n))) {
+                ranges[i / n].emplace_back(i % n, v);
+            }
+        }
+        return ranges;
+    }
+};
 
 std::vector<float> stored(const IndexFlatKernel& index) {
     return std::vector<float>(
             index.get_xb(), index.get_xb() + index.codes.size() / 4);
 }
 
-struct EachKernel
-        : testing::TestWithParam<std::tuple<const char*, faiss::MetricType>> {
-    const std::string kernel = std::get<0>(GetParam());
-    const faiss::MetricType metric = std::get<1>(GetParam());
-
-    std::unique_ptr<IndexFlatKernel> make(
-            int d,
-            const std::vector<float>& x = {}) const {
-        return make_index(kernel, metric, d, x);
+void check_against_brute_force(
+        const std::string& kernel,
+        faiss::MetricType metric,
+        int d,
+        idx_t different) {
+    // more vectors than a block, each of them three times; more queries than a
+    // block, some of them equal to vectors
+    const idx_t n = 3 * different;
+    const auto once = uniform_vectors(different, d, 1);
+    const auto x = joined(joined(once, once), once);
+    const auto q = joined(uniform_vectors(14, d, 2), rows(once, d, 0, 5));
+    const auto index = make_index(kernel, metric, d, x);
+    const BruteForce truth(*index, q, x);
+    const auto& all = truth.distances;
+    if (metric == l2) {
+        EXPECT_EQ(all[14 * n], 0); // of equal vectors
     }
-};
-
-INSTANTIATE_TEST_SUITE_P(
-        IndexFlatKernel,
-        EachKernel,
-        testing::Combine(
-                testing::Values(
-                        "linear",
-                        "gaussian(gamma=0.5)",
-                        "laplacian(gamma=0.3)",
-                        "matern(nu=1.5,gamma=0.4)"),
-                testing::ValuesIn(metrics)),
-        [](const auto& info) {
-            const std::string name = std::get<0>(info.param);
-            return name.substr(0, name.find('(')) +
-                    (std::get<1>(info.param) == faiss::METRIC_L2 ? "_L2"
-                                                                 : "_IP");
-        });
-
-// More vectors than a block, each of them three times; more queries than a
-// block, some of them equal to vectors.
-TEST_P(EachKernel, EqualsBruteForce) {
-    for (const auto& [d, different] : {std::pair(5, 400), {3001, 20}}) {
-        SCOPED_TRACE(d);
-        const idx_t n = 3 * different;
-        const auto once = uniform_vectors(different, d, 1);
-        const auto x = joined(joined(once, once), once);
-        const auto q = joined(uniform_vectors(14, d, 2), rows(once, d, 0, 5));
-        const auto index = make(d, x);
-        const auto all = all_distances(*index, q, x);
-        if (metric == faiss::METRIC_L2) {
-            EXPECT_EQ(all[14 * n], 0); // of equal vectors
+    const std::vector<idx_t> chosen = {3, 44, 45, n - 1, 17};
+    faiss::IDSelectorRange none(n, n + 10);
+    faiss::IDSelectorBatch batch(chosen.size(), chosen.data());
+    faiss::IDSelectorNot no_batch(&batch);
+    for (faiss::IDSelector* sel :
+         std::vector<faiss::IDSelector*>{nullptr, &none, &batch, &no_batch}) {
+        faiss::SearchParameters params;
+        params.sel = sel;
+        for (idx_t k : {idx_t(1), idx_t(20), n + 3}) {
+            expect_same(search(*index, q, k, &params), truth.nearest(k, sel));
         }
-        const std::vector<idx_t> chosen = {3, 44, 45, n - 1, 17};
-        faiss::IDSelectorRange none(n, n + 10);
-        faiss::IDSelectorBatch batch(chosen.size(), chosen.data());
-        faiss::IDSelectorNot no_batch(&batch);
-        for (faiss::IDSelector* sel : std::vector<faiss::IDSelector*>{
-                     nullptr, &none, &batch, &no_batch}) {
-            faiss::SearchParameters params;
-            params.sel = sel;
-            for (idx_t k : {idx_t(1), idx_t(20), n + 3}) {
-                expect_same(
-                        search(*index, q, k, &params),
-                        nearest(all, n, metric, k, sel));
-            }
-            // at a radius that is the distance of a vector, this one is out
-            for (float radius : {all[7], all[n / 2], 0.0f, inf, -inf}) {
-                EXPECT_EQ(
-                        range_search(*index, q, radius, &params),
-                        within(all, n, metric, radius, sel));
-            }
+        // at a radius that is the distance of a vector, this one is out
+        for (float radius : {all[7], all[n / 2], 0.0f, inf, -inf}) {
+            EXPECT_EQ(
+                    range_search(*index, q, radius, &params),
+                    truth.within(radius, sel));
         }
     }
-}
 
-TEST_P(EachKernel, DistanceComputer) {
-    const int d = 7;
-    const idx_t n = 100;
-    const auto x = uniform_vectors(n, d, 15), q = uniform_vectors(3, d, 16);
-    const auto index = make(d, x);
     const std::unique_ptr<faiss::FlatCodesDistanceComputer> computer(
             index->get_FlatCodesDistanceComputer());
-    const auto distances = all_distances(*index, q, x);
     for (idx_t i = 0; i < 3 * n; i++) {
-        const idx_t id = i % n;
-        const uint8_t* code = index->codes.data() + id * index->code_size;
+        const uint8_t* code = &index->codes[i % n * index->code_size];
         computer->set_query(&q[i / n * d]);
-        EXPECT_EQ((*computer)(id), distances[i]);
-        EXPECT_EQ(computer->distance_to_code(code), distances[i]);
+        ASSERT_EQ((*computer)(i % n), all[i]);
+        ASSERT_EQ(computer->distance_to_code(code), all[i]);
     }
-    // between stored vectors
-    const auto among = all_distances(*index, rows(x, d, 3, 4), x);
+    const auto among = BruteForce(*index, rows(x, d, 3, 4), x).distances;
     for (idx_t j = 0; j < n; j++) {
-        EXPECT_EQ(computer->symmetric_dis(3, j), among[j]);
+        ASSERT_EQ(computer->symmetric_dis(3, j), among[j]);
     }
 }
 
-TEST_P(EachKernel, StartsEmptyAndChanges) {
+TEST(IndexFlatKernel, EqualsBruteForce) {
+    for (const char* kernel :
+         {"linear",
+          "gaussian(gamma=0.5)",
+          "laplacian(gamma=0.3)",
+          "matern(nu=1.5,gamma=0.4)"}) {
+        for (auto metric : {l2, ip}) {
+            SCOPED_TRACE(std::string(kernel) + (metric == l2 ? " L2" : " IP"));
+            check_against_brute_force(kernel, metric, 5, 400);
+            check_against_brute_force(kernel, metric, 3001, 20);
+        }
+    }
+}
+
+TEST(IndexFlatKernel, StartsEmptyAndChanges) {
     const int d = 5;
     const auto x = uniform_vectors(50, d, 17), q = uniform_vectors(4, d, 18);
-    const float padding = metric == faiss::METRIC_L2 ? max_float : -max_float;
-    const auto index = make(d);
+    const auto index = make_index("linear", l2, d);
     EXPECT_EQ(search(*index, q, 2).labels, std::vector<idx_t>(8, -1));
-    EXPECT_EQ(search(*index, q, 2).distances, std::vector<float>(8, padding));
-    EXPECT_EQ(range_search(*index, q, padding), Ranges(4));
+    EXPECT_EQ(range_search(*index, q, max_float), Ranges(4));
     EXPECT_TRUE(range_search(*index, {}, 1).empty());
     index->add(0, nullptr);
     index->search(0, nullptr, 5, nullptr, nullptr);
@@ -229,64 +184,24 @@ TEST_P(EachKernel, StartsEmptyAndChanges) {
             {{[&] { index->reconstruct(30, one.data()); }, "30 vectors"},
              {[&] { index->reconstruct(-1, one.data()); }, "30 vectors"},
              {[&] { index->reconstruct_n(20, 11, back.data()); }, "30"}});
-    const auto same = make(d, rest);
-    expect_same(search(*index, q, 35), search(*same, q, 35));
-
     index->reset();
-    EXPECT_EQ(index->ntotal, 0);
     EXPECT_TRUE(index->is_trained);
-    EXPECT_EQ(search(*index, q, 1).labels, std::vector<idx_t>(4, -1));
-    index->add(30, rest.data());
-    expect_same(search(*index, q, 35), search(*same, q, 35));
+    EXPECT_EQ(search(*index, one, 1).labels[0], -1);
 }
 
-TEST_P(EachKernel, Merge) {
-    const int d = 5;
-    const auto x = uniform_vectors(90, d, 19), q = uniform_vectors(6, d, 20);
-    const auto begin = rows(x, d, 0, 40), end = rows(x, d, 40, 90);
-    const auto a = make(d, begin), b = make(d, end);
-    const auto other_metric = metric == metrics[0] ? metrics[1] : metrics[0];
-    std::vector<std::unique_ptr<faiss::Index>> others;
-    others.push_back(make_index(kernel, other_metric, d, begin));
-    others.push_back(make_index("gaussian(gamma=0.25)", metric, d, begin));
-    others.push_back(make(4, begin));
-    others.push_back(std::make_unique<faiss::IndexFlat>(d, metric));
-    for (const auto& other : others) {
-        const idx_t n = other->ntotal;
-        EXPECT_TRUE(throws([&] { a->check_compatible_for_merge(*other); }));
-        EXPECT_TRUE(throws([&] { a->merge_from(*other); }));
-        EXPECT_EQ(other->ntotal, n);
+TEST(IndexFlatKernel, RefiningEverythingEqualsBruteForce) {
+    const auto x = uniform_vectors(200, 8, 25), q = uniform_vectors(10, 8, 26);
+    for (auto metric : {l2, ip}) {
+        const auto base =
+                index_factory(8, "SIK64(gaussian,gamma=1),BFlat", metric);
+        const auto flat = make_index("laplacian(gamma=0.3)", metric, 8);
+        faiss::IndexRefine refine(base.get(), flat.get());
+        refine.add(200, x.data());
+        for (int k_factor : {20, 100}) { // or more than there are
+            refine.k_factor = k_factor;
+            expect_same(search(refine, q, 10), search(*flat, q, 10));
+        }
     }
-    EXPECT_TRUE(throws([&] { a->merge_from(*b, 7); }));
-    EXPECT_TRUE(throws([&] { a->merge_from(*a); }, "itself"));
-    EXPECT_EQ(a->ntotal, 40);
-    EXPECT_EQ(stored(*a), begin);
-    EXPECT_EQ(stored(*b), end);
-
-    a->check_compatible_for_merge(*b);
-    a->merge_from(*b);
-    EXPECT_EQ(b->ntotal, 0);
-    expect_same(search(*a, q, 20), search(*make(d, x), q, 20));
-    b->add(50, end.data());
-    expect_same(search(*b, q, 20), search(*make(d, end), q, 20));
-}
-
-TEST_P(EachKernel, RefineOverEverythingEqualsBruteForce) {
-    const int d = 8;
-    const idx_t n = 200, k = 10;
-    const auto x = uniform_vectors(n, d, 25), q = uniform_vectors(10, d, 26);
-    const auto base = faiss_ext::index_factory(
-            d, "SIK64(gaussian,gamma=1),BFlat", metric);
-    const auto flat = make(d);
-    faiss::IndexRefine refine(base.get(), flat.get());
-    refine.add(n, x.data());
-    for (float k_factor : {float(n) / k, 100.0f}) { // or more than there are
-        refine.k_factor = k_factor;
-        expect_same(search(refine, q, k), search(*flat, q, k));
-    }
-    std::vector<float> back(d);
-    refine.reconstruct(7, back.data());
-    EXPECT_EQ(back, rows(x, d, 7, 8));
 }
 
 // Few queries are compared with slices of the vectors, many are not; equal
@@ -298,18 +213,15 @@ TEST(IndexFlatKernel, ThreadsAndBatchesDoNotMatter) {
     const auto once = uniform_vectors(n / 3, d, 13);
     const auto x = joined(joined(once, once), once);
     const auto q = uniform_vectors(nq, d, 14);
-    const auto metric = faiss::METRIC_L2;
-    const auto index = make_index("linear", metric, d, x);
-    const auto all = all_distances(*index, rows(q, d, 0, 3), x);
+    const auto index = make_index("linear", l2, d, x);
+    const BruteForce truth(*index, rows(q, d, 0, 3), x);
     const auto found = search(*index, q, k);
-    const auto expected = nearest(all, n, metric, k);
+    const auto expected = truth.nearest(k);
     EXPECT_EQ(rows(found.labels, k, 0, 3), expected.labels);
     EXPECT_EQ(rows(found.distances, k, 0, 3), expected.distances);
     const float radius = found.distances[k - 1];
     const auto ranges = range_search(*index, q, radius);
-    EXPECT_EQ(
-            Ranges(ranges.begin(), ranges.begin() + 3),
-            within(all, n, metric, radius, nullptr));
+    EXPECT_EQ(rows(ranges, 1, 0, 3), truth.within(radius));
     const Threads threads(3);
     expect_same(search(*index, q, k), found);
     EXPECT_EQ(range_search(*index, q, radius), ranges);
@@ -318,9 +230,8 @@ TEST(IndexFlatKernel, ThreadsAndBatchesDoNotMatter) {
         EXPECT_EQ(piece.labels, rows(found.labels, k, begin, end));
         EXPECT_EQ(piece.distances, rows(found.distances, k, begin, end));
     }
-    expect_same(
-            search(*index, rows(q, d, 0, 1), n),
-            nearest(rows(all, n, 0, 1), n, metric, n));
+    const auto all = search(*index, rows(q, d, 0, 3), n);
+    expect_same(all, truth.nearest(n));
 }
 
 TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
@@ -328,7 +239,7 @@ TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
     const auto x = uniform_vectors(300, d, 32), q = uniform_vectors(9, d, 33);
     const GaussianKernel kernel;
     IndexFlatKernel index(d, kernel);
-    EXPECT_EQ(index.metric_type, faiss::METRIC_L2);
+    EXPECT_EQ(index.metric_type, l2);
     EXPECT_FALSE(index.is_trained);
     const std::vector<float> same(10 * d, 0.5f);
     expect_throws(
@@ -339,32 +250,29 @@ TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
              {[&] { index.train(0, nullptr); }, ""},
              {[&] { index.train(1, x.data()); }, ""},
              {[&] { index.train(10, same.data()); }, ""},
-             {[&] { IndexFlatKernel(0, kernel); }, "dimension"},
-             {[&] { IndexFlatKernel(-3, kernel); }, "-3"},
              {[&] { IndexFlatKernel(7, kernel, faiss::METRIC_L1); },
               "metric"}});
     EXPECT_FALSE(index.is_trained || index.kernel->is_trained);
     EXPECT_EQ(index.ntotal, 0);
 
     index.train(300, x.data());
+    index.train(9, q.data()); // has no effect any more
     EXPECT_TRUE(index.is_trained);
     EXPECT_FALSE(kernel.is_trained);
     GaussianKernel alone;
     alone.train(300, x.data(), d);
-    const std::string string = index.kernel->description();
-    EXPECT_EQ(string, alone.description());
+    const auto given = make_index(alone.description(), l2, d, x);
+    EXPECT_EQ(index.kernel->description(), given->kernel->description());
     index.add(300, x.data());
-    const auto given = make_index(string, faiss::METRIC_L2, d, x);
     expect_same(search(index, q, 5), search(*given, q, 5));
-    given->train(9, q.data()); // has no effect where it is given
-    EXPECT_EQ(given->kernel->description(), string);
 }
 
 TEST(IndexFlatKernel, BadCallsChangeNothing) {
     const int d = 4;
     const auto x = uniform_vectors(30, d, 23), q = uniform_vectors(3, d, 24);
-    const auto index = make_index("linear", faiss::METRIC_L2, d, x);
-    std::vector<float> out(3 * d);
+    const auto index = make_index("linear", l2, d, x);
+    std::vector<float> out(3 * d), bad = q;
+    bad[7] = inf;
     std::vector<idx_t> labels(6);
     std::vector<uint8_t> bytes(3 * index->sa_code_size());
     faiss::RangeSearchResult result(3);
@@ -373,27 +281,35 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
                  [&](idx_t n, auto y) { index->add(n, y); },
                  [&](idx_t n, auto y) { index->train(n, y); },
                  [&](idx_t n, auto y) {
-                     index->search(n, y, 2, out.data(), labels.data());
+                     index->search(n, y, 2, &out[0], &labels[0]);
                  },
                  [&](idx_t n, auto y) {
                      index->range_search(n, y, 1, &result);
                  },
-                 [&](idx_t n, auto y) {
-                     index->sa_encode(n, y, bytes.data());
-                 }}) {
-        for (float bad : {nan_value, inf, -inf}) {
-            std::vector<float> y = q;
-            y[7] = bad;
-            EXPECT_TRUE(throws(
-                    [&] { call(3, y.data()); }, "component 3 of vector 1"));
-        }
-        EXPECT_TRUE(throws([&] { call(-1, q.data()); }, "-1"));
-        EXPECT_TRUE(throws([&] { call(3, nullptr); }, "null"));
+                 [&](idx_t n, auto y) { index->sa_encode(n, y, &bytes[0]); }}) {
+        expect_throws(
+                {{[&] { call(3, bad.data()); }, "component 3 of vector 1"},
+                 {[&] { call(-1, q.data()); }, "-1"},
+                 {[&] { call(3, nullptr); }, "null"}});
     }
-    EXPECT_TRUE(throws([&] { range_search(*index, q, nan_value); }, "NaN"));
-    EXPECT_EQ(index->ntotal, 30);
+    const auto same = make_index("linear", l2, d, x),
+               products = make_index("linear", ip, d, x),
+               cosines = make_index("cosine", l2, d, x),
+               longer = make_index("linear", l2, 5, x);
+    faiss::IndexFlat flat(d);
+    expect_throws(
+            {{[&] { range_search(*index, q, NAN); }, "NaN"},
+             {[&] { index->merge_from(*products); }, "metric"},
+             {[&] { index->merge_from(*cosines); }, "cosine"},
+             {[&] { index->merge_from(*longer); }, ""},
+             {[&] { index->merge_from(flat); }, ""},
+             {[&] { index->merge_from(*index); }, "itself"},
+             {[&] { index->merge_from(*same, 7); }, ""},
+             {[&] { index->check_compatible_for_merge(*cosines); }, "cosine"}});
+    index->check_compatible_for_merge(*same);
     EXPECT_TRUE(index->is_trained);
     EXPECT_EQ(stored(*index), x);
+    EXPECT_EQ(stored(*same), x);
 
     // what the codec makes is what is stored
     index->sa_encode(3, q.data(), bytes.data());
@@ -403,13 +319,12 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
     index->sa_decode(0, nullptr, nullptr);
     index->add(3, q.data());
     EXPECT_EQ(stored(*index), joined(x, q));
-    EXPECT_TRUE(std::equal(
-            bytes.begin(), bytes.end(), index->codes.data() + 30 * 4 * d));
+    EXPECT_EQ(rows(index->codes, 4 * d, 30, 33), bytes);
 }
 
 TEST(IndexFlatKernel, FieldsSetByHand) {
-    const auto index = make_index("linear", faiss::METRIC_L2, 2, {1, 2, 3, 4});
-    const auto other = make_index("linear", faiss::METRIC_L2, 2, {1, 2});
+    const auto index = make_index("linear", l2, 2, {1, 2, 3, 4});
+    const auto other = make_index("linear", l2, 2, {1, 2});
     index->ntotal = 1000000;
     std::vector<float> x(2);
     expect_throws(
@@ -429,7 +344,7 @@ TEST(IndexFlatKernel, FieldsSetByHand) {
 // Products and distances of vectors that are taken stay within float.
 TEST(IndexFlatKernel, KernelsThatOverflowAreRefused) {
     const std::vector<float> good = {0.5f, 0.25f}, huge = {1e30f, 1e30f};
-    for (auto metric : metrics) {
+    for (auto metric : {l2, ip}) {
         for (const char* kernel :
              {"linear",
               "poly(degree=8)",
@@ -442,17 +357,16 @@ TEST(IndexFlatKernel, KernelsThatOverflowAreRefused) {
             const auto flat = make_index(kernel, metric, 2);
             IndexHNSWKernel graph(flat.get(), 4);
             graph.add(1, good.data());
-            expect_throws(
-                    {{[&] { index->add(1, huge.data()); }, "overflows"},
-                     {[&] { search(*index, huge, 2); }, "overflows"},
-                     {[&] { range_search(*index, huge, 1); }, "overflows"},
-                     {[&] { graph.add(1, huge.data()); }, "overflows"},
-                     {[&] { search(graph, huge, 1); }, "overflows"}});
-            for (const faiss::Index* i :
-                 std::vector<const faiss::Index*>{index.get(), &graph}) {
-                EXPECT_EQ(i->ntotal, 1);
-                EXPECT_EQ(search(*i, good, 1).labels[0], 0);
-            }
+            const auto check = [&](faiss::Index& i) {
+                EXPECT_TRUE(
+                        throws([&] { i.add(1, huge.data()); }, "overflows"));
+                EXPECT_TRUE(throws([&] { search(i, huge, 1); }, "overflows"));
+                EXPECT_TRUE(throws([&] { range_search(i, huge, 1); }));
+                EXPECT_EQ(i.ntotal, 1);
+                EXPECT_EQ(search(i, good, 1).labels[0], 0);
+            };
+            check(*index);
+            check(graph);
         }
         // k(x, x) just within the limit, and just beyond
         const float limit = std::sqrt(Kernel::max_self_value);
@@ -468,7 +382,7 @@ TEST(IndexFlatKernel, KernelsThatOverflowAreRefused) {
 TEST(IndexFlatKernel, CosinesDoNotDependOnLengths) {
     const size_t d = 20, n = 50;
     const std::vector<float> x = uniform_vectors(n, d, 3);
-    const auto reference = make_index("cosine", faiss::METRIC_L2, d, x);
+    const auto reference = make_index("cosine", l2, d, x);
     const auto expected = search(*reference, x, 10);
     // (what is below 2^-126 has lost digits already)
     for (int exponent : {-110, -100, -70, -63, 61, 64, 100, 124}) {
@@ -480,7 +394,7 @@ TEST(IndexFlatKernel, CosinesDoNotDependOnLengths) {
                 scaled[i] = std::ldexp(scaled[i], exponent);
             }
         }
-        const auto index = make_index("cosine", faiss::METRIC_L2, d, scaled);
+        const auto index = make_index("cosine", l2, d, scaled);
         expect_same(search(*index, scaled, 10), expected);
     }
     // the smallest numbers of all have a direction, too

@@ -2,10 +2,7 @@
 
 #include "core/scratch.h"
 
-#include <atomic>
-#include <cstdlib>
 #include <deque>
-#include <limits>
 #include <new>
 #include <thread>
 
@@ -50,12 +47,6 @@ bool aligned(const void* p) {
     return reinterpret_cast<uintptr_t>(p) % 64 == 0;
 }
 
-/// Runs f in a thread that keeps nothing yet.
-template <class F>
-void in_thread(F&& f) {
-    std::thread(f).join();
-}
-
 /// Takes `count` arrays at once and gives them back.
 void take(size_t count, size_t size) {
     std::deque<Scratch> nested;
@@ -77,15 +68,13 @@ TEST(Scratch, BeginsOnACacheLine) {
         EXPECT_TRUE(aligned(v.data()) && aligned(copy.data())) << n;
         EXPECT_TRUE(aligned(AlignedVector<char>(n + 1).data())) << n;
     }
-    EXPECT_THROW(
-            AlignedAllocator<float>().allocate(
-                    std::numeric_limits<size_t>::max() / 2),
-            std::bad_array_new_length);
+    AlignedAllocator<float> allocator;
+    EXPECT_THROW(allocator.allocate(SIZE_MAX / 2), std::bad_array_new_length);
 }
 
-// What is in use is not given out again.
+// What is in use is not given out again. (A new thread keeps nothing yet.)
 TEST(Scratch, NestedArraysAreApart) {
-    in_thread([] {
+    std::thread([] {
         for (int round = 0; round < 3; round++) {
             std::deque<Scratch> nested;
             for (size_t i = 0; i < 40; i++) {
@@ -97,11 +86,11 @@ TEST(Scratch, NestedArraysAreApart) {
                 EXPECT_EQ(std::count(a, a + 100 + i, float(i)), 100 + i);
             }
         }
-    });
+    }).join();
 }
 
 TEST(Scratch, IsUsedAgain) {
-    in_thread([] {
+    std::thread([] {
         const float *large, *small;
         {
             const Scratch a(5000), b(1000);
@@ -123,12 +112,12 @@ TEST(Scratch, IsUsedAgain) {
         EXPECT_EQ(allocations, before);
         const Scratch a(5001);
         EXPECT_EQ(allocations, before + 1);
-    });
+    }).join();
 }
 
 // At most 8 MB and 16 arrays are kept.
 TEST(Scratch, LittleIsKept) {
-    in_thread([] {
+    std::thread([] {
         const int64_t before = arrays_alive;
         take(1, most + 1);
         EXPECT_EQ(arrays_alive, before);
@@ -139,7 +128,7 @@ TEST(Scratch, LittleIsKept) {
         take(50, 10);
         EXPECT_LE(arrays_alive, before + 16);
         EXPECT_GE(arrays_alive, before + 15);
-    });
+    }).join();
 }
 
 // Each thread has its own, and gives them back when it ends.

@@ -4,22 +4,19 @@
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
-#include <memory>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <faiss/impl/io.h>
-
 #include <faiss_ext/hashes/AdditiveKernelHash.h>
 #include <faiss_ext/hashes/HyperplaneHash.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
-#include <faiss_ext/io/index_factory.h>
-#include <faiss_ext/io/index_io.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
 #include "core/field_files.h"
@@ -30,8 +27,6 @@ using namespace faiss_ext;
 using namespace faiss_ext_test;
 
 namespace {
-
-constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 
 /// A vector for the transforms of order d, and what they make of it.
 struct RoundsCase {
@@ -69,17 +64,11 @@ float power_of_two(size_t i) {
 std::vector<float> outputs_of(
         const RoundsCase& c,
         const std::vector<float>& norms) {
-    const size_t d = c.exact.size(), d_y = norms.size();
-    std::vector<float> work(d + 1, nan_value), y(d_y + 20, 42);
-    simd::hadamard_rounds(
-            c.x.size(),
-            c.x.data(),
-            d,
-            c.signs.data(),
-            d_y,
-            norms.data(),
-            work.data() + 1,
-            y.data() + 1);
+    const size_t d = c.exact.size(), d_x = c.x.size(), d_y = norms.size();
+    std::vector<float> work(d + 1, NAN), y(d_y + 20, 42);
+    const float *x = c.x.data(), *signs = c.signs.data();
+    float *w = work.data() + 1, *to = y.data() + 1;
+    simd::hadamard_rounds(d_x, x, d, signs, d_y, norms.data(), w, to);
     EXPECT_EQ(y[0], 42);
     EXPECT_EQ(std::count(y.begin() + 1 + d_y, y.end(), 42), 19);
     return {y.begin() + 1, y.begin() + 1 + d_y};
@@ -105,45 +94,14 @@ StructuredProjection unit_projection(int d, int d_out, int64_t seed) {
             d, d_out, seed, std::vector<double>(d_out, 1.0));
 }
 
-std::vector<float> applied(const Projection& p, const std::vector<float>& x) {
-    const size_t n = x.size() / p.d_in;
-    std::vector<float> y(n * p.d_out, nan_value);
-    p.apply(n, x.data(), y.data());
-    return y;
-}
-
 std::vector<float> unit_vector(size_t d, size_t k) {
     std::vector<float> x(d);
     x[k] = 1;
     return x;
 }
 
-double cosine(const float* x, const float* y, size_t d) {
-    double xy = 0;
-    for (size_t k = 0; k < d; k++) {
-        xy += double(x[k]) * y[k];
-    }
-    return xy / (length(x, d) * length(y, d));
-}
-
-std::vector<uint8_t> bytes_of(const KernelHash& hash) {
-    faiss::VectorIOWriter writer;
-    write_VectorTransform(&hash, &writer);
-    return writer.data;
-}
-
-void read_hash(const std::vector<uint8_t>& bytes) {
-    faiss::VectorIOReader reader;
-    reader.data = bytes;
-    read_VectorTransform(&reader);
-}
-
-const Projection& projection_of(const KernelHash& hash) {
-    return *dynamic_cast<const ProjectionHash&>(hash).projection;
-}
-
 const StructuredProjection& structured_of(const KernelHash& hash) {
-    return dynamic_cast<const StructuredProjection&>(projection_of(hash));
+    return projection_of<StructuredProjection>(hash);
 }
 
 /// Maurer and Pontil 2009, theorem 4: the mean of n independent values in [0,
@@ -159,37 +117,36 @@ double empirical_bernstein(const Moments& m) {
 // rounds_error and a unit for the factor. Sums are made in the same order by
 // every instruction set.
 TEST(HadamardRounds, AreThoseOfTheDefinition) {
-    EXPECT_EQ(
-            hadamard_product({0, 0, 0, 1}),
-            std::vector<double>({1, -1, -1, 1}));
+    const std::vector<double> last = {1, -1, -1, 1};
+    EXPECT_EQ(hadamard_product({0, 0, 0, 1}), last);
     for (size_t d = 16; d <= 4096; d *= 2) {
-        for (size_t d_x : {size_t(1), size_t(3), d / 2 + 1, d - 1, d}) {
-            for (bool whole : {true, false}) {
-                const RoundsCase c(d, d_x, whole);
-                for (size_t d_y : numbers_of_outputs(d)) {
-                    std::vector<float> norms = normal_vectors(1, d_y, d_y);
-                    for (size_t j = 0; j < d_y && whole; j++) {
-                        norms[j] = power_of_two(j % 16);
+        for (size_t i = 0; i < 10; i++) {
+            const bool whole = i % 2;
+            const size_t d_x = std::array{
+                    size_t(1), size_t(3), d / 2 + 1, d - 1, d}[i / 2];
+            const RoundsCase c(d, d_x, whole);
+            for (size_t d_y : numbers_of_outputs(d)) {
+                SCOPED_TRACE(
+                        std::to_string(d_x) + " of " + std::to_string(d) +
+                        " to " + std::to_string(d_y));
+                std::vector<float> norms = normal_vectors(1, d_y, d_y), first;
+                for (size_t j = 0; j < d_y && whole; j++) {
+                    norms[j] = power_of_two(j % 16);
+                }
+                const double unit = float_unit * std::pow(double(d), 1.5);
+                const double bound =
+                        whole ? 0 : c.length * (rounds_error(d, d_y) + unit);
+                for (int64_t target : targets()) {
+                    const Target guard(target);
+                    const std::vector<float> y = outputs_of(c, norms);
+                    for (size_t j = 0; j < d_y; j++) {
+                        const double norm = norms[j];
+                        ASSERT_NEAR(
+                                y[j], norm * c.exact[j], std::abs(norm) * bound)
+                                << hwy::TargetName(target);
                     }
-                    const double unit = float_unit * std::pow(double(d), 1.5);
-                    const double bound = whole
-                            ? 0
-                            : c.length * (rounds_error(d, d_y) + unit);
-                    std::vector<float> first;
-                    for (int64_t target : targets()) {
-                        const Target guard(target);
-                        const std::vector<float> y = outputs_of(c, norms);
-                        for (size_t j = 0; j < d_y; j++) {
-                            ASSERT_NEAR(
-                                    y[j],
-                                    double(norms[j]) * c.exact[j],
-                                    std::abs(norms[j]) * bound)
-                                    << hwy::TargetName(target) << ", d = " << d
-                                    << ", d_x = " << d_x << ", d_y = " << d_y;
-                        }
-                        first = first.empty() ? y : first;
-                        ASSERT_TRUE(same_bits(y, first));
-                    }
+                    first = first.empty() ? y : first;
+                    ASSERT_TRUE(same_bits(y, first));
                 }
             }
         }
@@ -208,23 +165,20 @@ TEST(HadamardRounds, OfAPanel) {
             for (size_t i = 0; i < 16 * d; i++) {
                 side[i] = c.x[i / 16] * power_of_two(i % 16);
             }
+            const float *x = side.data(), *signs = c.signs.data();
             for (int64_t target : targets()) {
+                SCOPED_TRACE(hwy::TargetName(target));
                 const Target guard(target);
-                std::vector<float> work(16 * d, nan_value), y(stride * d, 42);
+                std::vector<float> work(16 * d, NAN), y(stride * d, 42);
                 simd::hadamard_rounds_of_panel(
-                        d,
-                        c.signs.data(),
-                        side.data(),
-                        work.data(),
-                        y.data(),
-                        stride);
+                        d, signs, x, work.data(), y.data(), stride);
                 for (size_t i = 0; i < y.size(); i++) {
                     const size_t k = i / stride, column = i % stride;
                     const float one = y[k * stride + 8];
                     ASSERT_NEAR(one, c.exact[k], bound) << d;
                     ASSERT_EQ(
-                            y[i], column < 16 ? power_of_two(column) * one : 42)
-                            << hwy::TargetName(target) << ", d = " << d;
+                            y[i],
+                            column < 16 ? power_of_two(column) * one : 42);
                 }
                 first = first.empty() ? y : first;
                 ASSERT_TRUE(same_bits(y, first));
@@ -235,11 +189,7 @@ TEST(HadamardRounds, OfAPanel) {
 
 TEST(StructuredProjection, OrderAndArguments) {
     for (auto [d, D] :
-         {std::pair<int, int>{1, 256},
-          {256, 256},
-          {257, 512},
-          {784, 1024},
-          {1 << 30, 1 << 30}}) {
+         {std::pair(1, 256), {256, 256}, {257, 512}, {1 << 30, 1 << 30}}) {
         EXPECT_EQ(StructuredProjection::order(d), D);
     }
     for (int d : {0, -1, (1 << 30) + 1}) {
@@ -251,8 +201,7 @@ TEST(StructuredProjection, OrderAndArguments) {
             throws([] { StructuredProjection(3, 2, 1, {1.0}); }, "1 ", "2 "));
     EXPECT_TRUE(throws([] { StructuredProjection(3, -1, 1, {}); }, "-1"));
     const StructuredProjection none(3, 0, 1, {});
-    EXPECT_TRUE(none.matrix().empty());
-    EXPECT_TRUE(applied(none, {1, 2, 3}).empty());
+    EXPECT_TRUE(none.matrix().empty() && applied(none, {1, 2, 3}).empty());
 }
 
 // Row j is |w_j| D^(-3/2) times row j mod D of the product of its transforms,
@@ -274,32 +223,27 @@ TEST(StructuredProjection, MatrixAndProducts) {
         ASSERT_EQ(p.norms.size(), size_t(d_out));
         const std::vector<float> A = p.matrix(), x = normal_vectors(n, d, d);
         ASSERT_EQ(A.size(), size_t(d) * d_out);
-        std::vector<double> column, products(n * d_out);
         for (int k = 0; k < d; k++) {
+            std::vector<double> column;
             for (int j = 0; j < d_out; j++) {
                 if (j % D == 0) {
                     std::vector<double> unit(D);
                     unit[k] = 1;
                     column = hadamard_rounds(&p.signs[3 * j], unit);
                 }
-                const float norm =
-                        float(lengths[j] * std::pow(double(D), -1.5));
+                const float norm = float(lengths[j] * std::pow(D, -1.5));
                 ASSERT_EQ(p.norms[j], norm);
                 ASSERT_EQ(A[j * d + k], float(column[j % D] * norm));
-                for (size_t i = 0; i < n; i++) {
-                    products[i * d_out + j] +=
-                            double(A[j * d + k]) * x[i * d + k];
-                }
             }
         }
         const std::vector<float> y = applied(p, x);
         for (size_t i = 0; i < n; i++) {
             const std::vector<float> one = rows(x, d, i, i + 1);
+            const double of_x = length(one.data(), d);
             for (int j = 0; j < d_out; j++) {
-                ASSERT_NEAR(
-                        y[i * d_out + j],
-                        products[i * d_out + j],
-                        structured_error(p, j) * length(one.data(), d));
+                const double product = dot_product(&A[j * d], one.data(), d);
+                const double bound = structured_error(p, j) * of_x;
+                ASSERT_NEAR(y[i * d_out + j], product, bound);
             }
             for (int64_t target : targets()) {
                 const Target guard(target);
@@ -342,17 +286,18 @@ TEST(StructuredProjection, SeedsAndPrefixes) {
     const StructuredProjection p = unit_projection(d, 700, 5);
     const std::vector<float> A = p.matrix();
     for (int d_out : {8, 129, 256, 257}) {
-        EXPECT_TRUE(same_bits(
-                unit_projection(d, d_out, 5).matrix(), rows(A, d, 0, d_out)))
-                << d_out;
+        const auto part = unit_projection(d, d_out, 5).matrix();
+        EXPECT_TRUE(same_bits(part, rows(A, d, 0, d_out))) << d_out;
     }
-    for (int64_t seed :
-         {int64_t(0), int64_t(6), int64_t(-1), int64_t(5) << 32, INT64_MAX}) {
+    for (int64_t seed : {0L, 6L, -1L, 5L << 32, INT64_MAX}) {
         const StructuredProjection other = unit_projection(d, 700, seed);
-        double agree = 0;
-        for (size_t i = 0; i < p.signs.size(); i++) {
-            agree += other.signs[i] == p.signs[i];
-        }
+        const double agree = std::inner_product(
+                p.signs.begin(),
+                p.signs.end(),
+                other.signs.begin(),
+                0.0,
+                std::plus<>(),
+                std::equal_to<>());
         EXPECT_TRUE(plausible(agree, double(p.signs.size()), 0.5, 0.5)) << seed;
     }
     // signs and lengths of many rotations, drawn by several threads
@@ -380,7 +325,7 @@ TEST(StructuredProjection, SeedsAndPrefixes) {
  * seed: Dvoretzky, Kiefer, Wolfowitz and Massart.
  */
 TEST(Law, OutputsAreNearlyGaussian) {
-    const int d = 300, n = 20000;
+    const int d = 300, n = 10000;
     const double D = StructuredProjection::order(d);
     std::vector<float> ends = unit_vector(d, 0);
     ends[d - 1] = -1;
@@ -397,13 +342,10 @@ TEST(Law, OutputsAreNearlyGaussian) {
             product[i].push_back(first[i].back() * last[i].back());
         }
     }
-    const double limit = kolmogorov_smirnov_limit(n) + 0.56 * std::sqrt(3 / D) +
-            0.25 * std::sqrt(1 / (2 * D));
-    EXPECT_LT(limit, 0.08);
+    const double more = 0.56 * std::sqrt(3 / D) + 0.25 * std::sqrt(1 / (2 * D));
     for (size_t i = 0; i < 3; i++) {
         for (const std::vector<double>* y : {&first[i], &last[i]}) {
-            EXPECT_LT(kolmogorov_smirnov(*y, normal_cdf), limit)
-                    << "vector " << i;
+            EXPECT_TRUE(follows(*y, normal_cdf, more)) << "vector " << i;
             std::vector<double> square, fourth;
             for (double v : *y) {
                 square.push_back(v * v);
@@ -473,7 +415,7 @@ std::vector<Pair> pairs_of_all_angles(size_t d) {
  * / 64.
  */
 TEST(Hamming, OfManyRotations) {
-    const int D = 256, n = 8192;
+    const int D = 256, n = 4096;
     for (int d : {16, 200}) {
         const HyperplaneHash hash(
                 ClonePtr<Projection>(unit_projection(d, n * D, d)), false, 1);
@@ -504,154 +446,70 @@ TEST(Hamming, OfManyRotations) {
                         dense / 64 + m.variance_error());
                 EXPECT_LT(m.variance + m.variance_error(), 0.8 * dense);
             }
-            EXPECT_LT(empirical_bernstein(m), 0.015); // the test can tell
+            EXPECT_LT(empirical_bernstein(m), 0.03); // the test can tell
         }
-    }
-}
-
-/// Pairs of all distances, with SIK's series.
-std::vector<Pair> pairs_of_all_distances(
-        const KernelCase& c,
-        double gamma,
-        int d) {
-    const std::vector<float> x = normal_vectors(1, d, 1);
-    std::vector<Pair> pairs;
-    for (double r : {0.1, 0.5, 1.5, 4.0}) {
-        for (bool sparse : {false, true}) {
-            const std::vector<float> step =
-                    sparse ? unit_vector(d, 4) : normal_vectors(1, d, 2);
-            const double far = r / c.scale(gamma) / length(step.data(), d);
-            std::vector<float> y = x;
-            for (int k = 0; k < d; k++) {
-                y[k] += float(far * step[k]);
-            }
-            const auto [low, high] = series(
-                    c, c.scale(gamma) * distance(c, x.data(), y.data(), d));
-            pairs.push_back(
-                    {(sparse ? "axis " : "") + std::to_string(r),
-                     x,
-                     y,
-                     (low + high) / 2});
-        }
-    }
-    return pairs;
-}
-
-// SIK as it is, over seeds: the mean of the normalised distances is the series,
-// within its sampling error and the 1 / D of OfManyRotations (the series is a
-// mean over the same law), and their variance not above that of independent
-// bits.
-TEST(Hamming, OverSeeds) {
-    const int d = 20, nbits = 256;
-    const double gamma = 0.3, bias = 1.0 / 256;
-    const KernelCase c = {"matern", 0.5};
-    const std::vector<Pair> pairs = pairs_of_all_distances(c, gamma, d);
-    std::vector<std::vector<double>> shares(pairs.size());
-    for (int seed = 0; seed < 300; seed++) {
-        const ShiftInvariantHash hash(d, nbits, *c.make(gamma), seed);
-        structured_of(hash);
-        for (size_t i = 0; i < pairs.size(); i++) {
-            const std::vector<bool> differ =
-                    differing_bits(hash, pairs[i].x, pairs[i].y);
-            shares[i].push_back(
-                    double(std::count(differ.begin(), differ.end(), true)) /
-                    nbits);
-        }
-    }
-    for (size_t i = 0; i < pairs.size(); i++) {
-        const double p = pairs[i].share;
-        const Moments m(shares[i]);
-        SCOPED_TRACE(pairs[i].name);
-        EXPECT_NEAR(m.mean, p, m.mean_error() + bias);
-        EXPECT_LE(
-                m.variance, (p * (1 - p) + bias) / nbits + m.variance_error());
-        EXPECT_LT(m.mean_error(), 0.015); // the test can tell
     }
 }
 
 TEST(Hashes, Strings) {
-    enum Form { structured, dense, other };
-    const auto form_of = [](const std::string& s) {
-        const auto hash = kernel_hash_factory(12, s);
+    for (const auto& [text, structured, dense] :
+         {std::tuple<std::string, bool, bool>("SIK64(gaussian,gamma=1", 1, 0),
+          {"SIK64(matern,nu=0.8,gamma=1", 1, 0},
+          {"SIK64(laplacian,gamma=1", 0, 1},
+          {"AHK64(chi2", 1, 0},
+          {"AHK64(js,order=2,center=1", 1, 0},
+          {"RHBE64(center=0", 1, 0},
+          {"RHBE64(center=1,proj=structured", 1, 0},
+          {"RHBE64(proj=bilinear,shape=3x4", 0, 0}}) {
+        SCOPED_TRACE(text);
+        const auto hash = kernel_hash_factory(12, text + ")");
         const Projection* p = &projection_of(*hash);
-        return dynamic_cast<const StructuredProjection*>(p) ? structured
-                : dynamic_cast<const DenseProjection*>(p)   ? dense
-                                                            : other;
-    };
-    for (const std::string s :
-         {"SIK64(gaussian,gamma=0.1",
-          "SIK64(matern,nu=0.8,gamma=0.1",
-          "AHK64(chi2",
-          "AHK64(js,order=2,center=1",
-          "RHBE64(center=0",
-          "RHBE64(center=1"}) {
-        SCOPED_TRACE(s);
-        EXPECT_EQ(form_of(s + ")"), structured);
-        EXPECT_EQ(form_of(s + ",proj=structured)"), structured);
-        EXPECT_EQ(form_of(s + ",proj=dense)"), dense);
-        EXPECT_TRUE(throws([&] { form_of(s + ",proj=sparse)"); }, "proj"));
-    }
-    EXPECT_EQ(form_of("SIK64(laplacian,gamma=1)"), dense);
-    EXPECT_EQ(form_of("SIK64(laplacian,gamma=1,proj=dense)"), dense);
-    EXPECT_TRUE(
-            throws([&] { form_of("SIK64(laplacian,proj=structured)"); },
-                   "'structured' of proj",
-                   "dense"));
-    EXPECT_EQ(form_of("RHBE64(proj=bilinear,shape=3x4)"), other);
-}
-
-// Lengths of RHBE and AHK are those of Gaussian vectors of D dimensions.
-TEST(Hashes, LengthsOfHyperplanes) {
-    const HyperplaneHash rhbe(5, 8192, false, 3);
-    const AdditiveKernelHash ahk(
-            HomogeneousKernelMap(100, Chi2Kernel()), 8192, false, 4);
-    for (auto [p, D] :
-         {std::pair(&structured_of(rhbe), 256), {&structured_of(ahk), 512}}) {
-        EXPECT_EQ(p->order(p->d_in), D);
-        std::vector<double> squares;
-        for (int j = 0; j < p->d_out; j++) {
-            squares.push_back(std::pow(row_length(*p, j), 2));
+        EXPECT_EQ(
+                dynamic_cast<const StructuredProjection*>(p) != 0, structured);
+        EXPECT_EQ(dynamic_cast<const DenseProjection*>(p) != 0, dense);
+        if (text.find("proj=") == std::string::npos) {
+            const auto other = kernel_hash_factory(12, text + ",proj=dense)");
+            projection_of<DenseProjection>(*other);
+            EXPECT_TRUE(throws(
+                    [&] { kernel_hash_factory(12, text + ",proj=sparse)"); },
+                    "proj"));
         }
-        EXPECT_LT(
-                kolmogorov_smirnov(
-                        squares,
-                        [D = D](double x) { return chi_square_cdf(x, D); }),
-                kolmogorov_smirnov_limit(squares.size()));
     }
 }
 
-// Lengths of SIK are those of frequencies of D dimensions. For the Gaussian
-// kernel |omega|^2 / gamma is chi-square of D degrees; Matern's omega is that
-// divided by sqrt(g / nu), g of the gamma distribution of shape nu. With nu =
-// 1/2, 2 g is chi-square of one degree, and its root the absolute value of a
-// normal number: P(|omega| <= t) = E P(|n| >= |w| / t) with |w|^2 = D (1 +-
-// sqrt(2 / D) ...), where the law of |w| / sqrt(D), of a standard deviation of
-// 1 / sqrt(2 D) and a mean within 1 / (4 D) of 1, moves P by no more than 0.25
-// (1 / sqrt(2 D) + 1 / (4 D)) (|t| phi(t) < 0.242, twice that for |n|).
-TEST(Hashes, LengthsOfFrequencies) {
-    const double gamma = 6.25;
-    const int nbits = 8192, D = 256;
-    const auto lengths_of = [&](const ShiftInvariantKernel& kernel) {
-        const ShiftInvariantHash hash(5, nbits, kernel, 3);
+// Lengths of RHBE and AHK are those of Gaussian vectors of D dimensions, those
+// of SIK of frequencies of D dimensions. For the Gaussian kernel |omega|^2 /
+// gamma is chi-square of D degrees; Matern's omega is that divided by sqrt(g /
+// nu), g of the gamma distribution of shape nu. With nu = 1/2, 2 g is
+// chi-square of one degree, and its root the absolute value of a normal number:
+// P(|omega| <= t) = E P(|n| >= |w| / t) with |w|^2 = D (1 +- sqrt(2 / D) ...),
+// where the law of |w| / sqrt(D), of a standard deviation of 1 / sqrt(2 D) and
+// a mean within 1 / (4 D) of 1, moves P by no more than 0.25 (1 / sqrt(2 D) + 1
+// / (4 D)) (|t| phi(t) < 0.242, twice that for |n|).
+TEST(Hashes, Lengths) {
+    const auto lengths_of = [](const std::string& text, int d, double scale) {
+        const auto hash = kernel_hash_factory(d, text);
+        const StructuredProjection& p = structured_of(*hash);
         std::vector<double> lengths;
-        for (int j = 0; j < nbits; j++) {
+        for (int j = 0; j < p.d_out; j++) {
             lengths.push_back(
-                    2 * pi * row_length(structured_of(hash), j) /
-                    std::sqrt(gamma * D));
+                    scale * row_length(p, j) / std::sqrt(p.order(p.d_in)));
         }
         return lengths;
     };
-    const double limit = kolmogorov_smirnov_limit(nbits);
-    EXPECT_LT(
-            kolmogorov_smirnov(
-                    lengths_of(GaussianKernel(gamma)),
-                    [&](double v) { return chi_square_cdf(D * v * v, D); }),
-            limit);
-    EXPECT_LT(
-            kolmogorov_smirnov(
-                    lengths_of(MaternKernel(0.5, gamma)),
-                    [](double v) { return 2 * normal_cdf(-1 / v); }),
-            limit + 0.5 * (1 / std::sqrt(2.0 * D) + 1 / (4.0 * D)));
+    const auto chi = [](int D) {
+        return [D](double v) { return chi_square_cdf(D * v * v, D); };
+    };
+    EXPECT_TRUE(follows(lengths_of("RHBE8192(seed=3)", 5, 1), chi(256)));
+    EXPECT_TRUE(follows(lengths_of("AHK8192(chi2,seed=4)", 100, 1), chi(512)));
+    const double scale = 2 * pi / std::sqrt(6.25), D = 256;
+    EXPECT_TRUE(
+            follows(lengths_of("SIK8192(gaussian,gamma=6.25,seed=3)", 5, scale),
+                    chi(256)));
+    EXPECT_TRUE(follows(
+            lengths_of("SIK8192(matern,nu=0.5,gamma=6.25,seed=3)", 5, scale),
+            [](double v) { return 2 * normal_cdf(-1 / v); },
+            0.5 * (1 / std::sqrt(2 * D) + 1 / (4 * D))));
 }
 
 // The fields one by one: d_in, d_out, then the signs and the norms, each after
@@ -690,38 +548,37 @@ TEST(Files, FieldsOfAProjection) {
                     << damage.at << ": " << bad;
         }
     }
-    for (float bad : {0.0f, 0.5f, -2.0f, nan_value}) {
+    for (float bad : {0.0f, 0.5f, -2.0f, NAN}) {
         EXPECT_TRUE(throws([&] { read(signs_at + 4 * 7, bad); })) << bad;
     }
-    EXPECT_TRUE(throws([&] { read(norms_at, nan_value); }, "norms"));
+    EXPECT_TRUE(throws([&] { read(norms_at, NAN); }, "norms"));
 }
 
 // A projection of its own right that does not fit the hash, or a hash without
 // one, is refused by use and when it is read; and so is one before training.
 TEST(Files, PartsThatDoNotFit) {
-    ShiftInvariantHash sik(5, 16, GaussianKernel(1));
-    ShiftInvariantHash laplacian(5, 16, LaplacianKernel(1));
-    HyperplaneHash rhbe(5, 16);
-    AdditiveKernelHash ahk(HomogeneousKernelMap(5, Chi2Kernel(), 0), 16);
-    ASSERT_EQ(ahk.map.d_out, 5);
     const std::vector<float> x(5, 0.5f);
-    for (ProjectionHash* hash :
-         std::vector<ProjectionHash*>{&sik, &laplacian, &rhbe, &ahk}) {
-        read_hash(bytes_of(*hash));
+    for (const char* text :
+         {"SIK16(gaussian,gamma=1)",
+          "SIK16(laplacian,gamma=1)",
+          "RHBE16",
+          "AHK16(chi2,order=0)"}) {
+        const auto hash = hash_as<ProjectionHash>(5, text);
+        ASSERT_EQ(hash->projection->d_in, 5);
+        reread(*hash);
         for (const ClonePtr<Projection>& other :
              {ClonePtr<Projection>(unit_projection(6, 16, 1)),
               ClonePtr<Projection>(unit_projection(5, 24, 1)),
               ClonePtr<Projection>()}) {
             hash->projection = other;
-            EXPECT_TRUE(
-                    throws([&] { read_hash(bytes_of(*hash)); }, "projection"));
+            EXPECT_TRUE(throws([&] { reread(*hash); }, "projection"));
             EXPECT_TRUE(throws([&] { codes_of(*hash, x); }, "projection"));
         }
     }
     ShiftInvariantHash untrained(5, 16, GaussianKernel());
-    read_hash(bytes_of(untrained));
+    reread(untrained);
     untrained.projection = unit_projection(5, 16, 1);
-    EXPECT_TRUE(throws([&] { read_hash(bytes_of(untrained)); }, "projection"));
+    EXPECT_TRUE(throws([&] { reread(untrained); }, "projection"));
 }
 
 } // namespace

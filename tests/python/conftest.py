@@ -1,6 +1,5 @@
 """What the Python tests share: real data, and whether the module is there."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -27,18 +26,14 @@ NEEDS_NO_MODULE = {"test_packaging.py"}
 
 
 def pytest_collectstart(collector):
-    if (
-        import_problem
-        and isinstance(collector, pytest.Module)
-        and collector.path.name not in NEEDS_NO_MODULE
-    ):
+    is_module = isinstance(collector, pytest.Module)
+    if import_problem and is_module and collector.path.name not in NEEDS_NO_MODULE:
         pytest.exit(
             f"The tests cannot import faiss_ext: {import_problem}.\n"
             "scripts/test.sh builds it and runs all tests. By hand: "
             "cmake --build build, then PYTHONPATH=build/python "
             "python3 -m pytest tests/python, with the Python that has faiss.",
-            returncode=4,
-        )
+            returncode=4)
 
 
 class Data(NamedTuple):
@@ -46,20 +41,12 @@ class Data(NamedTuple):
     queries: np.ndarray  # float32, nq x d
 
 
-def read_only(array):
-    """The array, so that a test fails if anything writes to it."""
-    array.setflags(write=False)
-    return array
-
-
 @pytest.fixture(scope="session")
 def digits():
     """scikit-learn's digits: 1,597 vectors of 64 grey values, 200 queries."""
-    from sklearn.datasets import load_digits
+    from helpers import COUNTS
 
-    x = load_digits().data.astype("float32")
-    x = x[np.random.default_rng(1).permutation(len(x))]
-    return Data(read_only(x[200:]), read_only(x[:200]))
+    return Data(COUNTS[200:], COUNTS[:200])
 
 
 @pytest.fixture(scope="session")
@@ -92,8 +79,7 @@ def run_python(environment):
             env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-        )
+            text=True)
         assert result.returncode == 0, f"exit status {result.returncode}\n{result.stderr}"
         return result.stdout
 
@@ -103,8 +89,6 @@ def run_python(environment):
 @pytest.fixture(scope="session")
 def datasets():
     """scripts/datasets.py, which reads files of vectors."""
-    path = Path(__file__).resolve().parents[2] / "scripts" / "datasets.py"
-    spec = importlib.util.spec_from_file_location("demo_datasets", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    from helpers import script
+
+    return script("datasets")

@@ -3,18 +3,14 @@ sought in the others."""
 
 import functools
 
-import numpy as np
-import pytest
-from sklearn.datasets import load_digits
-
 import faiss
 import faiss_ext
+import numpy as np
+import pytest
+from helpers import IP, made
+from sklearn.datasets import load_digits
 
 TOPS = (10, 20, 100)  # how many of the nearest by codes count
-
-
-def l1_normalized(x):
-    return (x / x.sum(axis=1, keepdims=True)).astype("float32")
 
 
 class Clusters:
@@ -22,11 +18,10 @@ class Clusters:
     each; the ten nearest under chi2 are the truth."""
 
     def __init__(self, x, clusters):
-        x = l1_normalized(x)
+        x = (x / x.sum(axis=1, keepdims=True)).astype("float32")
         self.base, self.clusters = x[200:], clusters[200:]
         self.queries, self.query_clusters = x[:200], clusters[:200]
-        exact = faiss.index_factory(x.shape[1], "KFlat(chi2)", faiss.METRIC_INNER_PRODUCT)
-        exact.add(self.base)
+        exact = made("KFlat(chi2)", self.base, IP)
         self.truth = exact.search(self.queries, 10)[1]
 
     def one(self, c):
@@ -68,8 +63,8 @@ def above(differences, bound):
 #   AHK center=1, one class    0.668  0.873  0.995
 #     loss                     0.023  0.020  0.003    deviation 0.013 0.012 0.002
 #
-# The test takes the even classes; its bounds are some half of the losses. So few vectors are there that the first 100 hold nearly all neighbours
-# for every hash: there it is the misses that tell.
+# The test takes the even classes; its bounds are some half of the losses. Among so
+# few vectors the first 100 hold nearly all neighbours: there the misses tell.
 
 
 def test_training_on_one_class_loses_more_with_landmarks_than_with_a_mean():
@@ -78,21 +73,16 @@ def test_training_on_one_class_loses_more_with_landmarks_than_with_a_mean():
     data = Clusters(digits.data[order], digits.target[order])
 
     def measured(string, training):
+        runs = [(c, seed) for c in range(0, 10, 2) for seed in (1, 2, 3)]
         return np.array(
-            [
-                data.recalls(string.format(seed), training(c, seed), c)
-                for c in range(0, 10, 2)
-                for seed in (1, 2, 3)
-            ]
-        )
+            [data.recalls(string.format(seed), training(c, seed), c) for c, seed in runs])
 
     def one(c, seed):
         return data.one(c)
 
-    strings = "KLSH256(chi2,p=100,t=30,seed={})", "AHK256(chi2,center=1,seed={})"
-    (klsh_one, klsh_all), (centred_one, centred_all) = (
-        (measured(string, one), measured(string, data.sample)) for string in strings
-    )
+    klsh, centred = "KLSH256(chi2,p=100,t=30,seed={})", "AHK256(chi2,center=1,seed={})"
+    klsh_one, klsh_all = measured(klsh, one), measured(klsh, data.sample)
+    centred_one, centred_all = measured(centred, one), measured(centred, data.sample)
     loss = klsh_all - klsh_one
     assert above(loss[:, 0], 0.02)
     assert above(loss[:, 1], 0.02)
@@ -112,7 +102,7 @@ def test_training_on_one_class_loses_more_with_landmarks_than_with_a_mean():
     assert above((centred_one - plain)[:, 1], -0.025)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def strangers():
     """Ten clusters, each with eight bins of its own among 80."""
     rng = np.random.default_rng(6)
@@ -138,19 +128,14 @@ def test_landmarks_see_nothing_of_clusters_they_share_no_bin_with(center):
 
 
 @pytest.mark.parametrize(
-    "string, low, high",
-    [
+    "string, low, high", [
         # measured: 0.03 (by chance 0.02), 0.96 and 0.92
         ("KLSH256(chi2,p=50,t=15,seed={})", 0, 0.06),
-        ("AHK256(chi2,seed={})", 0.6, 1),
-        ("AHK256(chi2,center=1,seed={})", 0.6, 1),
-    ],
-)
+        ("AHK256(chi2,seed={})", 0.6, 1), ("AHK256(chi2,center=1,seed={})", 0.6, 1)])
 def test_hashes_of_maps_see_all_clusters(string, low, high):
     """The share of the ten nearest that queries of clusters other than the one
     to learn from have among the first 20."""
     data = strangers()
-    shares = [
-        data.recalls(string.format(seed), data.one(c), c)[1] for c in range(5) for seed in (1, 2)
-    ]
+    shares = [data.recalls(string.format(seed), data.one(c), c)[1]
+              for c in range(5) for seed in (1, 2)]
     assert low <= np.mean(shares) < high

@@ -1,30 +1,21 @@
 """Kernels of histograms, and kernels made of others, against scikit-learn and
 SciPy."""
 
-import numpy as np
-import pytest
-from scipy.spatial.distance import cdist, jensenshannon
-from sklearn.datasets import load_digits
-from sklearn.metrics.pairwise import (
-    additive_chi2_kernel,
-    chi2_kernel,
-    cosine_similarity,
-    linear_kernel,
-    polynomial_kernel,
-    rbf_kernel,
-)
-
 import faiss
 import faiss_ext
-
-DIGITS = load_digits().data
-DIGITS.setflags(write=False)
+import numpy as np
+import pytest
+from helpers import COUNTS
+from scipy.spatial.distance import cdist, jensenshannon
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel, chi2_kernel, cosine_similarity, linear_kernel,
+    polynomial_kernel, rbf_kernel)
 
 
 def histograms(n=80, start=0, l1=True):
     """Digits as histograms; many of the components are 0."""
-    x = DIGITS[start : start + n]
-    return x / x.sum(axis=1, keepdims=True) if l1 else x.copy()
+    x = COUNTS[start : start + n].astype(float)
+    return x / x.sum(axis=1, keepdims=True) if l1 else x
 
 
 def jensen_shannon(x, y):
@@ -106,8 +97,7 @@ NARROW = ("exponential(chi2", "exponential(gaussian", "expchi2")
         for name in KERNELS
         for data in ("l1", "counts", "signed")
         if not (data == "counts" and name.startswith(NARROW))
-        if data != "signed" or "poly" in name or name.endswith("cosine")],
-)
+        if data != "signed" or "poly" in name or name.endswith("cosine")])
 def test_gram_equals_the_reference(name, data):
     x, y = (histograms(*z, data == "l1") for z in ((60,), (90, 500)))
     if data == "signed":

@@ -4,19 +4,15 @@ import copy
 import ctypes
 import pickle
 
+import faiss_ext
 import numpy as np
 import pytest
+from helpers import CONVERSIONS
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import (
-    euclidean_distances,
-    laplacian_kernel,
-    linear_kernel,
-    manhattan_distances,
-    rbf_kernel,
-)
+    euclidean_distances, laplacian_kernel, linear_kernel, manhattan_distances,
+    rbf_kernel)
 from sklearn.neighbors import NearestNeighbors
-
-import faiss_ext
 
 # string of a kernel at some gamma, and scikit-learn's value of it
 REFERENCES = {
@@ -32,10 +28,8 @@ REFERENCES = {
 
 def made(name, gamma=0.001):
     """The kernel of a name in REFERENCES."""
-    key = f"gamma={gamma!r})"
-    has_nu = name.endswith(")")
-    return faiss_ext.kernel_factory(
-        f"{name[:-1]},{key}" if has_nu else f"{name}({key}")
+    front = name[:-1] + "," if name.endswith(")") else name + "("
+    return faiss_ext.kernel_factory(f"{front}gamma={gamma!r})")
 
 
 def as_double(digits):
@@ -44,7 +38,6 @@ def as_double(digits):
 
 
 # ---------------------------------------------------------------- values
-
 
 @pytest.mark.parametrize("name", REFERENCES)
 @pytest.mark.parametrize("gamma", [1e-4, 1e-2])
@@ -86,10 +79,7 @@ def test_calls_and_shapes(digits):
     assert kernel.gram(x, nothing).shape == (5, 0)
 
 
-@pytest.mark.parametrize("convert", [
-    lambda x: x.astype("float64"), lambda x: x.astype("int16"),
-    lambda x: x.astype(">f4"), np.asfortranarray, np.ndarray.tolist,
-    lambda x: np.repeat(x, 2, axis=1)[:, ::2], lambda x: x[::-1].copy()[::-1]])
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
 def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
     kernel = made("gaussian")
     x, y = digits.queries[:5], digits.base[:6]
@@ -98,7 +88,6 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
 
 
 # ----------------------------------------------------- objects in Python
-
 
 @pytest.mark.parametrize("string, make", [
     ("gaussian(gamma=0.5)", lambda: faiss_ext.GaussianKernel(gamma=0.5)),
@@ -114,25 +103,18 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
     ("poly(degree=2,c=0.5)", lambda: faiss_ext.PolynomialKernel(2, c=0.5)),
     ("exponential(normalized(chi2),scale=2)",
      lambda: faiss_ext.ExponentialKernel(
-         faiss_ext.NormalizedKernel(faiss_ext.Chi2Kernel()), 2)),
-])
+         faiss_ext.NormalizedKernel(faiss_ext.Chi2Kernel()), 2))])
 def test_constructors_strings_copies_and_pickles_make_the_same_kernel(
     digits, string, make):
     kernel = faiss_ext.kernel_factory(string)
     assert isinstance(kernel, faiss_ext.Kernel)
     shift_invariant = string.startswith(("gaussian", "laplacian", "matern"))
-    assert shift_invariant == isinstance(
-        kernel, faiss_ext.ShiftInvariantKernel)
+    assert shift_invariant == isinstance(kernel, faiss_ext.ShiftInvariantKernel)
     assert kernel.description() == string
     assert repr(kernel) == f"<faiss_ext kernel {string}>"
     x = digits.queries[:9] / 64
-    for twin in (
-        make(),
-        kernel.copy(),
-        copy.copy(kernel),
-        copy.deepcopy(kernel),
-        pickle.loads(pickle.dumps(kernel)),
-    ):
+    copies = [kernel.copy(), copy.copy(kernel), copy.deepcopy(kernel)]
+    for twin in [make(), *copies, pickle.loads(pickle.dumps(kernel))]:
         assert type(twin) is type(kernel) is not faiss_ext.Kernel
         assert twin.description() == string
         np.testing.assert_array_equal(twin.gram(x), kernel.gram(x))
@@ -140,10 +122,8 @@ def test_constructors_strings_copies_and_pickles_make_the_same_kernel(
 
 # --------------------------------------------------------------- bandwidth
 
-
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern"])
-def test_auto_bandwidth_is_the_mean_distance_of_the_50th_neighbour(
-    digits, name):
+def test_auto_bandwidth_is_the_mean_distance_of_the_50th_neighbour(digits, name):
     x = digits.base[:900]  # fewer than the protocol samples: all are queries
     metric = "l1" if name == "laplacian" else "l2"
     # the first of the 51 is the vector itself
@@ -151,6 +131,11 @@ def test_auto_bandwidth_is_the_mean_distance_of_the_50th_neighbour(
     for neighbor in (1, 7, 50):
         found = faiss_ext.mean_neighbor_distance(x, metric, neighbor=neighbor)
         assert found == pytest.approx(each[0][:, neighbor].mean(), rel=1e-6)
+    # too few: the farthest, of 0 by 3, of 1 by 2, of 3 by 3
+    few = np.float32([[0], [1], [3]])
+    assert faiss_ext.mean_neighbor_distance(few) == pytest.approx(8 / 3)
+    with pytest.raises(ValueError, match="'l1' or 'l2'"):
+        faiss_ext.mean_neighbor_distance(x, "l3")
     kernel = faiss_ext.kernel_factory(name)
     assert not kernel.is_trained
     for factor in (1, 2):  # what is trained stays
@@ -159,14 +144,6 @@ def test_auto_bandwidth_is_the_mean_distance_of_the_50th_neighbour(
         gamma = 1 / radius if name == "laplacian" else 1 / radius**2
         assert kernel.is_trained
         assert kernel.gamma == pytest.approx(gamma, rel=1e-6)
-
-
-def test_the_farthest_counts_where_there_are_too_few_vectors():
-    x = np.float32([[0], [1], [3]])
-    # farthest from 0: 3, from 1: 2, from 3: 3
-    assert faiss_ext.mean_neighbor_distance(x) == pytest.approx(8 / 3)
-    with pytest.raises(ValueError, match="'l1' or 'l2'"):
-        faiss_ext.mean_neighbor_distance(x, "l3")
 
 
 def test_training_says_what_it_chose_if_verbose(digits, capfd):
@@ -179,7 +156,6 @@ def test_training_says_what_it_chose_if_verbose(digits, capfd):
 
 
 # ------------------------------------------------------------------ errors
-
 
 def with_one(bad):
     x = np.zeros((5, 4))
@@ -201,8 +177,7 @@ ZEROS = np.zeros((2, 4))
     ([ZEROS, np.zeros(4)], ValueError, "shape"),
     ([[["a", "b"]]], TypeError, "numbers"),
     ([np.ones((1, 2), complex)], TypeError, "numbers"),
-    ([np.ones((1, 2), object)], TypeError, "numbers"),
-])
+    ([np.ones((1, 2), object)], TypeError, "numbers")])
 def test_gram_refuses_what_is_no_array_of_vectors(arguments, error, names):
     with pytest.raises(error, match=names):
         made("gaussian").gram(*arguments)

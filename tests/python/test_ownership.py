@@ -9,38 +9,18 @@ import itertools
 import os
 import pickle
 import resource
-import signal
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-
-import numpy as np
-import pytest
 
 import faiss
 import faiss_ext
+import numpy as np
+import pytest
+from helpers import assert_equal, fill, is_interrupted, made, made_binary
 
 HASH = "SIK64(gaussian,gamma=0.001)"
 CODES = f"{HASH},BFlat"
 KFLAT = "KFlat(gaussian,gamma=0.001)"
 NESTED = f"IDMap2,{CODES},Refine({KFLAT})"
-
-
-def fill(index, x):
-    index.train(x)
-    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        index.add_with_ids(x, np.arange(len(x)))
-    else:
-        index.add(x)
-    return index
-
-
-def made(string, x):
-    return fill(faiss.index_factory(x.shape[1], string), x)
-
-
-def made_binary(string, x):
-    return fill(faiss.index_binary_factory(x.shape[1], string), x)
 
 
 def collect():
@@ -49,11 +29,6 @@ def collect():
     junk = [np.full(size, 255, "uint8") for size in range(16, 4000, 48)]
     junk += [np.full(1 << bits, 255, "uint8") for bits in range(12, 22)]
     del junk
-
-
-def assert_equal(found, expected):
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def results(thing, queries):
@@ -93,7 +68,6 @@ def check_parts(names, order, queries):
 
 # ------------------------------------------------------------- parts taken
 
-
 def group(kind, x):
     """A group of two exact indexes."""
     index = getattr(faiss, kind)(64)
@@ -107,21 +81,16 @@ def group(kind, x):
 OF_HASH_INDEXES = itertools.product(
     [made, made_binary],
     [CODES, f"{HASH},BHash4x8", "SIK64(laplacian),BIVF8"],
-    ["hash", "storage", "hash.kernel"],
-)
+    ["hash", "storage", "hash.kernel"])
 PARTS = [
     *OF_HASH_INDEXES,
     (made, "KFlat(matern)", "kernel"),
-    (made, f"IDMap,{KFLAT}", "index"),
+    *((made, f"{front},{KFLAT}", "index") for front in ("IDMap", "PCA16")),
     (made, f"HNSW8,{KFLAT}", "storage"),
-    (made, f"PCA16,{KFLAT}", "index"),
-    (made, NESTED, "index"),
-    (made, NESTED, "index.base_index"),
-    (made, NESTED, "index.base_index.storage"),
-    (made, NESTED, "index.refine_index.kernel"),
-    (group, "IndexShards", "at(1)"),
-    (group, "IndexReplicas", "at(1)"),
-]
+    *((made, NESTED, f"index{path}") for path in (
+        "", ".base_index", ".base_index.storage", ".refine_index.kernel")),
+    *((made_binary, f"IDMap2,{CODES}", path) for path in ("index", "index.hash")),
+    *((group, kind, "at(1)") for kind in ("IndexShards", "IndexReplicas"))]
 
 
 @pytest.mark.parametrize("make, string, path", PARTS)
@@ -134,17 +103,7 @@ def test_parts_outlive_what_they_are_of(digits, make, string, path):
     assert_equal(results(part, digits.queries), expected)
 
 
-def test_binary_parts_outlive_their_wrapper(digits):
-    index = faiss.index_binary_factory(64, f"IDMap2,{CODES}")
-    codes = index.index.hash.encode(digits.base)
-    index.add_with_ids(codes, np.arange(len(codes)))
-    names = [index, index.index, index.index.hash]
-    del index
-    check_parts(names, range(3), digits.queries)
-
-
 # ------------------------------------------------------------- parts given
-
 
 @pytest.mark.parametrize("order", itertools.permutations(range(4)))
 def test_names_can_be_dropped_in_any_order(digits, order):
@@ -173,28 +132,19 @@ def test_faiss_wrappers_keep_our_indexes(digits):
     shards.add_shard(ours())
     replicas = faiss.IndexReplicas(64)
     replicas.addIndex(ours())
-    exact = [
-        faiss.IndexIDMap(ours()),
-        faiss.IndexIDMap2(ours()),
-        faiss.IndexRefine(ours(), ours()),
-        faiss.IndexPreTransform(ours()),
-        shards,
-        replicas,
-    ]
+    exact = [faiss.IndexRefine(ours(), ours()), faiss.IndexPreTransform(ours())]
+    exact += [shards, replicas]
     hash = faiss_ext.kernel_hash_factory(64, HASH)
     others = [
-        faiss.IndexRefineFlat(ours(CODES)),
-        faiss.IndexHNSW(ours(), 8),
-        faiss.IndexPreTransform(hash, faiss.IndexFlatL2(64)),
-    ]
+        faiss.IndexRefineFlat(ours(CODES)), faiss.IndexHNSW(ours(), 8),
+        faiss.IndexPreTransform(hash, faiss.IndexFlatL2(64))]
     del hash
     collect()
     for index in exact:
-        found = fill(index, digits.base).search(digits.queries, 5)
-        assert_equal(found, expected)
+        assert_equal(fill(index, digits.base).search(digits.queries, 5), expected)
+    others += [faiss.IndexIDMap(ours()), faiss.IndexIDMap2(ours())]
     for index in others:
-        found = fill(index, digits.base).search(digits.queries, 5)
-        assert found[1].min() >= 0
+        assert fill(index, digits.base).search(digits.queries, 5)[1].min() >= 0
 
 
 def test_copies_do_not_need_the_original(digits):
@@ -232,7 +182,6 @@ print("end")
 
 
 # ------------------------------------------------------------------ memory
-
 
 def resident():
     """Bytes of memory in use."""
@@ -301,7 +250,6 @@ def test_dropped_objects_give_their_memory_back(use, megabytes):
 
 # ----------------------------------------------------------------- threads
 
-
 def test_other_functions_in_several_threads(digits):
     hash = faiss_ext.kernel_hash_factory(64, "SIK512(gaussian,gamma=0.001)")
     kernel = faiss_ext.LaplacianKernel(0.01)
@@ -314,15 +262,9 @@ def test_other_functions_in_several_threads(digits):
         fresh = faiss.index_factory(64, string)
         fresh.add(digits.base[:200])
         part = binary.hash  # taken and dropped by all threads at once
-        return [
-            hash.encode(x),
-            kernel.gram(x, digits.base),
-            *binary.search(x, 4),
-            *index.range_search(x, 0.3),
-            *fresh.search(x, 4),
-            part.encode(x),
-            *faiss.clone_index(fresh).search(x, 2),
-        ]
+        found = [hash.encode(x), kernel.gram(x, digits.base), part.encode(x)]
+        found += [*binary.search(x, 4), *index.range_search(x, 0.3), *fresh.search(x, 4)]
+        return [*found, *faiss.clone_index(fresh).search(x, 2)]
 
     expected = [job(i) for i in range(20)]
     with ThreadPoolExecutor(4) as pool:
@@ -332,22 +274,8 @@ def test_other_functions_in_several_threads(digits):
 
 # -------------------------------------------------------------- interrupts
 
-
 def interrupt(function):
-    """Calls a function that would run for long, presses Ctrl-C meanwhile, and
-    checks that KeyboardInterrupt comes out."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            timer.start()
-            function()
-            # too fast: the interrupt must not hit anything else
-            while True:
-                time.sleep(1)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
+    assert is_interrupted(function, 0.3)
 
 
 # Each of these would need many seconds. What the calls leave unwritten tells
@@ -386,12 +314,10 @@ def test_encoding_can_be_interrupted(digits):
 
 @pytest.mark.parametrize("kind", ["kernel", "hash"])
 def test_training_can_be_interrupted(digits, kind):
+    trained = faiss_ext.kernel_hash_factory(64, "SIK64(gaussian)")
+    kernel = trained.kernel
     if kind == "kernel":
-        trained = faiss_ext.kernel_factory("gaussian")
-        kernel = trained
-    else:
-        trained = faiss_ext.kernel_hash_factory(64, "SIK64(gaussian)")
-        kernel = trained.kernel
+        trained = kernel
     x = np.tile(digits.base, (41, 1))
     kernel.sample_queries = len(x)
     interrupt(lambda: trained.train(x))

@@ -22,8 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def backend():
     spec = importlib.util.spec_from_file_location(
-        "build_backend", ROOT / "python_bindings" / "build_backend.py"
-    )
+        "build_backend", ROOT / "python_bindings" / "build_backend.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -32,35 +31,26 @@ def backend():
 def clean_environment():
     """Neither the checkout's build nor the user's pip settings count. What is
     compiled here need not be fast."""
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PYTHON", "PIP_", "VIRTUAL_ENV"))
+    leave_out = ("PYTHON", "PIP_", "VIRTUAL_ENV")
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith(leave_out)},
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "FAISS_EXT_CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0",
     }
-    env["PIP_CONFIG_FILE"] = os.devnull
-    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    env["FAISS_EXT_CMAKE_ARGS"] = "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0"
-    return env
 
 
 def run(*command, cwd):
     result = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=clean_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+        [str(part) for part in command], cwd=cwd, env=clean_environment(), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == 0, result.stdout
     return result.stdout
 
 
 def files_below(folder):
-    return {
-        path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts
-    }
+    found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    return {path.relative_to(folder) for path in found}
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +102,8 @@ def test_wheel_is_well_formed(backend, tmp_path):
 
 def test_source_archive_has_sources_only(sources):
     for name in (
-        "CMakeLists.txt",
-        "LICENSE",
-        "PKG-INFO",
-        "pyproject.toml",
-        "python_bindings/build_backend.py",
-        "python_bindings/faiss_ext/__init__.py",
+        "CMakeLists.txt", "LICENSE", "PKG-INFO", "pyproject.toml",
+        "python_bindings/build_backend.py", "python_bindings/faiss_ext/__init__.py",
     ):
         assert (sources / name).is_file(), name
     for folder in ("faiss_ext", "src"):
@@ -182,20 +168,14 @@ def test_the_demo_builds_what_an_installation_needs(backend, sources, tmp_path):
     env["FAISS_EXT_SKIP_INSTALL"] = "1"
     result = subprocess.run(
         [sources / "scripts" / "demo.sh", "--data", "nowhere"],
-        cwd=tmp_path,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+        cwd=tmp_path, env=env, text=True, stdin=subprocess.DEVNULL, capture_output=True)
     assert "demo: " in result.stderr, result.stderr  # it came to the demo
     build = sources / "build"
     wanted = [
         Path(file)
         for script in build.rglob("cmake_install.cmake")
         for files in re.findall(r"file\(INSTALL .* FILES((?:\s+\"[^\"]+\")+)", script.read_text())
-        for file in re.findall(r'"([^"]+)"', files)
-    ]
+        for file in re.findall(r'"([^"]+)"', files)]
     missing = [file.relative_to(build) for file in wanted if not file.exists()]
     assert any(file.suffix in (".a", ".so") for file in missing), wanted
     missing.append("python/faiss_ext/__init__.py")

@@ -1,22 +1,15 @@
 """What the codes find on real data."""
 
-import numpy as np
-import pytest
-
 import faiss
 import faiss_ext  # noqa: F401 (teaches faiss its strings)
+import numpy as np
+import pytest
+from helpers import made
 
 SEEDS = (1, 2, 3)
 BITS = (64, 128, 256, 512, 1024)
 # chance that a comparison below is decided by the draw of the queries
 FAILURE = 1e-4
-
-
-def made(string, x):
-    index = faiss.index_factory(x.shape[1], string)
-    index.train(x)
-    index.add(x)
-    return index
 
 
 def recalls(found, truth):
@@ -79,11 +72,12 @@ def by_definition(data, truth, gamma, seed):
     omega = rng.normal(0, gamma**0.5, size=(784, 512))
     b, t = rng.uniform(0, 2 * np.pi, 512), rng.uniform(-1, 1, 512)
     index = faiss.IndexBinaryFlat(512)
-    base, queries = (
-        np.packbits(np.cos(x @ omega + b) + t >= 0, axis=1) for x in (data.base, data.queries)
-    )
-    index.add(base)
-    return recalls(index.search(queries, 100)[1], truth).mean()
+
+    def encode(x):
+        return np.packbits(np.cos(x @ omega + b) + t >= 0, axis=1)
+
+    index.add(encode(data.base))
+    return recalls(index.search(encode(data.queries), 100)[1], truth).mean()
 
 
 def test_refined_codes_find_the_neighbours_on_mnist(data_folder, datasets):

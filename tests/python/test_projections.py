@@ -1,13 +1,14 @@
-"""Bilinear projections from Python: codes of many bits for matrices."""
-
-import gc
-import pickle
-
-import numpy as np
-import pytest
+"""Projections from Python: bilinear ones of matrices, and which form a hash has."""
 
 import faiss
 import faiss_ext
+import numpy as np
+import pytest
+
+CLASSES = {
+    "structured": faiss_ext.StructuredProjection,
+    "dense": faiss_ext.DenseProjection,
+}
 
 
 def series(eigenvalues):
@@ -43,42 +44,20 @@ def test_matrix_is_made_of_pairs():
     np.testing.assert_allclose(A, expected, rtol=0, atol=4e-7 * abs(A).max())
 
 
-def test_constructors_strings_copies_and_parts(digits):
-    x = digits.queries
-    strings = [
-        "BSIK104(8x8,m=2)",
-        "BSIK104(4x16,gamma=0.001,w=dense)",
-        "RHBE104(proj=bilinear,center=1)",
-    ]
-    for hash in (faiss_ext.kernel_hash_factory(64, s) for s in strings):
-        untrained = pickle.loads(pickle.dumps(hash))
-        hash.train(digits.base)
-        untrained.train(digits.base)
-        codes, A = hash.encode(x), hash.projection.matrix()
-        twins = [hash.copy(), pickle.loads(pickle.dumps(hash)), untrained]
-        part, cls = hash.projection, type(hash)
-        del hash
-        gc.collect()
-        np.testing.assert_array_equal(part.matrix(), A)
-        for twin in twins:
-            assert type(twin) is cls and twin.nbits == 104
-            np.testing.assert_array_equal(twin.encode(x), codes)
+def test_constructors_and_strings_make_the_same_bilinear_hash(digits):
     hash = faiss_ext.kernel_hash_factory(784, "BSIK6400(28x28,m=5)")
-    assert isinstance(hash, faiss_ext.BilinearShiftInvariantHash)
     assert isinstance(hash, faiss_ext.ShiftInvariantHash)
     proj = hash.proj
     assert (hash.nbits, proj.d_w, proj.d_v, proj.m) == (6400, 28, 28, 5)
     assert proj.w == "structured" and proj.shuffle and not hash.is_trained
     hash = faiss_ext.BilinearShiftInvariantHash(8, 8, 64, 0.01, 2, False, 7)
-    same = faiss_ext.kernel_hash_factory(
-        64, "BSIK64(8x8,gamma=0.01,m=2,w=dense,seed=7)")
-    np.testing.assert_array_equal(hash.encode(x), same.encode(x))
+    string = "BSIK64(8x8,gamma=0.01,m=2,w=dense,seed=7)"
+    hash.check_identical(faiss_ext.kernel_hash_factory(64, string))
 
 
 @pytest.mark.parametrize("shape", [(1, 64), (8, 8), (32, 2)])
 @pytest.mark.parametrize("shuffle", [0, 1])
-def test_kernel_of_a_pair_is_that_of_the_singular_values(
-        digits, shape, shuffle):
+def test_kernel_of_a_pair_is_that_of_the_singular_values(digits, shape, shuffle):
     gamma, shape_key = 0.0007, f"{shape[0]}x{shape[1]},gamma=0.0007"
     hash, plain = (
         faiss_ext.kernel_hash_factory(64, f"BSIK128({shape_key},shuffle={s})")
@@ -95,21 +74,19 @@ def test_kernel_of_a_pair_is_that_of_the_singular_values(
         return np.where(source < 0, -1, 1) * x[..., place]
 
     x = digits.queries[:50]
-    np.testing.assert_allclose(
-        hash.apply(x), plain.apply(shuffled(x)), atol=1e-5)
+    np.testing.assert_allclose(hash.apply(x), plain.apply(shuffled(x)), atol=1e-5)
     for x, y in zip(digits.queries[:10], digits.base[:10]):
         values = eigenvalues(shuffled(x), shuffled(y), shape, gamma)
         kernel = np.prod(1 / np.sqrt(1 + values))
         assert hash.bilinear_kernel(x, y) == pytest.approx(kernel, rel=1e-9)
         share, tail = series(values)
-        assert hash.expected_hamming_of_pair(x, y) / 128 == pytest.approx(
-            share, abs=tail + 2e-9)
+        found = hash.expected_hamming_of_pair(x, y) / 128
+        assert found == pytest.approx(share, abs=tail + 2e-9)
     assert hash.bilinear_kernel(x, x) == 1
     # of a Gaussian kernel's value: eigenvalues that are all equal
     q = min(shape)
     share, tail = series(np.full(q, -2 * np.log(0.2) / q))
-    assert hash.expected_hamming(0.2) / 128 == pytest.approx(
-        share, abs=tail + 2e-9)
+    assert hash.expected_hamming(0.2) / 128 == pytest.approx(share, abs=tail + 2e-9)
     bad = np.where(np.arange(64) == 5, np.nan, y)
     for method in (hash.bilinear_kernel, hash.expected_hamming_of_pair):
         assert method(x, y) == method(x[None], y[None])
@@ -119,3 +96,48 @@ def test_kernel_of_a_pair_is_that_of_the_singular_values(
                 ((digits.queries[:2], y), ValueError)):
             with pytest.raises(error):
                 method(*args)
+
+
+def test_constructors_choose_the_form():
+    kernel = faiss_ext.GaussianKernel(1.0)
+    map = faiss_ext.kernel_hash_factory(12, "AHK8(chi2)").map
+    for make in (
+        lambda *form: faiss_ext.ShiftInvariantHash(12, 64, kernel, 3, *form),
+        lambda *form: faiss_ext.AdditiveKernelHash(map, 64, False, 3, *form),
+        lambda *form: faiss_ext.HyperplaneHash(12, 64, False, 3, *form),
+    ):
+        for kind, cls in CLASSES.items():
+            hash = make(faiss_ext.ProjectionChoice(kind))
+            assert type(hash.projection) is cls and hash.proj.kind == kind
+        make().check_identical(make(faiss_ext.ProjectionChoice("structured")))
+    # frequencies of the Laplacian kernel have preferred directions, components
+    # of Cauchy projections are independent
+    laplacian = faiss_ext.LaplacianKernel(1.0)
+    structured = faiss_ext.ProjectionChoice("structured")
+    hash = faiss_ext.ShiftInvariantHash(12, 64, laplacian, 3, structured)
+    assert hash.proj.kind == "dense"
+    for dense in (hash, faiss_ext.kernel_hash_factory(12, "SCR64")):
+        assert type(dense.projection) is faiss_ext.DenseProjection
+
+
+def test_the_projection_is_there_when_it_is_drawn(digits):
+    x = digits.base / 64
+    for proj, cls in CLASSES.items():
+        hash = faiss_ext.kernel_hash_factory(64, f"SIK64(gaussian,proj={proj})")
+        with pytest.raises(RuntimeError):
+            hash.train(x[:1])  # no distances
+        assert hash.projection is None
+        hash.train(x)
+        with pytest.raises(AttributeError):
+            hash.projection = hash.projection
+        # others have it from the beginning, for the mean is no part of it
+        other = faiss_ext.kernel_hash_factory(64, f"AHK64(js,center=1,proj={proj})")
+        assert type(hash.projection) is type(other.projection) is cls
+        projection = hash.projection
+        matrix = projection.matrix()
+        assert matrix.shape == (64, 64) and matrix.dtype == np.float32
+        np.testing.assert_allclose(projection.apply(x), x @ matrix.T, atol=1e-4)
+        assert projection.apply(x[:0]).shape == (0, 64)
+        for shape in [(3, 63), (64,)]:
+            with pytest.raises(ValueError):
+                projection.apply(np.zeros(shape))

@@ -1,0 +1,95 @@
+"""What several of the test files use: data, scripts, indexes, comparisons."""
+
+import importlib.util
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+from sklearn.datasets import load_digits
+
+ROOT = Path(__file__).resolve().parents[2]
+L2, IP = faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT
+# chance that what is right fails one of the statistical tests
+FAILURE = 1e-9
+
+# scikit-learn's digits: 1,797 vectors of 64 grey values, and as histograms
+COUNTS = load_digits().data.astype("float32")
+COUNTS = COUNTS[np.random.default_rng(1).permutation(len(COUNTS))]
+X = COUNTS / COUNTS.sum(axis=1, keepdims=True)
+for array in (COUNTS, X):
+    array.setflags(write=False)  # a test fails if anything writes to it
+BASE, QUERIES = X[200:], X[:200]
+
+CONVERSIONS = {
+    "float64": lambda x: x.astype("float64"),
+    "int64": lambda x: x.astype("int64"),
+    "uint8": lambda x: x.astype("uint8"),
+    "bigendian": lambda x: x.astype(">f4"),
+    "fortran": np.asfortranarray,
+    "columns": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "rows": lambda x: np.repeat(x, 3, axis=0)[::3],
+    "back": lambda x: x[::-1].copy()[::-1],
+    "list": np.ndarray.tolist,
+}
+
+
+def script(name):
+    """The module scripts/NAME.py."""
+    path = ROOT / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"script_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def fill(index, x):
+    """Trains and fills; where ids can be given, vector i has id 10 i + 3."""
+    ids = 10 * np.arange(len(x)) + 3
+    if isinstance(index, faiss.IndexBinaryIDMap):  # which takes codes
+        index.index.train(x)
+        index.add_with_ids(index.index.hash.encode(x), ids)
+        return index
+    index.train(x)
+    if isinstance(index, faiss.IndexIDMap):
+        index.add_with_ids(x, ids)
+    else:
+        index.add(x)
+    return index
+
+
+def made(string, x, metric=L2):
+    return fill(faiss.index_factory(x.shape[1], string, metric), x)
+
+
+def made_binary(string, x):
+    return fill(faiss.index_binary_factory(x.shape[1], string), x)
+
+
+def assert_equal(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def relative_error(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def is_interrupted(call, seconds):
+    """Whether Ctrl-C, pressed after that time, came before the end of a call."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        call()
+        timer.join()
+        time.sleep(0.05)  # the interrupt must not hit anything else
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
