@@ -280,7 +280,11 @@ struct EachHash : Each<HashRow> {
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, EachHash, testing::ValuesIn(hashes));
+INSTANTIATE_TEST_SUITE_P(
+        Contract,
+        EachHash,
+        testing::ValuesIn(hashes),
+        name_of_row);
 
 TEST_P(EachHash, IsATransform) {
     check_transform([&] { return make(); }, row.data);
@@ -359,7 +363,11 @@ struct EachMap : Each<Row> {
     };
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, EachMap, testing::ValuesIn(maps));
+INSTANTIATE_TEST_SUITE_P(
+        Contract,
+        EachMap,
+        testing::ValuesIn(maps),
+        name_of_row);
 
 TEST_P(EachMap, IsATransform) {
     check_transform([&] { return make(text); }, row.data);
@@ -401,7 +409,11 @@ struct EachKernel : Each<Row> {
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, EachKernel, testing::ValuesIn(kernels));
+INSTANTIATE_TEST_SUITE_P(
+        Contract,
+        EachKernel,
+        testing::ValuesIn(kernels),
+        name_of_row);
 
 TEST_P(EachKernel, StringsAndCopies) {
     const auto again = kernel_factory(kernel->description());
@@ -492,7 +504,11 @@ struct EachIndex : Each<Row> {
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, EachIndex, testing::ValuesIn(indexes));
+INSTANTIATE_TEST_SUITE_P(
+        Contract,
+        EachIndex,
+        testing::ValuesIn(indexes),
+        name_of_row);
 
 TEST_P(EachIndex, Conventions) {
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
@@ -710,7 +726,11 @@ struct EachStorage : testing::TestWithParam<const char*> {
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Contract, EachStorage, testing::ValuesIn(storages));
+INSTANTIATE_TEST_SUITE_P(
+        Contract,
+        EachStorage,
+        testing::ValuesIn(storages),
+        name_of_row);
 
 TEST_P(EachStorage, TakesVectorsAndCodes) {
     EXPECT_EQ(index->ntotal, n);

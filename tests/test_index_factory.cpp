@@ -314,7 +314,7 @@ const BadString bad_strings[] = {
         {hash_, "", 0, "SIK<bits>(...)"},
         {hash_, "XYZ64(gaussian)", 0, "SIK<bits>(...)"},
         {hash_, "SIK64(5)", 6, "name"},
-        {hash_, "SIK64(gaussian,kernel=laplacian)", 6, "'gaussian'"},
+        {hash_, "SIK64(gaussian,kernel=laplacian)", 15, "given twice"},
         {hash_, "SIK64(kernel=linear)", 13, "'linear'"},
         {hash_, "SIK64(gaussian(seed=1))", 15, "gamma="},
         {hash_, "BSIK64(4x5)", 7, "4x5"},
@@ -370,6 +370,15 @@ const BadString bad_strings[] = {
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(foo))", 35, "gaussian"},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(linear)))", 43, ""},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(linear)", 28, ""},
+        // given twice, without effect, known but unfit
+        {hash_, "BSIK64(4x4,shape=4x4)", 11, "shape is given twice"},
+        {kernel_, "normalized(linear,kernel=poly)", 18, "given twice"},
+        {hash_, "RHBE64(m=3)", 7, "'m' of RHBE has no effect"},
+        {hash_, "KLSH64(chi2,draw=gauss,t=5)", 23, "'t' of KLSH has no effect"},
+        {map_, "HKM1(hellinger,window=uniform)", 15, "no effect"},
+        {hash_, "SIK64(gaussian,gamma=1,neighbor=3)", 23, "no effect"},
+        {hash_, "SIK64(chi2)", 6, "'chi2' does not fit SIK"},
+        {map_, "RFF(gaussian,32)", 13, "'32'"},
         // binary indexes
         {binary_, "SIK64(gaussian)", 0, "SIK256(gaussian),BFlat"},
         {binary_, "IDMap,SIK64(gaussian)", 6, "SIK256(gaussian),BFlat"},
@@ -381,12 +390,12 @@ TEST(Factories, BadStrings) {
         const auto check = [&](Factory factory) {
             const std::string mark = "\n  " + bad.string + "\n  " +
                     std::string(bad.position, ' ') + "^";
-            EXPECT_TRUE(throws(
-                    [&] { made(factory, bad.string); },
-                    "\"" + bad.string + "\"",
-                    " at position " + std::to_string(bad.position) + "\n",
-                    mark,
-                    bad.named))
+            EXPECT_TRUE(
+                    throws([&] { made(factory, bad.string); },
+                           "\"" + bad.string + "\"",
+                           ", position " + std::to_string(bad.position) + ": ",
+                           mark,
+                           bad.named))
                     << bad.string;
         };
         check(bad.factory);

@@ -589,10 +589,10 @@ TEST(Io, VersionsAndClassesThatAreNotKnown) {
     const Bytes index = to_bytes(*make("IDMap," + sik + ",BFlat"));
     for (const auto& [from, to, named] :
          std::vector<std::tuple<std::string, std::string, std::string>>{
-                 {"FxIx\2\0"s, "FxIx\0\0"s, "version 0"},
-                 {"FxIx\2\0"s, "FxIx\1\0"s, "version 1"},
-                 {"FxIx\2\0"s, "FxIx\3\0"s, "version 3"},
-                 {"FxVT\2\0"s, "FxVT\3\0"s, "version 3"}, // inside, too
+                 {"FxIx\3\0"s, "FxIx\0\0"s, "version 0"},
+                 {"FxIx\3\0"s, "FxIx\1\0"s, "version 1"},
+                 {"FxIx\3\0"s, "FxIx\4\0"s, "version 4"},
+                 {"FxVT\3\0"s, "FxVT\4\0"s, "version 4"}, // inside, too
                  {"SIK", "XYZ", "XYZ"},
                  {"KernelHash", "KernelHull", "'KernelHull'"},
                  {"gaussian", "caussian", "caussian"}}) {

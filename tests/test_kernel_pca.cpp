@@ -246,8 +246,8 @@ TEST(KernelPCA, Errors) {
     EXPECT_TRUE(throws([&] { map->train(100, zeros.data()); }, "same"));
     EXPECT_FALSE(map->is_trained);
     EXPECT_TRUE(map->landmarks.empty());
-    map->set_landmarks(3, x.data());
-    EXPECT_TRUE(throws([&] { map->train(100, x.data()); }, "4", "3"));
+    EXPECT_TRUE(throws([&] { map->set_landmarks(3, x.data()); }, "4", "3"));
+    EXPECT_TRUE(map->landmarks.empty());
     const auto too_many = [&] {
         trained("KPCA25(linear,normalize=0,p=90)", x);
     };

@@ -26,14 +26,14 @@ struct ParseError {
 
 /// What the error says that f throws, which is of the form
 ///
-///     invalid factory string "TEXT": REASON at position 3
+///     invalid factory string "TEXT", position 3: REASON
 ///       TEXT
 ///          ^
 ///       accepted here: A, B
 template <class F>
 ParseError parse_error(F&& f) {
     static const std::regex form(
-            "invalid factory string \"(.*)\": (.+) at position (\\d+)\n"
+            "invalid factory string \"(.*)\", position (\\d+): (.+)\n"
             "  \\1\n"
             "  ( *)\\^(\n  accepted here: (.*))?");
     const std::string message = error_of(f);
@@ -43,8 +43,8 @@ ParseError parse_error(F&& f) {
         return {};
     }
     const size_t place = parts[4].length();
-    EXPECT_EQ(parts[3], std::to_string(place)) << message;
-    return {parts[1], parts[2], place, parts[6]};
+    EXPECT_EQ(parts[2], std::to_string(place)) << message;
+    return {parts[1], parts[3], place, parts[6]};
 }
 
 double get_double(
@@ -213,8 +213,11 @@ TEST(Spec, WordsAndFlags) {
 }
 
 TEST(Spec, ItemsAndPositionals) {
-    Spec spec = Spec::parse("f(28x56,a=1,g(b=2),item=h(i))");
-    EXPECT_EQ(spec.get_item("item", {}).str(), "h(i)"); // by its key
+    Spec keyed = Spec::parse("f(item=h(i))");
+    EXPECT_EQ(keyed.get_item("item", {}).str(), "h(i)");
+    Spec twice = Spec::parse("f(g,item=h(i))");
+    EXPECT_EQ(parse_error([&] { twice.get_item("item", {}); }).place, 4);
+    Spec spec = Spec::parse("f(28x56,a=1,g(b=2))");
     const auto first = spec.get_positional();
     ASSERT_TRUE(first);
     EXPECT_EQ(first->value, "28x56");
@@ -357,7 +360,8 @@ TEST(Spec, BadStructure) {
     // what cannot be shown takes more room
     EXPECT_TRUE(
             throws([] { Spec::parse("f(\xff))"); },
-                   "at position 4\n  f(\\xff))\n         ^"));
+                   "position 4",
+                   "\n  f(\\xff))\n         ^"));
 }
 
 // Strings of the grammar's own alphabet: parsing ends, with all that was

@@ -4,9 +4,13 @@
 
 #pragma once
 
+#include <cctype>
 #include <ostream>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace testing_strings {
 
@@ -66,7 +70,7 @@ inline const Row maps[] = {
         {"HKM2(chi2)", Data::histograms},
         {"HKM(intersection,order=3,period=8)", Data::histograms},
         {"HKM1(js,norm=l1,degree=0.7)", Data::histograms},
-        {"HKM1(hellinger,window=rectangular)", Data::histograms},
+        {"HKM1(hellinger)", Data::histograms},
         {"KPCA12(chi2,p=40)", Data::histograms},
         {"KPCA8(gaussian,p=30)"},
         {"KPCA5(linear,p=30,nystrom=1,center=0,normalize=0)"},
@@ -123,6 +127,20 @@ inline const char* const storages[] = {
         "BHNSW8",
         "BPerm(M=5,B=3)",
         "BPerm(eps=1)",
+};
+
+/// for INSTANTIATE_TEST_SUITE_P: the string with `_` for its punctuation
+inline constexpr auto name_of_row = [](const auto& info) {
+    std::string name;
+    if constexpr (std::is_convertible_v<decltype(info.param), std::string>) {
+        name = info.param;
+    } else {
+        name = testing::PrintToString(info.param);
+    }
+    for (char& c : name) {
+        c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    }
+    return name;
 };
 
 } // namespace testing_strings

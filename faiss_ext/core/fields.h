@@ -82,7 +82,8 @@ struct PartSlot {
     virtual bool* is_trained() const = 0; ///< null if it has no such field
     virtual std::string name() const = 0; ///< of its class
     virtual std::string noun() const = 0; ///< "kernel", say
-    virtual std::vector<std::string> names() const = 0; ///< that fit
+    virtual std::vector<std::string> names() const = 0;    ///< that fit
+    virtual bool knows(const std::string& name) const = 0; ///< fit or not
     virtual bool make(const std::string& name) = 0; ///< false: unknown or unfit
     virtual void clear() = 0;
     virtual std::string to_string() const = 0; ///< as in factory strings
@@ -277,6 +278,9 @@ struct PartSlotOf : PartSlot {
             }
         }
         return fitting;
+    }
+    bool knows(const std::string& name) const override {
+        return bool(class_table<Base>().find(name));
     }
     bool make(const std::string& name) override {
         const auto entry = class_table<Base>().find(name);

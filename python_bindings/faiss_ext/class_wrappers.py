@@ -134,6 +134,11 @@ def vectors_or_codes(self, x, where):
     return as_vectors(x, hash.d_in, where)
 
 
+def python_number(value):
+    """NumPy's numbers as Python's, which SWIG takes."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def argument_errors_in_words(function, where):
     """The same function; where SWIG objects to an argument, the error names it
     by its Python name."""
@@ -142,6 +147,8 @@ def argument_errors_in_words(function, where):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
+        args = [python_number(v) for v in args]
+        kwargs = {key: python_number(v) for key, v in kwargs.items()}
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError) as error:
@@ -760,22 +767,34 @@ def check_settings(the_class):
         if is_derived(self, name) or (isinstance(member, property)
                                       and member.fset is None):
             raise AttributeError(f"{what} is read-only")
-        if isinstance(value, np.generic):
-            value = value.item()
+        value = python_number(value)
         if (isinstance(value, int) and value in (0, 1)
                 and isinstance(getattr(self, name), bool)):
             value = bool(value)
         if (isinstance(member, property) and is_used(self)
                 and name not in ("is_trained", "verbose")):
             raise AttributeError(
-                f"{what} has no effect any more: it is trained; give it in the "
-                "string, or set it before training")
-        before = getattr(self, name) if hasattr(
-            self, "check_parameters") and name != "is_trained" else None
-        object.__setattr__(self, name, value)
+                f"{what} has no effect any more: it was used when its hash or "
+                "map was made or trained; give it in the string")
+        if (isinstance(self, swig.IndexBinaryPermuted) and self.ntotal
+                and name in ("M", "eps", "seed")):
+            raise AttributeError(
+                f"{what} has no effect on the codes in the index: set it "
+                "before the first are added")
+        # a part without a check of its own is checked by its owner
+        checks = [t.check_parameters for t in (
+            self, *getattr(self, "referenced_objects", []))
+            if hasattr(t, "check_parameters")]
+        before = getattr(self, name) if checks and name != "is_trained" else None
+        try:
+            object.__setattr__(self, name, value)
+        except TypeError:
+            kind = getattr(member, "type", None) or type(before).__name__
+            raise TypeError(f"{what} must be {kind}, got {value!r}") from None
         if before is not None:
             try:
-                self.check_parameters()
+                for check in checks:
+                    check()
             except RuntimeError as error:
                 object.__setattr__(self, name, before)
                 raise ValueError(f"{what}: {error}") from None

@@ -54,6 +54,9 @@ class Description:
     def __len__(self) -> int:
         return len(self.fields)
 
+    def __contains__(self, key: object) -> bool:
+        return any(key in (field, field.key) for field in self.fields)
+
     def __getitem__(self, key: str) -> Field:
         """The parameter of a name.
 
@@ -81,7 +84,7 @@ class Description:
         lines = []
         for row in rows:
             cells = [[row.key], textwrap.wrap(row.values, widths[1]),
-                     [row.default], [row.meaning]]
+                     [row.default or "required"], [row.meaning]]
             for i in range(max(map(len, cells))):
                 lines.append("  ".join(
                     (cell[i] if i < len(cell) else "").ljust(width)

@@ -36,7 +36,8 @@ class Attribute(property):
     @classmethod
     def of(cls, member, fget=None):
         """The same attribute, with another getter if one is given."""
-        attribute = cls(fget or member.fget, member.fset, doc=member.__doc__)
+        attribute = cls(fget or member.fget, member.fset)
+        attribute.__doc__ = member.__doc__ or ""
         attribute.type = getattr(member, "type", None)
         return attribute
 
@@ -71,6 +72,7 @@ def python_text(text):
                        if not re.search(r"^    .*;( *//.*)?$", part, re.M))
     text = text.replace("faiss::FaissException", "RuntimeError")
     text = re.sub(r"\bThrows\b", "Raises", text)
+    text = re.sub(r"\bthrows\b", "raises", text)
     text = re.sub(r"\bnull\b", "None", text)
     return re.sub(r"(\w)(?:::|->)(\w)", r"\1.\2", text)
 

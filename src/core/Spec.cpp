@@ -60,8 +60,8 @@ void throw_parse_error(
     const std::string shown = on_one_line(text);
     const size_t column = num_characters(on_one_line(text.substr(0, position)));
     std::ostringstream out;
-    out << "invalid factory string \"" << shown << "\": " << printable(message)
-        << " at position " << position << "\n  " << shown << "\n  "
+    out << "invalid factory string \"" << shown << "\", position " << position
+        << ": " << printable(message) << "\n  " << shown << "\n  "
         << std::string(column, ' ') << "^";
     if (!expected.empty()) {
         out << "\n  accepted here: ";
@@ -231,11 +231,7 @@ Spec::Argument* Spec::find(const std::string& key) {
 Spec Spec::get_item(
         const std::string& key,
         const std::vector<std::string>& expected) {
-    auto a = get(key);
-    if (!a) {
-        a = get_positional();
-    }
-    if (a) {
+    if (const auto a = get_keyed_or_positional(key)) {
         return parse(text, a->value_begin, a->value_begin + a->value.size());
     }
     size_t place = end;
@@ -253,6 +249,16 @@ std::optional<Spec::Argument> Spec::get_positional() {
         }
     }
     return std::nullopt;
+}
+
+std::optional<Spec::Argument> Spec::get_keyed_or_positional(
+        const std::string& key) {
+    const auto keyed = get(key), positional = get_positional();
+    if (keyed && positional) {
+        fail(std::max(keyed->position, positional->position),
+             key + " is given twice");
+    }
+    return keyed ? keyed : positional;
 }
 
 std::optional<Spec::Argument> Spec::get(const std::string& key) {
@@ -282,6 +288,9 @@ T Spec::get_number(
     const Argument* a = find(key);
     if (!a) {
         if (!(default_value >= low && default_value <= high)) {
+            if (const auto other = get_positional()) {
+                fail_unknown(*other);
+            }
             fail(end, name + " needs " + key + "=");
         }
         return default_value;
@@ -357,27 +366,28 @@ void Spec::hand_over_keys(Spec& argument) {
 void Spec::finish() const {
     for (const Argument& a : arguments) {
         if (!a.used) {
-            const std::string& owner_name = a.position >= end ? owner : name;
-            std::vector<std::string> expected;
-            for (const std::string& key : known_keys) {
-                expected.push_back(key + "=");
-            }
-            if (expected.empty()) {
-                expected.push_back("no argument");
-            }
-            const bool is_idle =
-                    std::find(idle_keys.begin(), idle_keys.end(), a.key) !=
-                    idle_keys.end();
-            fail(a.position,
-                 a.key.empty()
-                         ? "unknown argument '" + a.value + "' of " + owner_name
-                         : is_idle
-                         ? "key '" + a.key + "' of " + owner_name +
-                                 " has no effect with these settings"
-                         : "unknown key '" + a.key + "' of " + owner_name,
-                 expected);
+            fail_unknown(a);
         }
     }
+}
+
+void Spec::fail_unknown(const Argument& a) const {
+    const std::string of_owner = " of " + (a.position >= end ? owner : name);
+    std::vector<std::string> expected;
+    for (const std::string& key : known_keys) {
+        expected.push_back(key + "=");
+    }
+    if (expected.empty()) {
+        expected.push_back("no argument");
+    }
+    const bool is_idle = std::find(idle_keys.begin(), idle_keys.end(), a.key) !=
+            idle_keys.end();
+    fail(a.position,
+         a.key.empty()     ? "unknown argument '" + a.value + "'" + of_owner
+                 : is_idle ? "key '" + a.key + "'" + of_owner +
+                         " has no effect with these settings"
+                           : "unknown key '" + a.key + "'" + of_owner,
+         expected);
 }
 
 void Spec::fail(

@@ -58,6 +58,10 @@ struct Spec {
     /// The first positional argument that has not been read, as written.
     std::optional<Argument> get_positional();
 
+    /// The argument `key`, or else the first positional one; throws if there
+    /// are both.
+    std::optional<Argument> get_keyed_or_positional(const std::string& key);
+
     /// The argument `key`; none if it is not given.
     std::optional<Argument> get(const std::string& key);
 
@@ -116,6 +120,7 @@ struct Spec {
     std::string owner; ///< whose keys this item was handed, if any
     std::vector<std::string> known_keys;
     Argument* find(const std::string& key);
+    [[noreturn]] void fail_unknown(const Argument& a) const;
 };
 
 /// Throws the error that all factory strings give: `text` quoted, `position`

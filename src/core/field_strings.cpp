@@ -199,15 +199,7 @@ struct StringReader : FieldVisitor {
     }
 
     void on(const ShapeField& field) override {
-        auto given = spec.get(field.key);
-        if (const auto positional = spec.get_positional()) {
-            if (given) {
-                spec.fail(
-                        positional->position,
-                        std::string(field.key) + " is given twice");
-            }
-            given = positional;
-        }
+        const auto given = spec.get_keyed_or_positional(field.key);
         if (!given || given->value == "auto") {
             return;
         }
@@ -240,9 +232,13 @@ struct StringReader : FieldVisitor {
             return;
         }
         if (!field.part.make(item.name)) {
+            const std::string noun = field.part.noun();
             item.fail(
                     item.begin,
-                    "unknown " + field.part.noun() + " '" + item.name + "'",
+                    field.part.knows(item.name)
+                            ? "the " + noun + " '" + item.name +
+                                    "' does not fit " + spec.name
+                            : "unknown " + noun + " '" + item.name + "'",
                     words);
         }
         part = field.part.get();

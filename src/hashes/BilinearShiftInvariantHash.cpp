@@ -66,6 +66,9 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash() {
 }
 
 void BilinearShiftInvariantHash::fields(FieldVisitor& v) {
+    if (proj.kind != ProjectionChoice::Kind::bilinear) {
+        throw FieldError("proj", "proj must be bilinear in this class");
+    }
     proj.bilinear_fields(v, d_in);
     kernel->fields(v);
     v.integer("seed", seed, 0, INT64_MAX, "of the projection");

@@ -38,16 +38,18 @@ void KernelizedLSH::set_dimensions(int d, int nbits) {
 
 void KernelizedLSH::fields(FieldVisitor& v) {
     map.parameters(v);
-    v.integer(
-            "t",
-            t,
-            0,
-            map.p - 1,
-            "landmarks in a clt draw; 0: 30, or p / 2 if that is less");
     v.word("draw",
            draw,
            {"clt", "gauss"},
            "of hyperplanes: from landmarks, or Gaussian");
+    if (draw == Draw::clt || v.wants_all()) {
+        v.integer(
+                "t",
+                t,
+                0,
+                map.p - 1,
+                "landmarks in a clt draw; 0: 30, or p / 2 if that is less");
+    }
     map.learned_fields(v);
     learned_fields(v, is_trained ? nbits : 0);
     v.learned("mean_value", mean_value);

@@ -45,7 +45,7 @@ using faiss::IOReader;
 using faiss::IOWriter;
 using faiss::VectorTransform;
 
-constexpr uint32_t format_version = 2;
+constexpr uint32_t format_version = 3;
 constexpr size_t magic_size = 4;
 
 // What the three kinds of objects have in a file, and how FAISS does it.

@@ -17,6 +17,32 @@ namespace faiss_ext {
 ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
         : BandwidthKernel(gamma) {}
 
+void ShiftInvariantKernel::fields(FieldVisitor& v) {
+    BandwidthKernel::fields(v);
+    if (!auto_gamma && !v.wants_all()) {
+        return;
+    }
+    v.integer(
+            "neighbor",
+            neighbor,
+            1,
+            INT32_MAX,
+            "rank of the neighbours whose mean distance gives gamma=auto");
+    v.integer(
+            "sample_queries",
+            sample_queries,
+            1,
+            INT64_MAX,
+            "vectors whose neighbours are looked for");
+    v.integer(
+            "sample_points",
+            sample_points,
+            2,
+            INT64_MAX,
+            "vectors among which they are looked for");
+    v.integer("sample_seed", sample_seed, 0, INT64_MAX, "seed of that sample");
+}
+
 double ShiftInvariantKernel::choose_gamma(idx_t n, const float* x, size_t d)
         const {
     return gamma_of_radius(mean_neighbor_distance(

@@ -58,16 +58,20 @@ HomogeneousKernelMap::HomogeneousKernelMap(
 void HomogeneousKernelMap::fields(FieldVisitor& v) {
     v.part("kernel", kernel, "an additive kernel");
     v.integer("order", order, 0, 100, "2 order + 1 components each");
-    v.number(
-            "period",
-            period,
-            0,
-            max_period,
-            "of the spectrum's samples, from 0.001; 0: by the kernel and the order");
-    v.word("window",
-           window,
-           {"uniform", "rectangular"},
-           "of the kernel's signature");
+    // where the spectrum is a single line, the map is exact
+    if (v.wants_all() || !kernel ||
+        kernel->default_period(order, window) != 0) {
+        v.number(
+                "period",
+                period,
+                0,
+                max_period,
+                "of the spectrum's samples, from 0.001; 0: by the kernel and the order");
+        v.word("window",
+               window,
+               {"uniform", "rectangular"},
+               "of the kernel's signature");
+    }
     v.number("degree", degree, 1e-6, 2, "degree of homogeneity");
     v.word("negative",
            negative,
@@ -89,7 +93,7 @@ void HomogeneousKernelMap::init() {
             d_in);
     check_fields(*this);
     const double default_period = kernel->default_period(order, window);
-    if (default_period == 0) { // a single line: the map is exact
+    if (default_period == 0) {
         if (period != 0) {
             throw FieldError(
                     "period",

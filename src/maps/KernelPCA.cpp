@@ -86,6 +86,11 @@ void KernelPCA::parameters(FieldVisitor& v) {
             "landmarks, drawn by train");
     // values that are precomputed cannot be tried out
     const bool can = is_part && is_free;
+    if ((auto_rank || auto_scale) && !(is_part && kernel)) {
+        throw FieldError(
+                auto_rank ? "rank" : "scale",
+                "only a hash with a kernel can choose rank=auto and scale=auto");
+    }
     v.integer(
             "rank",
             rank,
@@ -103,7 +108,9 @@ void KernelPCA::parameters(FieldVisitor& v) {
             can ? &auto_scale : nullptr);
     v.flag("nystrom", nystrom, "whether the landmarks' matrix is not centred");
     v.flag("center", center, "whether vectors are centred");
-    v.flag("normalize", normalize, "whether k(x, x) is made 1");
+    if (is_free) {
+        v.flag("normalize", normalize, "whether k(x, x) is made 1");
+    }
     v.number(
             "tolerance",
             tolerance,
@@ -225,6 +232,12 @@ void KernelPCA::set_landmarks(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
             "set_landmarks: it is trained; landmarks must be set before");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            rank <= n,
+            "set_landmarks: %" PRId64
+            " landmarks, expected at least the rank, %d",
+            int64_t(n),
+            rank);
     landmarks.assign(x, x + n * d_in);
     p = int(n);
 }
