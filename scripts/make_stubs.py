@@ -81,7 +81,8 @@ def member_stubs(the_class):
     for name, member in vars(the_class).items():
         is_private = name.startswith("_") or name.endswith("_c")
         if is_private and name not in ("__init__", "__call__", "__getitem__",
-                                       "__iter__", "__len__"):
+                                       "__iter__", "__len__",
+                                       "__contains__"):
             continue
         if name == "thisown":
             continue

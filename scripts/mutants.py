@@ -215,8 +215,8 @@ FAULTS = [
      ""),
     ("indexes/IndexBinaryFlatSIMD.cpp", "std::inplace_merge(keys.begin(), "
      "middle, keys.end());", ""),
-    ("indexes/IndexBinaryPermuted.cpp", "list.ids[to] = "
-     "new_id[list.ids[i]];", "list.ids[to] = list.ids[i];"),
+    ("indexes/IndexBinaryPermuted.cpp", "list.ids[to] = id;",
+     "list.ids[to] = list.ids[i];"),
     ("indexes/IndexBinaryPermuted.cpp", "return common < other.common;",
      "return common > other.common;"),
     ("indexes/IndexFlatKernel.cpp", "if (!sel || sel->is_member(j + l)) {",

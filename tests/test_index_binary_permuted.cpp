@@ -357,8 +357,10 @@ TEST(Adding, LimitOfMemory) {
     EXPECT_TRUE(throws([&] { make(d, 1 << 24, 1, codes); }));
 }
 
+/// Asks for as long as it is there, however long the loop takes.
 struct Interrupt : faiss::InterruptCallback {
     bool want_interrupt() override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(110));
         return true;
     }
 };

@@ -66,7 +66,8 @@ def main():
         for label, options in VARIANTS:
             recalls, chosen = [], []
             for seed in range(1, args.seeds + 1):
-                string = (f"KLSH{args.bits}({kernel},p={args.landmarks},t={args.t},seed={seed}"
+                t = "" if "draw=gauss" in options else f"t={args.t},"  # clt draws only
+                string = (f"KLSH{args.bits}({kernel},p={args.landmarks},{t}seed={seed}"
                           f"{',' if options else ''}{options}),BFlat")
                 index = index_factory(data.d, string)
                 index.train(base)

@@ -90,6 +90,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
    private:
     void check_parameters() const;
     void build_lists(idx_t n0);
+    template <class F>
+    void keep_entries(F&& new_id); // of each entry; negative: dropped
     void check_size(idx_t n) const;
 };
 

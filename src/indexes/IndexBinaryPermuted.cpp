@@ -215,7 +215,7 @@ void IndexBinaryPermuted::check_size(idx_t n) const {
 void IndexBinaryPermuted::build_lists(idx_t n0) {
     const int nlists = ntotal == 0 ? 0 : num_lists(ntotal);
     const int nkept = std::min<int>(nlists, int(lists.size()));
-    lists.resize(nlists);
+    lists.resize(std::max(lists.size(), size_t(nlists)));
     parallel_blocks(nlists, 1, [&](idx_t l, idx_t) {
         List& list = lists[l];
         if (l >= nkept) {
@@ -223,6 +223,25 @@ void IndexBinaryPermuted::build_lists(idx_t n0) {
         }
         extend_list(xb.data(), code_size, l < nkept ? n0 : 0, ntotal, list);
     });
+    lists.resize(nlists);
+}
+
+template <class F>
+void IndexBinaryPermuted::keep_entries(F&& new_id) {
+#pragma omp parallel for
+    for (size_t l = 0; l < lists.size(); l++) {
+        List& list = lists[l];
+        size_t to = 0;
+        for (size_t i = 0; i < list.ids.size(); i++) {
+            const int32_t id = new_id(list.ids[i]);
+            if (id >= 0) {
+                list.ids[to] = id;
+                list.prefixes[to++] = list.prefixes[i];
+            }
+        }
+        list.ids.resize(to);
+        list.prefixes.resize(to);
+    }
 }
 
 void IndexBinaryPermuted::rebuild() {
@@ -239,16 +258,17 @@ void IndexBinaryPermuted::add(idx_t n, const uint8_t* x) {
     }
     check_size(ntotal + n);
     const idx_t n0 = ntotal;
+    const size_t nlists = lists.size();
     xb.insert(xb.end(), x, x + n * code_size);
     ntotal += n;
     try {
         build_lists(n0);
     } catch (...) {
-        // interrupted: as it was before
+        // as it was before, by what can be neither interrupted nor fail
         ntotal = n0;
         xb.resize(n0 * code_size);
-        lists.clear();
-        build_lists(0);
+        lists.resize(nlists);
+        keep_entries([n0](int32_t id) { return id < n0 ? id : -1; });
         throw;
     }
 }
@@ -431,18 +451,7 @@ size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
     xb.resize(size_t(kept) * code_size);
     lists.resize(
             kept == 0 ? 0 : std::min<size_t>(lists.size(), num_lists(kept)));
-    parallel_blocks(lists.size(), 1, [&](idx_t l, idx_t) {
-        List& list = lists[l];
-        size_t to = 0;
-        for (size_t i = 0; i < list.ids.size(); i++) {
-            if (new_id[list.ids[i]] >= 0) {
-                list.ids[to] = new_id[list.ids[i]];
-                list.prefixes[to++] = list.prefixes[i];
-            }
-        }
-        list.ids.resize(to);
-        list.prefixes.resize(to);
-    });
+    keep_entries([&](int32_t id) { return new_id[id]; });
     return removed;
 }
 
