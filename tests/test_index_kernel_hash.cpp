@@ -6,6 +6,7 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/DistanceComputer.h>
+#include <faiss/impl/FaissAssert.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
@@ -13,7 +14,9 @@
 #include <faiss_ext/hashes/hash_registry.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
@@ -554,6 +557,27 @@ TEST(IndexKernelHash, RefinesAndTellsWhatItRefuses) {
         EXPECT_TRUE(throws(
                 [&] { KernelExceptionGuard another(&refine); }, "k_factor"));
     }
+}
+
+/// Fails when half of the vectors are in.
+struct IndexThatFails : faiss::IndexFlat {
+    using faiss::IndexFlat::IndexFlat;
+    void add(idx_t n, const float* x) override {
+        faiss::IndexFlat::add(n / 2, x);
+        FAISS_THROW_MSG("no room");
+    }
+};
+
+TEST(IndexRefineKernel, AnAddThatFailsHalfWayLeavesNothing) {
+    const auto x = uniform_vectors(50, d, 56);
+    IndexThatFails base(d);
+    IndexFlatKernel exact(d, GaussianKernel(0.1));
+    IndexRefineKernel index(&base, &exact);
+    EXPECT_TRUE(throws([&] { index.add(50, x.data()); }, "no room"));
+    EXPECT_EQ(base.ntotal, 0);
+    EXPECT_EQ(exact.ntotal, 0);
+    EXPECT_EQ(index.ntotal, 0);
+    EXPECT_EQ(search(index, x, 1).labels, std::vector<idx_t>(50, -1));
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 
+#include <algorithm>
 #include <cinttypes>
+#include <limits>
 #include <memory>
 
 #include <faiss/impl/FaissException.h>
@@ -96,7 +98,20 @@ void IndexRefineKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_parts("search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "search: k is %" PRId64 ", expected a positive number",
+            int64_t(k));
     KernelExceptionGuard guard(this); // checks k_factor, too
+    if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
+        constexpr float worst = std::numeric_limits<float>::max();
+        std::fill_n(
+                distances,
+                n * k,
+                metric_type == faiss::METRIC_L2 ? worst : -worst);
+        std::fill_n(labels, n * k, -1);
+        return;
+    }
     IndexRefine::search(n, x, k, distances, labels, params);
     guard.rethrow();
 }
