@@ -53,17 +53,21 @@ std::string to_string(const PartField& field) {
                             : "";
 }
 
-/// `0 to 1`, say
+/// `0 to 1`, `16` or `>= 0`
 template <class T>
 std::string range_of(const NumberField<T>& field) {
-    return to_string(field.low) +
-            (field.low == field.high ? "" : " to " + to_string(field.high));
+    const std::string low = to_string(field.low);
+    return field.low == field.high ? low
+            : field.high == std::numeric_limits<T>::max()
+            ? ">= " + low
+            : low + " to " + to_string(field.high);
 }
 
 std::string values_of(const NumberField<int64_t>& field) {
-    return field.low == 0 && field.high == INT64_MAX ? "integer >= 0"
-            : field.low == field.high                ? range_of(field)
-                                      : "integer, " + range_of(field);
+    const std::string range = range_of(field);
+    return field.low == field.high ? range
+            : range[0] == '>'      ? "integer " + range
+                                   : "integer, " + range;
 }
 
 std::string values_of(const NumberField<double>& field) {
@@ -71,8 +75,10 @@ std::string values_of(const NumberField<double>& field) {
 }
 
 std::string expected_of(const NumberField<int64_t>& field) {
-    return field.low == field.high ? range_of(field)
-                                   : "an integer from " + range_of(field);
+    const std::string range = range_of(field);
+    return field.low == field.high ? range
+            : range[0] == '>'      ? "an integer " + range
+                                   : "an integer from " + range;
 }
 
 std::string expected_of(const NumberField<double>& field) {

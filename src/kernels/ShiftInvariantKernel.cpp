@@ -26,7 +26,7 @@ void ShiftInvariantKernel::fields(FieldVisitor& v) {
             "neighbor",
             neighbor,
             1,
-            INT32_MAX,
+            1000000,
             "rank of the neighbours whose mean distance gives gamma=auto");
     v.integer(
             "sample_queries",
