@@ -357,7 +357,10 @@ class Mutants:
                 f"-o {obj} ", f"-o {shlex.quote(str(with_fault))} ").replace(
                 f" -I{self.source}",
                 f" -I{shlex.quote(str(folder / 'src'))} -I{self.source}", 1)
-            command = command.removesuffix(str(user)) + shlex.quote(str(source))
+            # error messages name files as they do without the fault
+            command = (command.removesuffix(str(user))
+                       + f"-ffile-prefix-map={folder}/=/ "
+                       + shlex.quote(str(source)))
             if run(command):
                 return "does not compile"
             library = library.replace(f" {obj} ", f" {with_fault} ")
