@@ -337,7 +337,7 @@ const BadString bad_strings[] = {
         {index_, "SIK64(gaussian,),BFlat", 15, ""},
         {index_, "SIK64(gaussian,laplacian),BFlat", 15, "laplacian"},
         {index_, "SIK64(gaussian(gamma=1),gamma=2),BFlat", 24, "twice"},
-        {index_, "SIK64(gaussian,seed=1.5),BFlat", 20, "an integer from 0"},
+        {index_, "SIK64(gaussian,seed=1.5),BFlat", 20, "an integer >= 0"},
         {index_, "SIK64(gaussian,proj=sparse),BFlat", 20, "dense"},
         {index_, "SIK64(gaussian)),BFlat", 15, ""},
         // storages of codes

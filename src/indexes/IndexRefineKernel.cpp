@@ -98,9 +98,12 @@ void IndexRefineKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_parts("search");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexRefineKernel::search: call train first");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
-            "search: k is %" PRId64 ", expected a positive number",
+            "IndexRefineKernel::search: k is %" PRId64
+            ", expected a positive number",
             int64_t(k));
     KernelExceptionGuard guard(this); // checks k_factor, too
     if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
