@@ -3,14 +3,18 @@
 CMake does the work, against the FAISS of the interpreter that runs pip; this
 file packs what CMake has put into ``<build>/python/faiss_ext``. It needs
 nothing but the standard library, so that ``pip install .`` works without a
-network.
+network, where there is a SWIG that fits FAISS's.
 
-Environment: ``FAISS_EXT_CMAKE_ARGS`` is appended to CMake's arguments.
+Environment: ``FAISS_EXT_FAISS_INCLUDE_DIR`` names the folder with FAISS's
+headers, for a wheel of faiss-cpu, which has none; ``FAISS_EXT_CMAKE_ARGS`` is
+appended to CMake's arguments.
 """
 
 import base64
+import functools
 import gzip
 import hashlib
+import importlib.util
 import io
 import os
 import re
@@ -48,7 +52,7 @@ NOT_SOURCES = re.compile(r"__pycache__|\..*|build|build-.*|.*\.(pyc|so|o|a)")
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    return []
+    return ["swig>=4.4"] if needs_new_swig() and not has_new_swig() else []
 
 
 def get_requires_for_build_sdist(config_settings=None):
@@ -100,9 +104,7 @@ def version():
     return found.group(1)
 
 
-def metadata():
-    # FAISS, which brings NumPy, is not listed: its package is named
-    # differently in every distribution. The build says where it is missing.
+def metadata(python="3.9", requirement=None):
     text = f"""\
 Metadata-Version: 2.1
 Name: {NAME}
@@ -113,8 +115,10 @@ Classifier: License :: OSI Approved :: MIT License
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: C++
 Classifier: Programming Language :: Python :: 3
-Requires-Python: >=3.9
+Requires-Python: >={python}
 """
+    if requirement:
+        text += f"Requires-Dist: {requirement}\n"
     readme = ROOT / "README.md"
     if readme.is_file():
         text += "Description-Content-Type: text/markdown\n\n"
@@ -122,14 +126,34 @@ Requires-Python: >=3.9
     return text.encode()
 
 
+def requirement():
+    """The wheel of faiss-cpu that FAISS, which brings NumPy, comes from. In
+    distributions its package has other names; the build says if it is missing.
+    """
+    faiss = faiss_module()
+    if not faiss["distribution"]:
+        return None
+    minor = ".".join(faiss["version"].split(".")[:2])
+    return f"{faiss['distribution']}=={minor}.*"
+
+
 def dist_info():
     return f"{NAME}-{version()}.dist-info"
 
 
+def is_for_stable_abi():
+    """Whether the module is for many Pythons, as FAISS's own is."""
+    return faiss_module()["extension"].endswith(".abi3.so")
+
+
 def wheel_tag():
-    """Such as cp311-cp311-linux_x86_64: this interpreter, this platform."""
-    python = "cp{}{}".format(*sys.version_info[:2])
-    abi = "cp" + sysconfig.get_config_var("SOABI").split("-")[1]
+    """Such as cp311-cp311-linux_x86_64: this interpreter, this platform; or
+    cp310-abi3-linux_x86_64."""
+    if is_for_stable_abi():
+        python, abi = "cp310", "abi3"
+    else:
+        python = "cp{}{}".format(*sys.version_info[:2])
+        abi = "cp" + sysconfig.get_config_var("SOABI").split("-")[1]
     platform = re.sub(r"[-.]", "_", sysconfig.get_platform())
     return f"{python}-{abi}-{platform}"
 
@@ -142,7 +166,9 @@ Root-Is-Purelib: false
 Tag: {wheel_tag()}
 """
     return {
-        "METADATA": metadata(),
+        "METADATA": metadata(
+            "3.10" if is_for_stable_abi() else "3.9", requirement()
+        ),
         "WHEEL": wheel.encode(),
         "LICENSE": (ROOT / "LICENSE").read_bytes(),
     }
@@ -170,30 +196,59 @@ def clean_environment():
     return env
 
 
-def check_faiss():
-    """Fails unless this interpreter, freed from pip's isolation, has FAISS.
+@functools.cache
+def faiss_module():
+    """What the faiss module of this interpreter, freed from pip's isolation, is.
 
     A module built against the FAISS of another environment would not load
     here, or load and crash.
     """
     result = subprocess.run(
-        [sys.executable, "-c", "import faiss; faiss.IndexFlatL2"],
+        [sys.executable, ROOT / "python_bindings" / "probe_faiss.py"],
         cwd="/",
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
     )
     if result.returncode != 0:
         raise RuntimeError(
             f"faiss_ext extends FAISS, and {sys.executable} cannot import "
             f"faiss:\n{result.stderr}"
-            "Install FAISS for Python (Debian: python3-faiss). To use a "
-            "system-wide one in a virtual environment, create that with "
-            "--system-site-packages. Build tools that make an environment "
-            "of their own need their option for no isolation."
+            "Install FAISS for Python (pip install faiss-cpu; Debian: "
+            "python3-faiss). To use a system-wide one in a virtual "
+            "environment, create that with --system-site-packages. Build "
+            "tools that make an environment of their own need their option "
+            "for no isolation."
         )
+    return dict(line.split("=", 1) for line in result.stdout.splitlines())
+
+
+def needs_new_swig():
+    """Wheels of faiss-cpu are made with a newer SWIG than distributions have."""
+    return faiss_module()["type_table"] == "swig_runtime_data5"
+
+
+def has_new_swig():
+    swig = shutil.which("swig")
+    if not swig:
+        return False
+    result = subprocess.run([swig, "-version"], capture_output=True, text=True)
+    found = re.search(r"Version (\d+)\.(\d+)", result.stdout)
+    return bool(found) and tuple(map(int, found.groups())) >= (4, 4)
+
+
+def swig_from_pip():
+    """CMake's arguments for the package swig, if pip has put it into the build
+    environment, which CMake does not see."""
+    found = importlib.util.find_spec("swig")
+    if not found or not found.origin or not needs_new_swig():
+        return []
+    data = Path(found.origin).parent / "data"
+    return [
+        f"-DSWIG_EXECUTABLE={data / 'bin' / 'swig'}",
+        *(f"-DSWIG_DIR={f}" for f in data.glob("share/swig/*")),
+    ]
 
 
 def find_cmake():
@@ -223,7 +278,7 @@ def build_jobs():
 
 def run_cmake(build):
     """Builds the Python package; returns its folder."""
-    check_faiss()
+    faiss_module()
     cmake = find_cmake()
     configure = [
         cmake,
@@ -233,6 +288,7 @@ def run_cmake(build):
         "-DFAISS_EXT_BUILD_PYTHON=ON",
         "-DFAISS_EXT_BUILD_TESTS=OFF",
         f"-DPython3_EXECUTABLE={sys.executable}",
+        *swig_from_pip(),
     ]
     if shutil.which("ninja"):
         configure += ["-G", "Ninja"]

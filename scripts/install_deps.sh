@@ -2,7 +2,7 @@
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [wheel] [matrix]     (default: build)
 #
 # Or source it and call
 #
@@ -46,7 +46,18 @@ demo python3-sklearn digits data set
 demo python3-matplotlib figures
 demo python3-tqdm progress bars
 ci clang-format checks the formatting
+ci clang another compiler
+ci libomp-dev its OpenMP
 ci libbenchmark-dev benchmarks
+wheel g++ C++20 compiler
+wheel cmake build system, 3.22 or newer
+wheel ninja-build build tool
+wheel libeigen3-dev linear algebra
+wheel libhwy-dev SIMD with run-time dispatch
+wheel python3-dev Python
+wheel python3-venv environments of their own
+wheel python3-pip packages of the environments
+matrix debootstrap minimal systems
 bench libbenchmark-dev benchmarks
 bench libflann-dev a peer of the exact kernels
 bench liblz4-dev needed by FLANN
@@ -66,7 +77,7 @@ install_deps() {
     local -a missing=()
     for name in "$@"; do
         if ! deps_table | grep -q "^$name "; then
-            echo "install_deps: no such set: $name (build, test, demo, ci)" >&2
+            echo "install_deps: no such set: $name (build, test, demo, bench, ci, wheel, matrix)" >&2
             return 2
         fi
     done

@@ -409,6 +409,36 @@ TEST(Factories, BadStrings) {
     }
 }
 
+// Words that newer versions of FAISS know: others say from which version on.
+TEST(Factories, StringsOfNewerFaiss) {
+    for (const auto& [string, word, since, number] :
+         std::vector<std::tuple<std::string, std::string, std::string, int>>{
+                 {"IVF4,RaBitQ", "RaBitQ ", "1.11.0", 11100},
+                 {"HKM1(chi2),IVF4,RaBitQ", "RaBitQ ", "1.11.0", 11100},
+                 {"KPCA8(chi2),IVF4,RaBitQfs,Refine(KFlat(chi2))",
+                  "RaBitQfs ",
+                  "1.13.0",
+                  11300},
+                 {"HR,RFF64(gaussian),Flat", "HR ", "1.14.1", 11401},
+                 {"RFF64(gaussian),EDEN4,RFlat", "EDEN ", "1.15.0", 11500},
+                 {"RFF64(gaussian),SQ8_direct",
+                  "SQ8_direct ",
+                  "1.9.0",
+                  10900}}) {
+        if (faiss_version < number) {
+            EXPECT_TRUE(
+                    throws([&] { made(index_, string); },
+                           string,
+                           word,
+                           since,
+                           "this is FAISS "))
+                    << string;
+        } else {
+            EXPECT_NO_THROW(made(index_, string)) << string;
+        }
+    }
+}
+
 // Strings whose fault FAISS finds, or would not: the message quotes them.
 TEST(Factories, BadStringsForFaiss) {
     for (const std::string string :

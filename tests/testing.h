@@ -407,6 +407,11 @@ bool same_bits(const Vector& a, const Vector& b) {
              std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
 }
 
+// FAISS's versions.
+
+constexpr int faiss_version = 10000 * FAISS_VERSION_MAJOR +
+        100 * FAISS_VERSION_MINOR + FAISS_VERSION_PATCH;
+
 // Errors.
 
 /// What the faiss::FaissException that f throws says; empty if it throws none.

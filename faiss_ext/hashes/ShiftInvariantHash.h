@@ -62,6 +62,8 @@ struct ShiftInvariantHash : ProjectionHash {
     // threshold acos(-t_i) / 2 pi.
     std::vector<float> offset; ///< b_i / 2 pi, size nbits
 
+    ShiftInvariantHash() = default;
+
     /// @param kernel  is copied
     ShiftInvariantHash(
             int d,
@@ -69,7 +71,6 @@ struct ShiftInvariantHash : ProjectionHash {
             const ShiftInvariantKernel& kernel,
             int64_t seed = 1234,
             const ProjectionChoice& proj = {});
-    ShiftInvariantHash() = default;
 
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
@@ -84,7 +85,7 @@ struct ShiftInvariantHash : ProjectionHash {
     void restore() override;
 
    protected:
-    using ProjectionHash::ProjectionHash;
+    ShiftInvariantHash(int d, int nbits) : ProjectionHash(d, nbits) {}
 
     /// Sets the bandwidth, which was left to the data, and draws the random
     /// numbers.

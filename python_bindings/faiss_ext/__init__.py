@@ -14,8 +14,11 @@ import inspect
 
 import faiss  # first: it loads the FAISS that faiss_ext is linked with
 
-from . import swigfaiss_ext
+from . import check_faiss
 from ._version import __version__
+check_faiss.check(faiss)
+
+from . import swigfaiss_ext
 from .class_wrappers import mean_neighbor_distance  # completes swigfaiss_ext
 from .swigfaiss_ext import *
 from .description import Description, Field, describe

@@ -23,6 +23,7 @@
 #include "core/field_strings.h"
 #include "core/string_part.h"
 #include "hashes/hash_strings.h"
+#include "io/newer_faiss.h"
 #include "maps/map_strings.h"
 
 namespace faiss_ext {
@@ -304,7 +305,10 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     try {
         made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
     } catch (const std::exception&) {
-        // said below
+        if (const auto needs = needs_newer_faiss(part.str()); !needs.empty()) {
+            part.fail(needs);
+        }
+        // the rest is said below
     }
     auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
     if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index) ||
@@ -329,6 +333,9 @@ std::unique_ptr<Index> make_faiss_index(
         return std::unique_ptr<Index>(
                 faiss::index_factory(d, s.c_str(), metric));
     } catch (const faiss::FaissException& e) {
+        if (const std::string needs = needs_newer_faiss(s); !needs.empty()) {
+            part.fail(needs);
+        }
         if (s == *part.text) {
             throw;
         }

@@ -27,6 +27,7 @@
 #include "core/io_fields.h"
 #include "indexes/index_parts.h"
 #include "io/index_codecs.h"
+#include "io/io_compat.h"
 
 // The format: four characters that tell what kind of object follows, the
 // version of the format, the name of the class, and the fields of the class.
@@ -259,8 +260,7 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
     }
     check_other_kinds<Index, IndexBinary, VectorTransform>(reader);
     // FAISS may want to map the file into memory, so it gets the file itself
-    auto* file = dynamic_cast<faiss::FileIOReader*>(f);
-    if (file && fseek(file->f, -long(magic_size), SEEK_CUR) == 0) {
+    if (step_back(f, magic_size)) {
         return std::unique_ptr<T>(Kind<T>::faiss_read(f, io_flags));
     }
     return std::unique_ptr<T>(
@@ -270,9 +270,9 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
 template <class T>
 std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
-    faiss::FileIOReader f(fname);
-    f.name = fname;
-    return read_any<T>(&f, io_flags);
+    const std::unique_ptr<IOReader> f = open_file(fname, io_flags);
+    f->name = fname;
+    return read_any<T>(f.get(), io_flags);
 }
 
 template <class T>

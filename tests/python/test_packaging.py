@@ -14,7 +14,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import faiss
 import pytest
+
+from faiss_ext import check_faiss
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -141,6 +144,49 @@ print(faiss_ext.__file__)
     assert venv in Path(where).parents
     shown = run(python, "-m", "pip", "show", "faiss_ext", cwd=elsewhere)
     assert f"Version: {backend.version()}" in shown
+
+
+def refusal(backend, folder, *arguments, **environment):
+    """What CMake says that it does not go on for."""
+    result = subprocess.run(
+        [backend.find_cmake(), "-S", ROOT, "-B", folder / "build", "-DFAISS_EXT_BUILD_PYTHON=ON",
+         "-DFAISS_EXT_BUILD_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}",
+         *arguments],
+        env={**clean_environment(), **environment}, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode != 0
+    return " ".join(result.stdout.split())
+
+
+def test_headers_of_another_version_are_refused(backend, tmp_path):
+    fake = tmp_path / "modules" / "faiss" / "__init__.py"
+    fake.parent.mkdir(parents=True)
+    fake.write_text("""
+import sys
+sys.path.remove(__file__.removesuffix("/faiss/__init__.py"))
+del sys.modules["faiss"]
+import faiss
+faiss.__version__ = "99.1.0"
+""")
+    said = refusal(backend, tmp_path, PYTHONPATH=str(fake.parent.parent))
+    for named in ("99.1.0", "headers", faiss.__version__, "-DPython3_EXECUTABLE"):
+        assert named in said, said
+
+
+def test_another_type_table_of_swig_is_refused(backend, tmp_path):
+    swig = tmp_path / "swig"
+    swig.write_text(f"""#!/bin/sh
+case "$*" in
+*-external-runtime*)
+    for file; do :; done
+    echo '#define SWIG_RUNTIME_VERSION "99"' >"$file" ;;
+*) exec {shutil.which("swig")} "$@" ;;
+esac
+""")
+    swig.chmod(0o755)
+    said = refusal(backend, tmp_path, f"-DSWIG_EXECUTABLE={swig}")
+    for named in ("swig_runtime_data99", check_faiss.SWIG_TYPE_TABLE, "pip install"):
+        assert named in said, said
 
 
 def test_the_demo_builds_what_an_installation_needs(backend, sources, tmp_path):

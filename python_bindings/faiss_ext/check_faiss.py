@@ -1,0 +1,43 @@
+"""Checks, before the extension is loaded, that it fits the faiss module.
+
+With a FAISS of other classes it would crash, with another type table of SWIG's
+its objects would be foreign to FAISS's functions.
+"""
+
+import mmap
+import re
+import sys
+
+from ._version import FAISS_VERSION, SWIG_TYPE_TABLE, __version__
+
+
+def check(faiss):
+    minor = re.match(r"\d+\.\d+", FAISS_VERSION).group()
+    remedy = (f"Install FAISS {minor} (pip install 'faiss-cpu=={minor}.*'), or "
+              "build faiss_ext again for the FAISS that is there.")
+    place = f"faiss {faiss.__version__} in {faiss.__path__[0]}"
+    if not f"{faiss.__version__}.".startswith(f"{minor}."):
+        raise ImportError(
+            f"faiss_ext {__version__} was built for FAISS {minor}, and this is "
+            f"{place}. {remedy}")
+    if not has_type_table(SWIG_TYPE_TABLE):
+        raise ImportError(
+            f"faiss_ext {__version__} was built with SWIG's type table "
+            f"{SWIG_TYPE_TABLE}, which {place} does not use. {remedy}")
+
+
+def has_type_table(name):
+    tables = [m for m in sys.modules if re.fullmatch(r"swig_runtime_data\d+", m)]
+    if name not in tables:
+        return False
+    # modules of others, made by other versions of SWIG, may have been imported
+    return len(tables) == 1 or name.encode() in bytes_of_extension()
+
+
+def bytes_of_extension():
+    extension = next(m.__file__ for n, m in sys.modules.items()
+                     if n.split(".")[-1].startswith("_swigfaiss")
+                     and "_ext" not in n)
+    with open(extension, "rb") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return set(re.findall(rb"swig_runtime_data\d+", data))

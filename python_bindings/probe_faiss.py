@@ -1,0 +1,71 @@
+"""Prints what the faiss module of this interpreter is, a line for each fact.
+
+Run by CMake and by the build backend, with the interpreter that will import
+faiss_ext:
+
+    version=1.15.1
+    package=/.../site-packages/faiss
+    extension=/.../faiss/_swigfaiss.abi3.so
+    library=/.../faiss/libfaiss.so       empty: FAISS is elsewhere, or static
+    exports=1                            0: its symbols cannot be linked
+    type_table=swig_runtime_data5        SWIG's, which its modules must share
+    distribution=faiss-cpu               empty: not from that wheel
+"""
+
+import ctypes
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+
+def probe():
+    import faiss
+
+    package = Path(faiss.__file__).resolve().parent
+    extension = next(
+        module.__file__
+        for name, module in sys.modules.items()
+        if name.split(".")[-1].startswith("_swigfaiss")
+    )
+    library = package / "libfaiss.so"
+    return {
+        "version": faiss.__version__,
+        "package": package,
+        "extension": extension,
+        "library": library if library.is_file() else "",
+        "exports": int(exports_faiss(extension)),
+        "type_table": type_table(),
+        "distribution": distribution(faiss.__version__),
+    }
+
+
+def exports_faiss(extension):
+    """Whether FAISS's classes can be linked: the table of virtual functions of
+    faiss::Index is found in the extension or in what it is linked with."""
+    try:
+        ctypes.c_void_p.in_dll(ctypes.CDLL(extension), "_ZTVN5faiss5IndexE")
+    except ValueError:
+        return False
+    return True
+
+
+def type_table():
+    """The module that extensions made by SWIG share their types in."""
+    return next(
+        (n for n in sys.modules if re.fullmatch(r"swig_runtime_data\d+", n)),
+        "",
+    )
+
+
+def distribution(version):
+    name = "faiss-cpu"
+    try:
+        return name if importlib.metadata.version(name) == version else ""
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+if __name__ == "__main__":
+    for key, value in probe().items():
+        print(f"{key}={value}")

