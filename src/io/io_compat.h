@@ -15,7 +15,8 @@
 namespace faiss_ext {
 
 /// Opens a file, mapped into memory if the flags ask for that: FAISS's own
-/// parts are then used where they lie in the file (since FAISS 1.11).
+/// parts are then used where they lie in the file (since FAISS 1.14, the first
+/// that installs the header).
 inline std::unique_ptr<faiss::IOReader> open_file(
         const char* fname,
         [[maybe_unused]] int io_flags) {

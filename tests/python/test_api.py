@@ -218,6 +218,9 @@ def mypy(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.skipif(
+    not hasattr(type(faiss_ext.cvar), "__module__"),
+    reason="mypy wants every type to have a module; that of cvar in SWIG 4.3 has none")
 def test_stubs_are_those_of_the_package(mypy, tmp_path):
     (tmp_path / "allowed").write_text(NOT_IN_STUBS)
     result = mypy(

@@ -135,7 +135,7 @@ def filled(string, x, d=64):
     return index
 
 
-@since("1.11")
+@since("1.14")
 @pytest.mark.parametrize("string", [
     "HKM1(chi2),Flat", "HKM1(chi2),IVF8,Flat,Refine(KFlat(chi2))", "Flat",
     "AHK64(chi2),BFlat", "IDMap2,RFF128(gaussian),HNSW8"])
