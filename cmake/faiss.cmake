@@ -13,8 +13,11 @@
 
 set(FAISS_EXT_FAISS_LIBRARY "" CACHE FILEPATH
     "FAISS's shared library, where find_package(faiss) does not know it: the libfaiss.so of a wheel")
-if(DEFINED ENV{FAISS_EXT_FAISS_INCLUDE_DIR})
-  set(FAISS_EXT_FAISS_INCLUDE_DIR "$ENV{FAISS_EXT_FAISS_INCLUDE_DIR}" CACHE PATH "")
+# the environment counts where it is new
+set(given "$ENV{FAISS_EXT_FAISS_INCLUDE_DIR}")
+if(given AND NOT given STREQUAL "${faiss_include_dir_of_environment}")
+  set(faiss_include_dir_of_environment "${given}" CACHE INTERNAL "")
+  set(FAISS_EXT_FAISS_INCLUDE_DIR "${given}" CACHE PATH "" FORCE)
 endif()
 
 # Sets faiss_module_<fact> for the facts of probe_faiss.py.
@@ -44,6 +47,14 @@ function(read_faiss_version include_dir result)
   set(${result} ${version} PARENT_SCOPE)
 endfunction()
 
+if(FAISS_EXT_FAISS_LIBRARY)
+  get_filename_component(faiss_library "${FAISS_EXT_FAISS_LIBRARY}" REALPATH)
+  if(NOT EXISTS ${faiss_library} OR IS_DIRECTORY ${faiss_library})
+    message(FATAL_ERROR "FAISS_EXT_FAISS_LIBRARY is "
+      "'${FAISS_EXT_FAISS_LIBRARY}', which is no file")
+  endif()
+endif()
+
 if(FAISS_EXT_BUILD_PYTHON)
   find_package(Python3 REQUIRED COMPONENTS Interpreter Development.Module)
   probe_faiss_module()
@@ -53,34 +64,37 @@ if(FAISS_EXT_BUILD_PYTHON)
       "symbols, as the wheels of faiss-cpu before 1.14.2 do: nothing can be "
       "linked with it. Install a newer one: pip install -U faiss-cpu")
   endif()
-  if(faiss_module_library AND FAISS_EXT_FAISS_LIBRARY AND
-     NOT faiss_module_library STREQUAL FAISS_EXT_FAISS_LIBRARY)
+  if(faiss_library AND NOT faiss_library STREQUAL "${faiss_module_library}")
     message(FATAL_ERROR "FAISS_EXT_FAISS_LIBRARY is "
-      "${FAISS_EXT_FAISS_LIBRARY}, but the faiss module of "
-      "${Python3_EXECUTABLE} uses ${faiss_module_library}; leave it out")
+      "${FAISS_EXT_FAISS_LIBRARY}, but that is not the FAISS which the faiss "
+      "module of ${Python3_EXECUTABLE} (${faiss_module_package}) uses; leave it "
+      "out")
   endif()
   set(faiss_library "${faiss_module_library}")
-endif()
-if(NOT faiss_library)
-  set(faiss_library "${FAISS_EXT_FAISS_LIBRARY}")
+  set(faiss_library_version ${faiss_module_version})
+elseif(faiss_library)
+  # a wheel's version is that of its package
+  get_filename_component(folder ${faiss_library} DIRECTORY)
+  file(GLOB info ${folder}/../faiss_cpu-*.dist-info)
+  string(REGEX MATCH "faiss_cpu-([0-9.]*[0-9])" info "${info}")
+  set(faiss_library_version ${CMAKE_MATCH_1})
 endif()
 
 if(faiss_library)
-  if(NOT EXISTS ${faiss_library})
-    message(FATAL_ERROR "There is no FAISS_EXT_FAISS_LIBRARY ${faiss_library}")
+  if(FAISS_EXT_BUILD_PYTHON) # (else nothing might tell wrong ones)
+    # installed beside the system's libraries, or below CMAKE_PREFIX_PATH
+    find_path(FAISS_EXT_FAISS_INCLUDE_DIR faiss/Index.h
+      DOC "The folder that holds faiss/Index.h, where FAISS's library comes without headers")
   endif()
-  # without a folder given, headers installed beside the system's libraries, or
-  # below CMAKE_PREFIX_PATH, may be the right ones
-  find_path(FAISS_EXT_FAISS_INCLUDE_DIR faiss/Index.h
-    DOC "The folder that holds faiss/Index.h, where FAISS's library comes without headers")
   set(remedy "Give the headers of that version: "
     "-DFAISS_EXT_FAISS_INCLUDE_DIR=DIR (or the environment variable of that "
     "name), where DIR is a checkout of FAISS at its tag, the folder that holds "
     "faiss/Index.h")
-  if(NOT EXISTS ${FAISS_EXT_FAISS_INCLUDE_DIR}/faiss/Index.h)
-    message(FATAL_ERROR "${faiss_library} "
-      "(FAISS ${faiss_module_version}) comes without headers, and there is no "
-      "'${FAISS_EXT_FAISS_INCLUDE_DIR}/faiss/Index.h'. " ${remedy})
+  set(given "${FAISS_EXT_FAISS_INCLUDE_DIR}")
+  if(NOT EXISTS ${given}/faiss/Index.h)
+    unset(FAISS_EXT_FAISS_INCLUDE_DIR CACHE)
+    message(FATAL_ERROR "${faiss_library} comes without headers, and they are "
+      "not in '${given}'. " ${remedy})
   endif()
   include(cmake/faiss_library.cmake)
   add_faiss_library(${faiss_library} ${FAISS_EXT_FAISS_INCLUDE_DIR})
@@ -99,12 +113,17 @@ endif()
 read_faiss_version(${faiss_include_dir} faiss_version)
 
 # Within one minor version, classes have the same layout.
-if(FAISS_EXT_BUILD_PYTHON)
+if(FAISS_EXT_BUILD_PYTHON OR faiss_library)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" faiss_minor_version ${faiss_version})
-  if(NOT "${faiss_module_version}." MATCHES "^${faiss_minor_version}\\.")
-    message(FATAL_ERROR "The faiss module of ${Python3_EXECUTABLE} "
-      "(${faiss_module_package}) is FAISS ${faiss_module_version}, the headers "
-      "in ${faiss_include_dir} are of FAISS ${faiss_version}; a module built "
+  set(what "${faiss_library}")
+  if(FAISS_EXT_BUILD_PYTHON)
+    set(what "The faiss module of ${Python3_EXECUTABLE} (${faiss_module_package})")
+  endif()
+  if(faiss_library_version AND
+     NOT "${faiss_library_version}." MATCHES "^${faiss_minor_version}\\.")
+    unset(FAISS_EXT_FAISS_INCLUDE_DIR CACHE) # looked for again next time
+    message(FATAL_ERROR "${what} is FAISS ${faiss_library_version}, the headers "
+      "in ${faiss_include_dir} are of FAISS ${faiss_version}; what is built "
       "with them would crash. " ${remedy})
   endif()
 endif()

@@ -7,7 +7,8 @@ network, where there is a SWIG that fits FAISS's.
 
 Environment: ``FAISS_EXT_FAISS_INCLUDE_DIR`` names the folder with FAISS's
 headers, for a wheel of faiss-cpu, which has none; ``FAISS_EXT_CMAKE_ARGS`` is
-appended to CMake's arguments.
+appended to CMake's arguments; ``FAISS_EXT_BUNDLED_LICENSE`` names a file with the
+licences of libraries that will be put into the wheel.
 """
 
 import base64
@@ -86,7 +87,7 @@ def build_sdist(sdist_directory, config_settings=None):
             add_to_tar(
                 archive, name, source.read_bytes(), os.access(source, os.X_OK)
             )
-        add_to_tar(archive, f"{base}/PKG-INFO", metadata())
+        add_to_tar(archive, f"{base}/PKG-INFO", metadata(version()))
     return path.name
 
 
@@ -104,11 +105,18 @@ def version():
     return found.group(1)
 
 
-def metadata(python="3.9", requirement=None):
+def wheel_version():
+    """Such as 0.1.0, or, for one FAISS from PyPI, 0.1.0+faiss1.15: so that pip
+    takes wheels for different ones for different."""
+    minor = faiss_minor_version()
+    return f"{version()}+faiss{minor}" if minor else version()
+
+
+def metadata(version, python="3.9", requirement=None):
     text = f"""\
 Metadata-Version: 2.1
 Name: {NAME}
-Version: {version()}
+Version: {version}
 Summary: Kernel hashing for FAISS: similarity search under kernels
 License: MIT
 Classifier: License :: OSI Approved :: MIT License
@@ -126,19 +134,24 @@ Requires-Python: >={python}
     return text.encode()
 
 
-def requirement():
-    """The wheel of faiss-cpu that FAISS, which brings NumPy, comes from. In
-    distributions its package has other names; the build says if it is missing.
-    """
+def faiss_minor_version():
+    """Of the wheel of faiss-cpu that FAISS comes from, or None."""
     faiss = faiss_module()
     if not faiss["distribution"]:
         return None
-    minor = ".".join(faiss["version"].split(".")[:2])
-    return f"{faiss['distribution']}=={minor}.*"
+    return ".".join(faiss["version"].split(".")[:2])
+
+
+def requirement():
+    """faiss-cpu, which brings NumPy, where FAISS comes from its wheel. In
+    distributions its package has other names; the build says if it is missing.
+    """
+    minor = faiss_minor_version()
+    return f"{faiss_module()['distribution']}=={minor}.*" if minor else None
 
 
 def dist_info():
-    return f"{NAME}-{version()}.dist-info"
+    return f"{NAME}-{wheel_version()}.dist-info"
 
 
 def is_for_stable_abi():
@@ -165,13 +178,19 @@ Generator: {NAME} build_backend
 Root-Is-Purelib: false
 Tag: {wheel_tag()}
 """
-    return {
+    files = {
         "METADATA": metadata(
-            "3.10" if is_for_stable_abi() else "3.9", requirement()
+            wheel_version(),
+            "3.10" if is_for_stable_abi() else "3.9",
+            requirement(),
         ),
         "WHEEL": wheel.encode(),
         "LICENSE": (ROOT / "LICENSE").read_bytes(),
     }
+    bundled = os.environ.get("FAISS_EXT_BUNDLED_LICENSE")
+    if bundled:
+        files["LICENSE.bundled"] = Path(bundled).read_bytes()
+    return files
 
 
 # ---- Building
@@ -317,12 +336,12 @@ def timestamp():
 
 
 def package_files(package):
-    """All files of the built package but the byte code."""
+    """All files of the built package but the byte code and SWIG's C++."""
     return [
         path
         for path in sorted(package.rglob("*"))
         if path.is_file()
-        and path.suffix != ".pyc"
+        and path.suffix not in (".pyc", ".cxx")
         and "__pycache__" not in path.parts
     ]
 
@@ -342,7 +361,7 @@ def write_wheel(package, folder):
     )
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
 
-    filename = f"{NAME}-{version()}-{wheel_tag()}.whl"
+    filename = f"{NAME}-{wheel_version()}-{wheel_tag()}.whl"
     # The zip format begins in 1980.
     date = time.gmtime(max(timestamp(), 315619200))[:6]
     with zipfile.ZipFile(folder / filename, "w", zipfile.ZIP_DEFLATED) as out:

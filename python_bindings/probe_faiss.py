@@ -61,9 +61,10 @@ def type_table():
 def distribution(version):
     name = "faiss-cpu"
     try:
-        return name if importlib.metadata.version(name) == version else ""
+        installed = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return ""
+    return name if f"{installed}.".startswith(f"{version}.") else ""
 
 
 if __name__ == "__main__":

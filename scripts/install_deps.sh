@@ -8,6 +8,7 @@
 #
 #   install_deps SET...   install what is missing
 #   find_tools            export PYTHON, CMAKE and CTEST
+#   find_cmake            only the latter two
 #
 # Environment:
 #   PYTHON                    an interpreter that can import faiss
@@ -160,7 +161,10 @@ find_tools() {
         return 1
     fi
     export PYTHON="$found"
+    find_cmake
+}
 
+find_cmake() {
     if deps_is_good_cmake cmake && ctest --version >/dev/null 2>&1; then
         export CMAKE=cmake CTEST=ctest
     elif deps_is_good_cmake /usr/bin/cmake; then
@@ -174,7 +178,11 @@ find_tools() {
 if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
     set -euo pipefail
     install_deps "${@:-build}"
-    find_tools
-    echo "Python: $PYTHON"
+    if [[ " ${*:-build} " == *" build "* ]]; then
+        find_tools
+        echo "Python: $PYTHON"
+    else
+        find_cmake
+    fi
     echo "CMake:  $(command -v "$CMAKE")"
 fi

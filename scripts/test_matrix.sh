@@ -138,7 +138,7 @@ python_tests() {
 
 wheel() {
     install_deps wheel test
-    find_tools
+    find_cmake
     local environment="$matrix/wheel-environment" library
     rm -rf "$environment" "$matrix/wheel"
     "$FAISS_EXT_ROOT/scripts/build_wheel.sh" --faiss-include "$include" \
@@ -161,7 +161,7 @@ wheel() {
 
 source_build() {
     install_deps wheel test
-    find_tools
+    find_cmake
     cpp_tests "$matrix/source-build" -DCMAKE_PREFIX_PATH="$prefix" \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$python" \
         ${swig:+"-DSWIG_EXECUTABLE=$swig"}

@@ -72,10 +72,11 @@ def test_wheel_is_well_formed(backend, tmp_path):
     (package / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"no")
     (package / "__init__.py").write_text("x = 1\n")
     (package / "_swigfaiss_ext.so").write_bytes(b"\x7fELF")
+    (package / "swigfaiss_ext_wrap.cxx").write_bytes(b"no")
     name = backend.write_wheel(package, tmp_path)
 
-    assert name == f"faiss_ext-{backend.version()}-{backend.wheel_tag()}.whl"
-    info = f"faiss_ext-{backend.version()}.dist-info"
+    assert name == f"faiss_ext-{backend.wheel_version()}-{backend.wheel_tag()}.whl"
+    info = f"faiss_ext-{backend.wheel_version()}.dist-info"
     with zipfile.ZipFile(tmp_path / name) as wheel:
         assert wheel.testzip() is None
         data = {entry: wheel.read(entry) for entry in wheel.namelist()}
@@ -85,7 +86,7 @@ def test_wheel_is_well_formed(backend, tmp_path):
         *(f"{info}/{x}" for x in ("METADATA", "WHEEL", "LICENSE", "RECORD")),
     }
     metadata = data[f"{info}/METADATA"].decode()
-    for line in ("Name: faiss_ext", f"Version: {backend.version()}", "License: MIT"):
+    for line in ("Name: faiss_ext", f"Version: {backend.wheel_version()}", "License: MIT"):
         assert f"\n{line}\n" in metadata
     prepared = tmp_path / "prepared"
     assert backend.prepare_metadata_for_build_wheel(str(prepared)) == info
@@ -143,7 +144,7 @@ print(faiss_ext.__file__)
     where = run(python, "-c", program, cwd=elsewhere).splitlines()[-1]
     assert venv in Path(where).parents
     shown = run(python, "-m", "pip", "show", "faiss_ext", cwd=elsewhere)
-    assert f"Version: {backend.version()}" in shown
+    assert f"Version: {backend.wheel_version()}" in shown
 
 
 def refusal(backend, folder, *arguments, **environment):
