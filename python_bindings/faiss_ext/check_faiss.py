@@ -31,10 +31,10 @@ def has_type_table(name):
     if name not in tables:
         return False
     # modules of others, made by other versions of SWIG, may have been imported
-    return len(tables) == 1 or name.encode() in bytes_of_extension()
+    return len(tables) == 1 or name.encode() in tables_of_extension()
 
 
-def bytes_of_extension():
+def tables_of_extension():
     extension = next(m.__file__ for n, m in sys.modules.items()
                      if n.split(".")[-1].startswith("_swigfaiss")
                      and "_ext" not in n)
