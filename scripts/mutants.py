@@ -290,8 +290,8 @@ class Mutants:
         self.compile_commands = {
             entry["file"]: entry for entry in json.loads(
                 (self.build / "compile_commands.json").read_text())}
-        self.library_link = self.link_command("libfaiss_ext.so")
-        self.module_link = self.link_command("_swigfaiss_ext.so")
+        self.link_of_library = self.link_command("libfaiss_ext.so")
+        self.link_of_module = self.link_command("_swigfaiss_ext.so")
         digest = hashlib.sha256()
         for path in sorted([*self.source.glob("src/**/*.*"),
                             *self.source.glob("faiss_ext/**/*.h")]):
@@ -339,7 +339,7 @@ class Mutants:
         changed.parent.mkdir(parents=True)
         original = self.source / "src" / name
         changed.write_text(original.read_text().replace(old, new))
-        library, module = self.library_link, self.module_link
+        library, module = self.link_of_library, self.link_of_module
         log = open(folder / "build.log", "w")
 
         def run(command):
