@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <random>
 
 #include <faiss/IndexFlat.h>
+#include <faiss/impl/DistanceComputer.h>
 
 #ifdef FAISS_EXT_HAVE_FLANN
 #include <flann/flann.hpp>
@@ -137,6 +140,49 @@ void l2_blocks(benchmark::State& state) {
     set_items(state, double(num_queries * num_base));
 }
 
+/// Candidates in random order of more vectors than the caches hold, as Refine
+/// compares them: together, or one at a time by a distance computer, which is
+/// what faiss::IndexRefine does. Seconds per item are those per candidate.
+void rank_again(
+        benchmark::State& state,
+        const char* description,
+        bool together) {
+    const int d = int(state.range(0));
+    const idx_t n = 225000, queries = 100, candidates = 100;
+    const auto index = index_factory(d, description);
+    index->add(n, random_histograms(n, d, 1).data());
+    const auto& flat = dynamic_cast<const IndexFlatKernel&>(*index);
+    const auto x = random_histograms(queries, d, 2);
+    std::mt19937_64 random(3);
+    std::vector<idx_t> ids(queries * candidates);
+    std::vector<float> distances(queries * candidates);
+    for (auto _ : state) {
+        state.PauseTiming(); // or else they would be in the cache
+        for (idx_t& id : ids) {
+            id = idx_t(random() % n);
+        }
+        state.ResumeTiming();
+        if (together) {
+            flat.compute_distance_subset(
+                    queries,
+                    x.data(),
+                    candidates,
+                    distances.data(),
+                    ids.data());
+            continue;
+        }
+        const std::unique_ptr<faiss::DistanceComputer> computer(
+                flat.get_distance_computer());
+        for (idx_t i = 0; i < queries; i++) {
+            computer->set_query(&x[i * d]);
+            for (idx_t j = i * candidates; j < (i + 1) * candidates; j++) {
+                distances[j] = (*computer)(ids[j]);
+            }
+        }
+    }
+    set_items(state, double(queries * candidates));
+}
+
 #ifdef FAISS_EXT_HAVE_FLANN
 void flann_chi2(benchmark::State& state) {
     const int d = int(state.range(0));
@@ -180,6 +226,12 @@ KERNEL(expchi2, "expchi2(gamma=1)");
 KERNEL(gaussian, "gaussian(gamma=100)");
 KERNEL(laplacian, "laplacian(gamma=1)");
 KERNEL(linear, "linear");
+
+BENCHMARK_CAPTURE(rank_again, chi2, "KFlat(chi2)", true)->Apply(dimensions);
+BENCHMARK_CAPTURE(rank_again, chi2_one_at_a_time, "KFlat(chi2)", false)
+        ->Apply(dimensions);
+BENCHMARK_CAPTURE(rank_again, gaussian, "KFlat(gaussian(gamma=100))", true)
+        ->Apply(dimensions);
 
 BENCHMARK(l2_loop)->Apply(dimensions);
 BENCHMARK(l2_blocks)->Apply(dimensions);

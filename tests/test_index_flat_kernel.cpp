@@ -97,6 +97,23 @@ std::vector<float> stored(const IndexFlatKernel& index) {
             index.get_xb(), index.get_xb() + index.codes.size() / 4);
 }
 
+/// FAISS since 1.8.0
+template <class Computer>
+constexpr bool has_batches = requires(Computer& c, float& out) {
+    c.distances_batch_4(0, 0, 0, 0, out, out, out, out);
+};
+
+template <class Computer>
+void compare_four(
+        Computer& computer,
+        const std::vector<idx_t>& ids,
+        float (&out)[4]) {
+    if constexpr (has_batches<Computer>) {
+        computer.distances_batch_4(
+                ids[0], ids[1], ids[2], ids[3], out[0], out[1], out[2], out[3]);
+    }
+}
+
 void check_against_brute_force(
         const std::string& kernel,
         faiss::MetricType metric,
@@ -140,6 +157,25 @@ void check_against_brute_force(
         computer->set_query(&q[i / n * d]);
         ASSERT_EQ((*computer)(i % n), all[i]);
         ASSERT_EQ(computer->distance_to_code(code), all[i]);
+    }
+    std::vector<idx_t> ids; // in another order, some of them absent
+    for (idx_t i = 0; i < idx_t(all.size()); i++) {
+        ids.push_back(i % 5 == 2 ? -1 : i % n * 7 % n);
+    }
+    std::vector<float> subset(ids.size());
+    index->compute_distance_subset(
+            all.size() / n, q.data(), n, subset.data(), ids.data());
+    for (size_t i = 0; i < ids.size(); i++) {
+        const float absent = metric == l2 ? max_float : -max_float;
+        ASSERT_EQ(subset[i], ids[i] < 0 ? absent : all[i / n * n + ids[i]]);
+    }
+    if constexpr (has_batches<faiss::DistanceComputer>) {
+        computer->set_query(q.data());
+        float four[4];
+        compare_four(*computer, {5, n - 1, 0, 5}, four);
+        EXPECT_EQ(
+                std::vector<float>(four, four + 4),
+                (std::vector<float>{all[5], all[n - 1], all[0], all[5]}));
     }
     const auto among = BruteForce(*index, rows(x, d, 3, 4), x).distances;
     for (idx_t j = 0; j < n; j++) {
@@ -286,6 +322,10 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
                  [&](idx_t n, auto y) {
                      index->range_search(n, y, 1, &result);
                  },
+                 [&](idx_t n, auto y) {
+                     index->compute_distance_subset(
+                             n, y, 2, &out[0], &labels[0]);
+                 },
                  [&](idx_t n, auto y) { index->sa_encode(n, y, &bytes[0]); }}) {
         expect_throws(
                 {{[&] { call(3, bad.data()); }, "component 3 of vector 1"},
@@ -297,8 +337,14 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
                cosines = make_index("cosine", l2, d, x),
                longer = make_index("linear", l2, 5, x);
     faiss::IndexFlat flat(d);
+    const idx_t beyond[] = {29, 30, -2, 0};
+    const auto subset = [&](idx_t n, const idx_t* ids) {
+        index->compute_distance_subset(n, q.data(), 2, out.data(), ids);
+    };
     expect_throws(
             {{[&] { range_search(*index, q, NAN); }, "NaN"},
+             {[&] { subset(1, beyond); }, "id 30 of query 0"},
+             {[&] { subset(1, beyond + 2); }, "id -2 of query 0"},
              {[&] { index->merge_from(*products); }, "metric"},
              {[&] { index->merge_from(*cosines); }, "cosine"},
              {[&] { index->merge_from(*longer); }, ""},

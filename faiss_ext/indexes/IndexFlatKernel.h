@@ -58,6 +58,22 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /** The metric between each query and vectors of its own: what ranks
+     * candidates again. As faiss::IndexFlat::compute_distance_subset; a label
+     * of -1 gets the distance that search pads with, an id that does not exist
+     * is an error.
+     *
+     * @param x          queries, size n * d
+     * @param distances  size n * k
+     * @param labels     ids of stored vectors, or -1, size n * k
+     */
+    void compute_distance_subset(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            const idx_t* labels) const;
+
     /// Throws if there is no such id.
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 

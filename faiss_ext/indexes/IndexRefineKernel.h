@@ -13,6 +13,9 @@ namespace faiss_ext {
  * are in neither. Where an index in front cannot take vectors out again, search
  * and add throw until reset() is called. Exceptions of kernels reach the
  * caller, without a KernelExceptionGuard; a k_factor below 1 is an error.
+ *
+ * Candidates are compared by IndexFlatKernel::compute_distance_subset where
+ * that is the refine index; results are then ordered by distance and by id.
  */
 struct IndexRefineKernel : faiss::IndexRefine {
     /// Neither index is deleted unless own_fields and own_refine_index are set.

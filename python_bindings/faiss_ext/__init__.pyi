@@ -417,6 +417,11 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def compute_distance_subset(
+        self,
+        x: ArrayLike,
+        labels: ArrayLike,
+    ) -> NDArray[np.float32]: ...
 
 class IndexHNSWKernel(faiss.IndexHNSW):
     @property

@@ -585,6 +585,40 @@ def wrap_float_indexes():
                 vars(the_class)[name], name, vectors_of("d")))
         documentation.document_methods(
             the_class, documentation.FloatIndexMethods)
+
+    def compute_distance_subset(
+        self, x: "ArrayLike", labels: "ArrayLike"
+    ) -> "NDArray[np.float32]":
+        """Distances, or kernel values, between each query and vectors of its
+        own, such as candidates that another index has found.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+            Queries.
+        labels : array_like of int64, shape (n, k)
+            Ids of stored vectors, or -1.
+
+        Returns
+        -------
+        float32, shape (n, k), padded as in search where the label is -1
+        """
+        where = "IndexFlatKernel.compute_distance_subset"
+        x = as_vectors(x, self.d, where)
+        labels = np.ascontiguousarray(labels)
+        if labels.ndim != 2 or len(labels) != len(x) or (
+                labels.dtype.kind not in "iu"):
+            raise ValueError(
+                f"{where}: labels has dtype {labels.dtype} and shape "
+                f"{labels.shape}, expected integers and shape ({len(x)}, k)")
+        labels = labels.astype("int64", copy=False)
+        distances = np.empty(labels.shape, dtype="float32")
+        self._compute_distance_subset_c(
+            len(x), faiss.swig_ptr(x), labels.shape[1],
+            faiss.swig_ptr(distances), faiss.swig_ptr(labels))
+        return distances
+
+    swig.IndexFlatKernel.compute_distance_subset = compute_distance_subset
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/blocked_scan.h"
+#include "indexes/gathered_rows.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
@@ -34,6 +36,29 @@ constexpr idx_t query_block = 16;
 /// compared with them.
 idx_t vectors_per_block(int d) {
     return std::clamp(int(cache::half_l2) / d, 16, 1024);
+}
+
+/// A block of the metric.
+void compare_block(
+        const Kernel& kernel,
+        faiss::MetricType metric,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) {
+    if (metric == faiss::METRIC_L2) {
+        kernel.distance_block(n, x, m, y, d, out);
+    } else {
+        kernel.block(n, x, m, y, d, out);
+    }
+}
+
+/// What stands for "no vector".
+float worst_of(faiss::MetricType metric) {
+    constexpr float worst = std::numeric_limits<float>::max();
+    return metric == faiss::METRIC_L2 ? worst : -worst;
 }
 
 /// Calls fn(query, id, score) for all selected pairs of a block of queries and
@@ -52,10 +77,16 @@ void scan(
     for (idx_t j = j0; j < j1; j += step) {
         const idx_t m = std::min(step, j1 - j);
         const float* y = index.get_xb() + j * index.d;
-        if (index.metric_type == faiss::METRIC_L2) {
-            index.kernel->distance_block(n, x, m, y, index.d, scores.data());
-        } else {
-            index.kernel->block(n, x, m, y, index.d, scores.data());
+        compare_block(
+                *index.kernel,
+                index.metric_type,
+                n,
+                x,
+                m,
+                y,
+                index.d,
+                scores.data());
+        if (index.metric_type != faiss::METRIC_L2) {
             for (idx_t i = 0; i < n * m; i++) {
                 scores[i] = -scores[i];
             }
@@ -142,22 +173,22 @@ void search_group(
     });
 }
 
-struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
+/// FAISS calls these functions from parallel loops, which exceptions cannot
+/// leave.
+struct KernelDistances : faiss::FlatCodesDistanceComputer {
     const Kernel& kernel;
     KernelExceptions& exceptions;
     faiss::MetricType metric;
     size_t d, size;
     const float* query = nullptr;
 
-    explicit KernelDistanceComputer(const IndexFlatKernel& index)
+    explicit KernelDistances(const IndexFlatKernel& index)
             : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
               kernel(*index.kernel),
               exceptions(index.exceptions),
               metric(index.metric_type),
               d(index.d),
               size(index.codes.size() / index.code_size) {}
-
-    // FAISS calls these from parallel loops, which exceptions cannot leave
 
     void set_query(const float* x) override {
         query = x;
@@ -169,11 +200,60 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
     }
 
     float distance_to_code(const uint8_t* code) override {
-        return compare(query, vector((code - codes) / ptrdiff_t(code_size)));
+        const idx_t id = (code - codes) / ptrdiff_t(code_size);
+        float value;
+        compare(query, 1, &id, &value);
+        return value;
     }
 
     float symmetric_dis(idx_t i, idx_t j) override {
-        return compare(vector(i), vector(j));
+        float value;
+        compare(vector(i), 1, &j, &value);
+        return value;
+    }
+
+   protected:
+    /// A vector with the n stored ones of these ids.
+    void compare(const float* x, size_t n, const idx_t* ids, float* values)
+            const noexcept {
+        try {
+            if (failed || exceptions.has_failed()) {
+                std::fill_n(values, n, worst_of(metric));
+                return;
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    x &&
+                            std::all_of(
+                                    ids,
+                                    ids + n,
+                                    [&](idx_t i) { return vector(i); }),
+                    "IndexFlatKernel: an id beyond the %zu stored vectors",
+                    size);
+            if (n == 1) {
+                const float* y = vector(*ids);
+                compare_block(kernel, metric, 1, x, 1, y, d, values);
+                return;
+            }
+            for_gathered_rows(
+                    vector(0),
+                    d,
+                    n,
+                    ids,
+                    [&](size_t begin, size_t count, const float* y) {
+                        compare_block(
+                                kernel,
+                                metric,
+                                1,
+                                x,
+                                count,
+                                y,
+                                d,
+                                values + begin);
+                    });
+        } catch (...) {
+            record();
+            std::fill_n(values, n, worst_of(metric));
+        }
     }
 
    private:
@@ -189,32 +269,32 @@ struct KernelDistanceComputer : faiss::FlatCodesDistanceComputer {
         exceptions.record(std::current_exception());
     }
 
-    float compare(const float* x, const float* y) const noexcept {
-        const bool is_distance = metric == faiss::METRIC_L2;
-        constexpr float worst = std::numeric_limits<float>::max();
-        float value;
-        try {
-            if (failed || exceptions.has_failed()) {
-                return is_distance ? worst : -worst;
-            }
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    x && y,
-                    "IndexFlatKernel: an id beyond the %zu stored vectors",
-                    size);
-            if (is_distance) {
-                kernel.distance_block(1, x, 1, y, d, &value);
-            } else {
-                kernel.block(1, x, 1, y, d, &value);
-            }
-        } catch (...) {
-            record();
-            return is_distance ? worst : -worst;
-        }
-        return value;
-    }
-
     /// after an exception all other pairs count as farthest, too
     mutable bool failed = false;
+};
+
+/// With what FAISS asks for where it can compare four vectors at a time. An
+/// override since 1.8.0, which cannot be written where it is not one.
+struct KernelDistanceComputer : KernelDistances {
+    using KernelDistances::KernelDistances;
+
+    void distances_batch_4(
+            const idx_t i0,
+            const idx_t i1,
+            const idx_t i2,
+            const idx_t i3,
+            float& out0,
+            float& out1,
+            float& out2,
+            float& out3) {
+        const idx_t ids[] = {i0, i1, i2, i3};
+        float values[4];
+        compare(query, 4, ids, values);
+        out0 = values[0];
+        out1 = values[1];
+        out2 = values[2];
+        out3 = values[3];
+    }
 };
 
 } // namespace
@@ -339,6 +419,63 @@ void IndexFlatKernel::range_search(
                 return is_distance ? hit.first : -hit.first;
             },
             [](const Neighbor& hit) { return hit.second; });
+}
+
+void IndexFlatKernel::compute_distance_subset(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        const idx_t* labels) const {
+    constexpr const char* where = "IndexFlatKernel::compute_distance_subset";
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained && kernel->is_trained, "%s: call train first", where);
+    check_stored(ntotal, codes.size(), code_size, where);
+    for (idx_t i = 0; i < n * k; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                labels[i] >= -1 && labels[i] < ntotal,
+                "%s: id %" PRId64 " of query %" PRId64
+                ", but the index has %" PRId64 " vectors",
+                where,
+                int64_t(labels[i]),
+                int64_t(i / k),
+                int64_t(ntotal));
+    }
+    kernel->check_input(n, x, d, where);
+    const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
+    parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
+        std::vector<idx_t> ids;
+        std::vector<float> found;
+        for (idx_t i = begin; i < end; i++) {
+            ids.clear();
+            std::copy_if(
+                    labels + i * k,
+                    labels + (i + 1) * k,
+                    std::back_inserter(ids),
+                    [](idx_t label) { return label >= 0; });
+            found.resize(ids.size());
+            for_gathered_rows(
+                    get_xb(),
+                    d,
+                    ids.size(),
+                    ids.data(),
+                    [&](size_t j, size_t count, const float* y) {
+                        compare_block(
+                                *kernel,
+                                metric_type,
+                                1,
+                                x + i * d,
+                                count,
+                                y,
+                                d,
+                                &found[j]);
+                    });
+            auto next = found.begin();
+            for (idx_t j = i * k; j < (i + 1) * k; j++) {
+                distances[j] = labels[j] >= 0 ? *next++ : worst_of(metric_type);
+            }
+        }
+    });
 }
 
 void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {

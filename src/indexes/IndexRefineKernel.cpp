@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/IDSelector.h>
@@ -13,6 +16,8 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/index_compat.h"
 
 namespace faiss_ext {
 
@@ -106,17 +111,52 @@ void IndexRefineKernel::search(
             ", expected a positive number",
             int64_t(k));
     KernelExceptionGuard guard(this); // checks k_factor, too
+    constexpr float worst = std::numeric_limits<float>::max();
+    const bool is_distance = metric_type == faiss::METRIC_L2;
     if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
-        constexpr float worst = std::numeric_limits<float>::max();
-        std::fill_n(
-                distances,
-                n * k,
-                metric_type == faiss::METRIC_L2 ? worst : -worst);
+        std::fill_n(distances, n * k, is_distance ? worst : -worst);
         std::fill_n(labels, n * k, -1);
         return;
     }
-    IndexRefine::search(n, x, k, distances, labels, params);
+    const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
+    if (!flat) {
+        IndexRefine::search(n, x, k, distances, labels, params);
+        guard.rethrow();
+        return;
+    }
+    const RefineSearch how = refine_search(*this, params);
+    const idx_t k_base = idx_t(float(k) * how.k_factor);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k_base >= k,
+            "IndexRefineKernel::search: k_factor is %g, expected at least 1",
+            how.k_factor);
+    std::vector<idx_t> candidates(n * k_base);
+    std::vector<float> scores(n * k_base);
+    base_index->search(
+            n, x, k_base, scores.data(), candidates.data(), how.base_params);
     guard.rethrow();
+    flat->compute_distance_subset(
+            n, x, k_base, scores.data(), candidates.data());
+    const float sign = is_distance ? 1 : -1;
+    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+        std::vector<std::pair<float, idx_t>> found;
+        for (idx_t i = begin; i < end; i++) {
+            found.clear();
+            for (idx_t j = i * k_base; j < (i + 1) * k_base; j++) {
+                if (candidates[j] >= 0 && !std::isnan(scores[j])) {
+                    found.emplace_back(sign * scores[j], candidates[j]);
+                }
+            }
+            const auto last =
+                    found.begin() + std::min<idx_t>(k, idx_t(found.size()));
+            std::partial_sort(found.begin(), last, found.end());
+            found.resize(k, {worst, -1});
+            for (idx_t j = 0; j < k; j++) {
+                distances[i * k + j] = sign * found[j].first;
+                labels[i * k + j] = found[j].second;
+            }
+        }
+    });
 }
 
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {

@@ -4,8 +4,40 @@
 
 #include <faiss/IndexBinary.h>
 #include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexRefine.h>
+
+#include "core/errors.h"
+
+namespace faiss {
+struct IndexRefineSearchParameters; // defined since 1.8.0
+}
 
 namespace faiss_ext {
+
+/// What a search of a faiss::IndexRefine is to do.
+struct RefineSearch {
+    float k_factor;
+    const faiss::SearchParameters* base_params;
+};
+
+template <class Params = faiss::IndexRefineSearchParameters>
+RefineSearch refine_search(
+        const faiss::IndexRefine& index,
+        const faiss::SearchParameters* params) {
+    if (!params) {
+        return {index.k_factor, nullptr};
+    }
+    if constexpr (requires { sizeof(Params); }) {
+        const auto* refine = dynamic_cast<const Params*>(params);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                refine,
+                "search parameters of another class, expected IndexRefineSearchParameters");
+        return {refine->k_factor, refine->base_index_params};
+    } else {
+        FAISS_EXT_THROW_MSG(
+                "IndexRefine takes search parameters since FAISS 1.8.0");
+    }
+}
 
 /// storage.reset(). In 1.7.3, faiss::IndexBinaryMultiHash::reset leaves its
 /// hash tables filled, and later searches follow ids that no longer exist.

@@ -345,6 +345,28 @@ def test_vectors_come_back_from_a_kernel_index(digits):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("metric", [L2, IP])
+def test_candidates_are_compared_by_the_kernel(digits, metric):
+    index = faiss.index_factory(64, KFLAT, metric)
+    index.add(digits.base)
+    D, I = index.search(digits.queries, index.ntotal)
+    order = np.random.default_rng(0).permuted(np.arange(500)[None].repeat(200, 0), axis=1)
+    expected = np.take_along_axis(D, order, axis=1)
+    labels = np.take_along_axis(I, order, axis=1)
+    found = index.compute_distance_subset(digits.queries, labels)
+    np.testing.assert_array_equal(found, expected)
+    labels[:, ::7] = -1
+    found = index.compute_distance_subset(digits.queries, labels)
+    padding = np.finfo("float32").max * (1 if metric == L2 else -1)
+    np.testing.assert_array_equal(found, np.where(labels < 0, padding, expected))
+    assert index.compute_distance_subset(digits.queries[:0], labels[:0]).shape == (0, 500)
+    for bad in (labels[:3], labels[0], labels.astype("float32")):
+        with pytest.raises(ValueError, match=r"expected integers and shape \(200, k\)"):
+            index.compute_distance_subset(digits.queries, bad)
+    with pytest.raises(RuntimeError, match="id 99999 of query 0"):
+        index.compute_distance_subset(digits.queries[:1], [[3, 99999]])
+
+
 def test_codes_but_no_vectors_come_back_from_a_hash_index(digits):
     x = digits.base[:5]
     index = made(f"{SIK},BFlat", digits.base)

@@ -198,3 +198,43 @@ def test_search_parameters_of_binary_indexes(storage):
     even = faiss.IDSelectorBatch(np.arange(0, len(X), 2))
     found = index.search(X[:50], 5, params=faiss.SearchParameters(sel=even))[1]
     assert (found % 2 == 0).all()
+
+
+@since("1.8")
+def test_search_parameters_of_refine():
+    index = filled("HKM1(chi2),PCAR32,IVF16,Flat,Refine(KFlat(chi2))", X)
+    ivf = faiss.extract_index_ivf(index.base_index)
+    ivf.nprobe, index.k_factor = 4, 8
+    expected = index.search(X[:50], 5)
+    ivf.nprobe, index.k_factor = 1, 1
+    assert (index.search(X[:50], 5)[1] != expected[1]).any()
+    params = faiss.IndexRefineSearchParameters(
+        k_factor=8, base_index_params=faiss.SearchParametersPreTransform(
+            index_params=faiss.SearchParametersIVF(nprobe=4)))
+    for a, b in zip(index.search(X[:50], 5, params=params), expected):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(RuntimeError, match="expected IndexRefineSearchParameters"):
+        index.search(X[:5], 5, params=faiss.SearchParametersIVF(nprobe=4))
+    params.k_factor = 0.5
+    with pytest.raises(RuntimeError, match="k_factor is 0.5, expected at least 1"):
+        index.search(X[:5], 5, params=params)
+
+
+def test_refine_behind_a_transform():
+    """The exact kernel on rotated vectors: the same as on the vectors."""
+    inner = faiss.index_factory(64, "SIK128(gaussian,gamma=1),BFlat,Refine(KFlat(gaussian,gamma=1))")
+    inner.k_factor = len(X) / 5
+    rotation = faiss.RandomRotationMatrix(64, 64)
+    rotation.init(1)
+    index = faiss.IndexPreTransform(rotation, inner)
+    index.add(X)
+    D, I = index.search(X[:50], 5)
+    expected = filled("KFlat(gaussian,gamma=1)", X).search(X[:50], 5)
+    np.testing.assert_allclose(D, expected[0], atol=1e-5)
+    assert np.mean(I == expected[1]) > 0.95
+    if tuple(map(int, faiss.__version__.split(".")))[:2] >= (1, 8):
+        params = faiss.SearchParametersPreTransform(
+            index_params=faiss.IndexRefineSearchParameters(k_factor=inner.k_factor))
+        inner.k_factor = 1
+        for a, b in zip(index.search(X[:50], 5, params=params), (D, I)):
+            np.testing.assert_array_equal(a, b)
