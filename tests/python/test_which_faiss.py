@@ -216,7 +216,7 @@ def test_search_parameters_of_refine():
     with pytest.raises(RuntimeError, match="expected IndexRefineSearchParameters"):
         index.search(X[:5], 5, params=faiss.SearchParametersIVF(nprobe=4))
     params.k_factor = 0.5
-    with pytest.raises(RuntimeError, match="k_factor is 0.5, expected at least 1"):
+    with pytest.raises(ValueError, match="k_factor must be at least 1, got 0.5"):
         index.search(X[:5], 5, params=params)
 
 
