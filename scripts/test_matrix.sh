@@ -84,16 +84,19 @@ facts() {
 
 # debian SUITE: a minimal system in a folder of its own, and test.sh there.
 debian() {
-    local suite="$1" root status=0 sources mirror
+    local suite="$1" root sources mirror
     ((EUID == 0)) || fail "the row $suite needs root"
     install_deps matrix
     root="$(mktemp -d "/var/tmp/faiss_ext-$suite.XXXXXX")"
+    # shellcheck disable=SC2064 # this root
+    trap "rm -rf --one-file-system '$root'" EXIT
     chmod 755 "$root"
     sources=/etc/apt/sources.list.d/debian.sources
     [[ -e "$sources" ]] || sources=/etc/apt/sources.list
-    mirror="$(grep -oE 'https?://[^ ]+' "$sources" | head -n 1)"
+    mirror="$(sed -nE 's/^URIs: *([^ ]+).*/\1/p
+        s/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' "$sources" | head -n 1)"
     debootstrap --variant=minbase --include=ca-certificates,git,sudo \
-        "$suite" "$root" "$mirror" >"$matrix/$suite-system.log"
+        "$suite" "$root" "$mirror"
     # the host's way to the packages
     rm -f "$root/etc/apt/sources.list"
     sed "s/$(. /etc/os-release && echo "$VERSION_CODENAME")/$suite/g" "$sources" \
@@ -110,9 +113,7 @@ debian() {
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             bash -c "$2"' _ "$root" "cd /root/faiss_ext && $facts
         FAISS_EXT_CMAKE_ARGS=-DFAISS_EXT_WERROR=ON ./scripts/test.sh &&
-        facts /usr/bin/python3 swig" </dev/null || status=$?
-    rm -rf --one-file-system "$root"
-    return "$status"
+        facts /usr/bin/python3 swig" </dev/null
 }
 
 bookworm() { debian bookworm; }

@@ -105,7 +105,7 @@ def test_parts_outlive_what_they_are_of(digits, make, string, path):
 
 # ------------------------------------------------------------- parts given
 
-@pytest.mark.parametrize("order", itertools.permutations(range(4)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_names_can_be_dropped_in_any_order(digits, order):
     # put together by hand
     hash = faiss_ext.kernel_hash_factory(64, HASH)
