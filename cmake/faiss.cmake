@@ -2,14 +2,18 @@
 #
 #   faiss_include_dir   the folder of its headers
 #   faiss_version       their version
-#   faiss_library       the file, if not from find_package(faiss)
+#   faiss_library       the file, if it is a shared library that was given or
+#                       that the faiss module uses
 #   faiss_runtime       OpenMP, BLAS and LAPACK, where they must be linked besides
 #   faiss_module_...    what the interpreter's faiss module is (probe_faiss.py)
 #
 # A Python package must use the FAISS that the interpreter's faiss module uses.
-# The wheels of faiss-cpu, since 1.14.2, bring it as faiss/libfaiss.so, without
-# headers: those are taken from FAISS_EXT_FAISS_INCLUDE_DIR. Otherwise, and
-# without Python, it is the FAISS that find_package(faiss) finds.
+# Where that is a shared library, it is linked, whatever its name. Its headers
+# are beside it, or below CMAKE_PREFIX_PATH, or in FAISS_EXT_FAISS_INCLUDE_DIR:
+# the wheels of faiss-cpu, since 1.14.2, bring faiss/libfaiss.so without headers.
+# Otherwise, and without Python, it is the FAISS that find_package(faiss) finds.
+
+include(cmake/faiss_library.cmake)
 
 set(FAISS_EXT_FAISS_LIBRARY "" CACHE FILEPATH
     "FAISS's shared library, where find_package(faiss) does not know it: the libfaiss.so of a wheel")
@@ -18,6 +22,9 @@ set(given "$ENV{FAISS_EXT_FAISS_INCLUDE_DIR}")
 if(given AND NOT given STREQUAL "${faiss_include_dir_of_environment}")
   set(faiss_include_dir_of_environment "${given}" CACHE INTERNAL "")
   set(FAISS_EXT_FAISS_INCLUDE_DIR "${given}" CACHE PATH "" FORCE)
+endif()
+if(FAISS_EXT_FAISS_INCLUDE_DIR) # (makes an absolute path of a relative one)
+  set(FAISS_EXT_FAISS_INCLUDE_DIR "" CACHE PATH "The folder that holds faiss/Index.h")
 endif()
 
 # Sets faiss_module_<fact> for the facts of probe_faiss.py.
@@ -39,12 +46,22 @@ function(probe_faiss_module)
   endforeach()
 endfunction()
 
-function(read_faiss_version include_dir result)
-  file(STRINGS ${include_dir}/faiss/Index.h lines REGEX
-    "#define FAISS_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
-  string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
-  string(JOIN "." version ${numbers})
-  set(${result} ${version} PARENT_SCOPE)
+# Asks a library for its version, which it knows since 1.9.0; empty if it does
+# not.
+function(ask_faiss_version result)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/faiss_version.cpp)
+  file(WRITE ${source} "#include <iostream>
+namespace faiss { std::string get_version(); }
+int main() { std::cout << faiss::get_version(); }
+")
+  if(NOT CMAKE_CROSSCOMPILING)
+    try_run(status compiled ${CMAKE_CURRENT_BINARY_DIR}/faiss_version ${source}
+      LINK_LIBRARIES faiss RUN_OUTPUT_VARIABLE version)
+  endif()
+  if(NOT compiled OR NOT "${status}" STREQUAL "0")
+    set(version)
+  endif()
+  set(${result} "${version}" PARENT_SCOPE)
 endfunction()
 
 if(FAISS_EXT_FAISS_LIBRARY)
@@ -76,28 +93,32 @@ elseif(faiss_library)
   # a wheel's version is that of its package
   get_filename_component(folder ${faiss_library} DIRECTORY)
   file(GLOB info ${folder}/../faiss_cpu-*.dist-info)
-  string(REGEX MATCH "faiss_cpu-([0-9.]*[0-9])" info "${info}")
-  set(faiss_library_version ${CMAKE_MATCH_1})
+  if("${info}" MATCHES "faiss_cpu-([0-9.]*[0-9])")
+    set(faiss_library_version ${CMAKE_MATCH_1})
+  endif()
 endif()
 
 if(faiss_library)
   if(FAISS_EXT_BUILD_PYTHON) # (else nothing might tell wrong ones)
-    # installed beside the system's libraries, or below CMAKE_PREFIX_PATH
+    get_filename_component(folder ${faiss_library} DIRECTORY)
     find_path(FAISS_EXT_FAISS_INCLUDE_DIR faiss/Index.h
+      HINTS ${folder}/../include
       DOC "The folder that holds faiss/Index.h, where FAISS's library comes without headers")
   endif()
   set(remedy "Give the headers of that version: "
     "-DFAISS_EXT_FAISS_INCLUDE_DIR=DIR (or the environment variable of that "
-    "name), where DIR is a checkout of FAISS at its tag, the folder that holds "
-    "faiss/Index.h")
+    "name), where DIR is a checkout of FAISS at its tag, or where it was "
+    "installed: the folder that holds faiss/Index.h")
   set(given "${FAISS_EXT_FAISS_INCLUDE_DIR}")
   if(NOT EXISTS ${given}/faiss/Index.h)
     unset(FAISS_EXT_FAISS_INCLUDE_DIR CACHE)
     message(FATAL_ERROR "${faiss_library} comes without headers, and they are "
       "not in '${given}'. " ${remedy})
   endif()
-  include(cmake/faiss_library.cmake)
   add_faiss_library(${faiss_library} ${FAISS_EXT_FAISS_INCLUDE_DIR})
+  if(NOT faiss_library_version)
+    ask_faiss_version(faiss_library_version)
+  endif()
   set(faiss_runtime)
   set(faiss_include_dir ${FAISS_EXT_FAISS_INCLUDE_DIR})
 else()
@@ -111,10 +132,10 @@ else()
     "-DPython3_EXECUTABLE=...")
 endif()
 read_faiss_version(${faiss_include_dir} faiss_version)
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" faiss_minor_version ${faiss_version})
 
 # Within one minor version, classes have the same layout.
 if(FAISS_EXT_BUILD_PYTHON OR faiss_library)
-  string(REGEX MATCH "^[0-9]+\\.[0-9]+" faiss_minor_version ${faiss_version})
   set(what "${faiss_library}")
   if(FAISS_EXT_BUILD_PYTHON)
     set(what "The faiss module of ${Python3_EXECUTABLE} (${faiss_module_package})")
@@ -122,6 +143,7 @@ if(FAISS_EXT_BUILD_PYTHON OR faiss_library)
   if(faiss_library_version AND
      NOT "${faiss_library_version}." MATCHES "^${faiss_minor_version}\\.")
     unset(FAISS_EXT_FAISS_INCLUDE_DIR CACHE) # looked for again next time
+    unset(faiss_DIR CACHE)
     message(FATAL_ERROR "${what} is FAISS ${faiss_library_version}, the headers "
       "in ${faiss_include_dir} are of FAISS ${faiss_version}; what is built "
       "with them would crash. " ${remedy})

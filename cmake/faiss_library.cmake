@@ -1,3 +1,12 @@
+# The version of the headers in a folder.
+function(read_faiss_version include_dir result)
+  file(STRINGS ${include_dir}/faiss/Index.h lines REGEX
+    "#define FAISS_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+  string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+  string(JOIN "." version ${numbers})
+  set(${result} ${version} PARENT_SCOPE)
+endfunction()
+
 # add_faiss_library(FILE INCLUDE_DIR): the target faiss for a shared library that
 # no package configuration describes, such as libfaiss.so in a wheel.
 #

@@ -6,7 +6,7 @@ faiss_ext:
     version=1.15.1
     package=/.../site-packages/faiss
     extension=/.../faiss/_swigfaiss.abi3.so
-    library=/.../faiss/libfaiss.so       empty: FAISS is elsewhere, or static
+    library=/.../faiss/libfaiss.so       empty: FAISS is in the extension
     exports=1                            0: its symbols cannot be linked
     type_table=swig_runtime_data5        SWIG's, which its modules must share
     distribution=faiss-cpu               empty: not from that wheel
@@ -14,6 +14,7 @@ faiss_ext:
 
 import ctypes
 import importlib.metadata
+import os
 import re
 import sys
 from pathlib import Path
@@ -28,26 +29,41 @@ def probe():
         for name, module in sys.modules.items()
         if name.split(".")[-1].startswith("_swigfaiss")
     )
-    library = package / "libfaiss.so"
+    library = library_of_faiss(extension)
     return {
         "version": faiss.__version__,
         "package": package,
         "extension": extension,
-        "library": library if library.is_file() else "",
-        "exports": int(exports_faiss(extension)),
+        "library": "" if library == Path(extension).resolve() else library or "",
+        "exports": int(library is not None),
         "type_table": type_table(),
         "distribution": distribution(faiss.__version__),
     }
 
 
-def exports_faiss(extension):
-    """Whether FAISS's classes can be linked: the table of virtual functions of
-    faiss::Index is found in the extension or in what it is linked with."""
+def library_of_faiss(extension):
+    """The file that the table of virtual functions of faiss::Index is in: the
+    extension or what it is linked with. None if nothing shows it."""
+
+    class Place(ctypes.Structure):
+        _fields_ = [
+            ("file", ctypes.c_char_p),
+            ("base", ctypes.c_void_p),
+            ("symbol", ctypes.c_char_p),
+            ("address", ctypes.c_void_p),
+        ]
+
     try:
-        ctypes.c_void_p.in_dll(ctypes.CDLL(extension), "_ZTVN5faiss5IndexE")
+        table = ctypes.c_void_p.in_dll(
+            ctypes.CDLL(extension), "_ZTVN5faiss5IndexE"
+        )
     except ValueError:
-        return False
-    return True
+        return None
+    place = Place()
+    ctypes.CDLL(None).dladdr(
+        ctypes.c_void_p(ctypes.addressof(table)), ctypes.byref(place)
+    )
+    return Path(os.fsdecode(place.file)).resolve()
 
 
 def type_table():

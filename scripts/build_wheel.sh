@@ -54,6 +54,9 @@ out="$(cd "$out" && pwd)"
 headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\) //p' \
     "$include/faiss/Index.h" | paste -sd.)"
 
+[[ "$(printf '1.14\n%s\n' "$headers" | sort -V | head -n 1)" == 1.14 ]] ||
+    fail "the headers in $include are of FAISS $headers; wheels can be linked since 1.14.2"
+
 install_deps wheel
 license=/usr/share/doc/libhwy-dev/copyright # of Highway, which is put in
 [[ -r "$license" ]] || license=

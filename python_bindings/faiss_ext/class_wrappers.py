@@ -606,6 +606,9 @@ def wrap_float_indexes():
         where = "IndexFlatKernel.compute_distance_subset"
         x = as_vectors(x, self.d, where)
         labels = np.ascontiguousarray(labels)
+        if labels.dtype.kind == "u" and labels.size and (
+                labels.max() > np.iinfo("int64").max):
+            raise ValueError(f"{where}: id {labels.max()} is too large")
         if labels.ndim != 2 or len(labels) != len(x) or (
                 labels.dtype.kind not in "iu"):
             raise ValueError(
@@ -859,6 +862,10 @@ wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
 wrap_settings()
+for the_class in subclasses(object):
+    for name, method in vars(the_class).items():
+        if inspect.isfunction(method) and "<locals>" in method.__qualname__:
+            method.__qualname__ = f"{the_class.__name__}.{name}"
 
 
 def mean_neighbor_distance(

@@ -111,6 +111,7 @@ void IndexRefineKernel::search(
             ", expected a positive number",
             int64_t(k));
     KernelExceptionGuard guard(this); // checks k_factor, too
+    const RefineSearch how = refine_search(*this, params);
     constexpr float worst = std::numeric_limits<float>::max();
     const bool is_distance = metric_type == faiss::METRIC_L2;
     if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
@@ -124,12 +125,15 @@ void IndexRefineKernel::search(
         guard.rethrow();
         return;
     }
-    const RefineSearch how = refine_search(*this, params);
-    const idx_t k_base = idx_t(float(k) * how.k_factor);
+    // (more candidates than there are vectors would be padding)
+    const idx_t k_base = std::max(
+            k, idx_t(std::min(double(k) * how.k_factor, double(ntotal))));
     FAISS_EXT_THROW_IF_NOT_FMT(
-            k_base >= k,
-            "IndexRefineKernel::search: k_factor is %g, expected at least 1",
-            how.k_factor);
+            n <= std::numeric_limits<idx_t>::max() / k_base,
+            "IndexRefineKernel::search: %" PRId64
+            " candidates for each of %" PRId64 " queries are too many",
+            int64_t(k_base),
+            int64_t(n));
     std::vector<idx_t> candidates(n * k_base);
     std::vector<float> scores(n * k_base);
     base_index->search(

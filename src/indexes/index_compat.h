@@ -20,6 +20,8 @@ struct RefineSearch {
     const faiss::SearchParameters* base_params;
 };
 
+/// From the index or the search parameters. A selector among these is one for
+/// the index in front.
 template <class Params = faiss::IndexRefineSearchParameters>
 RefineSearch refine_search(
         const faiss::IndexRefine& index,
@@ -31,11 +33,18 @@ RefineSearch refine_search(
         const auto* refine = dynamic_cast<const Params*>(params);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 refine,
-                "search parameters of another class, expected IndexRefineSearchParameters");
+                "search of a Refine index: the search parameters are of another class, expected IndexRefineSearchParameters");
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                refine->k_factor >= 1 && refine->k_factor < 1e9f,
+                "search of a Refine index: k_factor is %g, expected a number from 1 to 1e9",
+                refine->k_factor);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !params->sel,
+                "search of a Refine index: a selector has no effect there; give it to the index in front, in base_index_params");
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_MSG(
-                "IndexRefine takes search parameters since FAISS 1.8.0");
+                "search of a Refine index: it takes search parameters since FAISS 1.8.0");
     }
 }
 

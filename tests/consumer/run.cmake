@@ -1,5 +1,5 @@
 # Installs the build into a fresh prefix, then configures, builds and runs a
-# project that depends on it.
+# project that depends on it, and that is refused with another FAISS.
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
@@ -11,7 +11,23 @@ endfunction()
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
-    -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -Dfaiss_DIR=${faiss_DIR}
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix
     -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)
+
+file(WRITE ${WORK_DIR}/other/faiss/Index.h
+  "#define FAISS_VERSION_MAJOR 99\n#define FAISS_VERSION_MINOR 1\n"
+  "#define FAISS_VERSION_PATCH 0\n")
+file(WRITE ${WORK_DIR}/other/faiss.cmake
+  "add_library(faiss INTERFACE IMPORTED)\n"
+  "target_include_directories(faiss INTERFACE ${WORK_DIR}/other)\n")
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/refused
+    -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix
+    -DCMAKE_PROJECT_INCLUDE=${WORK_DIR}/other/faiss.cmake
+  OUTPUT_QUIET ERROR_VARIABLE said RESULT_VARIABLE result)
+string(REGEX REPLACE "[ \n]+" " " said "${said}")
+if(result EQUAL 0 OR NOT said MATCHES "are of FAISS 99.1.0")
+  message(FATAL_ERROR "headers of another FAISS were not refused: ${said}")
+endif()

@@ -215,6 +215,18 @@ def test_search_parameters_of_refine():
         np.testing.assert_array_equal(a, b)
     with pytest.raises(RuntimeError, match="expected IndexRefineSearchParameters"):
         index.search(X[:5], 5, params=faiss.SearchParametersIVF(nprobe=4))
+    params.k_factor = 2.0**60
+    with pytest.raises(RuntimeError, match="k_factor is .*, expected a number from 1 to 1e9"):
+        index.search(X[:16], 1, params=params)
+    everything = faiss.index_factory(64, "Flat,Refine(KFlat(chi2))")
+    everything.add(X)
+    params = faiss.IndexRefineSearchParameters(k_factor=8e8)
+    np.testing.assert_array_equal(
+        everything.search(X[:9], 5, params=params)[1],
+        filled("KFlat(chi2)", X).search(X[:9], 5)[1])
+    params.sel = faiss.IDSelectorRange(0, 100)
+    with pytest.raises(RuntimeError, match="in base_index_params"):
+        index.search(X[:5], 5, params=params)
     params.k_factor = 0.5
     with pytest.raises(ValueError, match="k_factor must be at least 1, got 0.5"):
         index.search(X[:5], 5, params=params)
