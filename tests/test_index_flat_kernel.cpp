@@ -1,5 +1,10 @@
 // Exact search under a kernel.
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/DistanceComputer.h>
@@ -19,15 +24,18 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float max_float = std::numeric_limits<float>::max();
 
+using Store = IndexFlatKernel::Store;
+
 constexpr auto l2 = faiss::METRIC_L2, ip = faiss::METRIC_INNER_PRODUCT;
 
 std::unique_ptr<IndexFlatKernel> make_index(
         const std::string& kernel,
         faiss::MetricType metric,
         int d,
-        const std::vector<float>& x = {}) {
+        const std::vector<float>& x = {},
+        Store store = Store::f32) {
     auto index = std::make_unique<IndexFlatKernel>(
-            d, *kernel_factory(kernel), metric);
+            d, *kernel_factory(kernel), metric, store);
     index->add(x.size() / d, x.data());
     return index;
 }
@@ -93,8 +101,9 @@ struct BruteForce {
 };
 
 std::vector<float> stored(const IndexFlatKernel& index) {
-    return std::vector<float>(
-            index.get_xb(), index.get_xb() + index.codes.size() / 4);
+    std::vector<float> x(index.ntotal * index.d);
+    index.reconstruct_n(0, index.ntotal, x.data());
+    return x;
 }
 
 /// FAISS since 1.8.0
@@ -118,14 +127,16 @@ void check_against_brute_force(
         const std::string& kernel,
         faiss::MetricType metric,
         int d,
-        idx_t different) {
+        idx_t different,
+        Store store = Store::f32) {
     // more vectors than a block, each of them three times; more queries than a
     // block, some of them equal to vectors
     const idx_t n = 3 * different;
     const auto once = uniform_vectors(different, d, 1);
-    const auto x = joined(joined(once, once), once);
-    const auto q = joined(uniform_vectors(14, d, 2), rows(once, d, 0, 5));
-    const auto index = make_index(kernel, metric, d, x);
+    const auto index = make_index(
+            kernel, metric, d, joined(joined(once, once), once), store);
+    const auto x = stored(*index);
+    const auto q = joined(uniform_vectors(14, d, 2), rows(x, d, 0, 5));
     const BruteForce truth(*index, q, x);
     const auto& all = truth.distances;
     if (metric == l2) {
@@ -195,6 +206,109 @@ TEST(IndexFlatKernel, EqualsBruteForce) {
             check_against_brute_force(kernel, metric, 3001, 20);
         }
     }
+}
+
+TEST(IndexFlatKernel, CompactVectorsEqualBruteForce) {
+    for (Store store : {Store::f16, Store::u8}) {
+        for (const char* kernel : {"chi2", "gaussian(gamma=0.5)"}) {
+            SCOPED_TRACE(kernel);
+            check_against_brute_force(kernel, l2, 37, 200, store);
+            check_against_brute_force(kernel, ip, 37, 200, store);
+        }
+    }
+}
+
+// The errors that the header states.
+TEST(IndexFlatKernel, CompactVectorsAreNear) {
+    const int d = 67;
+    const idx_t n = 100;
+    auto x = normal_vectors(n, d, 5);
+    for (size_t i = 0; i < x.size(); i++) { // over twenty orders of magnitude
+        x[i] *= std::pow(10.0f, float(i / d) / 5 - 10 - (i % 5) * 2.5f);
+    }
+    std::fill_n(x.begin(), d, 0.0f); // nothing but zeros
+    const auto half = make_index("linear", l2, d, x, Store::f16);
+    EXPECT_EQ(half->code_size, 4 + 2 * 67u);
+    for (float& v : x) {
+        v = std::abs(v);
+    }
+    const auto byte = make_index("linear", l2, d, x, Store::u8);
+    EXPECT_EQ(byte->code_size, 4 + 67u);
+    const auto halves = stored(*half), bytes = stored(*byte);
+    for (idx_t i = 0; i < n; i++) {
+        const float largest = *std::max_element(&x[i * d], &x[i * d] + d);
+        for (idx_t j = i * d; j < (i + 1) * d; j++) {
+            ASSERT_NEAR(
+                    std::abs(halves[j]),
+                    x[j],
+                    std::max(std::ldexp(x[j], -11), std::ldexp(largest, -25)));
+            ASSERT_NEAR(bytes[j], x[j], largest / 510 * (1 + 1e-5));
+        }
+    }
+    EXPECT_EQ(halves[0], 0);
+    EXPECT_EQ(bytes[0], 0);
+}
+
+// Counts that have been normalised come back but for the last bits, whatever
+// the largest of them is.
+TEST(IndexFlatKernel, CountsAreKeptAsBytes) {
+    const int d = 50;
+    std::mt19937 random(1);
+    std::vector<float> x;
+    for (int largest = 1; largest <= 255; largest++) {
+        std::vector<float> counts(d);
+        for (float& v : counts) {
+            v = float(random() % (largest + 1));
+        }
+        counts[random() % d] = float(largest);
+        const float sum = std::accumulate(counts.begin(), counts.end(), 0.0f);
+        for (float v : counts) {
+            x.push_back(v / sum);
+        }
+    }
+    const auto index = make_index("chi2", l2, d, x, Store::u8);
+    const auto back = stored(*index);
+    for (size_t i = 0; i < x.size(); i++) {
+        ASSERT_NEAR(back[i], x[i], 3e-7f * x[i]);
+    }
+}
+
+TEST(IndexFlatKernel, CompactVectorsChangeLikeOthers) {
+    const int d = 6;
+    auto x = uniform_vectors(40, d, 31);
+    for (const char* string :
+         {"KFlat(chi2,store=f16)", "KFlat(chi2,store=u8)"}) {
+        const auto made = index_factory(d, string);
+        auto& index = dynamic_cast<IndexFlatKernel&>(*made);
+        EXPECT_EQ(index.get_xb(), nullptr);
+        index.add(40, x.data());
+        const auto all = stored(index);
+        EXPECT_EQ(index.remove_ids(faiss::IDSelectorRange(3, 10)), 7u);
+        EXPECT_EQ(
+                stored(index),
+                joined(rows(all, d, 0, 3), rows(all, d, 10, 40)));
+        const auto more = index_factory(d, string);
+        more->add(5, x.data());
+        index.merge_from(*more);
+        EXPECT_EQ(rows(stored(index), d, 33, 38), rows(all, d, 0, 5));
+        const auto floats = make_index("chi2", l2, d);
+        auto bad = x;
+        bad[7] = -0.5f;
+        const auto before = stored(index);
+        expect_throws(
+                {{[&] { index.merge_from(*floats); }, "store="},
+                 {[&] { floats->merge_from(index); }, "store="},
+                 {[&] { index.add(40, bad.data()); }, "vector 1"}});
+        EXPECT_EQ(stored(index), before);
+    }
+    auto signed_values = make_index("linear", l2, d, {}, Store::u8);
+    x[13] = -0.5f;
+    expect_throws(
+            {{[&] { signed_values->add(40, x.data()); },
+              "component 1 of vector 2 is -0.5; store=u8 takes components >= 0"},
+             {[&] { index_factory(d, "KFlat(chi2,store=u9)"); }, "u8"}});
+    EXPECT_EQ(signed_values->ntotal, 0);
+    EXPECT_TRUE(signed_values->codes.empty());
 }
 
 TEST(IndexFlatKernel, StartsEmptyAndChanges) {
@@ -381,6 +495,16 @@ TEST(IndexFlatKernel, FieldsSetByHand) {
              {[&] { index->reconstruct(99999, x.data()); }, "ntotal"},
              {[&] { index->merge_from(*other); }, "ntotal"}});
     index->ntotal = 2;
+    index->store = Store::u8;
+    expect_throws(
+            {{[&] { search(*index, x, 1); }, "store"},
+             {[&] { index->add(1, x.data()); }, "store"},
+             {[&] { index->merge_from(*other); }, "store"}});
+    const std::unique_ptr<faiss::DistanceComputer> none(
+            index->get_distance_computer());
+    none->set_query(x.data());
+    EXPECT_EQ((*none)(0), max_float);
+    index->store = Store::f32;
     // beyond the vectors that it has, a distance counts as farthest
     const std::unique_ptr<faiss::DistanceComputer> distances(
             index->get_distance_computer());

@@ -12,10 +12,11 @@ namespace faiss_ext {
 /** Exact search under a kernel, by scanning all vectors.
  *
  * METRIC_INNER_PRODUCT is k(x, y), METRIC_L2 is |phi(x) - phi(y)|^2 in the
- * kernel's feature space. Vectors are stored as floats, so that the index is
- * also the refine index of faiss::IndexRefine and the storage of
+ * kernel's feature space. The vectors themselves are stored, so that the index
+ * is also the refine index of faiss::IndexRefine and the storage of
  * faiss::IndexHNSW. Results are ordered by distance and then by id, whatever
- * the number of threads or the split into batches. String: `KFlat(gaussian)`.
+ * the number of threads or the split into batches. Strings: `KFlat(gaussian)`,
+ * `KFlat(chi2,store=u8)`.
  *
  * Functions that take vectors throw a faiss::FaissException, and change
  * nothing, where the kernel is not defined on one of them. Removing vectors
@@ -24,11 +25,27 @@ namespace faiss_ext {
 struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     ClonePtr<Kernel> kernel;
 
+    /** What a component is stored as. Distances are those of the vectors as
+     * they are stored.
+     *
+     * - f32: as it is
+     * - f16: in half precision, relative to the largest component of its vector
+     *   rounded down to a power of two: with an error of 2^-11 times itself, or
+     *   2^-25 times the largest
+     * - u8: as a multiple from 0 to 255 of a step that the vector has, for
+     *   components >= 0. Where all components are such multiples, as of counts
+     *   that have been normalised, nothing but the last bits of the floats is
+     *   lost; others have an error of up to 1/510 of the largest component.
+     */
+    enum class Store { f32, f16, u8 };
+    Store store = Store::f32;
+
     /// @param kernel  is copied
     IndexFlatKernel(
             int d,
             const Kernel& kernel,
-            faiss::MetricType metric = faiss::METRIC_L2);
+            faiss::MetricType metric = faiss::METRIC_L2,
+            Store store = Store::f32);
     IndexFlatKernel() = default;
 
     void fields(FieldVisitor& v) override;
@@ -88,9 +105,11 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     /// what the kernel has thrown in FAISS's own loops
     mutable KernelExceptions exceptions;
 
-    /// the stored vectors, size ntotal * d
+    /// the stored vectors, size ntotal * d; null unless they are stored as f32
     const float* get_xb() const {
-        return reinterpret_cast<const float*>(codes.data());
+        return store == Store::f32
+                ? reinterpret_cast<const float*>(codes.data())
+                : nullptr;
     }
 };
 

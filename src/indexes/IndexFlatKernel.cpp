@@ -22,6 +22,7 @@
 #include "indexes/blocked_scan.h"
 #include "indexes/gathered_rows.h"
 #include "indexes/range_result.h"
+#include "indexes/row_codec.h"
 
 namespace faiss_ext {
 
@@ -55,6 +56,16 @@ void compare_block(
     }
 }
 
+void check_rows(const IndexFlatKernel& index, const char* where) {
+    check_stored(index.ntotal, index.codes.size(), index.code_size, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.code_size == RowCodec(index).code_size(),
+            "%s: the vectors are stored in %zu bytes, expected %zu; store and d must not be set by hand",
+            where,
+            index.code_size,
+            RowCodec(index).code_size());
+}
+
 /// What stands for "no vector".
 float worst_of(faiss::MetricType metric) {
     constexpr float worst = std::numeric_limits<float>::max();
@@ -74,9 +85,16 @@ void scan(
         F&& fn) {
     const idx_t step = vectors_per_block(index.d);
     std::vector<float> scores(n * std::min(step, j1 - j0));
+    const RowCodec codec(index);
+    const Scratch rows(index.get_xb() ? 0 : std::min(step, j1 - j0) * index.d);
     for (idx_t j = j0; j < j1; j += step) {
         const idx_t m = std::min(step, j1 - j);
-        const float* y = index.get_xb() + j * index.d;
+        const float* y = rows.get();
+        if (index.get_xb()) {
+            y = index.get_xb() + j * index.d;
+        } else {
+            codec.decode(m, &index.codes[j * index.code_size], rows.get());
+        }
         compare_block(
                 *index.kernel,
                 index.metric_type,
@@ -177,6 +195,7 @@ void search_group(
 /// leave.
 struct KernelDistances : faiss::FlatCodesDistanceComputer {
     const Kernel& kernel;
+    const RowCodec codec;
     KernelExceptions& exceptions;
     faiss::MetricType metric;
     size_t d, size;
@@ -185,10 +204,13 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
     explicit KernelDistances(const IndexFlatKernel& index)
             : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
               kernel(*index.kernel),
+              codec(index),
               exceptions(index.exceptions),
               metric(index.metric_type),
               d(index.d),
-              size(index.codes.size() / index.code_size) {}
+              size(index.code_size == codec.code_size()
+                           ? index.codes.size() / index.code_size
+                           : 0) {} // (search says what is wrong)
 
     void set_query(const float* x) override {
         query = x;
@@ -208,7 +230,11 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
 
     float symmetric_dis(idx_t i, idx_t j) override {
         float value;
-        compare(vector(i), 1, &j, &value);
+        const Scratch x(d);
+        if (has(i)) {
+            codec.decode(1, codes + i * code_size, x.get());
+        }
+        compare(has(i) ? x.get() : nullptr, 1, &j, &value);
         return value;
     }
 
@@ -226,17 +252,12 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
                             std::all_of(
                                     ids,
                                     ids + n,
-                                    [&](idx_t i) { return vector(i); }),
+                                    [&](idx_t i) { return has(i); }),
                     "IndexFlatKernel: an id beyond the %zu stored vectors",
                     size);
-            if (n == 1) {
-                const float* y = vector(*ids);
-                compare_block(kernel, metric, 1, x, 1, y, d, values);
-                return;
-            }
             for_gathered_rows(
-                    vector(0),
-                    d,
+                    codec,
+                    codes,
                     n,
                     ids,
                     [&](size_t begin, size_t count, const float* y) {
@@ -257,11 +278,8 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
     }
 
    private:
-    /// null if there is no such id
-    const float* vector(idx_t i) const {
-        return i >= 0 && size_t(i) < size
-                ? reinterpret_cast<const float*>(codes + i * code_size)
-                : nullptr;
+    bool has(idx_t i) const {
+        return i >= 0 && size_t(i) < size;
     }
 
     void record() const noexcept {
@@ -302,13 +320,24 @@ struct KernelDistanceComputer : KernelDistances {
 IndexFlatKernel::IndexFlatKernel(
         int d,
         const Kernel& kernel,
-        faiss::MetricType metric)
-        : IndexFlatCodes(d * sizeof(float), d, metric), kernel(kernel.clone()) {
+        faiss::MetricType metric,
+        Store store)
+        : IndexFlatCodes(d * sizeof(float), d, metric),
+          kernel(kernel.clone()),
+          store(store) {
     init();
 }
 
 void IndexFlatKernel::fields(FieldVisitor& v) {
     v.part("kernel", kernel, "what vectors are compared by");
+    v.word("store",
+           store,
+           {"f32", "f16", "u8"},
+           "what components are stored as");
+    const size_t stored = RowCodec(*this).code_size();
+    if (code_size != stored) { // visits of a complete index change nothing
+        code_size = stored;
+    }
     v.array("vectors", codes, ntotal * code_size);
 }
 
@@ -317,7 +346,7 @@ void IndexFlatKernel::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     check_fields(*this);
-    code_size = d * sizeof(float);
+    code_size = RowCodec(*this).code_size();
     is_trained = kernel->is_trained;
 }
 
@@ -325,7 +354,13 @@ void IndexFlatKernel::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the vectors do not fit");
-    kernel->check_input(ntotal, get_xb(), d, "read_index");
+    constexpr idx_t step = 1024;
+    std::vector<float> rows(std::min(step, ntotal) * d);
+    for (idx_t i = 0; i < ntotal; i += step) {
+        const idx_t n = std::min(step, ntotal - i);
+        sa_decode(n, &codes[i * code_size], rows.data());
+        kernel->check_input(n, rows.data(), d, "read_index");
+    }
 }
 
 void IndexFlatKernel::train(idx_t n, const float* x) {
@@ -338,11 +373,18 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 void IndexFlatKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::add: call train first");
-    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::add");
+    check_rows(*this, "IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
+        const RowCodec codec(*this);
         codes.resize((ntotal + n) * code_size);
-        std::memcpy(codes.data() + ntotal * code_size, x, n * code_size);
+        try {
+            codec.encode(
+                    n, x, &codes[ntotal * code_size], "IndexFlatKernel::add");
+        } catch (...) {
+            codes.resize(ntotal * code_size);
+            throw;
+        }
         ntotal += n;
     }
 }
@@ -357,7 +399,7 @@ void IndexFlatKernel::search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::search: call train first");
-    check_stored(ntotal, codes.size(), code_size, "IndexFlatKernel::search");
+    check_rows(*this, "IndexFlatKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexFlatKernel::search: k is %" PRId64
@@ -387,8 +429,7 @@ void IndexFlatKernel::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::range_search: call train first");
-    check_stored(
-            ntotal, codes.size(), code_size, "IndexFlatKernel::range_search");
+    check_rows(*this, "IndexFlatKernel::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
@@ -430,7 +471,7 @@ void IndexFlatKernel::compute_distance_subset(
     constexpr const char* where = "IndexFlatKernel::compute_distance_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && kernel->is_trained, "%s: call train first", where);
-    check_stored(ntotal, codes.size(), code_size, where);
+    check_rows(*this, where);
     for (idx_t i = 0; i < n * k; i++) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 labels[i] >= -1 && labels[i] < ntotal,
@@ -442,6 +483,7 @@ void IndexFlatKernel::compute_distance_subset(
                 int64_t(ntotal));
     }
     kernel->check_input(n, x, d, where);
+    const RowCodec codec(*this);
     const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;
@@ -455,8 +497,8 @@ void IndexFlatKernel::compute_distance_subset(
                     [](idx_t label) { return label >= 0; });
             found.resize(ids.size());
             for_gathered_rows(
-                    get_xb(),
-                    d,
+                    codec,
+                    codes.data(),
                     ids.size(),
                     ids.data(),
                     [&](size_t j, size_t count, const float* y) {
@@ -479,23 +521,21 @@ void IndexFlatKernel::compute_distance_subset(
 }
 
 void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_stored(
-            ntotal, codes.size(), code_size, "IndexFlatKernel::reconstruct");
+    check_rows(*this, "IndexFlatKernel::reconstruct");
     check_ids(i0, ni, ntotal, "IndexFlatKernel::reconstruct");
     sa_decode(ni, codes.data() + i0 * code_size, recons);
 }
 
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
     kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
-    if (n > 0) {
-        std::memcpy(bytes, x, n * code_size);
-    }
+    RowCodec(*this).encode(n, x, bytes, "IndexFlatKernel::sa_encode");
 }
 
 void IndexFlatKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
-    if (n > 0) {
-        std::memcpy(x, bytes, n * code_size);
-    }
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        RowCodec(*this).decode(
+                end - begin, bytes + begin * code_size, x + begin * d);
+    });
 }
 
 faiss::FlatCodesDistanceComputer* IndexFlatKernel::
@@ -507,18 +547,20 @@ void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
-    check_stored(
-            ntotal, codes.size(), code_size, "IndexFlatKernel::merge_from");
+    check_rows(*this, "IndexFlatKernel::merge_from");
+    if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {
+        const IndexFlatKernel fresh;
+        const std::string mine = fields_to_string(*this, fresh),
+                          others = fields_to_string(*source, fresh);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                metric_type == source->metric_type && mine == others,
+                "cannot merge: one index is KFlat(%s) in metric %d, the other KFlat(%s) in metric %d",
+                mine.c_str(),
+                int(metric_type),
+                others.c_str(),
+                int(source->metric_type));
+    }
     IndexFlatCodes::check_compatible_for_merge(other);
-    const auto& source = dynamic_cast<const IndexFlatKernel&>(other);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            metric_type == source.metric_type &&
-                    kernel->description() == source.kernel->description(),
-            "cannot merge: one index is for %s in metric %d, the other for %s in metric %d",
-            kernel->description().c_str(),
-            int(metric_type),
-            source.kernel->description().c_str(),
-            int(source.metric_type));
 }
 
 } // namespace faiss_ext

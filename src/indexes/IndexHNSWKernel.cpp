@@ -1,7 +1,7 @@
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 
+#include <algorithm>
 #include <cinttypes>
-#include <cstring>
 #include <vector>
 
 #include <faiss_ext/indexes/KernelExceptions.h>
@@ -114,17 +114,24 @@ void IndexHNSWKernel::reset() {
 void IndexHNSWKernel::rebuild() {
     IndexFlatKernel& flat = vectors();
     const idx_t n = flat.ntotal;
-    const std::vector<float> x(flat.get_xb(), flat.get_xb() + n * d);
+    const std::vector<uint8_t> codes(
+            flat.codes.data(), flat.codes.data() + n * flat.code_size);
+    std::vector<float> x(n * d);
+    flat.sa_decode(n, codes.data(), x.data());
     reset();
+    const auto put_back = [&] {
+        flat.codes.resize(codes.size());
+        std::copy(codes.begin(), codes.end(), flat.codes.data());
+        flat.ntotal = ntotal = n;
+    };
     try {
         add(n, x.data());
     } catch (...) {
-        flat.codes.resize(n * flat.code_size);
-        std::memcpy(flat.codes.data(), x.data(), n * flat.code_size);
-        flat.ntotal = ntotal = n;
+        put_back();
         graph_is_complete = false;
         throw;
     }
+    put_back();
 }
 
 } // namespace faiss_ext

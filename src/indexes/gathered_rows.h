@@ -4,18 +4,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include <faiss_ext/core/compat.h>
 
 #include "core/scratch.h"
+#include "indexes/row_codec.h"
 
 namespace faiss_ext {
 
-/// Asks for a vector before it is needed.
-inline void prefetch_vector(const float* x, size_t d) {
-    constexpr size_t cache_line = 16; // in floats
-    for (size_t i = 0; i < d; i += cache_line) {
-        __builtin_prefetch(x + i);
+/// Asks for a stored vector before it is needed.
+inline void prefetch_code(const uint8_t* code, size_t code_size) {
+    constexpr size_t cache_line = 64;
+    for (size_t i = 0; i < code_size; i += cache_line) {
+        __builtin_prefetch(code + i);
     }
 }
 
@@ -24,29 +26,36 @@ inline void prefetch_vector(const float* x, size_t d) {
  * memory meanwhile: a vector that has to be waited for takes several times as
  * long as to compare it.
  *
- * @param vectors  of dimension d, by id
- * @param ids      size n, each with a vector
+ * @param codes  of the stored vectors, by id
+ * @param ids    size n, each with a vector
  */
 template <class F>
 void for_gathered_rows(
-        const float* vectors,
-        size_t d,
+        const RowCodec& codec,
+        const uint8_t* codes,
         size_t n,
         const idx_t* ids,
         F&& fn) {
+    const size_t d = codec.d, code_size = codec.code_size();
+    if (n == 1 && codec.store == IndexFlatKernel::Store::f32) {
+        fn(size_t(0),
+           size_t(1),
+           reinterpret_cast<const float*>(codes + ids[0] * code_size));
+        return;
+    }
     const size_t piece = std::clamp<size_t>(4096 / d, 4, 32);
     const Scratch rows(std::min(piece, n) * d);
-    const auto vector = [&](size_t i) { return vectors + ids[i] * d; };
+    const auto code = [&](size_t i) { return codes + ids[i] * code_size; };
     for (size_t i = 0; i < std::min(piece, n); i++) {
-        prefetch_vector(vector(i), d);
+        prefetch_code(code(i), code_size);
     }
     for (size_t begin = 0; begin < n; begin += piece) {
         const size_t count = std::min(piece, n - begin);
         for (size_t i = 0; i < count; i++) {
             if (begin + i + piece < n) {
-                prefetch_vector(vector(begin + i + piece), d);
+                prefetch_code(code(begin + i + piece), code_size);
             }
-            std::copy_n(vector(begin + i), d, rows.get() + i * d);
+            codec.decode(1, code(begin + i), rows.get() + i * d);
         }
         fn(begin, count, rows.get());
     }

@@ -137,9 +137,6 @@ std::unique_ptr<IndexT> read_registered(
         IOReader* f) {
     auto index = entry.make();
     Header(f).apply(*index);
-    if (auto* flat = dynamic_cast<faiss::IndexFlatCodes*>(index.get())) {
-        flat->code_size = index->d * sizeof(float);
-    }
     read_fields(dynamic_cast<HasFields&>(*index), f);
     return index;
 }

@@ -45,12 +45,27 @@ struct L1 {
 /// turned into NaN.
 constexpr float tiny = 1e-37f;
 
+/// x / y, y normal, to 2 in the last place: where vectors are of 512 bits a
+/// division takes as long as ten of these operations. The approximation is
+/// defined bit for bit, so that processors agree.
+HWY_INLINE Vec quotient(Vec x, Vec y) {
+#if HWY_TARGET <= HWY_AVX3
+    const Tag tag;
+    const Vec near = hn::ApproximateReciprocal(y);
+    const Vec error = hn::NegMulAdd(y, near, hn::Set(tag, 1));
+    return hn::Mul(x, hn::MulAdd(near, error, near));
+#else
+    return hn::Div(x, y);
+#endif
+}
+
 struct Chi2 {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
         const Tag tag;
         const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
         // x (y / (x + y)): the product of x and y could underflow
-        const Vec half = hn::Mul(hn::Min(x, y), hn::Div(hn::Max(x, y), bottom));
+        const Vec half =
+                hn::Mul(hn::Min(x, y), quotient(hn::Max(x, y), bottom));
         return hn::Add(sum, hn::Add(half, half));
     }
 };
@@ -60,7 +75,7 @@ struct Chi2Distance {
         const Tag tag;
         const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
         const Vec diff = hn::Sub(x, y);
-        return hn::MulAdd(diff, hn::Div(diff, bottom), sum);
+        return hn::MulAdd(diff, quotient(diff, bottom), sum);
     }
 };
 

@@ -200,7 +200,7 @@ faiss_ext\.(swigfaiss_ext|_swigfaiss_ext|_version|cvar)(\..*)?
 faiss_ext\..*\.(\w+_c|thisown|__swig_destroy__|apply_py)
 faiss_ext\..*\.__(deep)?copy__
 # a default value that Python has no word for
-faiss_ext\.(\w+Hash|\w+Map)\.__init__
+faiss_ext\.(\w+Hash|\w+Map|IndexFlatKernel)\.__init__
 faiss_ext\.Field\..*
 """
 

@@ -345,6 +345,32 @@ def test_vectors_come_back_from_a_kernel_index(digits):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_grey_values_in_a_quarter_of_the_memory(digits, tmp_path):
+    """Whole numbers from 0 to 16, divided by their sum, as single bytes."""
+    x, q = (a / a.sum(axis=1, keepdims=True) for a in (digits.base, digits.queries))
+    floats, halves, single = (
+        faiss.index_factory(64, f"KFlat(chi2{store})") for store in
+        ("", ",store=f16", ",store=u8"))
+    for index in (floats, halves, single):
+        index.add(x)
+    assert [i.store for i in (floats, halves, single)] == ["f32", "f16", "u8"]
+    assert [i.code_size for i in (floats, halves, single)] == [256, 132, 68]
+    np.testing.assert_allclose(single.reconstruct_n(0, len(x)), x, rtol=3e-7)
+    D, I = floats.search(q, 10)
+    np.testing.assert_allclose(single.search(q, 10)[0], D, rtol=1e-5)
+    assert np.mean(single.search(q, 10)[1] == I) > 0.99
+    np.testing.assert_allclose(halves.search(q, 10)[0], D, rtol=5e-3)
+    name = str(tmp_path / "index")
+    faiss.write_index(single, name)
+    again = faiss.read_index(name)
+    assert again.store == "u8"
+    assert_equal(again.search(q, 10), single.search(q, 10))
+    with pytest.raises(AttributeError):
+        single.store = "f32"
+    with pytest.raises(RuntimeError, match="store=u8 takes components >= 0"):
+        faiss.index_factory(64, "KFlat(linear,store=u8)").add(-x)
+
+
 @pytest.mark.parametrize("metric", [L2, IP])
 def test_candidates_are_compared_by_the_kernel(digits, metric):
     index = faiss.index_factory(64, KFLAT, metric)

@@ -1,0 +1,145 @@
+#include "indexes/row_codec.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+
+#include <Eigen/Core>
+
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "simd/rows.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using Store = IndexFlatKernel::Store;
+
+/// The factor of a vector comes before its components.
+constexpr size_t header = sizeof(float);
+
+float largest_component(size_t d, const float* x) {
+    float largest = 0;
+    for (size_t k = 0; k < d; k++) {
+        largest = std::max(largest, std::abs(x[k]));
+    }
+    return largest;
+}
+
+/** A step of which all components are whole multiples from 0 to 255, up to the
+ * rounding of a float, if there is one; or else largest / 255.
+ *
+ * The smallest component that is not 0 is 1, 2, 3, ... steps.
+ */
+float byte_step(size_t d, const float* x, float largest) {
+    float smallest = largest;
+    for (size_t k = 0; k < d; k++) {
+        if (x[k] > 0) {
+            smallest = std::min(smallest, x[k]);
+        }
+    }
+    for (int steps = 1; steps <= 255; steps++) {
+        const double step = double(smallest) / steps;
+        if (largest / step > 255.5) {
+            break;
+        }
+        double products = 0, squares = 0;
+        const bool fits = std::all_of(x, x + d, [&](double v) {
+            const double whole = std::round(v / step);
+            products += v * whole;
+            squares += whole * whole;
+            return std::abs(v / step - whole) < 1e-3;
+        });
+        if (fits) {
+            return float(products / squares);
+        }
+    }
+    return largest / 255;
+}
+
+void encode_halves(size_t d, const float* x, uint8_t* bytes) {
+    const float largest = largest_component(d, x);
+    // a power of two, so that nothing but the halves' last bit is lost
+    const float factor =
+            largest > 0 ? std::ldexp(1.0f, std::ilogb(largest)) : 0;
+    std::memcpy(bytes, &factor, header);
+    for (size_t k = 0; k < d; k++) {
+        const Eigen::half half(factor > 0 ? x[k] / factor : 0);
+        std::memcpy(bytes + header + 2 * k, &half, 2);
+    }
+}
+
+void encode_bytes(size_t d, const float* x, uint8_t* bytes) {
+    const float largest = largest_component(d, x);
+    const float step = largest > 0 ? byte_step(d, x, largest) : 0;
+    std::memcpy(bytes, &step, header);
+    for (size_t k = 0; k < d; k++) {
+        const double whole = step > 0 ? std::round(double(x[k]) / step) : 0;
+        bytes[header + k] = uint8_t(std::min(whole, 255.0));
+    }
+}
+
+} // namespace
+
+size_t RowCodec::code_size() const {
+    switch (store) {
+        case Store::f16:
+            return header + 2 * d;
+        case Store::u8:
+            return header + d;
+        default:
+            return 4 * d;
+    }
+}
+
+void RowCodec::encode(
+        idx_t n,
+        const float* x,
+        uint8_t* bytes,
+        const char* where) const {
+    if (store == Store::f32) {
+        std::copy_n(reinterpret_cast<const uint8_t*>(x), n * 4 * d, bytes);
+        return;
+    }
+    for (idx_t i = 0; store == Store::u8 && i < n * idx_t(d); i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                x[i] >= 0,
+                "%s: component %" PRId64 " of vector %" PRId64
+                " is %g; store=u8 takes components >= 0",
+                where,
+                int64_t(i % d),
+                int64_t(i / d),
+                x[i]);
+    }
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            (store == Store::f16 ? encode_halves : encode_bytes)(
+                    d, x + i * d, bytes + i * code_size());
+        }
+    });
+}
+
+void RowCodec::decode(size_t n, const uint8_t* bytes, float* x) const {
+    if (store == Store::f32) {
+        std::memcpy(x, bytes, n * 4 * d);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t* row = bytes + i * code_size();
+        float factor;
+        std::memcpy(&factor, row, header);
+        if (store == Store::f16) {
+            simd::halves_to_floats(
+                    d,
+                    reinterpret_cast<const uint16_t*>(row + header),
+                    factor,
+                    x + i * d);
+        } else {
+            simd::bytes_to_floats(d, row + header, factor, x + i * d);
+        }
+    }
+}
+
+} // namespace faiss_ext
