@@ -228,6 +228,10 @@ KERNEL(laplacian, "laplacian(gamma=1)");
 KERNEL(linear, "linear");
 
 BENCHMARK_CAPTURE(rank_again, chi2, "KFlat(chi2)", true)->Apply(dimensions);
+BENCHMARK_CAPTURE(rank_again, chi2_f16, "KFlat(chi2,store=f16)", true)
+        ->Apply(dimensions);
+BENCHMARK_CAPTURE(rank_again, chi2_u8, "KFlat(chi2,store=u8)", true)
+        ->Apply(dimensions);
 BENCHMARK_CAPTURE(rank_again, chi2_one_at_a_time, "KFlat(chi2)", false)
         ->Apply(dimensions);
 BENCHMARK_CAPTURE(rank_again, gaussian, "KFlat(gaussian(gamma=100))", true)
