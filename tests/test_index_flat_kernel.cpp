@@ -459,6 +459,11 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
             {{[&] { range_search(*index, q, NAN); }, "NaN"},
              {[&] { subset(1, beyond); }, "id 30 of query 0"},
              {[&] { subset(1, beyond + 2); }, "id -2 of query 0"},
+             {[&] {
+                  index->compute_distance_subset(
+                          1, q.data(), -1, out.data(), beyond);
+              },
+              "k is -1"},
              {[&] { index->merge_from(*products); }, "metric"},
              {[&] { index->merge_from(*cosines); }, "cosine"},
              {[&] { index->merge_from(*longer); }, ""},

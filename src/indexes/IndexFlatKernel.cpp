@@ -230,11 +230,14 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
 
     float symmetric_dis(idx_t i, idx_t j) override {
         float value;
-        const Scratch x(d);
+        const auto compare_with_j = [&](size_t, size_t, const float* x) {
+            compare(x, 1, &j, &value);
+        };
         if (has(i)) {
-            codec.decode(1, codes + i * code_size, x.get());
+            for_gathered_rows(codec, codes, 1, &i, compare_with_j);
+        } else {
+            compare_with_j(0, 0, nullptr);
         }
-        compare(has(i) ? x.get() : nullptr, 1, &j, &value);
         return value;
     }
 
@@ -472,6 +475,11 @@ void IndexFlatKernel::compute_distance_subset(
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && kernel->is_trained, "%s: call train first", where);
     check_rows(*this, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k >= 0,
+            "%s: k is %" PRId64 ", expected 0 or more",
+            where,
+            int64_t(k));
     for (idx_t i = 0; i < n * k; i++) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 labels[i] >= -1 && labels[i] < ntotal,

@@ -126,8 +126,9 @@ void IndexRefineKernel::search(
         return;
     }
     // (more candidates than there are vectors would be padding)
-    const idx_t k_base = std::max(
-            k, idx_t(std::min(double(k) * how.k_factor, double(ntotal))));
+    const float wanted = float(k) * how.k_factor;
+    const idx_t k_base =
+            std::max(k, wanted < float(ntotal) ? idx_t(wanted) : ntotal);
     FAISS_EXT_THROW_IF_NOT_FMT(
             n <= std::numeric_limits<idx_t>::max() / k_base,
             "IndexRefineKernel::search: %" PRId64
