@@ -308,7 +308,7 @@ TEST(IndexFlatKernel, CompactVectorsChangeLikeOthers) {
               "component 1 of vector 2 is -0.5; store=u8 takes components >= 0"},
              {[&] { index_factory(d, "KFlat(chi2,store=u9)"); }, "u8"}});
     EXPECT_EQ(signed_values->ntotal, 0);
-    EXPECT_TRUE(signed_values->codes.empty());
+    EXPECT_EQ(signed_values->codes.size(), 0u);
 }
 
 TEST(IndexFlatKernel, StartsEmptyAndChanges) {
