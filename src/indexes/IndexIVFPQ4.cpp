@@ -1,0 +1,727 @@
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <faiss/Clustering.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "indexes/range_result.h"
+#include "simd/nibble_scan.h"
+#include "simd/pairwise.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using simd::nibble_block;
+
+/// A score and an id; smaller scores are better.
+using Hit = std::pair<float, idx_t>;
+
+/// The score of what is not there; the largest that a bound can be.
+constexpr float no_score = std::numeric_limits<float>::max();
+
+constexpr size_t numbers = 16; ///< centroids of a part
+
+/// queries whose distances to the centroids are computed together
+constexpr idx_t query_block = 16;
+
+/// What the codes of an index are made of.
+struct Parts {
+    size_t d, count, size, rows;
+    const float* codebook;
+
+    explicit Parts(const IndexIVFPQ4& index)
+            : d(index.d),
+              count(index.M),
+              size(d / count),
+              rows((count + 1) / 2),
+              codebook(index.codebook.data()) {}
+
+    /// out[m * 16 + k] = <x_m, centroid k of part m>
+    void products(const float* x, float* out) const {
+        for (size_t m = 0; m < count; m++) {
+            float* sums = out + m * numbers;
+            std::fill_n(sums, numbers, 0.0f);
+            for (size_t j = 0; j < size; j++) {
+                const float* row = codebook + (m * size + j) * numbers;
+                const float component = x[m * size + j];
+                for (size_t k = 0; k < numbers; k++) {
+                    sums[k] += component * row[k];
+                }
+            }
+        }
+    }
+
+    /// The number of the nearest centroid of each part.
+    void encode(const float* x, uint8_t* code) const {
+        for (size_t m = 0; m < count; m++) {
+            float distances[numbers] = {};
+            for (size_t j = 0; j < size; j++) {
+                const float* row = codebook + (m * size + j) * numbers;
+                const float component = x[m * size + j];
+                for (size_t k = 0; k < numbers; k++) {
+                    const float diff = component - row[k];
+                    distances[k] += diff * diff;
+                }
+            }
+            code[m] =
+                    uint8_t(std::min_element(distances, distances + numbers) -
+                            distances);
+        }
+    }
+
+    void decode(const uint8_t* code, float* x) const {
+        for (size_t i = 0; i < d; i++) {
+            x[i] = codebook[i * numbers + code[i / size]];
+        }
+    }
+};
+
+/// The code of a vector in a list.
+struct Slot {
+    uint8_t* bytes; ///< of its first row
+
+    Slot(IndexIVFPQ4::List& list, size_t i, size_t rows)
+            : bytes(&list.codes[i / nibble_block * rows * nibble_block] +
+                    simd::nibble_byte(i % nibble_block)) {}
+
+    void set(const Parts& parts, const uint8_t* code) {
+        for (size_t r = 0; r < parts.rows; r++) {
+            const uint8_t high =
+                    2 * r + 1 < parts.count ? code[2 * r + 1] : uint8_t(0);
+            bytes[r * nibble_block] = uint8_t(code[2 * r] | high << 4);
+        }
+    }
+    void get(const Parts& parts, uint8_t* code) const {
+        for (size_t m = 0; m < parts.count; m++) {
+            code[m] = bytes[m / 2 * nibble_block] >> m % 2 * 4 & 15;
+        }
+    }
+    void copy(const Slot& from, size_t rows) {
+        for (size_t r = 0; r < rows; r++) {
+            bytes[r * nibble_block] = from.bytes[r * nibble_block];
+        }
+    }
+};
+
+/// Makes a list of n vectors out of one with more or fewer. New ones have no
+/// code yet.
+void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
+    const size_t blocks = (n + nibble_block - 1) / nibble_block;
+    list.codes.resize(blocks * rows * nibble_block);
+    list.offsets.resize(blocks * nibble_block, no_score);
+    std::fill(list.offsets.begin() + n, list.offsets.end(), no_score);
+    list.ids.resize(n, -1);
+}
+
+struct Search {
+    idx_t nprobe;
+    const faiss::IDSelector* sel;
+};
+
+Search search_of(
+        const IndexIVFPQ4& index,
+        const faiss::SearchParameters* params) {
+    Search search{index.nprobe, params ? params->sel : nullptr};
+    if (auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                ivf->nprobe > 0 && ivf->max_codes == 0,
+                "IndexIVFPQ4::search: nprobe is %zu and max_codes %zu, expected a positive number and 0",
+                ivf->nprobe,
+                ivf->max_codes);
+        search.nprobe = idx_t(std::min<size_t>(ivf->nprobe, index.nlist));
+    }
+    search.nprobe = std::min(search.nprobe, index.nlist);
+    return search;
+}
+
+/// The tables of a query.
+struct Tables {
+    AlignedVector<uint8_t> arranged;
+    float scale = 0, bias = 0;
+
+    /// Of -2 <q, r>, or of -<q, r>.
+    void make(const IndexIVFPQ4& index, const float* q) {
+        const Parts parts(index);
+        const float factor = index.metric_type == faiss::METRIC_L2 ? -2 : -1;
+        const Scratch values(parts.count * numbers);
+        parts.products(q, values.get());
+        float widest = 0;
+        bias = 0;
+        std::vector<float> lowest(parts.count);
+        for (size_t m = 0; m < parts.count; m++) {
+            float* v = values.get() + m * numbers;
+            float low = no_score, high = -no_score;
+            for (size_t k = 0; k < numbers; k++) {
+                v[k] *= factor;
+                low = std::min(low, v[k]);
+                high = std::max(high, v[k]);
+            }
+            lowest[m] = low;
+            bias += low;
+            widest = std::max(widest, high - low);
+        }
+        scale = widest > 0 ? widest / simd::nibble_max_entry : 1;
+        const float inverse = 1 / scale;
+        std::vector<uint8_t> entries(parts.rows * 2 * numbers);
+        for (size_t m = 0; m < parts.count; m++) {
+            for (size_t k = 0; k < numbers; k++) {
+                const size_t i = m * numbers + k;
+                entries[i] = uint8_t(std::min<float>(
+                        (values[i] - lowest[m]) * inverse + 0.5f,
+                        simd::nibble_max_entry));
+            }
+        }
+        arranged.resize(simd::nibble_tables_size(parts.rows));
+        simd::arrange_nibble_tables(
+                parts.rows, entries.data(), arranged.data());
+    }
+};
+
+/// The lists to visit for a query, the best first, with what is added to the
+/// scores of the vectors in it.
+void choose_lists(
+        const IndexIVFPQ4& index,
+        const float* scores,
+        idx_t nprobe,
+        std::vector<std::pair<float, idx_t>>& chosen) {
+    chosen.clear();
+    for (idx_t l = 0; l < index.nlist; l++) {
+        if (idx_t(chosen.size()) < nprobe) {
+            chosen.emplace_back(scores[l], l);
+            std::push_heap(chosen.begin(), chosen.end());
+        } else if (scores[l] < chosen.front().first) {
+            std::pop_heap(chosen.begin(), chosen.end());
+            chosen.back() = {scores[l], l};
+            std::push_heap(chosen.begin(), chosen.end());
+        }
+    }
+    std::sort_heap(chosen.begin(), chosen.end());
+}
+
+/// Scans the lists of a query and calls fn(score, id) for each vector below
+/// bound(), which may fall meanwhile.
+template <class Bound, class F>
+void scan_lists(
+        const IndexIVFPQ4& index,
+        const float* q,
+        const std::vector<std::pair<float, idx_t>>& chosen,
+        const faiss::IDSelector* sel,
+        Tables& tables,
+        Bound&& bound,
+        F&& fn) {
+    constexpr size_t blocks_at_once = 32, slack = 16;
+    float scores[blocks_at_once * nibble_block + slack];
+    uint32_t positions[blocks_at_once * nibble_block + slack];
+    tables.make(index, q);
+    const size_t rows = Parts(index).rows;
+    float q_part = 0; // |q|^2, where distances to centroids are not added
+    if (!index.residual && index.metric_type == faiss::METRIC_L2) {
+        q_part = std::inner_product(q, q + index.d, q, 0.0f);
+    }
+    for (size_t p = 0; p < chosen.size(); p++) {
+        if (p + 1 < chosen.size()) {
+            const auto& next = index.lists[chosen[p + 1].second];
+            const size_t ahead = std::min<size_t>(next.codes.size(), 2048);
+            for (size_t i = 0; i < ahead; i += 64) {
+                __builtin_prefetch(next.codes.data() + i);
+            }
+            __builtin_prefetch(next.offsets.data());
+        }
+        const auto& list = index.lists[chosen[p].second];
+        const float base =
+                tables.bias + (index.residual ? chosen[p].first : q_part);
+        const size_t nblocks = list.offsets.size() / nibble_block;
+        for (size_t b = 0; b < nblocks; b += blocks_at_once) {
+            simd::NibbleHits hits{scores, positions, 0};
+            simd::scan_nibbles(
+                    rows,
+                    tables.arranged.data(),
+                    tables.scale,
+                    std::min(blocks_at_once, nblocks - b),
+                    list.codes.data() + b * rows * nibble_block,
+                    list.offsets.data() + b * nibble_block,
+                    std::min(bound() - base, no_score),
+                    hits);
+            for (size_t i = 0; i < hits.size; i++) {
+                const idx_t id = list.ids[b * nibble_block + positions[i]];
+                if (!sel || sel->is_member(id)) {
+                    fn(scores[i] + base, id);
+                }
+            }
+        }
+    }
+}
+
+/// Keeps at least the k best of what is pushed.
+struct Best {
+    size_t k, capacity;
+    std::vector<Hit> hits;
+    float bound = no_score;
+
+    explicit Best(size_t k) : k(k), capacity(2 * k + 256) {
+        hits.reserve(std::min<size_t>(capacity, 1 << 16));
+    }
+
+    void push(float score, idx_t id) {
+        if (score < bound) {
+            hits.emplace_back(score, id);
+            if (hits.size() == capacity) {
+                shrink();
+            }
+        }
+    }
+
+    void shrink() {
+        std::nth_element(hits.begin(), hits.begin() + (k - 1), hits.end());
+        hits.resize(k);
+        bound = hits[k - 1].first;
+    }
+};
+
+/// Calls fn(i, chosen lists of query i) for all queries, in parallel.
+template <class F>
+void for_queries(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x,
+        idx_t nprobe,
+        F&& fn) {
+    const size_t nlist = index.nlist, d = index.d;
+    const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+        const Scratch scores((end - begin) * nlist);
+        simd::pairwise(
+                is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
+                end - begin,
+                x + begin * d,
+                nlist,
+                index.centroids.data(),
+                d,
+                scores.get(),
+                nlist);
+        std::vector<std::pair<float, idx_t>> chosen;
+        for (idx_t i = begin; i < end; i++) {
+            float* of_query = scores.get() + (i - begin) * nlist;
+            for (size_t l = 0; !is_l2 && l < nlist; l++) {
+                of_query[l] = -of_query[l];
+            }
+            choose_lists(index, of_query, nprobe, chosen);
+            fn(i, chosen);
+        }
+    });
+}
+
+void check_ready(const IndexIVFPQ4& index, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.is_trained, "IndexIVFPQ4::%s: call train first", where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.nprobe > 0,
+            "IndexIVFPQ4::%s: nprobe is %" PRId64
+            ", expected a positive number",
+            where,
+            int64_t(index.nprobe));
+}
+
+/// The list of each vector: that of the nearest centroid.
+std::vector<idx_t> nearest_lists(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x) {
+    std::vector<idx_t> list(n);
+    const size_t nlist = index.nlist, d = index.d;
+    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+        const Scratch distances((end - begin) * nlist);
+        simd::pairwise(
+                simd::PairOp::squared_l2,
+                end - begin,
+                x + begin * d,
+                nlist,
+                index.centroids.data(),
+                d,
+                distances.get(),
+                nlist);
+        for (idx_t i = begin; i < end; i++) {
+            const float* first = distances.get() + (i - begin) * nlist;
+            list[i] = std::min_element(first, first + nlist) - first;
+        }
+    });
+    return list;
+}
+
+/// k-means with assignments that do not depend on threads or BLAS.
+std::vector<float> cluster(
+        size_t d,
+        size_t k,
+        idx_t n,
+        const float* x,
+        int niter,
+        int64_t seed,
+        bool verbose) {
+    faiss::ClusteringParameters parameters;
+    parameters.niter = niter;
+    parameters.seed = int(seed % 2147483647);
+    parameters.verbose = verbose;
+    parameters.min_points_per_centroid = 1; // no warning
+    faiss::Clustering clustering(int(d), int(k), parameters);
+    const LinearKernel l2;
+    IndexFlatKernel nearest(int(d), l2);
+    clustering.train(n, x, nearest);
+    return clustering.centroids;
+}
+
+} // namespace
+
+IndexIVFPQ4::IndexIVFPQ4(int d, idx_t nlist, int M, faiss::MetricType metric)
+        : Index(d, metric), nlist(nlist), M(M), auto_M(M == 0) {
+    init();
+}
+
+void IndexIVFPQ4::fields(FieldVisitor& v) {
+    v.integer("nlist", nlist, 1, 1 << 24, "number of inverted lists");
+    v.integer(
+            "M",
+            M,
+            1,
+            simd::nibble_max_parts,
+            "parts of 4 bits; divides the dimension; auto: half of it",
+            &auto_M);
+    v.flag("residual", residual, "codes are those of x - its centroid");
+    v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
+    v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
+    v.array("centroids", centroids, is_trained ? nlist * d : 0);
+    v.array("codebook", codebook, is_trained ? d * numbers : 0);
+    const size_t rows = (M + 1) / 2;
+    lists.resize(is_trained ? nlist : 0);
+    for (List& list : lists) {
+        v.array("ids", list.ids);
+        const size_t blocks =
+                (list.ids.size() + nibble_block - 1) / nibble_block;
+        v.array("codes", list.codes, blocks * rows * nibble_block);
+        v.array("offsets", list.offsets, blocks * nibble_block);
+    }
+}
+
+void IndexIVFPQ4::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    check_metric(metric_type);
+    if (auto_M && M == 0) {
+        M = d % 2 == 0 ? d / 2 : d;
+    }
+    if (M > int(simd::nibble_max_parts) || M < 1 || d % M != 0) {
+        throw FieldError(
+                "M",
+                format_message(
+                        "M is %d, expected a number up to %zu that divides the dimension, %d",
+                        M,
+                        simd::nibble_max_parts,
+                        d));
+    }
+    check_fields(*this);
+    is_trained = false;
+}
+
+void IndexIVFPQ4::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            d > 0 && M > 0 && d % M == 0, "the dimension and M do not fit");
+    size_t total = 0;
+    for (const List& list : lists) {
+        const size_t n = list.ids.size();
+        total += n;
+        for (size_t i = n; i < list.offsets.size(); i++) {
+            FAISS_EXT_THROW_IF_NOT_MSG(
+                    list.offsets[i] == no_score,
+                    "a list has offsets without vectors");
+        }
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            total == size_t(ntotal),
+            "the lists hold %zu vectors, expected %" PRId64,
+            total,
+            int64_t(ntotal));
+}
+
+void IndexIVFPQ4::train(idx_t n, const float* x) {
+    check_finite(n, x, d, "IndexIVFPQ4::train");
+    if (is_trained) {
+        return;
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= nlist && n >= idx_t(numbers),
+            "IndexIVFPQ4::train: %" PRId64
+            " vectors, expected at least %" PRId64 ", one for each centroid",
+            int64_t(n),
+            int64_t(std::max<idx_t>(nlist, numbers)));
+    const auto chosen = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
+    const idx_t nchosen = chosen.size() / d;
+    const auto found =
+            cluster(d, nlist, nchosen, chosen.data(), 10, seed, verbose);
+    IndexIVFPQ4 trained(d, nlist, M, metric_type);
+    trained.centroids.assign(found.begin(), found.end());
+
+    auto residuals = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
+    const idx_t m = residuals.size() / d;
+    if (residual) {
+        const auto list = nearest_lists(trained, m, residuals.data());
+        for (idx_t i = 0; i < m; i++) {
+            for (int j = 0; j < d; j++) {
+                residuals[i * d + j] -= found[list[i] * d + j];
+            }
+        }
+    }
+    trained.codebook.resize(d * numbers);
+    const size_t size = d / M;
+    std::vector<float> part(m * size);
+    for (int p = 0; p < M; p++) {
+        for (idx_t i = 0; i < m; i++) {
+            std::copy_n(&residuals[i * d + p * size], size, &part[i * size]);
+        }
+        const auto of_part =
+                cluster(size, numbers, m, part.data(), 25, seed + 2 + p, false);
+        for (size_t k = 0; k < numbers; k++) {
+            for (size_t j = 0; j < size; j++) {
+                trained.codebook[(p * size + j) * numbers + k] =
+                        of_part[k * size + j];
+            }
+        }
+    }
+    centroids = std::move(trained.centroids);
+    codebook = std::move(trained.codebook);
+    lists.assign(nlist, {});
+    is_trained = true;
+}
+
+void IndexIVFPQ4::add(idx_t n, const float* x) {
+    add_with_ids(n, x, nullptr);
+}
+
+void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
+    check_ready(*this, "add");
+    check_finite(n, x, d, "IndexIVFPQ4::add");
+    const auto list = nearest_lists(*this, n, x);
+    const Parts parts(*this);
+    std::vector<uint8_t> codes(n * M);
+    std::vector<float> offsets(n);
+    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+        std::vector<float> r(d);
+        for (idx_t i = begin; i < end; i++) {
+            const float* c = &centroids[list[i] * d];
+            for (int j = 0; j < d; j++) {
+                r[j] = x[i * d + j] - (residual ? c[j] : 0);
+            }
+            parts.encode(r.data(), &codes[i * M]);
+            parts.decode(&codes[i * M], r.data());
+            float sum = 0;
+            for (int j = 0; j < d; j++) {
+                sum += r[j] * (r[j] + (residual ? 2 * c[j] : 0));
+            }
+            offsets[i] = metric_type == faiss::METRIC_L2 ? sum : 0;
+        }
+    });
+    std::vector<size_t> added(nlist);
+    for (idx_t l : list) {
+        added[l]++;
+    }
+    for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
+        const size_t size = lists[l].ids.size() + added[l];
+        const size_t blocks = (size + nibble_block - 1) / nibble_block;
+        if (added[l] > 0 && size > lists[l].ids.capacity()) {
+            const size_t more = size + size / 2;
+            lists[l].ids.reserve(more);
+            lists[l].codes.reserve(
+                    (more / nibble_block + 1) * parts.rows * nibble_block);
+            lists[l].offsets.reserve((more / nibble_block + 1) * nibble_block);
+        }
+        lists[l].codes.reserve(blocks * parts.rows * nibble_block);
+        lists[l].offsets.reserve(blocks * nibble_block);
+    }
+    for (idx_t i = 0; i < n; i++) {
+        List& to = lists[list[i]];
+        const size_t at = to.ids.size();
+        resize_list(to, at + 1, parts.rows);
+        to.ids[at] = xids ? xids[i] : ntotal + i;
+        to.offsets[at] = offsets[i];
+        Slot(to, at, parts.rows).set(parts, &codes[i * M]);
+    }
+    ntotal += n;
+}
+
+void IndexIVFPQ4::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
+            int64_t(k));
+    check_finite(n, x, d, "IndexIVFPQ4::search");
+    const Search how = search_of(*this, params);
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
+        thread_local Tables tables;
+        Best best(std::max<idx_t>(1, std::min(k, ntotal)));
+        scan_lists(
+                *this,
+                x + i * d,
+                chosen,
+                how.sel,
+                tables,
+                [&] { return best.bound; },
+                [&](float score, idx_t id) { best.push(score, id); });
+        auto& hits = best.hits;
+        const size_t found = std::min<size_t>(k, hits.size());
+        std::partial_sort(hits.begin(), hits.begin() + found, hits.end());
+        hits.resize(k, {no_score, -1});
+        for (idx_t j = 0; j < k; j++) {
+            distances[i * k + j] = sign * hits[j].first;
+            labels[i * k + j] = hits[j].second;
+        }
+    });
+}
+
+void IndexIVFPQ4::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    check_finite(n, x, d, "IndexIVFPQ4::range_search");
+    const Search how = search_of(*this, params);
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    std::vector<std::vector<Hit>> found(n);
+    for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
+        thread_local Tables tables;
+        scan_lists(
+                *this,
+                x + i * d,
+                chosen,
+                how.sel,
+                tables,
+                [&] { return sign * radius; },
+                [&](float score, idx_t id) {
+                    if (score < sign * radius) {
+                        found[i].emplace_back(score, id);
+                    }
+                });
+        std::sort(found[i].begin(), found[i].end());
+    });
+    fill_range_result(
+            found,
+            result,
+            [&](const Hit& hit) { return sign * hit.first; },
+            [](const Hit& hit) { return hit.second; });
+}
+
+void IndexIVFPQ4::reconstruct(idx_t key, float* recons) const {
+    check_ready(*this, "reconstruct");
+    const Parts parts(*this);
+    for (size_t l = 0; l < lists.size(); l++) {
+        const auto& ids = lists[l].ids;
+        const auto at = std::find(ids.begin(), ids.end(), key);
+        if (at != ids.end()) {
+            std::vector<uint8_t> code(M);
+            Slot(const_cast<List&>(lists[l]), at - ids.begin(), parts.rows)
+                    .get(parts, code.data());
+            parts.decode(code.data(), recons);
+            for (int j = 0; residual && j < d; j++) {
+                recons[j] += centroids[l * d + j];
+            }
+            return;
+        }
+    }
+    FAISS_EXT_THROW_FMT(
+            "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
+            int64_t(key));
+}
+
+size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
+    const size_t rows = (M + 1) / 2;
+    size_t removed = 0;
+    for (List& list : lists) {
+        const size_t n = list.ids.size();
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (!sel.is_member(list.ids[i])) {
+                list.ids[kept] = list.ids[i];
+                list.offsets[kept] = list.offsets[i];
+                Slot(list, kept, rows).copy(Slot(list, i, rows), rows);
+                kept++;
+            }
+        }
+        if (kept < n) {
+            resize_list(list, kept, rows);
+            removed += n - kept;
+        }
+    }
+    ntotal -= removed;
+    return removed;
+}
+
+void IndexIVFPQ4::reset() {
+    for (List& list : lists) {
+        list = {};
+    }
+    ntotal = 0;
+}
+
+void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && d == source->d && metric_type == source->metric_type &&
+                    nlist == source->nlist && M == source->M &&
+                    residual == source->residual &&
+                    centroids == source->centroids &&
+                    codebook == source->codebook,
+            "cannot merge: the indexes are not of one class and training");
+}
+
+void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    auto& source = dynamic_cast<IndexIVFPQ4&>(other);
+    const size_t rows = (M + 1) / 2;
+    for (idx_t l = 0; l < nlist; l++) {
+        List& to = lists[l];
+        List& from = source.lists[l];
+        const size_t n = to.ids.size();
+        resize_list(to, n + from.ids.size(), rows);
+        for (size_t i = 0; i < from.ids.size(); i++) {
+            to.ids[n + i] = from.ids[i] + add_id;
+            to.offsets[n + i] = from.offsets[i];
+            Slot(to, n + i, rows).copy(Slot(from, i, rows), rows);
+        }
+    }
+    ntotal += source.ntotal;
+    source.reset();
+}
+
+size_t IndexIVFPQ4::bytes_per_vector() const {
+    return (M + 1) / 2 + sizeof(float) + sizeof(idx_t);
+}
+
+} // namespace faiss_ext
