@@ -25,7 +25,7 @@ namespace faiss_ext {
  * distances are those to the quantised vectors up to that. For
  * METRIC_INNER_PRODUCT they are <q, c> + <q, r>.
  *
- * The lists are those of the nearest centroid in L2; the nprobe lists whose
+ * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on
  * the number of threads, nor on the split into batches. Ids are the caller's,
  * or consecutive.
@@ -51,6 +51,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
         AlignedVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;
+
+    AlignedVector<float> panels;     ///< the centroids, as in simd/projection.h
+    std::vector<float> half_squares; ///< half their squared lengths
 
     IndexIVFPQ4(
             int d,
@@ -93,6 +96,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void reset() override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+
+    /// Computes panels and half_squares from the centroids.
+    void pack_centroids();
 
     /// Bytes of the lists for each vector, but for blocks that are not full.
     size_t bytes_per_vector() const;

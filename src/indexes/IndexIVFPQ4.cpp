@@ -21,9 +21,10 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "indexes/nibble_codes.h"
 #include "indexes/range_result.h"
-#include "simd/nibble_scan.h"
 #include "simd/pairwise.h"
+#include "simd/projection.h"
 
 namespace faiss_ext {
 
@@ -37,89 +38,16 @@ using Hit = std::pair<float, idx_t>;
 /// The score of what is not there; the largest that a bound can be.
 constexpr float no_score = std::numeric_limits<float>::max();
 
-constexpr size_t numbers = 16; ///< centroids of a part
-
 /// queries whose distances to the centroids are computed together
 constexpr idx_t query_block = 16;
 
-/// What the codes of an index are made of.
-struct Parts {
-    size_t d, count, size, rows;
-    const float* codebook;
+NibbleCodes codes_of(const IndexIVFPQ4& index) {
+    return NibbleCodes(index.d, index.M, index.codebook.data());
+}
 
-    explicit Parts(const IndexIVFPQ4& index)
-            : d(index.d),
-              count(index.M),
-              size(d / count),
-              rows((count + 1) / 2),
-              codebook(index.codebook.data()) {}
-
-    /// out[m * 16 + k] = <x_m, centroid k of part m>
-    void products(const float* x, float* out) const {
-        for (size_t m = 0; m < count; m++) {
-            float* sums = out + m * numbers;
-            std::fill_n(sums, numbers, 0.0f);
-            for (size_t j = 0; j < size; j++) {
-                const float* row = codebook + (m * size + j) * numbers;
-                const float component = x[m * size + j];
-                for (size_t k = 0; k < numbers; k++) {
-                    sums[k] += component * row[k];
-                }
-            }
-        }
-    }
-
-    /// The number of the nearest centroid of each part.
-    void encode(const float* x, uint8_t* code) const {
-        for (size_t m = 0; m < count; m++) {
-            float distances[numbers] = {};
-            for (size_t j = 0; j < size; j++) {
-                const float* row = codebook + (m * size + j) * numbers;
-                const float component = x[m * size + j];
-                for (size_t k = 0; k < numbers; k++) {
-                    const float diff = component - row[k];
-                    distances[k] += diff * diff;
-                }
-            }
-            code[m] =
-                    uint8_t(std::min_element(distances, distances + numbers) -
-                            distances);
-        }
-    }
-
-    void decode(const uint8_t* code, float* x) const {
-        for (size_t i = 0; i < d; i++) {
-            x[i] = codebook[i * numbers + code[i / size]];
-        }
-    }
-};
-
-/// The code of a vector in a list.
-struct Slot {
-    uint8_t* bytes; ///< of its first row
-
-    Slot(IndexIVFPQ4::List& list, size_t i, size_t rows)
-            : bytes(&list.codes[i / nibble_block * rows * nibble_block] +
-                    simd::nibble_byte(i % nibble_block)) {}
-
-    void set(const Parts& parts, const uint8_t* code) {
-        for (size_t r = 0; r < parts.rows; r++) {
-            const uint8_t high =
-                    2 * r + 1 < parts.count ? code[2 * r + 1] : uint8_t(0);
-            bytes[r * nibble_block] = uint8_t(code[2 * r] | high << 4);
-        }
-    }
-    void get(const Parts& parts, uint8_t* code) const {
-        for (size_t m = 0; m < parts.count; m++) {
-            code[m] = bytes[m / 2 * nibble_block] >> m % 2 * 4 & 15;
-        }
-    }
-    void copy(const Slot& from, size_t rows) {
-        for (size_t r = 0; r < rows; r++) {
-            bytes[r * nibble_block] = from.bytes[r * nibble_block];
-        }
-    }
-};
+NibbleSlot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
+    return NibbleSlot(list.codes.data(), i, rows);
+}
 
 /// Makes a list of n vectors out of one with more or fewer. New ones have no
 /// code yet.
@@ -152,49 +80,6 @@ Search search_of(
     return search;
 }
 
-/// The tables of a query.
-struct Tables {
-    AlignedVector<uint8_t> arranged;
-    float scale = 0, bias = 0;
-
-    /// Of -2 <q, r>, or of -<q, r>.
-    void make(const IndexIVFPQ4& index, const float* q) {
-        const Parts parts(index);
-        const float factor = index.metric_type == faiss::METRIC_L2 ? -2 : -1;
-        const Scratch values(parts.count * numbers);
-        parts.products(q, values.get());
-        float widest = 0;
-        bias = 0;
-        std::vector<float> lowest(parts.count);
-        for (size_t m = 0; m < parts.count; m++) {
-            float* v = values.get() + m * numbers;
-            float low = no_score, high = -no_score;
-            for (size_t k = 0; k < numbers; k++) {
-                v[k] *= factor;
-                low = std::min(low, v[k]);
-                high = std::max(high, v[k]);
-            }
-            lowest[m] = low;
-            bias += low;
-            widest = std::max(widest, high - low);
-        }
-        scale = widest > 0 ? widest / simd::nibble_max_entry : 1;
-        const float inverse = 1 / scale;
-        std::vector<uint8_t> entries(parts.rows * 2 * numbers);
-        for (size_t m = 0; m < parts.count; m++) {
-            for (size_t k = 0; k < numbers; k++) {
-                const size_t i = m * numbers + k;
-                entries[i] = uint8_t(std::min<float>(
-                        (values[i] - lowest[m]) * inverse + 0.5f,
-                        simd::nibble_max_entry));
-            }
-        }
-        arranged.resize(simd::nibble_tables_size(parts.rows));
-        simd::arrange_nibble_tables(
-                parts.rows, entries.data(), arranged.data());
-    }
-};
-
 /// The lists to visit for a query, the best first, with what is added to the
 /// scores of the vectors in it.
 void choose_lists(
@@ -224,14 +109,15 @@ void scan_lists(
         const float* q,
         const std::vector<std::pair<float, idx_t>>& chosen,
         const faiss::IDSelector* sel,
-        Tables& tables,
+        NibbleTables& tables,
         Bound&& bound,
         F&& fn) {
     constexpr size_t blocks_at_once = 32, slack = 16;
     float scores[blocks_at_once * nibble_block + slack];
     uint32_t positions[blocks_at_once * nibble_block + slack];
-    tables.make(index, q);
-    const size_t rows = Parts(index).rows;
+    const NibbleCodes codes = codes_of(index);
+    const size_t rows = codes.rows;
+    tables.make(codes, q, index.metric_type == faiss::METRIC_L2 ? -2 : -1);
     float q_part = 0; // |q|^2, where distances to centroids are not added
     if (!index.residual && index.metric_type == faiss::METRIC_L2) {
         q_part = std::inner_product(q, q + index.d, q, 0.0f);
@@ -276,7 +162,7 @@ struct Best {
     std::vector<Hit> hits;
     float bound = no_score;
 
-    explicit Best(size_t k) : k(k), capacity(2 * k + 256) {
+    explicit Best(size_t k) : k(k), capacity(2 * k + 64) {
         hits.reserve(std::min<size_t>(capacity, 1 << 16));
     }
 
@@ -296,6 +182,24 @@ struct Best {
     }
 };
 
+/// What orders the lists of each vector, the smallest first: half the squared
+/// distance to a centroid, but for a number that all lists have in common, or
+/// the inner product, negated. On the calling thread.
+void compare_centroids(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x,
+        bool is_l2,
+        float* scores) {
+    simd::project(n, x, index.nlist, index.panels.data(), index.d, scores);
+    for (idx_t i = 0; i < n; i++) {
+        for (idx_t l = 0; l < index.nlist; l++) {
+            float& score = scores[i * index.nlist + l];
+            score = (is_l2 ? index.half_squares[l] : 0) - score;
+        }
+    }
+}
+
 /// Calls fn(i, chosen lists of query i) for all queries, in parallel.
 template <class F>
 void for_queries(
@@ -308,22 +212,25 @@ void for_queries(
     const bool is_l2 = index.metric_type == faiss::METRIC_L2;
     parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
         const Scratch scores((end - begin) * nlist);
-        simd::pairwise(
-                is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
-                end - begin,
-                x + begin * d,
-                nlist,
-                index.centroids.data(),
-                d,
-                scores.get(),
-                nlist);
+        compare_centroids(
+                index, end - begin, x + begin * d, is_l2, scores.get());
         std::vector<std::pair<float, idx_t>> chosen;
         for (idx_t i = begin; i < end; i++) {
             float* of_query = scores.get() + (i - begin) * nlist;
-            for (size_t l = 0; !is_l2 && l < nlist; l++) {
-                of_query[l] = -of_query[l];
-            }
             choose_lists(index, of_query, nprobe, chosen);
+            for (auto& [base, l] :
+                 chosen) { // without the products' cancellation
+                simd::pairwise(
+                        is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
+                        1,
+                        x + i * d,
+                        1,
+                        &index.centroids[l * d],
+                        d,
+                        &base,
+                        1);
+                base = is_l2 ? base : -base;
+            }
             fn(i, chosen);
         }
     });
@@ -349,15 +256,8 @@ std::vector<idx_t> nearest_lists(
     const size_t nlist = index.nlist, d = index.d;
     parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
         const Scratch distances((end - begin) * nlist);
-        simd::pairwise(
-                simd::PairOp::squared_l2,
-                end - begin,
-                x + begin * d,
-                nlist,
-                index.centroids.data(),
-                d,
-                distances.get(),
-                nlist);
+        compare_centroids(
+                index, end - begin, x + begin * d, true, distances.get());
         for (idx_t i = begin; i < end; i++) {
             const float* first = distances.get() + (i - begin) * nlist;
             list[i] = std::min_element(first, first + nlist) - first;
@@ -407,7 +307,7 @@ void IndexIVFPQ4::fields(FieldVisitor& v) {
     v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
     v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
     v.array("centroids", centroids, is_trained ? nlist * d : 0);
-    v.array("codebook", codebook, is_trained ? d * numbers : 0);
+    v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
     const size_t rows = (M + 1) / 2;
     lists.resize(is_trained ? nlist : 0);
     for (List& list : lists) {
@@ -457,6 +357,21 @@ void IndexIVFPQ4::restore() {
             "the lists hold %zu vectors, expected %" PRId64,
             total,
             int64_t(ntotal));
+    if (is_trained) {
+        pack_centroids();
+    }
+}
+
+void IndexIVFPQ4::pack_centroids() {
+    panels.assign(simd::packed_size(d, nlist), 0);
+    half_squares.assign(nlist, 0);
+    for (idx_t l = 0; l < nlist; l++) {
+        for (int k = 0; k < d; k++) {
+            const float c = centroids[l * d + k];
+            panels[simd::panel_index(d, l, k)] = c;
+            half_squares[l] += c * c / 2;
+        }
+    }
 }
 
 void IndexIVFPQ4::train(idx_t n, const float* x) {
@@ -465,17 +380,18 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
         return;
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n >= nlist && n >= idx_t(numbers),
+            n >= nlist && n >= idx_t(nibble_numbers),
             "IndexIVFPQ4::train: %" PRId64
             " vectors, expected at least %" PRId64 ", one for each centroid",
             int64_t(n),
-            int64_t(std::max<idx_t>(nlist, numbers)));
+            int64_t(std::max<idx_t>(nlist, nibble_numbers)));
     const auto chosen = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
     const idx_t nchosen = chosen.size() / d;
     const auto found =
             cluster(d, nlist, nchosen, chosen.data(), 10, seed, verbose);
     IndexIVFPQ4 trained(d, nlist, M, metric_type);
     trained.centroids.assign(found.begin(), found.end());
+    trained.pack_centroids();
 
     auto residuals = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
     const idx_t m = residuals.size() / d;
@@ -487,24 +403,25 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
             }
         }
     }
-    trained.codebook.resize(d * numbers);
+    trained.codebook.resize(d * nibble_numbers);
     const size_t size = d / M;
     std::vector<float> part(m * size);
     for (int p = 0; p < M; p++) {
         for (idx_t i = 0; i < m; i++) {
             std::copy_n(&residuals[i * d + p * size], size, &part[i * size]);
         }
-        const auto of_part =
-                cluster(size, numbers, m, part.data(), 25, seed + 2 + p, false);
-        for (size_t k = 0; k < numbers; k++) {
+        const auto of_part = cluster(
+                size, nibble_numbers, m, part.data(), 25, seed + 2 + p, false);
+        for (size_t k = 0; k < nibble_numbers; k++) {
             for (size_t j = 0; j < size; j++) {
-                trained.codebook[(p * size + j) * numbers + k] =
+                trained.codebook[(p * size + j) * nibble_numbers + k] =
                         of_part[k * size + j];
             }
         }
     }
     centroids = std::move(trained.centroids);
     codebook = std::move(trained.codebook);
+    pack_centroids();
     lists.assign(nlist, {});
     is_trained = true;
 }
@@ -517,7 +434,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
     check_finite(n, x, d, "IndexIVFPQ4::add");
     const auto list = nearest_lists(*this, n, x);
-    const Parts parts(*this);
+    const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);
     parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
@@ -559,7 +476,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         resize_list(to, at + 1, parts.rows);
         to.ids[at] = xids ? xids[i] : ntotal + i;
         to.offsets[at] = offsets[i];
-        Slot(to, at, parts.rows).set(parts, &codes[i * M]);
+        slot_of(to, at, parts.rows).set(&codes[i * M], M);
     }
     ntotal += n;
 }
@@ -580,7 +497,7 @@ void IndexIVFPQ4::search(
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
-        thread_local Tables tables;
+        thread_local NibbleTables tables;
         Best best(std::max<idx_t>(1, std::min(k, ntotal)));
         scan_lists(
                 *this,
@@ -614,7 +531,7 @@ void IndexIVFPQ4::range_search(
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     std::vector<std::vector<Hit>> found(n);
     for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
-        thread_local Tables tables;
+        thread_local NibbleTables tables;
         scan_lists(
                 *this,
                 x + i * d,
@@ -638,14 +555,14 @@ void IndexIVFPQ4::range_search(
 
 void IndexIVFPQ4::reconstruct(idx_t key, float* recons) const {
     check_ready(*this, "reconstruct");
-    const Parts parts(*this);
+    const NibbleCodes parts = codes_of(*this);
     for (size_t l = 0; l < lists.size(); l++) {
         const auto& ids = lists[l].ids;
         const auto at = std::find(ids.begin(), ids.end(), key);
         if (at != ids.end()) {
             std::vector<uint8_t> code(M);
-            Slot(const_cast<List&>(lists[l]), at - ids.begin(), parts.rows)
-                    .get(parts, code.data());
+            slot_of(const_cast<List&>(lists[l]), at - ids.begin(), parts.rows)
+                    .get(code.data(), M);
             parts.decode(code.data(), recons);
             for (int j = 0; residual && j < d; j++) {
                 recons[j] += centroids[l * d + j];
@@ -668,7 +585,7 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
             if (!sel.is_member(list.ids[i])) {
                 list.ids[kept] = list.ids[i];
                 list.offsets[kept] = list.offsets[i];
-                Slot(list, kept, rows).copy(Slot(list, i, rows), rows);
+                slot_of(list, kept, rows).copy(slot_of(list, i, rows), rows);
                 kept++;
             }
         }
@@ -713,7 +630,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
         for (size_t i = 0; i < from.ids.size(); i++) {
             to.ids[n + i] = from.ids[i] + add_id;
             to.offsets[n + i] = from.offsets[i];
-            Slot(to, n + i, rows).copy(Slot(from, i, rows), rows);
+            slot_of(to, n + i, rows).copy(slot_of(from, i, rows), rows);
         }
     }
     ntotal += source.ntotal;

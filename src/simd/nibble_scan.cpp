@@ -1,5 +1,6 @@
 #include "simd/nibble_scan.h"
 
+#include <algorithm>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -13,6 +14,75 @@ namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+using Lanes = hn::CappedTag<float, 16>;
+
+void make_nibble_tables_target(
+        size_t parts,
+        size_t size,
+        const float* HWY_RESTRICT codebook,
+        const float* HWY_RESTRICT q,
+        float factor,
+        uint8_t* HWY_RESTRICT tables,
+        float& scale,
+        float& bias,
+        float* HWY_RESTRICT scratch) {
+    const Lanes tag;
+    constexpr size_t lanes = hn::MaxLanes(Lanes()), vectors = 16 / lanes;
+    float* const lowest = scratch + 16 * parts;
+    float widest = 0;
+    bias = 0;
+    for (size_t m = 0; m < parts; m++) {
+        hn::Vec<Lanes> sum[vectors];
+        for (size_t v = 0; v < vectors; v++) {
+            sum[v] = hn::Zero(tag);
+        }
+        for (size_t j = m * size; j < (m + 1) * size; j++) {
+            const auto component = hn::Set(tag, factor * q[j]);
+            for (size_t v = 0; v < vectors; v++) {
+                sum[v] = hn::MulAdd(
+                        component,
+                        hn::LoadU(tag, codebook + 16 * j + v * lanes),
+                        sum[v]);
+            }
+        }
+        auto low = sum[0], high = sum[0];
+        for (size_t v = 0; v < vectors; v++) {
+            low = hn::Min(low, sum[v]);
+            high = hn::Max(high, sum[v]);
+            hn::StoreU(sum[v], tag, scratch + 16 * m + v * lanes);
+        }
+        lowest[m] = hn::GetLane(hn::MinOfLanes(tag, low));
+        bias += lowest[m];
+        widest = std::max(
+                widest, hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m]);
+    }
+    scale = widest > 0 ? widest / nibble_max_entry : 1;
+    const auto inverse = hn::Set(tag, 1 / scale), half = hn::Set(tag, 0.5f);
+    const hn::RebindToSigned<Lanes> ints;
+    const hn::Rebind<uint8_t, Lanes> bytes;
+    for (size_t m = 0; m < parts; m++) {
+        const auto low = hn::Set(tag, lowest[m]);
+        for (size_t i = 16 * m; i < 16 * (m + 1); i += lanes) {
+            // (numbers that are none, of a query that is too long, become 0)
+            const auto entry =
+                    hn::Max(hn::MulAdd(
+                                    hn::Sub(hn::LoadU(tag, scratch + i), low),
+                                    inverse,
+                                    half),
+                            hn::Zero(tag));
+            hn::StoreU(
+                    hn::DemoteTo(
+                            bytes,
+                            hn::ConvertTo(
+                                    ints,
+                                    hn::Min(entry,
+                                            hn::Set(tag, nibble_max_entry)))),
+                    bytes,
+                    tables + i);
+        }
+    }
+}
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -254,9 +324,24 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace faiss_ext::simd {
 
+HWY_EXPORT(make_nibble_tables_target);
 HWY_EXPORT(nibble_tables_size_target);
 HWY_EXPORT(arrange_nibble_tables_target);
 HWY_EXPORT(scan_nibbles_target);
+
+void make_nibble_tables(
+        size_t parts,
+        size_t size,
+        const float* codebook,
+        const float* q,
+        float factor,
+        uint8_t* tables,
+        float& scale,
+        float& bias,
+        float* scratch) {
+    HWY_DYNAMIC_DISPATCH(make_nibble_tables_target)
+    (parts, size, codebook, q, factor, tables, scale, bias, scratch);
+}
 
 size_t nibble_tables_size(size_t rows) {
     return HWY_DYNAMIC_DISPATCH(nibble_tables_size_target)(rows);

@@ -22,6 +22,27 @@ constexpr size_t nibble_byte(size_t i) {
 constexpr int nibble_max_entry = 127;
 constexpr size_t nibble_max_parts = 512;
 
+/** Tables of factor * <q, the vector of a code>, rounded: of entry e of part m
+ * stands for lowest + scale * e, where the lowest of all parts sum up to bias.
+ *
+ * @param size      components of a part
+ * @param codebook  component j of centroid k of part m at
+ *                  [(m * size + j) * 16 + k]
+ * @param q         size parts * size
+ * @param tables    size parts * 16; nothing above nibble_max_entry
+ * @param scratch   size parts * 17
+ */
+void make_nibble_tables(
+        size_t parts,
+        size_t size,
+        const float* codebook,
+        const float* q,
+        float factor,
+        uint8_t* tables,
+        float& scale,
+        float& bias,
+        float* scratch);
+
 /// Bytes of the tables of one query for `rows` rows, as scan_nibbles takes
 /// them.
 size_t nibble_tables_size(size_t rows);
