@@ -101,6 +101,15 @@ void choose_lists(
     std::sort_heap(chosen.begin(), chosen.end());
 }
 
+/// Asks for the next list while one is scanned.
+template <class T>
+void prefetch(const AlignedVector<T>& values) {
+    constexpr size_t cache_line = 64 / sizeof(T), most = 16384 / sizeof(T);
+    for (size_t i = 0; i < std::min(values.size(), most); i += cache_line) {
+        __builtin_prefetch(values.data() + i);
+    }
+}
+
 /// Scans the lists of a query and calls fn(score, id) for each vector below
 /// bound(), which may fall meanwhile.
 template <class Bound, class F>
@@ -125,11 +134,8 @@ void scan_lists(
     for (size_t p = 0; p < chosen.size(); p++) {
         if (p + 1 < chosen.size()) {
             const auto& next = index.lists[chosen[p + 1].second];
-            const size_t ahead = std::min<size_t>(next.codes.size(), 2048);
-            for (size_t i = 0; i < ahead; i += 64) {
-                __builtin_prefetch(next.codes.data() + i);
-            }
-            __builtin_prefetch(next.offsets.data());
+            prefetch(next.codes);
+            prefetch(next.offsets);
         }
         const auto& list = index.lists[chosen[p].second];
         const float base =
