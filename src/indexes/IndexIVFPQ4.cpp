@@ -80,8 +80,7 @@ Search search_of(
     return search;
 }
 
-/// The lists to visit for a query, the best first, with what is added to the
-/// scores of the vectors in it.
+/// The nprobe lists that come first, in that order.
 void choose_lists(
         const IndexIVFPQ4& index,
         const float* scores,
@@ -102,89 +101,125 @@ void choose_lists(
 }
 
 /// Asks for the next list while one is scanned.
-template <class T>
-void prefetch(const AlignedVector<T>& values) {
-    constexpr size_t cache_line = 64 / sizeof(T), most = 16384 / sizeof(T);
-    for (size_t i = 0; i < std::min(values.size(), most); i += cache_line) {
-        __builtin_prefetch(values.data() + i);
-    }
+void prefetch(const IndexIVFPQ4::List& list) {
+    const auto ask = [](const void* data, size_t bytes) {
+        constexpr size_t cache_line = 64, most = 16384;
+        for (size_t i = 0; i < std::min(bytes, most); i += cache_line) {
+            __builtin_prefetch(static_cast<const char*>(data) + i);
+        }
+    };
+    ask(list.codes.data(), list.codes.size());
+    ask(list.offsets.data(), list.offsets.size() * sizeof(float));
 }
 
-/// Scans the lists of a query and calls fn(score, id) for each vector below
-/// bound(), which may fall meanwhile.
+/// A list to visit for a query, and what is added to the scores of its vectors.
+struct Visit {
+    float base;
+    idx_t list;
+};
+
+/// A query with its tables.
+struct Query {
+    NibbleTables tables;
+    std::vector<Visit> visits; ///< the best lists first
+
+    /// Chooses the lists by what orders them.
+    void prepare(
+            const IndexIVFPQ4& index,
+            const float* q,
+            const float* order,
+            idx_t nprobe) {
+        const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+        tables.make(codes_of(index), q, is_l2 ? -2 : -1);
+        thread_local std::vector<std::pair<float, idx_t>> chosen;
+        choose_lists(index, order, nprobe, chosen);
+        float base = 0;
+        if (!index.residual && is_l2) {
+            base = std::inner_product(q, q + index.d, q, 0.0f);
+        }
+        visits.clear();
+        for (const auto& [unused, l] : chosen) {
+            if (index.residual) {
+                // (the order has the cancellation of products)
+                simd::pairwise(
+                        is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
+                        1,
+                        q,
+                        1,
+                        &index.centroids[l * index.d],
+                        index.d,
+                        &base,
+                        1);
+                base = is_l2 ? base : -base;
+            }
+            visits.push_back({base + tables.bias, l});
+        }
+    }
+};
+
+/// Calls fn(score, id) for each vector of a list whose score is at most
+/// bound(), which may fall meanwhile, and perhaps for some more.
 template <class Bound, class F>
-void scan_lists(
+void scan_list(
         const IndexIVFPQ4& index,
-        const float* q,
-        const std::vector<std::pair<float, idx_t>>& chosen,
+        const Query& query,
+        const Visit& visit,
         const faiss::IDSelector* sel,
-        NibbleTables& tables,
         Bound&& bound,
         F&& fn) {
     constexpr size_t blocks_at_once = 32, slack = 16;
     float scores[blocks_at_once * nibble_block + slack];
     uint32_t positions[blocks_at_once * nibble_block + slack];
-    const NibbleCodes codes = codes_of(index);
-    const size_t rows = codes.rows;
-    tables.make(codes, q, index.metric_type == faiss::METRIC_L2 ? -2 : -1);
-    float q_part = 0; // |q|^2, where distances to centroids are not added
-    if (!index.residual && index.metric_type == faiss::METRIC_L2) {
-        q_part = std::inner_product(q, q + index.d, q, 0.0f);
-    }
-    for (size_t p = 0; p < chosen.size(); p++) {
-        if (p + 1 < chosen.size()) {
-            const auto& next = index.lists[chosen[p + 1].second];
-            prefetch(next.codes);
-            prefetch(next.offsets);
-        }
-        const auto& list = index.lists[chosen[p].second];
-        const float base =
-                tables.bias + (index.residual ? chosen[p].first : q_part);
-        const size_t nblocks = list.offsets.size() / nibble_block;
-        for (size_t b = 0; b < nblocks; b += blocks_at_once) {
-            simd::NibbleHits hits{scores, positions, 0};
-            simd::scan_nibbles(
-                    rows,
-                    tables.arranged.data(),
-                    tables.scale,
-                    std::min(blocks_at_once, nblocks - b),
-                    list.codes.data() + b * rows * nibble_block,
-                    list.offsets.data() + b * nibble_block,
-                    std::min(bound() - base, no_score),
-                    hits);
-            for (size_t i = 0; i < hits.size; i++) {
-                const idx_t id = list.ids[b * nibble_block + positions[i]];
-                if (!sel || sel->is_member(id)) {
-                    fn(scores[i] + base, id);
-                }
+    const size_t rows = codes_of(index).rows;
+    const auto& list = index.lists[visit.list];
+    const size_t nblocks = list.offsets.size() / nibble_block;
+    for (size_t b = 0; b < nblocks; b += blocks_at_once) {
+        // a difference is rounded; what is too large by that is let through
+        const float limit = bound();
+        const float loose = 1e-6f * (std::abs(limit) + std::abs(visit.base)) +
+                std::numeric_limits<float>::min();
+        simd::NibbleHits hits{scores, positions, 0};
+        simd::scan_nibbles(
+                rows,
+                query.tables.arranged.data(),
+                query.tables.scale,
+                std::min(blocks_at_once, nblocks - b),
+                list.codes.data() + b * rows * nibble_block,
+                list.offsets.data() + b * nibble_block,
+                std::min(limit - visit.base + loose, no_score),
+                hits);
+        for (size_t i = 0; i < hits.size; i++) {
+            const idx_t id = list.ids[b * nibble_block + positions[i]];
+            if (!sel || sel->is_member(id)) {
+                fn(scores[i] + visit.base, id);
             }
         }
     }
 }
 
-/// Keeps at least the k best of what is pushed.
+/// The k smallest of what is pushed, by score and id, in whatever order.
 struct Best {
-    size_t k, capacity;
-    std::vector<Hit> hits;
-    float bound = no_score;
+    size_t k = 1;
+    std::vector<Hit> hits; ///< those k and others
+    Hit bound;             ///< the k-th of those seen when it was set
 
-    explicit Best(size_t k) : k(k), capacity(2 * k + 64) {
-        hits.reserve(std::min<size_t>(capacity, 1 << 16));
+    void start(size_t size) {
+        k = size;
+        hits.clear();
+        bound = {no_score, -1};
     }
 
     void push(float score, idx_t id) {
-        if (score < bound) {
-            hits.emplace_back(score, id);
-            if (hits.size() == capacity) {
-                shrink();
+        const Hit hit{score, id};
+        if (hit < bound) {
+            hits.push_back(hit);
+            if (hits.size() >= 2 * k + 64) {
+                std::nth_element(
+                        hits.begin(), hits.begin() + (k - 1), hits.end());
+                hits.resize(k);
+                bound = hits[k - 1];
             }
         }
-    }
-
-    void shrink() {
-        std::nth_element(hits.begin(), hits.begin() + (k - 1), hits.end());
-        hits.resize(k);
-        bound = hits[k - 1].first;
     }
 };
 
@@ -206,38 +241,72 @@ void compare_centroids(
     }
 }
 
-/// Calls fn(i, chosen lists of query i) for all queries, in parallel.
-template <class F>
-void for_queries(
+/** Visits the lists of all queries, in parallel: calls scan(i, query, visit)
+ * for each of them, and then done(i), both on one thread for a query.
+ *
+ * Queries of a batch come to a list one after the other, so that it comes from
+ * memory once for all of them. Before that, each has seen its nearest lists,
+ * which give it a bound.
+ */
+template <class Scan, class Done>
+void for_visits(
         const IndexIVFPQ4& index,
         idx_t n,
         const float* x,
         idx_t nprobe,
-        F&& fn) {
+        Scan&& scan,
+        Done&& done) {
+    constexpr idx_t most_together = 256, nearest = 2;
     const size_t nlist = index.nlist, d = index.d;
     const bool is_l2 = index.metric_type == faiss::METRIC_L2;
-    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
-        const Scratch scores((end - begin) * nlist);
-        compare_centroids(
-                index, end - begin, x + begin * d, is_l2, scores.get());
-        std::vector<std::pair<float, idx_t>> chosen;
-        for (idx_t i = begin; i < end; i++) {
-            float* of_query = scores.get() + (i - begin) * nlist;
-            choose_lists(index, of_query, nprobe, chosen);
-            for (auto& [base, l] :
-                 chosen) { // without the products' cancellation
-                simd::pairwise(
-                        is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
-                        1,
+    const idx_t per_thread = n / omp_get_max_threads() + 1;
+    const idx_t together = std::clamp(per_thread, query_block, most_together);
+    parallel_blocks(n, together, [&](idx_t begin, idx_t end) {
+        thread_local std::vector<Query> queries;
+        queries.resize(std::max<size_t>(queries.size(), end - begin));
+        struct Later {
+            idx_t list, query;
+            const Visit* visit;
+        };
+        std::vector<Later> later;
+        for (idx_t i0 = begin; i0 < end; i0 += query_block) {
+            const idx_t m = std::min(query_block, end - i0);
+            const Scratch order(m * nlist);
+            compare_centroids(index, m, x + i0 * d, is_l2, order.get());
+            for (idx_t i = i0; i < i0 + m; i++) {
+                Query& query = queries[i - begin];
+                query.prepare(
+                        index,
                         x + i * d,
-                        1,
-                        &index.centroids[l * d],
-                        d,
-                        &base,
-                        1);
-                base = is_l2 ? base : -base;
+                        order.get() + (i - i0) * nlist,
+                        nprobe);
+                const auto& visits = query.visits;
+                const size_t first = end - begin == 1
+                        ? visits.size()
+                        : std::min<size_t>(nearest, visits.size());
+                for (size_t v = 0; v < first; v++) {
+                    if (v + 1 < visits.size()) {
+                        prefetch(index.lists[visits[v + 1].list]);
+                    }
+                    scan(i, query, visits[v]);
+                }
+                for (size_t v = first; v < visits.size(); v++) {
+                    later.push_back({visits[v].list, i, &visits[v]});
+                }
             }
-            fn(i, chosen);
+        }
+        std::sort(later.begin(), later.end(), [](const auto& a, const auto& b) {
+            return std::pair(a.list, a.query) < std::pair(b.list, b.query);
+        });
+        for (size_t j = 0; j < later.size(); j++) {
+            const auto& [list, i, visit] = later[j];
+            if (j + 1 < later.size() && later[j + 1].list != list) {
+                prefetch(index.lists[later[j + 1].list]);
+            }
+            scan(i, queries[i - begin], *visit);
+        }
+        for (idx_t i = begin; i < end; i++) {
+            done(i);
         }
     });
 }
@@ -502,26 +571,36 @@ void IndexIVFPQ4::search(
     check_finite(n, x, d, "IndexIVFPQ4::search");
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
-    for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
-        thread_local NibbleTables tables;
-        Best best(std::max<idx_t>(1, std::min(k, ntotal)));
-        scan_lists(
-                *this,
-                x + i * d,
-                chosen,
-                how.sel,
-                tables,
-                [&] { return best.bound; },
-                [&](float score, idx_t id) { best.push(score, id); });
-        auto& hits = best.hits;
-        const size_t found = std::min<size_t>(k, hits.size());
-        std::partial_sort(hits.begin(), hits.begin() + found, hits.end());
-        hits.resize(k, {no_score, -1});
-        for (idx_t j = 0; j < k; j++) {
-            distances[i * k + j] = sign * hits[j].first;
-            labels[i * k + j] = hits[j].second;
-        }
-    });
+    std::vector<Best> best(n);
+    for_visits(
+            *this,
+            n,
+            x,
+            how.nprobe,
+            [&](idx_t i, const Query& query, const Visit& visit) {
+                Best& found = best[i];
+                if (&visit == query.visits.data()) {
+                    found.start(std::max<idx_t>(1, std::min(k, ntotal)));
+                }
+                scan_list(
+                        *this,
+                        query,
+                        visit,
+                        how.sel,
+                        [&] { return found.bound.first; },
+                        [&](float score, idx_t id) { found.push(score, id); });
+            },
+            [&](idx_t i) {
+                std::vector<Hit> hits = std::move(best[i].hits);
+                const size_t found = std::min<size_t>(k, hits.size());
+                std::partial_sort(
+                        hits.begin(), hits.begin() + found, hits.end());
+                hits.resize(k, {no_score, -1});
+                for (idx_t j = 0; j < k; j++) {
+                    distances[i * k + j] = sign * hits[j].first;
+                    labels[i * k + j] = hits[j].second;
+                }
+            });
 }
 
 void IndexIVFPQ4::range_search(
@@ -536,22 +615,26 @@ void IndexIVFPQ4::range_search(
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     std::vector<std::vector<Hit>> found(n);
-    for_queries(*this, n, x, how.nprobe, [&](idx_t i, const auto& chosen) {
-        thread_local NibbleTables tables;
-        scan_lists(
-                *this,
-                x + i * d,
-                chosen,
-                how.sel,
-                tables,
-                [&] { return sign * radius; },
-                [&](float score, idx_t id) {
-                    if (score < sign * radius) {
-                        found[i].emplace_back(score, id);
-                    }
-                });
-        std::sort(found[i].begin(), found[i].end());
-    });
+    const float bound = sign * radius;
+    for_visits(
+            *this,
+            n,
+            x,
+            how.nprobe,
+            [&](idx_t i, const Query& query, const Visit& visit) {
+                scan_list(
+                        *this,
+                        query,
+                        visit,
+                        how.sel,
+                        [&] { return bound; },
+                        [&](float score, idx_t id) {
+                            if (score < bound) {
+                                found[i].emplace_back(score, id);
+                            }
+                        });
+            },
+            [&](idx_t i) { std::sort(found[i].begin(), found[i].end()); });
     fill_range_result(
             found,
             result,
