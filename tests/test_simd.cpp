@@ -1,13 +1,17 @@
 // The vectorised loops against scalar references, under every instruction set
 // that this processor has, and the projections on top of them.
 
+#include <random>
+
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include "simd/elementwise.h"
 #include "simd/margins.h"
+#include "simd/nibble_scan.h"
 #include "simd/pairwise.h"
+#include "simd/rows.h"
 #include "testing.h"
 
 using namespace faiss_ext;
@@ -211,6 +215,93 @@ TEST_P(EveryTarget, PackSigns) {
             expected.push_back(42); // stays
             simd::pack_signs(n, nbits, &margins[1], codes.data());
             EXPECT_EQ(codes, expected) << n << " x " << nbits;
+        }
+    }
+}
+
+TEST_P(EveryTarget, NarrowComponents) {
+    for (size_t n : {0, 1, 7, 16, 67}) {
+        std::vector<uint8_t> bytes(n + 1);
+        std::vector<uint16_t> halves(n + 1);
+        for (size_t i = 0; i < n; i++) {
+            bytes[i] = uint8_t(37 * i);
+            // every exponent of halves, subnormal ones too
+            halves[i] =
+                    uint16_t((i % 31) << 10 | (i * 619 & 1023) | (i % 2) << 15);
+        }
+        std::vector<float> out(n + 1, 42);
+        simd::bytes_to_floats(n, bytes.data(), 0.25f, out.data());
+        for (size_t i = 0; i < n; i++) {
+            EXPECT_EQ(out[i], 0.25f * float(bytes[i]));
+        }
+        simd::halves_to_floats(n, halves.data(), 0.25f, out.data());
+        for (size_t i = 0; i < n; i++) {
+            const int exponent = halves[i] >> 10 & 31;
+            const float fraction = float(halves[i] & 1023);
+            const float size = exponent == 0
+                    ? std::ldexp(fraction, -24)
+                    : std::ldexp(1024 + fraction, exponent - 25);
+            EXPECT_EQ(out[i], (i % 2 ? -0.25f : 0.25f) * size);
+        }
+        EXPECT_EQ(out[n], 42);
+    }
+}
+
+TEST_P(EveryTarget, NibbleSums) {
+    std::mt19937 random(1);
+    for (size_t rows : {1, 2, 3, 7, 32, 33, 256}) {
+        const size_t nblocks = 5, n = nblocks * simd::nibble_block;
+        std::vector<uint8_t> codes(n * rows), tables(rows * 32);
+        for (uint8_t& byte : codes) {
+            byte = uint8_t(random());
+        }
+        for (uint8_t& entry : tables) {
+            entry = uint8_t(random() % (simd::nibble_max_entry + 1));
+        }
+        tables[3] = simd::nibble_max_entry;
+        std::vector<float> offsets(n);
+        for (float& offset : offsets) {
+            offset = float(random() % 1000);
+        }
+        offsets[11] = offsets[n - 1] = std::numeric_limits<float>::max();
+        std::vector<uint8_t> arranged(simd::nibble_tables_size(rows));
+        simd::arrange_nibble_tables(rows, tables.data(), arranged.data());
+        std::vector<std::pair<uint32_t, float>> all;
+        for (size_t i = 0; i < n; i++) {
+            const uint8_t* code =
+                    &codes[i / 32 * rows * 32 + simd::nibble_byte(i % 32)];
+            int sum = 0;
+            for (size_t r = 0; r < rows; r++) {
+                sum += tables[32 * r + code[32 * r] % 16] +
+                        tables[32 * r + 16 + code[32 * r] / 16];
+            }
+            all.emplace_back(uint32_t(i), offsets[i] + 0.5f * float(sum));
+        }
+        // of some codes, of all of them, of none
+        for (float bound :
+             {all[17].second, std::numeric_limits<float>::max(), 0.0f}) {
+            std::vector<float> scores(n + 16);
+            std::vector<uint32_t> positions(n + 16);
+            simd::NibbleHits hits{scores.data(), positions.data(), 0};
+            simd::scan_nibbles(
+                    rows,
+                    arranged.data(),
+                    0.5f,
+                    nblocks,
+                    codes.data(),
+                    offsets.data(),
+                    bound,
+                    hits);
+            size_t found = 0;
+            for (const auto& [position, score] : all) {
+                if (score < bound) {
+                    ASSERT_LT(found, hits.size);
+                    EXPECT_EQ(positions[found], position);
+                    EXPECT_EQ(scores[found], score);
+                    found++;
+                }
+            }
+            EXPECT_EQ(found, hits.size);
         }
     }
 }

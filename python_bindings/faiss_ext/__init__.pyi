@@ -36,6 +36,7 @@ __all__ = [
     "IndexBinaryPermutedStats",
     "IndexFlatKernel",
     "IndexHNSWKernel",
+    "IndexIVFPQ4",
     "IndexKernelHash",
     "IndexRefineKernel",
     "IntersectionKernel",
@@ -253,6 +254,78 @@ class IndexBinaryPermuted(faiss.IndexBinary):
     def num_lists(self, n: int) -> int: ...
     def rebuild(self) -> None: ...
     def check_parameters(self) -> None: ...
+
+class IndexIVFPQ4(faiss.Index):
+    @property
+    def nlist(self) -> int: ...
+    @property
+    def M(self) -> int: ...
+    @property
+    def residual(self) -> bool: ...
+    nprobe: int
+    @property
+    def seed(self) -> int: ...
+    def __init__(
+        self,
+        d: int,
+        nlist: int,
+        M: int = ...,
+        metric: int = ...,
+    ) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def reconstruct(
+        self,
+        key: int,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def reset(self) -> None: ...
+    def check_compatible_for_merge(self, otherIndex: faiss.Index) -> None: ...
+    def merge_from(
+        self,
+        otherIndex: faiss.Index,
+        add_id: int = ...,
+    ) -> None: ...
+    def bytes_per_vector(self) -> int: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int,
+        labels: NDArray[np.int64] | None = ...,
+    ) -> NDArray[np.int64]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+        R: NDArray[np.float32] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def sa_encode(
+        self,
+        x: ArrayLike,
+        codes: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
 
 class LinearKernel(Kernel):
     def __init__(self) -> None: ...

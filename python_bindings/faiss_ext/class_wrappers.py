@@ -575,7 +575,7 @@ def subclasses(base):
 
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel,
-                      swig.IndexHNSWKernel, swig.IndexRefineKernel):
+                      swig.IndexIVFPQ4, swig.IndexHNSWKernel, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -842,7 +842,7 @@ def check_settings(the_class):
 def wrap_settings():
     for the_class in (
             swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
-            swig.IndexFlatKernel,
+            swig.IndexFlatKernel, swig.IndexIVFPQ4,
             swig.IndexHNSWKernel, swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
             swig.IndexBinaryFlatSIMD, swig.ProjectionChoice):

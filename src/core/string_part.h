@@ -78,4 +78,24 @@ struct Head {
     }
 };
 
+/// The arguments of a part that names a class; a number behind the name is one
+/// of them.
+template <class Entry>
+Spec arguments_of(const Part& part, const Entry& entry) {
+    const Head head(part);
+    Spec spec = Spec::parse(part.text, part.begin, part.end);
+    spec.name = head.letters;
+    if (!head.digits.empty()) {
+        if (entry.number_key.empty()) {
+            part.after(head.letters.size())
+                    .fail("unexpected number", {"'('", "the end"});
+        }
+        spec.set_argument(
+                entry.number_key,
+                head.digits,
+                part.begin + head.letters.size());
+    }
+    return spec;
+}
+
 } // namespace faiss_ext

@@ -2,6 +2,7 @@
 
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
 
 #include "core/class_table_impl.h"
 
@@ -15,7 +16,8 @@ ClassTable<faiss::Index>& class_table<faiss::Index>() {
     static ClassTable<faiss::Index> table(
             "index",
             Names::in_front,
-            {class_entry<faiss::Index, IndexFlatKernel>("KFlat")});
+            {class_entry<faiss::Index, IndexFlatKernel>("KFlat"),
+             class_entry<faiss::Index, IndexIVFPQ4>("KIVF", "nlist")});
     return table;
 }
 

@@ -60,8 +60,9 @@ std::vector<std::string> index_forms() {
 template <class IndexT>
 bool is_registered(const Part& part) {
     const Head head(part);
-    return head.ends_well() && head.digits.empty() &&
-            class_table<IndexT>().find(head.letters);
+    const auto entry = class_table<IndexT>().find(head.letters);
+    return head.ends_well() && entry &&
+            (head.digits.empty() || !entry->number_key.empty());
 }
 
 bool is_vectors(const Part& part) {
@@ -77,8 +78,9 @@ std::unique_ptr<IndexT> make_registered(
         int d,
         const Part& part,
         faiss::MetricType metric) {
-    Spec spec = Spec::parse(part.text, part.begin, part.end);
-    auto index = class_table<IndexT>().find(spec.name)->make();
+    const auto entry = class_table<IndexT>().find(Head(part).letters);
+    Spec spec = arguments_of(part, *entry);
+    auto index = entry->make();
     index->d = d;
     index->metric_type = metric;
     if constexpr (std::is_same_v<IndexT, IndexBinary>) {

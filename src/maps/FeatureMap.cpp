@@ -89,18 +89,7 @@ std::unique_ptr<FeatureMap> make_map(int d, const Part& part) {
     }
     auto map = entry->make();
     map->set_dimensions(d, 0);
-    Spec spec = Spec::parse(part.text, part.begin, part.end);
-    spec.name = head.letters;
-    if (!head.digits.empty()) {
-        if (entry->number_key.empty()) {
-            part.after(head.letters.size())
-                    .fail("unexpected number", {"'('", "the end"});
-        }
-        spec.set_argument(
-                entry->number_key,
-                head.digits,
-                part.begin + head.letters.size());
-    }
+    Spec spec = arguments_of(part, *entry);
     read_string(*map, spec);
     return map;
 }

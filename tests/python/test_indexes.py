@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 HASH, BINARY = faiss_ext.IndexKernelHash, faiss_ext.IndexBinaryKernelHash
 FLAT, GRAPH = faiss_ext.IndexFlatKernel, faiss_ext.IndexHNSWKernel
-REFINE = faiss_ext.IndexRefineKernel
+REFINE, LISTS = faiss_ext.IndexRefineKernel, faiss_ext.IndexIVFPQ4
 
 # strings of float indexes, with the classes from the outside inwards
 STRINGS = {
@@ -20,6 +20,8 @@ STRINGS = {
     "SIK512(laplacian),BHash16x16": [HASH],
     "SIK64(matern,nu=1.5),BIVF16_HNSW8": [HASH],
     "KFlat(matern,nu=2.5)": [FLAT],
+    "KIVF16(nprobe=4)": [LISTS],
+    "PCAR16,KIVF8,Refine(KFlat(gaussian,store=f16))": [REFINE, faiss.IndexPreTransform, LISTS],
     "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))": [REFINE, HASH],
     # a part that is FAISS's own comes as FAISS gives it
     "IVF16,Flat,Refine(KFlat(gaussian))": [REFINE, faiss.IndexIVFFlat],
@@ -369,6 +371,35 @@ def test_grey_values_in_a_quarter_of_the_memory(digits, tmp_path):
         single.store = "f32"
     with pytest.raises(RuntimeError, match="store=u8 takes components >= 0"):
         faiss.index_factory(64, "KFlat(linear,store=u8)").add(-x)
+
+
+def test_lists_behind_a_map_find_the_neighbours_under_the_kernel(digits):
+    x, q = (a / a.sum(axis=1, keepdims=True) for a in (digits.base, digits.queries))
+    exact = faiss.index_factory(64, "KFlat(chi2)")
+    exact.add(x)
+    D, I = exact.search(q, 10)
+    index = faiss.index_factory(64, "HKM1(chi2),PCAR32,KIVF16,Refine(KFlat(chi2))")
+    index.train(x)
+    index.add(x)
+    index.k_factor = 4
+    lists = faiss.downcast_index(index.base_index.index)
+    assert (lists.nlist, lists.M, lists.bytes_per_vector()) == (16, 16, 20)
+    recalls = []
+    for lists.nprobe in (1, 4, 16):
+        found = index.search(q, 10)
+        recalls.append(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found[1], I)]))
+        same = found[1] == I
+        np.testing.assert_allclose(found[0][same], D[same], rtol=1e-5)
+    assert recalls == sorted(recalls) and recalls[-1] > 0.95 > recalls[0]
+    with pytest.raises(AttributeError, match="nlist is read-only"):
+        lists.nlist = 3
+    params = faiss.SearchParametersIVF(nprobe=4)
+    lists.nprobe = 16
+    mapped = index.base_index.chain.at(0).apply(q), index.base_index.chain.at(1)
+    near = mapped[1].apply(mapped[0])
+    by_params = lists.search(near, 5, params=params)
+    lists.nprobe = 4
+    assert_equal(by_params, lists.search(near, 5))
 
 
 @pytest.mark.parametrize("metric", [L2, IP])

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss/Index.h>
+
+#include <faiss_ext/core/AlignedVector.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
+
+namespace faiss_ext {
+
+/** Inverted lists of product-quantised vectors, M parts of 4 bits each, scanned
+ * by shuffles: what finds candidates behind an explicit map of a kernel.
+ *
+ * As faiss::IndexIVFPQFastScan (Andre, Kermarrec and Le Scouarnec, VLDB 2015),
+ * but a query has one set of tables for all lists, though codes are those of
+ * residuals: with the centroid c of a list and the quantised residual r of a
+ * vector in it,
+ *
+ *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>
+ *
+ * and the part in brackets, the offset of the vector, is kept with its code: 4
+ * bytes more than the M / 2 of the code. Tables are rounded to 7 bits;
+ * distances are those to the quantised vectors up to that. For
+ * METRIC_INNER_PRODUCT they are <q, c> + <q, r>.
+ *
+ * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
+ * centroids are best under the metric are searched. Results do not depend on
+ * the number of threads, nor on the split into batches. Ids are the caller's,
+ * or consecutive.
+ *
+ * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map that ends in few
+ * dimensions: `HKM1(chi2),PCAR128,KIVF1024,Refine(KFlat(chi2))`.
+ */
+struct IndexIVFPQ4 : faiss::Index, HasFields {
+    idx_t nlist = 1024;
+    int M = 0;            ///< parts; divides d. 0 until auto_M has chosen it
+    bool auto_M = true;   ///< d / 2, or d if that is odd
+    bool residual = true; ///< codes are those of x - c, not of x
+    idx_t nprobe = 8;     ///< lists that a search visits
+    int64_t seed = 1234;
+
+    AlignedVector<float> centroids; ///< of the lists, size nlist * d
+    /// component j of centroid k of part m at [(m * d / M + j) * 16 + k]
+    AlignedVector<float> codebook;
+
+    struct List {
+        std::vector<idx_t> ids;
+        AlignedVector<uint8_t> codes; ///< as in simd/nibble_scan.h
+        AlignedVector<float> offsets; ///< for whole blocks
+    };
+    std::vector<List> lists;
+
+    AlignedVector<float> panels;     ///< the centroids, as in simd/projection.h
+    std::vector<float> half_squares; ///< half their squared lengths
+
+    IndexIVFPQ4(
+            int d,
+            idx_t nlist,
+            int M = 0,
+            faiss::MetricType metric = faiss::METRIC_L2);
+    IndexIVFPQ4() = default;
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
+
+    /// Centroids by k-means (at most 256 vectors each), and those of the parts.
+    void train(idx_t n, const float* x) override;
+
+    void add(idx_t n, const float* x) override;
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+
+    /// params: `sel` is honoured, and `nprobe` of SearchParametersIVF
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// In the lists that are visited; by distance and id for each query.
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// The quantised vector of an id; looks through all lists for it.
+    void reconstruct(idx_t key, float* recons) const override;
+
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reset() override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+
+    /// Computes panels and half_squares from the centroids.
+    void pack_centroids();
+
+    /// Bytes of the lists for each vector, but for blocks that are not full.
+    size_t bytes_per_vector() const;
+};
+
+} // namespace faiss_ext

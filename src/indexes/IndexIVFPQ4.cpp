@@ -1,0 +1,733 @@
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <faiss/Clustering.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "indexes/nibble_codes.h"
+#include "indexes/range_result.h"
+#include "simd/pairwise.h"
+#include "simd/projection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using simd::nibble_block;
+
+/// A score and an id; smaller scores are better.
+using Hit = std::pair<float, idx_t>;
+
+/// The score of what is not there; the largest that a bound can be.
+constexpr float no_score = std::numeric_limits<float>::max();
+
+/// queries whose distances to the centroids are computed together
+constexpr idx_t query_block = 16;
+
+NibbleCodes codes_of(const IndexIVFPQ4& index) {
+    return NibbleCodes(index.d, index.M, index.codebook.data());
+}
+
+NibbleSlot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
+    return NibbleSlot(list.codes.data(), i, rows);
+}
+
+/// Makes a list of n vectors out of one with more or fewer. New ones have no
+/// code yet.
+void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
+    const size_t blocks = (n + nibble_block - 1) / nibble_block;
+    list.codes.resize(blocks * rows * nibble_block);
+    list.offsets.resize(blocks * nibble_block, no_score);
+    std::fill(list.offsets.begin() + n, list.offsets.end(), no_score);
+    list.ids.resize(n, -1);
+}
+
+struct Search {
+    idx_t nprobe;
+    const faiss::IDSelector* sel;
+};
+
+Search search_of(
+        const IndexIVFPQ4& index,
+        const faiss::SearchParameters* params) {
+    Search search{index.nprobe, params ? params->sel : nullptr};
+    if (auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                ivf->nprobe > 0 && ivf->max_codes == 0,
+                "IndexIVFPQ4::search: nprobe is %zu and max_codes %zu, expected a positive number and 0",
+                ivf->nprobe,
+                ivf->max_codes);
+        search.nprobe = idx_t(std::min<size_t>(ivf->nprobe, index.nlist));
+    }
+    search.nprobe = std::min(search.nprobe, index.nlist);
+    return search;
+}
+
+/// The nprobe lists that come first, in that order.
+void choose_lists(
+        const IndexIVFPQ4& index,
+        const float* scores,
+        idx_t nprobe,
+        std::vector<std::pair<float, idx_t>>& chosen) {
+    chosen.clear();
+    for (idx_t l = 0; l < index.nlist; l++) {
+        if (idx_t(chosen.size()) < nprobe) {
+            chosen.emplace_back(scores[l], l);
+            std::push_heap(chosen.begin(), chosen.end());
+        } else if (scores[l] < chosen.front().first) {
+            std::pop_heap(chosen.begin(), chosen.end());
+            chosen.back() = {scores[l], l};
+            std::push_heap(chosen.begin(), chosen.end());
+        }
+    }
+    std::sort_heap(chosen.begin(), chosen.end());
+}
+
+/// Asks for the next list while one is scanned.
+void prefetch(const IndexIVFPQ4::List& list) {
+    const auto ask = [](const void* data, size_t bytes) {
+        constexpr size_t cache_line = 64, most = 16384;
+        for (size_t i = 0; i < std::min(bytes, most); i += cache_line) {
+            __builtin_prefetch(static_cast<const char*>(data) + i);
+        }
+    };
+    ask(list.codes.data(), list.codes.size());
+    ask(list.offsets.data(), list.offsets.size() * sizeof(float));
+}
+
+/// A list to visit for a query, and what is added to the scores of its vectors.
+struct Visit {
+    float base;
+    idx_t list;
+};
+
+/// A query with its tables.
+struct Query {
+    NibbleTables tables;
+    std::vector<Visit> visits; ///< the best lists first
+
+    /// Chooses the lists by what orders them.
+    void prepare(
+            const IndexIVFPQ4& index,
+            const float* q,
+            const float* order,
+            idx_t nprobe) {
+        const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+        tables.make(codes_of(index), q, is_l2 ? -2 : -1);
+        thread_local std::vector<std::pair<float, idx_t>> chosen;
+        choose_lists(index, order, nprobe, chosen);
+        float base = 0;
+        if (!index.residual && is_l2) {
+            base = std::inner_product(q, q + index.d, q, 0.0f);
+        }
+        visits.clear();
+        for (const auto& [unused, l] : chosen) {
+            if (index.residual) {
+                // (the order has the cancellation of products)
+                simd::pairwise(
+                        is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
+                        1,
+                        q,
+                        1,
+                        &index.centroids[l * index.d],
+                        index.d,
+                        &base,
+                        1);
+                base = is_l2 ? base : -base;
+            }
+            visits.push_back({base + tables.bias, l});
+        }
+    }
+};
+
+/// Calls fn(score, id) for each vector of a list whose score is at most
+/// bound(), which may fall meanwhile, and perhaps for some more.
+template <class Bound, class F>
+void scan_list(
+        const IndexIVFPQ4& index,
+        const Query& query,
+        const Visit& visit,
+        const faiss::IDSelector* sel,
+        Bound&& bound,
+        F&& fn) {
+    constexpr size_t blocks_at_once = 32, slack = 16;
+    float scores[blocks_at_once * nibble_block + slack];
+    uint32_t positions[blocks_at_once * nibble_block + slack];
+    const size_t rows = codes_of(index).rows;
+    const auto& list = index.lists[visit.list];
+    const size_t nblocks = list.offsets.size() / nibble_block;
+    for (size_t b = 0; b < nblocks; b += blocks_at_once) {
+        // a difference is rounded; what is too large by that is let through
+        const float limit = bound();
+        const float loose = 1e-6f * (std::abs(limit) + std::abs(visit.base)) +
+                std::numeric_limits<float>::min();
+        simd::NibbleHits hits{scores, positions, 0};
+        simd::scan_nibbles(
+                rows,
+                query.tables.arranged.data(),
+                query.tables.scale,
+                std::min(blocks_at_once, nblocks - b),
+                list.codes.data() + b * rows * nibble_block,
+                list.offsets.data() + b * nibble_block,
+                std::min(limit - visit.base + loose, no_score),
+                hits);
+        for (size_t i = 0; i < hits.size; i++) {
+            const idx_t id = list.ids[b * nibble_block + positions[i]];
+            if (!sel || sel->is_member(id)) {
+                fn(scores[i] + visit.base, id);
+            }
+        }
+    }
+}
+
+/// The k smallest of what is pushed, by score and id, in whatever order.
+struct Best {
+    size_t k = 1;
+    std::vector<Hit> hits; ///< those k and others
+    Hit bound;             ///< the k-th of those seen when it was set
+
+    void start(size_t size) {
+        k = size;
+        hits.clear();
+        bound = {no_score, -1};
+    }
+
+    void push(float score, idx_t id) {
+        const Hit hit{score, id};
+        if (hit < bound) {
+            hits.push_back(hit);
+            if (hits.size() >= 2 * k + 64) {
+                std::nth_element(
+                        hits.begin(), hits.begin() + (k - 1), hits.end());
+                hits.resize(k);
+                bound = hits[k - 1];
+            }
+        }
+    }
+};
+
+/// What orders the lists of each vector, the smallest first: half the squared
+/// distance to a centroid, but for a number that all lists have in common, or
+/// the inner product, negated. On the calling thread.
+void compare_centroids(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x,
+        bool is_l2,
+        float* scores) {
+    simd::project(n, x, index.nlist, index.panels.data(), index.d, scores);
+    for (idx_t i = 0; i < n; i++) {
+        for (idx_t l = 0; l < index.nlist; l++) {
+            float& score = scores[i * index.nlist + l];
+            score = (is_l2 ? index.half_squares[l] : 0) - score;
+        }
+    }
+}
+
+/** Visits the lists of all queries, in parallel: calls scan(i, query, visit)
+ * for each of them, and then done(i), both on one thread for a query.
+ *
+ * Queries of a batch come to a list one after the other, so that it comes from
+ * memory once for all of them. Before that, each has seen its nearest lists,
+ * which give it a bound.
+ */
+template <class Scan, class Done>
+void for_visits(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x,
+        idx_t nprobe,
+        Scan&& scan,
+        Done&& done) {
+    constexpr idx_t most_together = 256, nearest = 2;
+    const size_t nlist = index.nlist, d = index.d;
+    const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+    const idx_t per_thread = n / omp_get_max_threads() + 1;
+    const idx_t together = std::clamp(per_thread, query_block, most_together);
+    parallel_blocks(n, together, [&](idx_t begin, idx_t end) {
+        thread_local std::vector<Query> queries;
+        queries.resize(std::max<size_t>(queries.size(), end - begin));
+        struct Later {
+            idx_t list, query;
+            const Visit* visit;
+        };
+        std::vector<Later> later;
+        for (idx_t i0 = begin; i0 < end; i0 += query_block) {
+            const idx_t m = std::min(query_block, end - i0);
+            const Scratch order(m * nlist);
+            compare_centroids(index, m, x + i0 * d, is_l2, order.get());
+            for (idx_t i = i0; i < i0 + m; i++) {
+                Query& query = queries[i - begin];
+                query.prepare(
+                        index,
+                        x + i * d,
+                        order.get() + (i - i0) * nlist,
+                        nprobe);
+                const auto& visits = query.visits;
+                const size_t first = end - begin == 1
+                        ? visits.size()
+                        : std::min<size_t>(nearest, visits.size());
+                for (size_t v = 0; v < first; v++) {
+                    if (v + 1 < visits.size()) {
+                        prefetch(index.lists[visits[v + 1].list]);
+                    }
+                    scan(i, query, visits[v]);
+                }
+                for (size_t v = first; v < visits.size(); v++) {
+                    later.push_back({visits[v].list, i, &visits[v]});
+                }
+            }
+        }
+        std::sort(later.begin(), later.end(), [](const auto& a, const auto& b) {
+            return std::pair(a.list, a.query) < std::pair(b.list, b.query);
+        });
+        for (size_t j = 0; j < later.size(); j++) {
+            const auto& [list, i, visit] = later[j];
+            if (j + 1 < later.size() && later[j + 1].list != list) {
+                prefetch(index.lists[later[j + 1].list]);
+            }
+            scan(i, queries[i - begin], *visit);
+        }
+        for (idx_t i = begin; i < end; i++) {
+            done(i);
+        }
+    });
+}
+
+void check_ready(const IndexIVFPQ4& index, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.is_trained, "IndexIVFPQ4::%s: call train first", where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.nprobe > 0,
+            "IndexIVFPQ4::%s: nprobe is %" PRId64
+            ", expected a positive number",
+            where,
+            int64_t(index.nprobe));
+}
+
+/// The list of each vector: that of the nearest centroid.
+std::vector<idx_t> nearest_lists(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x) {
+    std::vector<idx_t> list(n);
+    const size_t nlist = index.nlist, d = index.d;
+    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+        const Scratch distances((end - begin) * nlist);
+        compare_centroids(
+                index, end - begin, x + begin * d, true, distances.get());
+        for (idx_t i = begin; i < end; i++) {
+            const float* first = distances.get() + (i - begin) * nlist;
+            list[i] = std::min_element(first, first + nlist) - first;
+        }
+    });
+    return list;
+}
+
+/// k-means with assignments that do not depend on threads or BLAS.
+std::vector<float> cluster(
+        size_t d,
+        size_t k,
+        idx_t n,
+        const float* x,
+        int niter,
+        int64_t seed,
+        bool verbose) {
+    faiss::ClusteringParameters parameters;
+    parameters.niter = niter;
+    parameters.seed = int(seed % 2147483647);
+    parameters.verbose = verbose;
+    parameters.min_points_per_centroid = 1; // no warning
+    faiss::Clustering clustering(int(d), int(k), parameters);
+    const LinearKernel l2;
+    IndexFlatKernel nearest(int(d), l2);
+    clustering.train(n, x, nearest);
+    return clustering.centroids;
+}
+
+} // namespace
+
+IndexIVFPQ4::IndexIVFPQ4(int d, idx_t nlist, int M, faiss::MetricType metric)
+        : Index(d, metric), nlist(nlist), M(M), auto_M(M == 0) {
+    init();
+}
+
+void IndexIVFPQ4::fields(FieldVisitor& v) {
+    v.integer("nlist", nlist, 1, 1 << 24, "number of inverted lists");
+    v.integer(
+            "M",
+            M,
+            1,
+            simd::nibble_max_parts,
+            "parts of 4 bits; divides the dimension; auto: half of it",
+            &auto_M);
+    v.flag("residual", residual, "codes are those of x - its centroid");
+    v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
+    v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
+    v.array("centroids", centroids, is_trained ? nlist * d : 0);
+    v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
+    const size_t rows = (M + 1) / 2;
+    lists.resize(is_trained ? nlist : 0);
+    for (List& list : lists) {
+        v.array("ids", list.ids);
+        const size_t blocks =
+                (list.ids.size() + nibble_block - 1) / nibble_block;
+        v.array("codes", list.codes, blocks * rows * nibble_block);
+        v.array("offsets", list.offsets, blocks * nibble_block);
+    }
+}
+
+void IndexIVFPQ4::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    check_metric(metric_type);
+    if (auto_M && M == 0) {
+        M = d % 2 == 0 ? d / 2 : d;
+    }
+    if (M > int(simd::nibble_max_parts) || M < 1 || d % M != 0) {
+        throw FieldError(
+                "M",
+                format_message(
+                        "M is %d, expected a number up to %zu that divides the dimension, %d",
+                        M,
+                        simd::nibble_max_parts,
+                        d));
+    }
+    check_fields(*this);
+    is_trained = false;
+}
+
+void IndexIVFPQ4::restore() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            d > 0 && M > 0 && d % M == 0, "the dimension and M do not fit");
+    size_t total = 0;
+    for (const List& list : lists) {
+        const size_t n = list.ids.size();
+        total += n;
+        for (size_t i = n; i < list.offsets.size(); i++) {
+            FAISS_EXT_THROW_IF_NOT_MSG(
+                    list.offsets[i] == no_score,
+                    "a list has offsets without vectors");
+        }
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            total == size_t(ntotal),
+            "the lists hold %zu vectors, expected %" PRId64,
+            total,
+            int64_t(ntotal));
+    if (is_trained) {
+        pack_centroids();
+    }
+}
+
+void IndexIVFPQ4::pack_centroids() {
+    panels.assign(simd::packed_size(d, nlist), 0);
+    half_squares.assign(nlist, 0);
+    for (idx_t l = 0; l < nlist; l++) {
+        for (int k = 0; k < d; k++) {
+            const float c = centroids[l * d + k];
+            panels[simd::panel_index(d, l, k)] = c;
+            half_squares[l] += c * c / 2;
+        }
+    }
+}
+
+void IndexIVFPQ4::train(idx_t n, const float* x) {
+    check_finite(n, x, d, "IndexIVFPQ4::train");
+    if (is_trained) {
+        return;
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= nlist && n >= idx_t(nibble_numbers),
+            "IndexIVFPQ4::train: %" PRId64
+            " vectors, expected at least %" PRId64 ", one for each centroid",
+            int64_t(n),
+            int64_t(std::max<idx_t>(nlist, nibble_numbers)));
+    const auto chosen = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
+    const idx_t nchosen = chosen.size() / d;
+    const auto found =
+            cluster(d, nlist, nchosen, chosen.data(), 10, seed, verbose);
+    IndexIVFPQ4 trained(d, nlist, M, metric_type);
+    trained.centroids.assign(found.begin(), found.end());
+    trained.pack_centroids();
+
+    auto residuals = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
+    const idx_t m = residuals.size() / d;
+    if (residual) {
+        const auto list = nearest_lists(trained, m, residuals.data());
+        for (idx_t i = 0; i < m; i++) {
+            for (int j = 0; j < d; j++) {
+                residuals[i * d + j] -= found[list[i] * d + j];
+            }
+        }
+    }
+    trained.codebook.resize(d * nibble_numbers);
+    const size_t size = d / M;
+    std::vector<float> part(m * size);
+    for (int p = 0; p < M; p++) {
+        for (idx_t i = 0; i < m; i++) {
+            std::copy_n(&residuals[i * d + p * size], size, &part[i * size]);
+        }
+        const auto of_part = cluster(
+                size, nibble_numbers, m, part.data(), 25, seed + 2 + p, false);
+        for (size_t k = 0; k < nibble_numbers; k++) {
+            for (size_t j = 0; j < size; j++) {
+                trained.codebook[(p * size + j) * nibble_numbers + k] =
+                        of_part[k * size + j];
+            }
+        }
+    }
+    centroids = std::move(trained.centroids);
+    codebook = std::move(trained.codebook);
+    pack_centroids();
+    lists.assign(nlist, {});
+    is_trained = true;
+}
+
+void IndexIVFPQ4::add(idx_t n, const float* x) {
+    add_with_ids(n, x, nullptr);
+}
+
+void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
+    check_ready(*this, "add");
+    check_finite(n, x, d, "IndexIVFPQ4::add");
+    const auto list = nearest_lists(*this, n, x);
+    const NibbleCodes parts = codes_of(*this);
+    std::vector<uint8_t> codes(n * M);
+    std::vector<float> offsets(n);
+    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+        std::vector<float> r(d);
+        for (idx_t i = begin; i < end; i++) {
+            const float* c = &centroids[list[i] * d];
+            for (int j = 0; j < d; j++) {
+                r[j] = x[i * d + j] - (residual ? c[j] : 0);
+            }
+            parts.encode(r.data(), &codes[i * M]);
+            parts.decode(&codes[i * M], r.data());
+            float sum = 0;
+            for (int j = 0; j < d; j++) {
+                sum += r[j] * (r[j] + (residual ? 2 * c[j] : 0));
+            }
+            offsets[i] = metric_type == faiss::METRIC_L2 ? sum : 0;
+        }
+    });
+    std::vector<size_t> added(nlist);
+    for (idx_t l : list) {
+        added[l]++;
+    }
+    for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
+        const size_t size = lists[l].ids.size() + added[l];
+        const size_t blocks = (size + nibble_block - 1) / nibble_block;
+        if (added[l] > 0 && size > lists[l].ids.capacity()) {
+            const size_t more = size + size / 2;
+            lists[l].ids.reserve(more);
+            lists[l].codes.reserve(
+                    (more / nibble_block + 1) * parts.rows * nibble_block);
+            lists[l].offsets.reserve((more / nibble_block + 1) * nibble_block);
+        }
+        lists[l].codes.reserve(blocks * parts.rows * nibble_block);
+        lists[l].offsets.reserve(blocks * nibble_block);
+    }
+    for (idx_t i = 0; i < n; i++) {
+        List& to = lists[list[i]];
+        const size_t at = to.ids.size();
+        resize_list(to, at + 1, parts.rows);
+        to.ids[at] = xids ? xids[i] : ntotal + i;
+        to.offsets[at] = offsets[i];
+        slot_of(to, at, parts.rows).set(&codes[i * M], M);
+    }
+    ntotal += n;
+}
+
+void IndexIVFPQ4::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
+            int64_t(k));
+    check_finite(n, x, d, "IndexIVFPQ4::search");
+    const Search how = search_of(*this, params);
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    std::vector<Best> best(n);
+    for_visits(
+            *this,
+            n,
+            x,
+            how.nprobe,
+            [&](idx_t i, const Query& query, const Visit& visit) {
+                Best& found = best[i];
+                if (&visit == query.visits.data()) {
+                    found.start(std::max<idx_t>(1, std::min(k, ntotal)));
+                }
+                scan_list(
+                        *this,
+                        query,
+                        visit,
+                        how.sel,
+                        [&] { return found.bound.first; },
+                        [&](float score, idx_t id) { found.push(score, id); });
+            },
+            [&](idx_t i) {
+                std::vector<Hit> hits = std::move(best[i].hits);
+                const size_t found = std::min<size_t>(k, hits.size());
+                std::partial_sort(
+                        hits.begin(), hits.begin() + found, hits.end());
+                hits.resize(k, {no_score, -1});
+                for (idx_t j = 0; j < k; j++) {
+                    distances[i * k + j] = sign * hits[j].first;
+                    labels[i * k + j] = hits[j].second;
+                }
+            });
+}
+
+void IndexIVFPQ4::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    check_finite(n, x, d, "IndexIVFPQ4::range_search");
+    const Search how = search_of(*this, params);
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    std::vector<std::vector<Hit>> found(n);
+    const float bound = sign * radius;
+    for_visits(
+            *this,
+            n,
+            x,
+            how.nprobe,
+            [&](idx_t i, const Query& query, const Visit& visit) {
+                scan_list(
+                        *this,
+                        query,
+                        visit,
+                        how.sel,
+                        [&] { return bound; },
+                        [&](float score, idx_t id) {
+                            if (score < bound) {
+                                found[i].emplace_back(score, id);
+                            }
+                        });
+            },
+            [&](idx_t i) { std::sort(found[i].begin(), found[i].end()); });
+    fill_range_result(
+            found,
+            result,
+            [&](const Hit& hit) { return sign * hit.first; },
+            [](const Hit& hit) { return hit.second; });
+}
+
+void IndexIVFPQ4::reconstruct(idx_t key, float* recons) const {
+    check_ready(*this, "reconstruct");
+    const NibbleCodes parts = codes_of(*this);
+    for (size_t l = 0; l < lists.size(); l++) {
+        const auto& ids = lists[l].ids;
+        const auto at = std::find(ids.begin(), ids.end(), key);
+        if (at != ids.end()) {
+            std::vector<uint8_t> code(M);
+            slot_of(const_cast<List&>(lists[l]), at - ids.begin(), parts.rows)
+                    .get(code.data(), M);
+            parts.decode(code.data(), recons);
+            for (int j = 0; residual && j < d; j++) {
+                recons[j] += centroids[l * d + j];
+            }
+            return;
+        }
+    }
+    FAISS_EXT_THROW_FMT(
+            "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
+            int64_t(key));
+}
+
+size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
+    const size_t rows = (M + 1) / 2;
+    size_t removed = 0;
+    for (List& list : lists) {
+        const size_t n = list.ids.size();
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (!sel.is_member(list.ids[i])) {
+                list.ids[kept] = list.ids[i];
+                list.offsets[kept] = list.offsets[i];
+                slot_of(list, kept, rows).copy(slot_of(list, i, rows), rows);
+                kept++;
+            }
+        }
+        if (kept < n) {
+            resize_list(list, kept, rows);
+            removed += n - kept;
+        }
+    }
+    ntotal -= removed;
+    return removed;
+}
+
+void IndexIVFPQ4::reset() {
+    for (List& list : lists) {
+        list = {};
+    }
+    ntotal = 0;
+}
+
+void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && d == source->d && metric_type == source->metric_type &&
+                    nlist == source->nlist && M == source->M &&
+                    residual == source->residual &&
+                    centroids == source->centroids &&
+                    codebook == source->codebook,
+            "cannot merge: the indexes are not of one class and training");
+}
+
+void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    auto& source = dynamic_cast<IndexIVFPQ4&>(other);
+    const size_t rows = (M + 1) / 2;
+    for (idx_t l = 0; l < nlist; l++) {
+        List& to = lists[l];
+        List& from = source.lists[l];
+        const size_t n = to.ids.size();
+        resize_list(to, n + from.ids.size(), rows);
+        for (size_t i = 0; i < from.ids.size(); i++) {
+            to.ids[n + i] = from.ids[i] + add_id;
+            to.offsets[n + i] = from.offsets[i];
+            slot_of(to, n + i, rows).copy(slot_of(from, i, rows), rows);
+        }
+    }
+    ntotal += source.ntotal;
+    source.reset();
+}
+
+size_t IndexIVFPQ4::bytes_per_vector() const {
+    return (M + 1) / 2 + sizeof(float) + sizeof(idx_t);
+}
+
+} // namespace faiss_ext

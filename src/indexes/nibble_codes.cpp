@@ -1,0 +1,70 @@
+#include "indexes/nibble_codes.h"
+
+#include <algorithm>
+
+#include "core/scratch.h"
+
+namespace faiss_ext {
+
+void NibbleCodes::encode(const float* x, uint8_t* code) const {
+    for (size_t m = 0; m < M; m++) {
+        float distances[nibble_numbers] = {};
+        for (size_t j = m * size; j < (m + 1) * size; j++) {
+            const float* row = codebook + j * nibble_numbers;
+            for (size_t k = 0; k < nibble_numbers; k++) {
+                distances[k] += (x[j] - row[k]) * (x[j] - row[k]);
+            }
+        }
+        code[m] = uint8_t(
+                std::min_element(distances, distances + nibble_numbers) -
+                distances);
+    }
+}
+
+void NibbleCodes::decode(const uint8_t* code, float* x) const {
+    for (size_t i = 0; i < d; i++) {
+        x[i] = codebook[i * nibble_numbers + code[i / size]];
+    }
+}
+
+void NibbleSlot::set(const uint8_t* code, size_t M) {
+    for (size_t m = 0; m < M; m += 2) {
+        const uint8_t high = m + 1 < M ? code[m + 1] : uint8_t(0);
+        bytes[m / 2 * simd::nibble_block] = uint8_t(code[m] | high << 4);
+    }
+}
+
+void NibbleSlot::get(uint8_t* code, size_t M) const {
+    for (size_t m = 0; m < M; m++) {
+        code[m] = bytes[m / 2 * simd::nibble_block] >> m % 2 * 4 & 15;
+    }
+}
+
+void NibbleSlot::copy(const NibbleSlot& from, size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        bytes[r * simd::nibble_block] = from.bytes[r * simd::nibble_block];
+    }
+}
+
+void NibbleTables::make(
+        const NibbleCodes& codes,
+        const float* q,
+        float factor) {
+    const Scratch scratch(codes.M * (nibble_numbers + 1));
+    // zeros for the part that an odd M lacks
+    entries.assign(codes.rows * 2 * nibble_numbers, 0);
+    simd::make_nibble_tables(
+            codes.M,
+            codes.size,
+            codes.codebook,
+            q,
+            factor,
+            entries.data(),
+            scale,
+            bias,
+            scratch.get());
+    arranged.resize(simd::nibble_tables_size(codes.rows));
+    simd::arrange_nibble_tables(codes.rows, entries.data(), arranged.data());
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,56 @@
+// Product-quantised vectors, 4 bits a part, as simd/nibble_scan.h scans them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <faiss_ext/core/AlignedVector.h>
+
+#include "simd/nibble_scan.h"
+
+namespace faiss_ext {
+
+/// Centroids of a part.
+constexpr size_t nibble_numbers = 16;
+
+struct NibbleCodes {
+    size_t d, M; ///< M divides d
+    size_t size; ///< of a part
+    size_t rows; ///< of a block, each with two parts
+    /// component j of centroid k of part m at [(m * size + j) * 16 + k]
+    const float* codebook;
+
+    NibbleCodes(size_t d, size_t M, const float* codebook)
+            : d(d), M(M), size(d / M), rows((M + 1) / 2), codebook(codebook) {}
+
+    /// The number of the nearest centroid of each part. code: size M
+    void encode(const float* x, uint8_t* code) const;
+    void decode(const uint8_t* code, float* x) const;
+};
+
+/// The place of code i in blocks.
+struct NibbleSlot {
+    uint8_t* bytes; ///< that of the first row
+
+    NibbleSlot(uint8_t* blocks, size_t i, size_t rows)
+            : bytes(blocks +
+                    i / simd::nibble_block * rows * simd::nibble_block +
+                    simd::nibble_byte(i % simd::nibble_block)) {}
+
+    void set(const uint8_t* code, size_t M);
+    void get(uint8_t* code, size_t M) const;
+    void copy(const NibbleSlot& from, size_t rows);
+};
+
+/// What a query sums up for each code.
+struct NibbleTables {
+    AlignedVector<uint8_t> entries, arranged;
+    float scale = 0; ///< of a sum of entries
+    float bias = 0;  ///< what is to be added to it
+
+    /// Tables of factor * <q, the vector of a code>.
+    void make(const NibbleCodes& codes, const float* q, float factor);
+};
+
+} // namespace faiss_ext

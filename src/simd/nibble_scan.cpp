@@ -1,0 +1,371 @@
+#include "simd/nibble_scan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd/nibble_scan.cpp"
+#include <hwy/foreach_target.h>
+// (must follow foreach_target.h)
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_ext::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Lanes = hn::CappedTag<float, 16>;
+
+void make_nibble_tables_target(
+        size_t parts,
+        size_t size,
+        const float* HWY_RESTRICT codebook,
+        const float* HWY_RESTRICT q,
+        float factor,
+        uint8_t* HWY_RESTRICT tables,
+        float& scale,
+        float& bias,
+        float* HWY_RESTRICT scratch) {
+    const Lanes tag;
+    constexpr size_t lanes = hn::MaxLanes(Lanes()), vectors = 16 / lanes;
+    float* const lowest = scratch + 16 * parts;
+    float widest = 0;
+    bias = 0;
+    for (size_t m = 0; m < parts; m++) {
+        hn::Vec<Lanes> sum[vectors];
+        for (size_t v = 0; v < vectors; v++) {
+            sum[v] = hn::Zero(tag);
+        }
+        for (size_t j = m * size; j < (m + 1) * size; j++) {
+            const auto component = hn::Set(tag, factor * q[j]);
+            for (size_t v = 0; v < vectors; v++) {
+                sum[v] = hn::MulAdd(
+                        component,
+                        hn::LoadU(tag, codebook + 16 * j + v * lanes),
+                        sum[v]);
+            }
+        }
+        auto low = sum[0], high = sum[0];
+        for (size_t v = 0; v < vectors; v++) {
+            low = hn::Min(low, sum[v]);
+            high = hn::Max(high, sum[v]);
+            hn::StoreU(sum[v], tag, scratch + 16 * m + v * lanes);
+        }
+        lowest[m] = hn::GetLane(hn::MinOfLanes(tag, low));
+        bias += lowest[m];
+        widest = std::max(
+                widest, hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m]);
+    }
+    scale = widest > 0 ? widest / nibble_max_entry : 1;
+    const auto inverse = hn::Set(tag, 1 / scale), half = hn::Set(tag, 0.5f);
+    const hn::RebindToSigned<Lanes> ints;
+    const hn::Rebind<uint8_t, Lanes> bytes;
+    for (size_t m = 0; m < parts; m++) {
+        const auto low = hn::Set(tag, lowest[m]);
+        for (size_t i = 16 * m; i < 16 * (m + 1); i += lanes) {
+            // (numbers that are none, of a query that is too long, become 0)
+            const auto entry =
+                    hn::Max(hn::MulAdd(
+                                    hn::Sub(hn::LoadU(tag, scratch + i), low),
+                                    inverse,
+                                    half),
+                            hn::Zero(tag));
+            hn::StoreU(
+                    hn::DemoteTo(
+                            bytes,
+                            hn::ConvertTo(
+                                    ints,
+                                    hn::Min(entry,
+                                            hn::Set(tag, nibble_max_entry)))),
+                    bytes,
+                    tables + i);
+        }
+    }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+size_t nibble_tables_size_target(size_t rows) {
+    return rows * 32;
+}
+
+void arrange_nibble_tables_target(
+        size_t rows,
+        const uint8_t* tables,
+        uint8_t* arranged) {
+    std::memcpy(arranged, tables, rows * 32);
+}
+
+void scan_nibbles_target(
+        size_t rows,
+        const uint8_t* tables,
+        float scale,
+        size_t nblocks,
+        const uint8_t* codes,
+        const float* offsets,
+        float bound,
+        NibbleHits& hits) {
+    for (size_t i = 0; i < nblocks * nibble_block; i++) {
+        const uint8_t* code = codes + i / nibble_block * rows * nibble_block +
+                nibble_byte(i % nibble_block);
+        int sum = 0;
+        for (size_t r = 0; r < rows; r++) {
+            const uint8_t numbers = code[r * nibble_block];
+            sum += tables[32 * r + numbers % 16] +
+                    tables[32 * r + 16 + numbers / 16];
+        }
+        const float score = offsets[i] + scale * float(sum);
+        if (score < bound) {
+            hits.positions[hits.size] = uint32_t(i);
+            hits.scores[hits.size++] = score;
+        }
+    }
+}
+
+#else
+
+using Bytes = hn::CappedTag<uint8_t, 64>;
+using Words = hn::Repartition<uint16_t, Bytes>;
+using Floats = hn::CappedTag<float, 16>;
+
+constexpr size_t vector_bytes = hn::MaxLanes(Bytes());
+/// rows side by side in one vector, or vectors for one row
+constexpr size_t rows_per_vector =
+        vector_bytes > nibble_block ? vector_bytes / nibble_block : 1;
+constexpr size_t vectors_per_row =
+        vector_bytes < nibble_block ? nibble_block / vector_bytes : 1;
+
+/// of steps, each with a vector for the low numbers and one for the high ones
+size_t num_steps(size_t rows) {
+    return (rows + rows_per_vector - 1) / rows_per_vector;
+}
+
+size_t nibble_tables_size_target(size_t rows) {
+    return num_steps(rows) * 2 * vector_bytes;
+}
+
+void arrange_nibble_tables_target(
+        size_t rows,
+        const uint8_t* tables,
+        uint8_t* arranged) {
+    for (size_t step = 0; step < num_steps(rows); step++) {
+        for (size_t high = 0; high < 2; high++) {
+            for (size_t part = 0; part < vector_bytes / 16; part++) {
+                // a shuffle stays within 16 bytes
+                const size_t row =
+                        step * rows_per_vector + part * 16 / nibble_block;
+                if (row < rows) {
+                    std::memcpy(arranged, tables + (2 * row + high) * 16, 16);
+                } else {
+                    std::memset(arranged, 0, 16);
+                }
+                arranged += 16;
+            }
+        }
+    }
+}
+
+/// The sums of B blocks, those of the even bytes and then of the odd ones.
+template <size_t B>
+HWY_INLINE void sum_blocks(
+        size_t rows,
+        const uint8_t* HWY_RESTRICT tables,
+        const uint8_t* HWY_RESTRICT codes,
+        uint16_t* HWY_RESTRICT sums) {
+    const Bytes bytes;
+    const Words words;
+    const auto low_bits = hn::Set(bytes, 15);
+    const size_t block_bytes = rows * nibble_block;
+    hn::Vec<Words> all[B][vectors_per_row], odd[B][vectors_per_row];
+    for (size_t b = 0; b < B; b++) {
+        for (size_t v = 0; v < vectors_per_row; v++) {
+            all[b][v] = odd[b][v] = hn::Zero(words);
+        }
+    }
+    const auto step = [&](size_t b,
+                          size_t v,
+                          hn::Vec<Bytes> numbers,
+                          hn::Vec<Bytes> low,
+                          hn::Vec<Bytes> high) HWY_ATTR {
+        const auto first =
+                hn::TableLookupBytes(low, hn::And(numbers, low_bits));
+        const auto second = hn::TableLookupBytes(
+                high,
+                hn::And(hn::BitCast(
+                                bytes,
+                                hn::ShiftRight<4>(hn::BitCast(words, numbers))),
+                        low_bits));
+        const auto both = hn::BitCast(words, hn::Add(first, second));
+        all[b][v] = hn::Add(all[b][v], both);
+        odd[b][v] = hn::Add(odd[b][v], hn::ShiftRight<8>(both));
+    };
+    const size_t whole = rows / rows_per_vector;
+    for (size_t s = 0; s < whole; s++) {
+        const auto low = hn::LoadU(bytes, tables + 2 * s * vector_bytes);
+        const auto high = hn::LoadU(bytes, tables + (2 * s + 1) * vector_bytes);
+        for (size_t b = 0; b < B; b++) {
+            for (size_t v = 0; v < vectors_per_row; v++) {
+                const uint8_t* at = codes + b * block_bytes +
+                        (s * vectors_per_row + v) * vector_bytes;
+                step(b, v, hn::LoadU(bytes, at), low, high);
+            }
+        }
+    }
+    if (whole * rows_per_vector < rows) { // (its other tables are zeros)
+        const auto low = hn::LoadU(bytes, tables + 2 * whole * vector_bytes);
+        const auto high =
+                hn::LoadU(bytes, tables + (2 * whole + 1) * vector_bytes);
+        for (size_t b = 0; b < B; b++) {
+            HWY_ALIGN uint8_t rest[vector_bytes] = {};
+            std::memcpy(
+                    rest,
+                    codes + b * block_bytes + whole * vector_bytes,
+                    block_bytes - whole * vector_bytes);
+            step(b, 0, hn::Load(bytes, rest), low, high);
+        }
+    }
+    for (size_t b = 0; b < B; b++) {
+        HWY_ALIGN uint16_t even_sums[vectors_per_row * hn::MaxLanes(Words())];
+        HWY_ALIGN uint16_t odd_sums[vectors_per_row * hn::MaxLanes(Words())];
+        for (size_t v = 0; v < vectors_per_row; v++) {
+            const size_t at = v * hn::MaxLanes(Words());
+            hn::Store(
+                    hn::Sub(all[b][v], hn::ShiftLeft<8>(odd[b][v])),
+                    words,
+                    even_sums + at);
+            hn::Store(odd[b][v], words, odd_sums + at);
+        }
+        uint16_t* out = sums + b * nibble_block;
+        for (size_t i = 0; i < 16; i++) {
+            out[i] = even_sums[i];
+            out[16 + i] = odd_sums[i];
+        }
+        for (size_t r = 1; r < rows_per_vector; r++) {
+            for (size_t i = 0; i < 16; i++) {
+                out[i] = uint16_t(out[i] + even_sums[16 * r + i]);
+                out[16 + i] = uint16_t(out[16 + i] + odd_sums[16 * r + i]);
+            }
+        }
+    }
+}
+
+/// Appends the codes of a block that are below the bound.
+HWY_INLINE void append_hits(
+        const uint16_t* HWY_RESTRICT sums,
+        const float* HWY_RESTRICT offsets,
+        float scale,
+        float bound,
+        size_t position,
+        NibbleHits& hits) {
+    const Floats floats;
+    const hn::RebindToSigned<Floats> ints;
+    const hn::RebindToUnsigned<Floats> positions;
+    const hn::Rebind<uint16_t, Floats> words;
+    const size_t lanes = hn::Lanes(floats);
+    for (size_t i = 0; i < nibble_block; i += lanes) {
+        const auto sum = hn::ConvertTo(
+                floats, hn::PromoteTo(ints, hn::LoadU(words, sums + i)));
+        const auto score = hn::MulAdd(
+                hn::Set(floats, scale), sum, hn::LoadU(floats, offsets + i));
+        const auto is_below = hn::Lt(score, hn::Set(floats, bound));
+        if (HWY_UNLIKELY(!hn::AllFalse(floats, is_below))) {
+            hn::CompressStore(
+                    hn::Add(hn::Iota(positions, 0),
+                            hn::Set(positions, uint32_t(position + i))),
+                    hn::RebindMask(positions, is_below),
+                    positions,
+                    hits.positions + hits.size);
+            hits.size += hn::CompressStore(
+                    score, is_below, floats, hits.scores + hits.size);
+        }
+    }
+}
+
+void scan_nibbles_target(
+        size_t rows,
+        const uint8_t* tables,
+        float scale,
+        size_t nblocks,
+        const uint8_t* codes,
+        const float* offsets,
+        float bound,
+        NibbleHits& hits) {
+    constexpr size_t together = 2;
+    const size_t block_bytes = rows * nibble_block;
+    HWY_ALIGN uint16_t sums[together * nibble_block];
+    size_t block = 0;
+    for (; block + together <= nblocks; block += together) {
+        sum_blocks<together>(rows, tables, codes + block * block_bytes, sums);
+        for (size_t b = 0; b < together; b++) {
+            const size_t at = (block + b) * nibble_block;
+            append_hits(
+                    sums + b * nibble_block,
+                    offsets + at,
+                    scale,
+                    bound,
+                    at,
+                    hits);
+        }
+    }
+    for (; block < nblocks; block++) {
+        const size_t at = block * nibble_block;
+        sum_blocks<1>(rows, tables, codes + block * block_bytes, sums);
+        append_hits(sums, offsets + at, scale, bound, at, hits);
+    }
+}
+
+#endif // HWY_SCALAR
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_ext::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace faiss_ext::simd {
+
+HWY_EXPORT(make_nibble_tables_target);
+HWY_EXPORT(nibble_tables_size_target);
+HWY_EXPORT(arrange_nibble_tables_target);
+HWY_EXPORT(scan_nibbles_target);
+
+void make_nibble_tables(
+        size_t parts,
+        size_t size,
+        const float* codebook,
+        const float* q,
+        float factor,
+        uint8_t* tables,
+        float& scale,
+        float& bias,
+        float* scratch) {
+    HWY_DYNAMIC_DISPATCH(make_nibble_tables_target)
+    (parts, size, codebook, q, factor, tables, scale, bias, scratch);
+}
+
+size_t nibble_tables_size(size_t rows) {
+    return HWY_DYNAMIC_DISPATCH(nibble_tables_size_target)(rows);
+}
+
+void arrange_nibble_tables(
+        size_t rows,
+        const uint8_t* tables,
+        uint8_t* arranged) {
+    HWY_DYNAMIC_DISPATCH(arrange_nibble_tables_target)(rows, tables, arranged);
+}
+
+void scan_nibbles(
+        size_t rows,
+        const uint8_t* tables,
+        float scale,
+        size_t nblocks,
+        const uint8_t* codes,
+        const float* offsets,
+        float bound,
+        NibbleHits& hits) {
+    HWY_DYNAMIC_DISPATCH(scan_nibbles_target)
+    (rows, tables, scale, nblocks, codes, offsets, bound, hits);
+}
+
+} // namespace faiss_ext::simd
+#endif

@@ -1,0 +1,82 @@
+// Sums of table entries that numbers of 4 bits choose: the distances of a query
+// to vectors that are product-quantised with 16 centroids for each part.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace faiss_ext::simd {
+
+/// Codes that lie together. A block has a row of 32 bytes for each two parts:
+/// byte nibble_byte(i) of row r holds the number of part 2 r of code i in its
+/// low bits, and that of part 2 r + 1 in its high ones.
+constexpr size_t nibble_block = 32;
+
+constexpr size_t nibble_byte(size_t i) {
+    return i < 16 ? 2 * i : 2 * (i - 16) + 1;
+}
+
+/// The largest entry of a table, and the largest number of parts: sums then fit
+/// into 16 bits.
+constexpr int nibble_max_entry = 127;
+constexpr size_t nibble_max_parts = 512;
+
+/** Tables of factor * <q, the vector of a code>, rounded: of entry e of part m
+ * stands for lowest + scale * e, where the lowest of all parts sum up to bias.
+ *
+ * @param size      components of a part
+ * @param codebook  component j of centroid k of part m at
+ *                  [(m * size + j) * 16 + k]
+ * @param q         size parts * size
+ * @param tables    size parts * 16; nothing above nibble_max_entry
+ * @param scratch   size parts * 17
+ */
+void make_nibble_tables(
+        size_t parts,
+        size_t size,
+        const float* codebook,
+        const float* q,
+        float factor,
+        uint8_t* tables,
+        float& scale,
+        float& bias,
+        float* scratch);
+
+/// Bytes of the tables of one query for `rows` rows, as scan_nibbles takes
+/// them.
+size_t nibble_tables_size(size_t rows);
+
+/// Arranges tables (size 2 * rows * 16) for the instruction set in use.
+void arrange_nibble_tables(
+        size_t rows,
+        const uint8_t* tables,
+        uint8_t* arranged);
+
+/// What a scan appends to.
+struct NibbleHits {
+    float* scores;
+    uint32_t* positions; ///< of codes in what is scanned
+    size_t size;
+};
+
+/** Appends all codes whose score is below the bound, by position: the score is
+ * offsets[i] + scale * (the sum of the entries).
+ *
+ * @param tables   made by arrange_nibble_tables
+ * @param codes    nblocks blocks of rows * 32 bytes
+ * @param offsets  size 32 * nblocks; the largest float where there is no code
+ * @param bound    at most the largest float
+ * @param hits     with room for 32 * nblocks + 16 more
+ */
+void scan_nibbles(
+        size_t rows,
+        const uint8_t* tables,
+        float scale,
+        size_t nblocks,
+        const uint8_t* codes,
+        const float* offsets,
+        float bound,
+        NibbleHits& hits);
+
+} // namespace faiss_ext::simd

@@ -1,0 +1,325 @@
+// Inverted lists of codes of 4 bits a part.
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
+#include <faiss_ext/io/index_factory.h>
+
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+constexpr auto l2 = faiss::METRIC_L2, ip = faiss::METRIC_INNER_PRODUCT;
+constexpr float max_float = std::numeric_limits<float>::max();
+constexpr int d = 12;
+constexpr idx_t n = 1000, nq = 20;
+
+std::unique_ptr<IndexIVFPQ4> make_index(
+        const std::string& text,
+        faiss::MetricType metric = l2) {
+    auto made = index_factory(d, text, metric);
+    auto* index = dynamic_cast<IndexIVFPQ4*>(made.release());
+    return std::unique_ptr<IndexIVFPQ4>(index);
+}
+
+std::vector<float> vectors(idx_t count, int seed) {
+    auto x = normal_vectors(count, d, seed);
+    for (size_t i = 0; i < x.size(); i++) { // in clusters
+        x[i] += 3 * std::sin(float(i / d % 7) * float(i % d + 1));
+    }
+    return x;
+}
+
+std::unique_ptr<IndexIVFPQ4> filled(
+        const std::string& text,
+        faiss::MetricType metric = l2) {
+    auto index = make_index(text, metric);
+    const auto x = vectors(n, 1);
+    index->train(n, x.data());
+    index->add(n, x.data());
+    return index;
+}
+
+/// The vectors as they are quantised.
+std::vector<float> quantized(const IndexIVFPQ4& index) {
+    std::vector<float> x(index.ntotal * index.d);
+    for (idx_t i = 0; i < index.ntotal; i++) {
+        index.reconstruct(i, &x[i * index.d]);
+    }
+    return x;
+}
+
+double value(faiss::MetricType metric, const float* a, const float* b) {
+    double sum = 0;
+    for (int j = 0; j < d; j++) {
+        sum += metric == ip ? double(a[j]) * b[j]
+                            : (double(a[j]) - b[j]) * (double(a[j]) - b[j]);
+    }
+    return sum;
+}
+
+double value_of_all(const std::vector<float>& a, const std::vector<float>& b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); i += d) {
+        sum += value(l2, &a[i], &b[i]);
+    }
+    return sum;
+}
+
+/// How far the rounding of tables may move the distances of a query: half a
+/// step for each part; a step is the widest table divided by 127.
+double rounding(const IndexIVFPQ4& index, const float* q) {
+    const int size = d / index.M;
+    double widest = 0;
+    for (int m = 0; m < index.M; m++) {
+        double low = INFINITY, high = -INFINITY;
+        for (int k = 0; k < 16; k++) {
+            double sum = 0;
+            for (int j = 0; j < size; j++) {
+                sum += double(q[m * size + j]) *
+                        index.codebook[(m * size + j) * 16 + k];
+            }
+            low = std::min(low, sum);
+            high = std::max(high, sum);
+        }
+        widest = std::max(widest, high - low);
+    }
+    const double factor = index.metric_type == l2 ? 2 : 1;
+    return factor * widest / 127 * 0.5 * index.M + 1e-4;
+}
+
+TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
+    const auto x = vectors(n, 1), q = vectors(nq, 2);
+    for (auto metric : {l2, ip}) {
+        for (const char* text :
+             {"KIVF16(M=6,nprobe=16)",
+              "KIVF16(M=12,nprobe=16)",
+              "KIVF16(M=3,nprobe=16,residual=0)",
+              "KIVF1(M=4)"}) {
+            SCOPED_TRACE(text);
+            const auto index = filled(text, metric);
+            const auto y = quantized(*index);
+            const double sign = metric == l2 ? 1 : -1;
+            for (idx_t k : {idx_t(1), idx_t(30), n + 5}) {
+                const auto [D, I] = search(*index, q, k);
+                for (idx_t i = 0; i < nq; i++) {
+                    const double error = rounding(*index, &q[i * d]);
+                    std::map<idx_t, double> found;
+                    for (idx_t j = i * k; j < (i + 1) * k; j++) {
+                        if (I[j] < 0) {
+                            EXPECT_GE(j - i * k, n);
+                            EXPECT_EQ(D[j], sign * max_float);
+                            continue;
+                        }
+                        found[I[j]] = D[j];
+                        ASSERT_NEAR(
+                                D[j],
+                                value(metric, &q[i * d], &y[I[j] * d]),
+                                error);
+                    }
+                    ASSERT_EQ(found.size(), std::min(k, n));
+                    const idx_t last = std::min(k, n) - 1;
+                    for (idx_t j = 0; j < n; j++) { // the others are farther
+                        if (!found.count(j)) {
+                            ASSERT_GE(
+                                    sign * value(metric, &q[i * d], &y[j * d]),
+                                    sign * D[i * k + last] - error);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Quantised vectors are nearer than the centroids of their lists alone, and
+// more parts are nearer than fewer.
+TEST(IndexIVFPQ4, CodesDescribeVectors) {
+    const auto x = vectors(n, 1);
+    double before = INFINITY;
+    for (const char* text : {"KIVF8(M=2)", "KIVF8(M=4)", "KIVF8(M=12)"}) {
+        const auto index = filled(text);
+        const auto y = quantized(*index);
+        const double error = value_of_all(x, y);
+        EXPECT_LT(error, before);
+        before = error;
+    }
+    const auto whole = quantized(*filled("KIVF8(M=12)")),
+               plain = quantized(*filled("KIVF8(M=12,residual=0)"));
+    EXPECT_LT(value_of_all(x, whole), value_of_all(x, plain));
+}
+
+TEST(IndexIVFPQ4, MoreProbesFindMore) {
+    const auto q = vectors(nq, 2);
+    const auto index = filled("KIVF32(M=12)");
+    index->nprobe = 32;
+    const auto all = search(*index, q, 10);
+    size_t before = 0;
+    for (int nprobe : {1, 4, 32, 1000}) {
+        index->nprobe = nprobe;
+        const auto found = search(*index, q, 10);
+        size_t common = 0;
+        for (size_t i = 0; i < found.labels.size(); i++) {
+            common += found.labels[i] == all.labels[i];
+        }
+        EXPECT_GE(common, before);
+        before = common;
+        faiss::SearchParametersIVF params;
+        params.nprobe = nprobe;
+        index->nprobe = 1;
+        expect_same(search(*index, q, 10, &params), found);
+    }
+    EXPECT_EQ(before, all.labels.size());
+}
+
+TEST(IndexIVFPQ4, RangesAndSelectors) {
+    const auto q = vectors(nq, 2);
+    for (auto metric : {l2, ip}) {
+        const auto index = filled("KIVF16(M=6,nprobe=5)", metric);
+        const auto all = search(*index, q, n);
+        faiss::SearchParameters even;
+        std::vector<idx_t> ids;
+        for (idx_t i = 0; i < n; i += 2) {
+            ids.push_back(i);
+        }
+        faiss::IDSelectorBatch selector(ids.size(), ids.data());
+        even.sel = &selector;
+        const float radius = all.distances[40];
+        const auto ranges = range_search(*index, q, radius),
+                   some = range_search(*index, q, radius, &even);
+        const auto selected = search(*index, q, 9, &even);
+        for (idx_t i = 0; i < nq; i++) {
+            std::vector<std::pair<idx_t, float>> within, within_even;
+            for (idx_t j = i * n; j < (i + 1) * n; j++) {
+                const float v = all.distances[j];
+                const idx_t id = all.labels[j];
+                if (id >= 0 && (metric == l2 ? v < radius : v > radius)) {
+                    within.emplace_back(id, v);
+                    if (id % 2 == 0) {
+                        within_even.emplace_back(id, v);
+                    }
+                }
+            }
+            EXPECT_EQ(ranges[i], within);
+            EXPECT_EQ(some[i], within_even);
+            idx_t at = i * 9;
+            for (idx_t j = i * n; j < (i + 1) * n && at < (i + 1) * 9; j++) {
+                if (all.labels[j] >= 0 && all.labels[j] % 2 == 0) {
+                    EXPECT_EQ(selected.labels[at], all.labels[j]);
+                    EXPECT_EQ(selected.distances[at++], all.distances[j]);
+                }
+            }
+        }
+    }
+}
+
+TEST(IndexIVFPQ4, IdsOfTheCallers) {
+    const auto x = vectors(n, 1), q = vectors(nq, 2);
+    const auto index = filled("KIVF16(M=6,nprobe=16)");
+    const auto found = search(*index, q, 5);
+    std::vector<idx_t> ids(n);
+    for (idx_t i = 0; i < n; i++) {
+        ids[i] = 7 * i - 100;
+    }
+    index->reset();
+    EXPECT_EQ(search(*index, q, 1).labels, std::vector<idx_t>(nq, -1));
+    index->add_with_ids(n, x.data(), ids.data());
+    const auto named = search(*index, q, 5);
+    EXPECT_EQ(named.distances, found.distances);
+    for (size_t i = 0; i < found.labels.size(); i++) {
+        EXPECT_EQ(named.labels[i], ids[found.labels[i]]);
+    }
+    std::vector<float> one(d), other(d);
+    index->reconstruct(ids[33], one.data());
+    filled("KIVF16(M=6)")->reconstruct(33, other.data());
+    EXPECT_EQ(one, other);
+    EXPECT_TRUE(throws([&] { index->reconstruct(6, one.data()); }, "id 6"));
+}
+
+// Added in small pieces, removed and merged, it is what one add makes.
+TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
+    const auto x = vectors(n, 1), q = vectors(nq, 2);
+    const auto whole = filled("KIVF16(M=6,nprobe=3)");
+    const auto pieces = filled("KIVF16(M=6,nprobe=3)");
+    pieces->reset();
+    for (idx_t i = 0; i < n; i += 37) {
+        pieces->add(std::min<idx_t>(37, n - i), &x[i * d]);
+    }
+    expect_same(search(*pieces, q, 40), search(*whole, q, 40));
+
+    faiss::IDSelectorRange middle(300, 700);
+    EXPECT_EQ(pieces->remove_ids(middle), 400u);
+    EXPECT_EQ(pieces->ntotal, 600);
+    std::vector<idx_t> outside;
+    for (idx_t i = 0; i < n; i++) {
+        if (i < 300 || i >= 700) {
+            outside.push_back(i);
+        }
+    }
+    faiss::IDSelectorBatch selector(outside.size(), outside.data());
+    faiss::SearchParameters params;
+    params.sel = &selector;
+    expect_same(search(*pieces, q, 40), search(*whole, q, 40, &params));
+
+    const auto rest = filled("KIVF16(M=6,nprobe=3)");
+    rest->reset();
+    rest->add(400, &x[300 * d]);
+    pieces->merge_from(*rest, 300);
+    EXPECT_EQ(rest->ntotal, 0);
+    EXPECT_EQ(pieces->ntotal, n);
+    expect_same(search(*pieces, q, 40), search(*whole, q, 40));
+    const auto other = make_index("KIVF16(M=6,seed=2)");
+    other->train(n, x.data());
+    expect_throws(
+            {{[&] { pieces->merge_from(*other); }, "one class and training"},
+             {[&] { pieces->merge_from(*pieces); }, "itself"}});
+}
+
+TEST(IndexIVFPQ4, BadCalls) {
+    const auto x = vectors(n, 1);
+    const auto index = make_index("KIVF16(M=6)");
+    std::vector<float> out(d), huge(d, 1e30f);
+    expect_throws(
+            {{[&] { index->add(1, x.data()); }, "call train first"},
+             {[&] { search(*index, x, 1); }, "call train first"},
+             {[&] { index->train(15, x.data()); }, "at least 16"},
+             {[&] { make_index("KIVF16(M=5)"); }, "divides the dimension, 12"},
+             {[&] { make_index("KIVF0"); }, "nlist"},
+             {[&] { make_index("KIVF16(nprobe=0)"); }, "nprobe"}});
+    EXPECT_FALSE(index->is_trained);
+    index->train(n, x.data());
+    index->add(n, x.data());
+    const auto found = search(*index, x, 3);
+    index->nprobe = 0;
+    expect_throws({{[&] { search(*index, x, 1); }, "nprobe is 0"}});
+    index->nprobe = 8;
+    faiss::SearchParametersIVF params;
+    params.nprobe = 0;
+    expect_throws(
+            {{[&] { search(*index, x, 1, &params); }, "nprobe is 0"},
+             {[&] { range_search(*index, x, NAN); }, "NaN"}});
+    EXPECT_EQ(index->ntotal, n);
+    search(*index, huge, 3);
+    expect_same(search(*index, x, 3), found);
+    index->add(1, huge.data()); // somewhere
+
+    auto far = x;
+    for (float& v : far) {
+        v *= 1e25f;
+    }
+    const auto overflowing = make_index("KIVF2(M=6)");
+    EXPECT_TRUE(
+            throws([&] { overflowing->train(n, far.data()); }, "overflows"));
+    EXPECT_FALSE(overflowing->is_trained);
+}
+
+} // namespace
