@@ -1,6 +1,7 @@
 // The vectorised loops against scalar references, under every instruction set
 // that this processor has, and the projections on top of them.
 
+#include <limits>
 #include <random>
 
 #include <faiss_ext/projections/BilinearProjection.h>
@@ -12,6 +13,7 @@
 #include "simd/nibble_scan.h"
 #include "simd/pairwise.h"
 #include "simd/rows.h"
+#include "simd/selection.h"
 #include "testing.h"
 
 using namespace faiss_ext;
@@ -244,6 +246,43 @@ TEST_P(EveryTarget, NarrowComponents) {
             EXPECT_EQ(out[i], (i % 2 ? -0.25f : 0.25f) * size);
         }
         EXPECT_EQ(out[n], 42);
+    }
+}
+
+TEST_P(EveryTarget, SmallestValues) {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    std::mt19937 random(2);
+    std::vector<std::pair<float, uint32_t>> found{{1, 2}};
+    std::vector<float> work{3};
+    for (size_t n : {0, 1, 5, 16, 40, 333, 1024, 5000}) {
+        // few different values, so that there are ties, or many
+        for (unsigned different : {1, 7, 100000}) {
+            for (bool special : {false, true}) {
+                std::vector<float> v(n);
+                std::vector<std::pair<float, uint32_t>> expected;
+                for (size_t i = 0; i < n; i++) {
+                    v[i] = float(random() % different) - 3;
+                    if (special && random() % 3 == 0) {
+                        v[i] = random() % 2 ? nan : infinity;
+                    }
+                    if (v[i] == v[i]) {
+                        expected.emplace_back(v[i], i);
+                    }
+                }
+                std::sort(expected.begin(), expected.end());
+                EXPECT_EQ(
+                        simd::first_smallest(n, v.data()),
+                        expected.empty() ? 0 : expected[0].second);
+                for (size_t k : {0, 1, 3, 16, 100, 1000, 6000}) {
+                    simd::k_smallest(n, v.data(), k, found, work);
+                    const size_t m = std::min(k, expected.size());
+                    ASSERT_EQ(found.size(), m);
+                    ASSERT_TRUE(std::equal(
+                            found.begin(), found.end(), expected.begin()));
+                }
+            }
+        }
     }
 }
 

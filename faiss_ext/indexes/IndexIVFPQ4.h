@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -9,6 +10,8 @@
 #include <faiss_ext/core/fields.h>
 
 namespace faiss_ext {
+
+struct PackedCentroids;
 
 /** Inverted lists of product-quantised vectors, M parts of 4 bits each, scanned
  * by shuffles: what finds candidates behind an explicit map of a kernel.
@@ -52,8 +55,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     };
     std::vector<List> lists;
 
-    AlignedVector<float> panels;     ///< the centroids, as in simd/projection.h
-    std::vector<float> half_squares; ///< half their squared lengths
+    std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
 
     IndexIVFPQ4(
             int d,
@@ -96,9 +98,6 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void reset() override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
-
-    /// Computes panels and half_squares from the centroids.
-    void pack_centroids();
 
     /// Bytes of the lists for each vector, but for blocks that are not full.
     size_t bytes_per_vector() const;

@@ -3,28 +3,25 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include <faiss/Clustering.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
-
-#include <faiss_ext/indexes/IndexFlatKernel.h>
-#include <faiss_ext/kernels/LinearKernel.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "indexes/k_means.h"
 #include "indexes/nibble_codes.h"
 #include "indexes/range_result.h"
 #include "simd/pairwise.h"
-#include "simd/projection.h"
+#include "simd/selection.h"
 
 namespace faiss_ext {
 
@@ -59,6 +56,18 @@ void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
     list.ids.resize(n, -1);
 }
 
+/// Makes room for so many more vectors.
+void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
+    const size_t n = list.ids.size() + more;
+    if (n > list.ids.capacity()) {
+        const size_t room = n + n / 2;
+        const size_t blocks = (room + nibble_block - 1) / nibble_block;
+        list.codes.reserve(blocks * rows * nibble_block);
+        list.offsets.reserve(blocks * nibble_block);
+        list.ids.reserve(room);
+    }
+}
+
 struct Search {
     idx_t nprobe;
     const faiss::IDSelector* sel;
@@ -78,26 +87,6 @@ Search search_of(
     }
     search.nprobe = std::min(search.nprobe, index.nlist);
     return search;
-}
-
-/// The nprobe lists that come first, in that order.
-void choose_lists(
-        const IndexIVFPQ4& index,
-        const float* scores,
-        idx_t nprobe,
-        std::vector<std::pair<float, idx_t>>& chosen) {
-    chosen.clear();
-    for (idx_t l = 0; l < index.nlist; l++) {
-        if (idx_t(chosen.size()) < nprobe) {
-            chosen.emplace_back(scores[l], l);
-            std::push_heap(chosen.begin(), chosen.end());
-        } else if (scores[l] < chosen.front().first) {
-            std::pop_heap(chosen.begin(), chosen.end());
-            chosen.back() = {scores[l], l};
-            std::push_heap(chosen.begin(), chosen.end());
-        }
-    }
-    std::sort_heap(chosen.begin(), chosen.end());
 }
 
 /// Asks for the next list while one is scanned.
@@ -131,8 +120,9 @@ struct Query {
             idx_t nprobe) {
         const bool is_l2 = index.metric_type == faiss::METRIC_L2;
         tables.make(codes_of(index), q, is_l2 ? -2 : -1);
-        thread_local std::vector<std::pair<float, idx_t>> chosen;
-        choose_lists(index, order, nprobe, chosen);
+        thread_local std::vector<std::pair<float, uint32_t>> chosen;
+        thread_local std::vector<float> work;
+        simd::k_smallest(index.nlist, order, nprobe, chosen, work);
         float base = 0;
         if (!index.residual && is_l2) {
             base = std::inner_product(q, q + index.d, q, 0.0f);
@@ -152,7 +142,7 @@ struct Query {
                         1);
                 base = is_l2 ? base : -base;
             }
-            visits.push_back({base + tables.bias, l});
+            visits.push_back({base + tables.bias, idx_t(l)});
         }
     }
 };
@@ -223,21 +213,17 @@ struct Best {
     }
 };
 
-/// What orders the lists of each vector, the smallest first: half the squared
-/// distance to a centroid, but for a number that all lists have in common, or
-/// the inner product, negated. On the calling thread.
-void compare_centroids(
+/// What orders the lists of each query, the smallest first.
+void order_lists(
         const IndexIVFPQ4& index,
         idx_t n,
         const float* x,
-        bool is_l2,
-        float* scores) {
-    simd::project(n, x, index.nlist, index.panels.data(), index.d, scores);
-    for (idx_t i = 0; i < n; i++) {
-        for (idx_t l = 0; l < index.nlist; l++) {
-            float& score = scores[i * index.nlist + l];
-            score = (is_l2 ? index.half_squares[l] : 0) - score;
-        }
+        float* order) {
+    if (index.metric_type == faiss::METRIC_L2) {
+        index.packed->half_distances(n, x, order);
+    } else {
+        index.packed->products(n, x, order);
+        std::transform(order, order + n * index.nlist, order, std::negate<>());
     }
 }
 
@@ -258,7 +244,6 @@ void for_visits(
         Done&& done) {
     constexpr idx_t most_together = 256, nearest = 2;
     const size_t nlist = index.nlist, d = index.d;
-    const bool is_l2 = index.metric_type == faiss::METRIC_L2;
     const idx_t per_thread = n / omp_get_max_threads() + 1;
     const idx_t together = std::clamp(per_thread, query_block, most_together);
     parallel_blocks(n, together, [&](idx_t begin, idx_t end) {
@@ -272,7 +257,7 @@ void for_visits(
         for (idx_t i0 = begin; i0 < end; i0 += query_block) {
             const idx_t m = std::min(query_block, end - i0);
             const Scratch order(m * nlist);
-            compare_centroids(index, m, x + i0 * d, is_l2, order.get());
+            order_lists(index, m, x + i0 * d, order.get());
             for (idx_t i = i0; i < i0 + m; i++) {
                 Query& query = queries[i - begin];
                 query.prepare(
@@ -320,46 +305,6 @@ void check_ready(const IndexIVFPQ4& index, const char* where) {
             ", expected a positive number",
             where,
             int64_t(index.nprobe));
-}
-
-/// The list of each vector: that of the nearest centroid.
-std::vector<idx_t> nearest_lists(
-        const IndexIVFPQ4& index,
-        idx_t n,
-        const float* x) {
-    std::vector<idx_t> list(n);
-    const size_t nlist = index.nlist, d = index.d;
-    parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
-        const Scratch distances((end - begin) * nlist);
-        compare_centroids(
-                index, end - begin, x + begin * d, true, distances.get());
-        for (idx_t i = begin; i < end; i++) {
-            const float* first = distances.get() + (i - begin) * nlist;
-            list[i] = std::min_element(first, first + nlist) - first;
-        }
-    });
-    return list;
-}
-
-/// k-means with assignments that do not depend on threads or BLAS.
-std::vector<float> cluster(
-        size_t d,
-        size_t k,
-        idx_t n,
-        const float* x,
-        int niter,
-        int64_t seed,
-        bool verbose) {
-    faiss::ClusteringParameters parameters;
-    parameters.niter = niter;
-    parameters.seed = int(seed % 2147483647);
-    parameters.verbose = verbose;
-    parameters.min_points_per_centroid = 1; // no warning
-    faiss::Clustering clustering(int(d), int(k), parameters);
-    const LinearKernel l2;
-    IndexFlatKernel nearest(int(d), l2);
-    clustering.train(n, x, nearest);
-    return clustering.centroids;
 }
 
 } // namespace
@@ -433,19 +378,8 @@ void IndexIVFPQ4::restore() {
             total,
             int64_t(ntotal));
     if (is_trained) {
-        pack_centroids();
-    }
-}
-
-void IndexIVFPQ4::pack_centroids() {
-    panels.assign(simd::packed_size(d, nlist), 0);
-    half_squares.assign(nlist, 0);
-    for (idx_t l = 0; l < nlist; l++) {
-        for (int k = 0; k < d; k++) {
-            const float c = centroids[l * d + k];
-            panels[simd::panel_index(d, l, k)] = c;
-            half_squares[l] += c * c / 2;
-        }
+        packed = std::make_shared<const PackedCentroids>(
+                d, nlist, centroids.data());
     }
 }
 
@@ -460,43 +394,25 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
             " vectors, expected at least %" PRId64 ", one for each centroid",
             int64_t(n),
             int64_t(std::max<idx_t>(nlist, nibble_numbers)));
-    const auto chosen = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
-    const idx_t nchosen = chosen.size() / d;
-    const auto found =
-            cluster(d, nlist, nchosen, chosen.data(), 10, seed, verbose);
-    IndexIVFPQ4 trained(d, nlist, M, metric_type);
-    trained.centroids.assign(found.begin(), found.end());
-    trained.pack_centroids();
-
-    auto residuals = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
-    const idx_t m = residuals.size() / d;
+    const auto sample = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
+    auto found = k_means(d, nlist, sample.size() / d, sample.data(), 10, seed);
+    auto found_packed =
+            std::make_shared<const PackedCentroids>(d, nlist, found.data());
+    auto vectors = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
+    const idx_t nvectors = vectors.size() / d;
     if (residual) {
-        const auto list = nearest_lists(trained, m, residuals.data());
-        for (idx_t i = 0; i < m; i++) {
+        const auto list = found_packed->nearest(nvectors, vectors.data());
+        for (idx_t i = 0; i < nvectors; i++) {
             for (int j = 0; j < d; j++) {
-                residuals[i * d + j] -= found[list[i] * d + j];
+                vectors[i * d + j] -= found[list[i] * d + j];
             }
         }
     }
-    trained.codebook.resize(d * nibble_numbers);
-    const size_t size = d / M;
-    std::vector<float> part(m * size);
-    for (int p = 0; p < M; p++) {
-        for (idx_t i = 0; i < m; i++) {
-            std::copy_n(&residuals[i * d + p * size], size, &part[i * size]);
-        }
-        const auto of_part = cluster(
-                size, nibble_numbers, m, part.data(), 25, seed + 2 + p, false);
-        for (size_t k = 0; k < nibble_numbers; k++) {
-            for (size_t j = 0; j < size; j++) {
-                trained.codebook[(p * size + j) * nibble_numbers + k] =
-                        of_part[k * size + j];
-            }
-        }
-    }
-    centroids = std::move(trained.centroids);
-    codebook = std::move(trained.codebook);
-    pack_centroids();
+    auto of_parts =
+            train_nibble_codebook(d, M, nvectors, vectors.data(), seed + 2);
+    centroids = std::move(found);
+    packed = std::move(found_packed);
+    codebook = std::move(of_parts);
     lists.assign(nlist, {});
     is_trained = true;
 }
@@ -508,7 +424,7 @@ void IndexIVFPQ4::add(idx_t n, const float* x) {
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
     check_finite(n, x, d, "IndexIVFPQ4::add");
-    const auto list = nearest_lists(*this, n, x);
+    const auto list = packed->nearest(n, x);
     const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);
@@ -533,17 +449,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         added[l]++;
     }
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
-        const size_t size = lists[l].ids.size() + added[l];
-        const size_t blocks = (size + nibble_block - 1) / nibble_block;
-        if (added[l] > 0 && size > lists[l].ids.capacity()) {
-            const size_t more = size + size / 2;
-            lists[l].ids.reserve(more);
-            lists[l].codes.reserve(
-                    (more / nibble_block + 1) * parts.rows * nibble_block);
-            lists[l].offsets.reserve((more / nibble_block + 1) * nibble_block);
-        }
-        lists[l].codes.reserve(blocks * parts.rows * nibble_block);
-        lists[l].offsets.reserve(blocks * nibble_block);
+        reserve_list(lists[l], added[l], parts.rows);
     }
     for (idx_t i = 0; i < n; i++) {
         List& to = lists[list[i]];
@@ -711,6 +617,9 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIVFPQ4&>(other);
     const size_t rows = (M + 1) / 2;
+    for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
+        reserve_list(lists[l], source.lists[l].ids.size(), rows);
+    }
     for (idx_t l = 0; l < nlist; l++) {
         List& to = lists[l];
         List& from = source.lists[l];

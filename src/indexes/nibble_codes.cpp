@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/scratch.h"
+#include "indexes/k_means.h"
 
 namespace faiss_ext {
 
@@ -25,6 +26,32 @@ void NibbleCodes::decode(const uint8_t* code, float* x) const {
     for (size_t i = 0; i < d; i++) {
         x[i] = codebook[i * nibble_numbers + code[i / size]];
     }
+}
+
+AlignedVector<float> train_nibble_codebook(
+        size_t d,
+        size_t M,
+        idx_t n,
+        const float* x,
+        uint64_t seed) {
+    constexpr int iterations = 25;
+    const size_t size = d / M;
+    AlignedVector<float> codebook(d * nibble_numbers);
+    std::vector<float> part(n * size);
+    for (size_t m = 0; m < M; m++) {
+        for (idx_t i = 0; i < n; i++) {
+            std::copy_n(x + i * d + m * size, size, &part[i * size]);
+        }
+        const auto centroids = k_means(
+                size, nibble_numbers, n, part.data(), iterations, seed + m);
+        for (size_t k = 0; k < nibble_numbers; k++) {
+            for (size_t j = 0; j < size; j++) {
+                codebook[(m * size + j) * nibble_numbers + k] =
+                        centroids[k * size + j];
+            }
+        }
+    }
+    return codebook;
 }
 
 void NibbleSlot::set(const uint8_t* code, size_t M) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <faiss_ext/core/AlignedVector.h>
+#include <faiss_ext/core/compat.h>
 
 #include "simd/nibble_scan.h"
 
@@ -28,6 +29,15 @@ struct NibbleCodes {
     void encode(const float* x, uint8_t* code) const;
     void decode(const uint8_t* code, float* x) const;
 };
+
+/// The centroids of the parts by k-means, as NibbleCodes takes them. M divides
+/// d; n is at least 16.
+AlignedVector<float> train_nibble_codebook(
+        size_t d,
+        size_t M,
+        idx_t n,
+        const float* x,
+        uint64_t seed);
 
 /// The place of code i in blocks.
 struct NibbleSlot {

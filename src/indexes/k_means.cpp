@@ -1,0 +1,161 @@
+#include "indexes/k_means.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "simd/projection.h"
+#include "simd/selection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// vectors whose distances to the centroids are computed together
+constexpr idx_t vectors_together = 16;
+
+/// Numbers below n, those of a cluster together and in order.
+struct Clusters {
+    std::vector<idx_t> members;
+    std::vector<idx_t> begin; ///< of cluster c, up to begin[c + 1]
+
+    Clusters(size_t k, const std::vector<idx_t>& cluster_of)
+            : members(cluster_of.size()), begin(k + 1) {
+        for (idx_t c : cluster_of) {
+            begin[c + 1]++;
+        }
+        std::partial_sum(begin.begin(), begin.end(), begin.begin());
+        std::vector<idx_t> next(begin.begin(), begin.end() - 1);
+        for (size_t i = 0; i < cluster_of.size(); i++) {
+            members[next[cluster_of[i]]++] = i;
+        }
+    }
+
+    idx_t size(size_t c) const {
+        return begin[c + 1] - begin[c];
+    }
+};
+
+void move_to_means(
+        const Clusters& clusters,
+        size_t d,
+        const float* x,
+        AlignedVector<float>& centroids) {
+    parallel_blocks(centroids.size() / d, 16, [&](idx_t first, idx_t last) {
+        std::vector<double> sum(d);
+        for (idx_t c = first; c < last; c++) {
+            if (clusters.size(c) == 0) {
+                continue;
+            }
+            std::fill(sum.begin(), sum.end(), 0);
+            for (idx_t m = clusters.begin[c]; m < clusters.begin[c + 1]; m++) {
+                const float* v = x + clusters.members[m] * d;
+                for (size_t j = 0; j < d; j++) {
+                    sum[j] += v[j];
+                }
+            }
+            for (size_t j = 0; j < d; j++) {
+                centroids[c * d + j] = float(sum[j] / clusters.size(c));
+            }
+        }
+    });
+}
+
+/// Puts the centroid of each empty cluster beside that of the largest one,
+/// which from then on counts as half as large.
+void split_for_empty(
+        const Clusters& clusters,
+        size_t d,
+        AlignedVector<float>& centroids) {
+    constexpr float relative_step = 1.0f / 1024;
+    const size_t k = centroids.size() / d;
+    std::vector<idx_t> sizes(k);
+    for (size_t c = 0; c < k; c++) {
+        sizes[c] = clusters.size(c);
+    }
+    for (size_t c = 0; c < k; c++) {
+        if (clusters.size(c) > 0) {
+            continue;
+        }
+        const size_t largest =
+                std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+        for (size_t j = 0; j < d; j++) {
+            float& value = centroids[largest * d + j];
+            const float step = (j % 2 ? -relative_step : relative_step) * value;
+            centroids[c * d + j] = value + step;
+            value -= step;
+        }
+        sizes[c] = sizes[largest] / 2;
+        sizes[largest] -= sizes[c];
+    }
+}
+
+} // namespace
+
+PackedCentroids::PackedCentroids(size_t d, size_t count, const float* centroids)
+        : d(d),
+          count(count),
+          panels(simd::packed_size(d, count)),
+          half_squares(count) {
+    for (size_t c = 0; c < count; c++) {
+        for (size_t j = 0; j < d; j++) {
+            const float value = centroids[c * d + j];
+            panels[simd::panel_index(d, c, j)] = value;
+            half_squares[c] += value * value / 2;
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                std::isfinite(half_squares[c]),
+                "the squared length of centroid %zu overflows",
+                c);
+    }
+}
+
+void PackedCentroids::products(idx_t n, const float* x, float* y) const {
+    simd::project(n, x, count, panels.data(), d, y);
+}
+
+void PackedCentroids::half_distances(idx_t n, const float* x, float* y) const {
+    products(n, x, y);
+    for (idx_t i = 0; i < n; i++) {
+        for (size_t c = 0; c < count; c++) {
+            y[i * count + c] = half_squares[c] - y[i * count + c];
+        }
+    }
+}
+
+std::vector<idx_t> PackedCentroids::nearest(idx_t n, const float* x) const {
+    std::vector<idx_t> found(n);
+    parallel_blocks(n, vectors_together, [&](idx_t begin, idx_t end) {
+        const Scratch distances((end - begin) * count);
+        half_distances(end - begin, x + begin * d, distances.get());
+        for (idx_t i = begin; i < end; i++) {
+            found[i] = simd::first_smallest(
+                    count, distances.get() + (i - begin) * count);
+        }
+    });
+    return found;
+}
+
+AlignedVector<float> k_means(
+        size_t d,
+        size_t k,
+        idx_t n,
+        const float* x,
+        int iterations,
+        uint64_t seed) {
+    const auto begin = gather_rows(sample_ids(n, k, seed), x, d);
+    AlignedVector<float> centroids(begin.begin(), begin.end());
+    for (int i = 0; i < iterations; i++) {
+        const PackedCentroids packed(d, k, centroids.data());
+        const Clusters clusters(k, packed.nearest(n, x));
+        move_to_means(clusters, d, x, centroids);
+        split_for_empty(clusters, d, centroids);
+    }
+    return centroids;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,151 @@
+// k-means.
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include <omp.h>
+
+#include "indexes/k_means.h"
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+constexpr size_t d = 7;
+
+double squared_distance(const float* a, const float* b) {
+    double sum = 0;
+    for (size_t j = 0; j < d; j++) {
+        sum += (double(a[j]) - b[j]) * (double(a[j]) - b[j]);
+    }
+    return sum;
+}
+
+/// The squared distances to the nearest centroids, summed up.
+double cost(const std::vector<float>& x, const AlignedVector<float>& c) {
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); i += d) {
+        double least = INFINITY;
+        for (size_t k = 0; k < c.size(); k += d) {
+            least = std::min(least, squared_distance(&x[i], &c[k]));
+        }
+        sum += least;
+    }
+    return sum;
+}
+
+TEST(KMeans, NearestIsNearest) {
+    constexpr idx_t n = 100;
+    const auto x = normal_vectors(n, d, 1);
+    for (size_t k : {1, 5, 16, 37}) {
+        const auto c = normal_vectors(k, d, 2);
+        const PackedCentroids packed(d, k, c.data());
+        const auto found = packed.nearest(n, x.data());
+        std::vector<float> half(n * k);
+        packed.half_distances(n, x.data(), half.data());
+        for (idx_t i = 0; i < n; i++) {
+            double square = 0;
+            for (size_t j = 0; j < d; j++) {
+                square += double(x[i * d + j]) * x[i * d + j];
+            }
+            const double own = squared_distance(&x[i * d], &c[found[i] * d]);
+            for (size_t l = 0; l < k; l++) {
+                const double other = squared_distance(&x[i * d], &c[l * d]);
+                ASSERT_LE(own, other + 1e-5);
+                ASSERT_NEAR(half[i * k + l], (other - square) / 2, 1e-5);
+            }
+        }
+    }
+}
+
+// what Lloyd's algorithm promises
+TEST(KMeans, CostFallsUntilCentroidsAreMeans) {
+    constexpr idx_t n = 2000;
+    constexpr size_t k = 12;
+    const auto x = normal_vectors(n, d, 3);
+    double before = INFINITY;
+    for (int iterations : {0, 1, 2, 5, 20, 400}) {
+        const auto c = k_means(d, k, n, x.data(), iterations, 4);
+        ASSERT_EQ(c.size(), k * d);
+        const double now = cost(x, c);
+        EXPECT_LE(now, before * (1 + 1e-6));
+        before = now;
+    }
+    const auto c = k_means(d, k, n, x.data(), 400, 4);
+    const auto cluster = PackedCentroids(d, k, c.data()).nearest(n, x.data());
+    for (size_t l = 0; l < k; l++) {
+        std::vector<double> mean(d);
+        double size = 0;
+        for (idx_t i = 0; i < n; i++) {
+            if (cluster[i] == idx_t(l)) {
+                size++;
+                for (size_t j = 0; j < d; j++) {
+                    mean[j] += x[i * d + j];
+                }
+            }
+        }
+        for (size_t j = 0; j < d; j++) {
+            EXPECT_NEAR(c[l * d + j], mean[j] / size, 1e-5);
+        }
+    }
+}
+
+TEST(KMeans, FindsClustersThatAreFarApart) {
+    constexpr idx_t n = 900;
+    constexpr size_t k = 3;
+    auto x = normal_vectors(n, d, 5);
+    for (idx_t i = 0; i < n; i++) {
+        x[i * d] += 1000 * float(i % k);
+    }
+    // one of its vectors is enough for a cluster to be found; all seeds find
+    // one, since what is empty splits what is large
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const auto c = k_means(d, k, n, x.data(), 30, seed);
+        std::set<float> first;
+        for (size_t l = 0; l < k; l++) {
+            first.insert(std::round(c[l * d] / 1000));
+        }
+        if (first.size() == k) {
+            EXPECT_LT(cost(x, c), 2.0 * n * d);
+            return;
+        }
+    }
+    FAIL() << "no seed finds the three clusters";
+}
+
+TEST(KMeans, EmptyClustersSplitTheLargest) {
+    constexpr idx_t n = 64;
+    // all begin at one point, which takes them all but for the ties
+    std::vector<float> x(n * d, 1);
+    for (idx_t i = n / 2; i < n; i++) {
+        x[i * d] = 1 + float(i) / n;
+    }
+    const auto c = k_means(d, n / 2, n, x.data(), 20, 6);
+    for (float value : c) {
+        EXPECT_TRUE(std::isfinite(value));
+    }
+    EXPECT_LT(cost(x, c), cost(x, k_means(d, 1, n, x.data(), 1, 6)) / 10);
+    // and where there is nothing to split
+    const std::vector<float> zeros(n * d);
+    for (float value : k_means(d, 5, n, zeros.data(), 5, 6)) {
+        EXPECT_EQ(value, 0);
+    }
+}
+
+TEST(KMeans, ThreadsDoNotMatter) {
+    constexpr idx_t n = 3000;
+    const auto x = normal_vectors(n, d, 7);
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    const auto alone = k_means(d, 50, n, x.data(), 8, 8);
+    omp_set_num_threads(4);
+    const auto together = k_means(d, 50, n, x.data(), 8, 8);
+    omp_set_num_threads(threads);
+    EXPECT_EQ(alone, together);
+    EXPECT_NE(alone, k_means(d, 50, n, x.data(), 8, 9));
+}
+
+} // namespace
