@@ -249,6 +249,31 @@ TEST_P(EveryTarget, NarrowComponents) {
     }
 }
 
+// a vector with many zeros, alone, is multiplied without them
+TEST_P(EveryTarget, ZerosDoNotChangeProducts) {
+    for (int d_in : {70, 256, 1000}) {
+        for (int d_out : {17, 64, 200}) {
+            const idx_t n = 9;
+            auto x = normal_vectors(n, d_in, 1);
+            std::mt19937 random(3);
+            for (size_t i = 0; i < x.size(); i++) {
+                const unsigned row = unsigned(i / d_in); // all zeros, to few
+                x[i] = random() % 9 < row ? x[i] : 0;
+            }
+            const auto A = normal_vectors(d_out, d_in, 2);
+            const DenseProjection projection(d_in, d_out, A.data());
+            std::vector<float> together(n * d_out), alone(d_out);
+            projection.apply(n, x.data(), together.data());
+            for (idx_t i = 0; i < n; i++) {
+                projection.apply(1, &x[i * d_in], alone.data());
+                EXPECT_TRUE(std::equal(
+                        alone.begin(), alone.end(), &together[i * d_out]));
+            }
+            EXPECT_EQ(together[0], 0);
+        }
+    }
+}
+
 TEST_P(EveryTarget, SmallestValues) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -275,6 +300,11 @@ TEST_P(EveryTarget, SmallestValues) {
                         simd::first_smallest(n, v.data()),
                         expected.empty() ? 0 : expected[0].second);
                 for (size_t k : {0, 1, 3, 16, 100, 1000, 6000}) {
+                    if (!special && k > 0 && k <= n) {
+                        ASSERT_EQ(
+                                simd::kth_smallest(n, v.data(), k),
+                                expected[k - 1].first);
+                    }
                     simd::k_smallest(n, v.data(), k, found, work);
                     const size_t m = std::min(k, expected.size());
                     ASSERT_EQ(found.size(), m);

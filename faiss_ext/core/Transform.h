@@ -44,6 +44,9 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Transforms a few vectors, on the calling thread, without checks.
     virtual void map(size_t n, const float* x, float* xt) const = 0;
 
+    /// Vectors that a thread had best transform at a time, of n.
+    virtual idx_t rows_per_block(idx_t n) const = 0;
+
     /// Throws if the transform is not defined on one of the vectors. By default
     /// all must be finite. `where` names the caller for the message.
     virtual void check_input(idx_t n, const float* x, const char* where) const;
@@ -60,9 +63,6 @@ struct Transform : faiss::VectorTransform, HasFields {
 
     /// check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
-
-    /// Vectors that a thread transforms at a time, of n.
-    virtual idx_t rows_per_block(idx_t n) const = 0;
 
     /// rows_per_block() where vectors are multiplied by a matrix: work for
     /// every thread, and `floats` for each vector that stay in a cache of

@@ -38,6 +38,7 @@ __all__ = [
     "IndexHNSWKernel",
     "IndexIVFPQ4",
     "IndexKernelHash",
+    "IndexPreTransformSIMD",
     "IndexRefineKernel",
     "IntersectionKernel",
     "JensenShannonKernel",
@@ -344,6 +345,7 @@ class Transform(faiss.VectorTransform):
     verbose: bool
     def __init__(self) -> None: ...
     def check_identical(self, other: faiss.VectorTransform) -> None: ...
+    def rows_per_block(self, n: int) -> int: ...
     def description(self) -> str: ...
     def train(self, x: ArrayLike) -> None: ...
     def apply(self, x: ArrayLike) -> NDArray[np.float32]: ...
@@ -625,6 +627,49 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+
+class IndexPreTransformSIMD(faiss.IndexPreTransform):
+    def __init__(self, index: faiss.Index) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int,
+        labels: NDArray[np.int64] | None = ...,
+    ) -> NDArray[np.int64]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+        R: NDArray[np.float32] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def sa_encode(
+        self,
+        x: ArrayLike,
+        codes: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
 
 class IndexRefineKernel(faiss.IndexRefine):
     def __init__(

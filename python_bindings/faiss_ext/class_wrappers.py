@@ -575,7 +575,8 @@ def subclasses(base):
 
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel,
-                      swig.IndexIVFPQ4, swig.IndexHNSWKernel, swig.IndexRefineKernel):
+                      swig.IndexIVFPQ4, swig.IndexHNSWKernel,
+                      swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -624,6 +625,7 @@ def wrap_float_indexes():
     swig.IndexFlatKernel.compute_distance_subset = compute_distance_subset
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
+    keep_arguments(swig.IndexPreTransformSIMD, "index")
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
 
 
@@ -843,7 +845,8 @@ def wrap_settings():
     for the_class in (
             swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
             swig.IndexFlatKernel, swig.IndexIVFPQ4,
-            swig.IndexHNSWKernel, swig.IndexRefineKernel, swig.IndexKernelHash,
+            swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
+            swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
             swig.IndexBinaryFlatSIMD, swig.ProjectionChoice):
         check_settings(the_class)

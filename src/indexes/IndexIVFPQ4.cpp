@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <faiss/IndexIVF.h>
@@ -147,25 +148,33 @@ struct Query {
     }
 };
 
-/// Calls fn(score, id) for each vector of a list whose score is at most
-/// bound(), which may fall meanwhile, and perhaps for some more.
+/** Calls fn(score, id) for each vector of a list whose score is at most
+ * bound(), which may fall meanwhile, and perhaps for some more.
+ *
+ * @param without_bound  how many vectors are enough to have a bound
+ */
 template <class Bound, class F>
 void scan_list(
         const IndexIVFPQ4& index,
         const Query& query,
         const Visit& visit,
         const faiss::IDSelector* sel,
+        size_t without_bound,
         Bound&& bound,
         F&& fn) {
-    constexpr size_t blocks_at_once = 32, slack = 16;
-    float scores[blocks_at_once * nibble_block + slack];
-    uint32_t positions[blocks_at_once * nibble_block + slack];
+    constexpr size_t most_at_once = 16, slack = 16;
+    float scores[most_at_once * nibble_block + slack];
+    uint32_t positions[most_at_once * nibble_block + slack];
     const size_t rows = codes_of(index).rows;
     const auto& list = index.lists[visit.list];
     const size_t nblocks = list.offsets.size() / nibble_block;
-    for (size_t b = 0; b < nblocks; b += blocks_at_once) {
-        // a difference is rounded; what is too large by that is let through
+    for (size_t b = 0; b < nblocks;) {
         const float limit = bound();
+        size_t at_once = std::min(most_at_once, nblocks - b);
+        if (limit == no_score) {
+            at_once = std::min(at_once, without_bound / nibble_block + 1);
+        }
+        // a difference is rounded; what is too large by that is let through
         const float loose = 1e-6f * (std::abs(limit) + std::abs(visit.base)) +
                 std::numeric_limits<float>::min();
         simd::NibbleHits hits{scores, positions, 0};
@@ -173,7 +182,7 @@ void scan_list(
                 rows,
                 query.tables.arranged.data(),
                 query.tables.scale,
-                std::min(blocks_at_once, nblocks - b),
+                at_once,
                 list.codes.data() + b * rows * nibble_block,
                 list.offsets.data() + b * nibble_block,
                 std::min(limit - visit.base + loose, no_score),
@@ -184,32 +193,72 @@ void scan_list(
                 fn(scores[i] + visit.base, id);
             }
         }
+        b += at_once;
     }
 }
 
 /// The k smallest of what is pushed, by score and id, in whatever order.
 struct Best {
     size_t k = 1;
-    std::vector<Hit> hits; ///< those k and others
-    Hit bound;             ///< the k-th of those seen when it was set
+    std::vector<float> scores; ///< of those k and of others
+    std::vector<idx_t> ids;
+    float bound; ///< at least the k-th smallest score of those seen
 
     void start(size_t size) {
         k = size;
-        hits.clear();
-        bound = {no_score, -1};
+        scores.clear();
+        scores.reserve(room());
+        ids.clear();
+        ids.reserve(room());
+        bound = no_score;
+    }
+
+    size_t room() const {
+        return 2 * k + 32;
     }
 
     void push(float score, idx_t id) {
-        const Hit hit{score, id};
-        if (hit < bound) {
-            hits.push_back(hit);
-            if (hits.size() >= 2 * k + 64) {
-                std::nth_element(
-                        hits.begin(), hits.begin() + (k - 1), hits.end());
-                hits.resize(k);
-                bound = hits[k - 1];
+        if (score <= bound) {
+            scores.push_back(score);
+            ids.push_back(id);
+            if (scores.size() >= room()) {
+                shrink();
             }
         }
+    }
+
+    /// Leaves the k smallest.
+    void shrink() {
+        bound = simd::kth_smallest(scores.size(), scores.data(), k);
+        size_t kept = 0;
+        for (size_t i = 0; i < scores.size(); i++) {
+            const bool stays = scores[i] <= bound;
+            scores[kept] = scores[i];
+            ids[kept] = ids[i];
+            kept += stays;
+        }
+        scores.resize(kept);
+        ids.resize(kept);
+        if (kept > k) { // scores are equal: ids decide
+            const auto first = sorted(k);
+            for (size_t i = 0; i < k; i++) {
+                std::tie(scores[i], ids[i]) = first[i];
+            }
+            scores.resize(k);
+            ids.resize(k);
+        }
+    }
+
+    /// The m smallest, in order.
+    std::vector<Hit> sorted(size_t m) const {
+        std::vector<Hit> hits(scores.size());
+        for (size_t i = 0; i < hits.size(); i++) {
+            hits[i] = {scores[i], ids[i]};
+        }
+        m = std::min(m, hits.size());
+        std::partial_sort(hits.begin(), hits.begin() + m, hits.end());
+        hits.resize(m);
+        return hits;
     }
 };
 
@@ -225,6 +274,25 @@ void order_lists(
         index.packed->products(n, x, order);
         std::transform(order, order + n * index.nlist, order, std::negate<>());
     }
+}
+
+/// Items by their keys, which are below `keys`; those of equal ones stay in
+/// their order.
+template <class T, class Key>
+std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
+    if (items.empty()) {
+        return {};
+    }
+    std::vector<size_t> next(keys + 1);
+    for (const T& item : items) {
+        next[key(item) + 1]++;
+    }
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<T> sorted(items.size());
+    for (const T& item : items) {
+        sorted[next[key(item)]++] = item;
+    }
+    return sorted;
 }
 
 /** Visits the lists of all queries, in parallel: calls scan(i, query, visit)
@@ -250,7 +318,7 @@ void for_visits(
         thread_local std::vector<Query> queries;
         queries.resize(std::max<size_t>(queries.size(), end - begin));
         struct Later {
-            idx_t list, query;
+            idx_t query;
             const Visit* visit;
         };
         std::vector<Later> later;
@@ -276,17 +344,19 @@ void for_visits(
                     scan(i, query, visits[v]);
                 }
                 for (size_t v = first; v < visits.size(); v++) {
-                    later.push_back({visits[v].list, i, &visits[v]});
+                    later.push_back({i, &visits[v]});
                 }
             }
         }
-        std::sort(later.begin(), later.end(), [](const auto& a, const auto& b) {
-            return std::pair(a.list, a.query) < std::pair(b.list, b.query);
-        });
-        for (size_t j = 0; j < later.size(); j++) {
-            const auto& [list, i, visit] = later[j];
-            if (j + 1 < later.size() && later[j + 1].list != list) {
-                prefetch(index.lists[later[j + 1].list]);
+        const auto list_of = [](const Later& visit) {
+            return visit.visit->list;
+        };
+        const auto in_turn = by_key(later, nlist, list_of);
+        for (size_t j = 0; j < in_turn.size(); j++) {
+            const auto& [i, visit] = in_turn[j];
+            if (j + 1 < in_turn.size() &&
+                list_of(in_turn[j + 1]) != visit->list) {
+                prefetch(index.lists[list_of(in_turn[j + 1])]);
             }
             scan(i, queries[i - begin], *visit);
         }
@@ -493,14 +563,16 @@ void IndexIVFPQ4::search(
                         query,
                         visit,
                         how.sel,
-                        [&] { return found.bound.first; },
+                        found.room(),
+                        [&] { return found.bound; },
                         [&](float score, idx_t id) { found.push(score, id); });
             },
             [&](idx_t i) {
-                std::vector<Hit> hits = std::move(best[i].hits);
-                const size_t found = std::min<size_t>(k, hits.size());
-                std::partial_sort(
-                        hits.begin(), hits.begin() + found, hits.end());
+                if (best[i].scores.size() > best[i].k) {
+                    best[i].shrink();
+                }
+                std::vector<Hit> hits = best[i].sorted(k);
+                best[i] = {};
                 hits.resize(k, {no_score, -1});
                 for (idx_t j = 0; j < k; j++) {
                     distances[i * k + j] = sign * hits[j].first;
@@ -533,6 +605,7 @@ void IndexIVFPQ4::range_search(
                         query,
                         visit,
                         how.sel,
+                        0,
                         [&] { return bound; },
                         [&](float score, idx_t id) {
                             if (score < bound) {

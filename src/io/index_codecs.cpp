@@ -11,6 +11,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/io/index_io.h>
@@ -179,10 +180,9 @@ void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
     write_index(index.index, f);
 }
 
-std::unique_ptr<faiss::IndexPreTransform> read_pre_transform(
-        IOReader* f,
-        int io_flags) {
-    auto index = std::make_unique<faiss::IndexPreTransform>();
+template <class Class>
+std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
+    auto index = std::make_unique<Class>();
     index->own_fields = true;
     Header(f).apply(*index);
     const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
@@ -446,7 +446,13 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     write_hash_index<IndexKernelHash, Index>,
                     read_hash_index<IndexKernelHash>),
             codec<IndexPreTransform, Index>(
-                    "PreTransform", write_pre_transform, read_pre_transform),
+                    "PreTransform",
+                    write_pre_transform,
+                    read_pre_transform<IndexPreTransform>),
+            codec<IndexPreTransformSIMD, Index>(
+                    "PreTransformSIMD",
+                    write_pre_transform,
+                    read_pre_transform<IndexPreTransformSIMD>),
             codec<IndexRefine, Index>(
                     "Refine", write_refine, read_refine<IndexRefine>),
             codec<IndexRefineKernel, Index>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
+#include <utility>
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
@@ -16,6 +17,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
 
@@ -206,18 +208,33 @@ std::unique_ptr<IndexT> with_id_map(
 
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
 
+/// An IndexPreTransformSIMD around an index, with the transformations that
+/// FAISS has put in front of it.
+std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
+    auto made = std::make_unique<IndexPreTransformSIMD>();
+    made->own_fields = true;
+    made->d = index->d;
+    made->metric_type = index->metric_type;
+    made->ntotal = index->ntotal;
+    made->is_trained = index->is_trained;
+    if (auto* pre = dynamic_cast<faiss::IndexPreTransform*>(index.get())) {
+        made->index = std::exchange(pre->index, nullptr);
+        made->chain.swap(pre->chain);
+    } else {
+        made->index = index.release();
+    }
+    return made;
+}
+
 /// A transformation in front of an index, and of those in front of it already.
 std::unique_ptr<Index> prepend(
         std::unique_ptr<faiss::VectorTransform> vt,
         std::unique_ptr<Index> index) {
-    auto* pre = dynamic_cast<faiss::IndexPreTransform*>(index.get());
-    if (!pre) {
-        pre = new faiss::IndexPreTransform(index.get());
-        pre->own_fields = true;
-        index.release();
-        index.reset(pre);
+    if (!dynamic_cast<IndexPreTransformSIMD*>(index.get())) {
+        index = with_fast_transforms(std::move(index));
     }
-    pre->prepend_transform(vt.get());
+    auto& pre = dynamic_cast<IndexPreTransformSIMD&>(*index);
+    pre.prepend_transform(vt.get());
     vt.release();
     return index;
 }

@@ -1,6 +1,8 @@
 #include "simd/projection.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -36,6 +38,34 @@ struct Output {
     size_t stride;  ///< of y
     size_t columns; ///< of y that the group has
 };
+
+/// Adds the sums of a run to those of row i, or completes the row.
+template <size_t width>
+HWY_INLINE void finish_run(
+        float* HWY_RESTRICT values,
+        bool is_first,
+        bool is_last,
+        const Output& out,
+        size_t i) {
+    double* HWY_RESTRICT total = out.total + i * width;
+    if (!is_last) {
+        for (size_t j = 0; j < width; j++) {
+            total[j] = is_first ? values[j] : total[j] + values[j];
+        }
+        return;
+    }
+    if (!is_first) {
+        for (size_t j = 0; j < width; j++) {
+            values[j] = static_cast<float>(total[j] + values[j]);
+        }
+    }
+    float* y = out.y + i * out.stride;
+    if (HWY_LIKELY(out.columns == width)) {
+        std::copy_n(values, width, y);
+    } else {
+        std::copy_n(values, out.columns, y);
+    }
+}
 
 /// P panels against R rows of x over one run of components, for rows of the
 /// output from i on.
@@ -77,24 +107,7 @@ HWY_NOINLINE void tile(
         for (size_t c = 0; c < columns; c++) {
             hn::Store(sum[r][c], tag, values + c * vector_lanes);
         }
-        double* HWY_RESTRICT total = out.total + (i + r) * width;
-        if (!is_last) {
-            for (size_t j = 0; j < width; j++) {
-                total[j] = is_first ? values[j] : total[j] + values[j];
-            }
-            continue;
-        }
-        if (!is_first) {
-            for (size_t j = 0; j < width; j++) {
-                values[j] = static_cast<float>(total[j] + values[j]);
-            }
-        }
-        float* y = out.y + (i + r) * out.stride;
-        if (HWY_LIKELY(out.columns == width)) {
-            std::copy_n(values, width, y);
-        } else {
-            std::copy_n(values, out.columns, y);
-        }
+        finish_run<width>(values, is_first, is_last, out, i + r);
     }
 }
 
@@ -135,6 +148,65 @@ void panel_group(
     }
 }
 
+/// The components of a vector that are not zero.
+struct NonZero {
+    std::vector<uint32_t> positions;
+    std::vector<float> values;
+    std::vector<size_t> runs; ///< where those of each run begin, and the end
+
+    NonZero(const float* x, size_t d) : positions(d + 1), values(d + 1) {
+        size_t count = 0;
+        for (size_t k = 0; k < d; k++) {
+            if (k % run_length == 0) {
+                runs.push_back(count);
+            }
+            positions[count] = uint32_t(k);
+            values[count] = x[k];
+            count += x[k] != 0;
+        }
+        runs.push_back(count);
+    }
+};
+
+/// P panels against one vector, as panel_group does it: sums are the same,
+/// since zeros add nothing.
+template <size_t P>
+void sparse_group(
+        const NonZero& x,
+        const float* HWY_RESTRICT panels,
+        size_t d,
+        const Output& out) {
+    const Tag tag;
+    constexpr size_t columns = P * panel_vectors, width = P * panel_width;
+    const size_t nruns = x.runs.size() - 1;
+    for (size_t run = 0; run < nruns; run++) {
+        Vec sum[columns];
+        for (size_t c = 0; c < columns; c++) {
+            sum[c] = hn::Zero(tag);
+        }
+        for (size_t i = x.runs[run]; i < x.runs[run + 1]; i++) {
+            const float* from = panels + x.positions[i] * panel_width;
+            const Vec v = hn::Set(tag, x.values[i]);
+            for (size_t c = 0; c < columns; c++) {
+                const size_t at = c / panel_vectors * d * panel_width +
+                        c % panel_vectors * vector_lanes;
+                sum[c] = hn::MulAdd(v, hn::LoadU(tag, from + at), sum[c]);
+            }
+        }
+        HWY_ALIGN float values[width];
+        for (size_t c = 0; c < columns; c++) {
+            hn::Store(sum[c], tag, values + c * vector_lanes);
+        }
+        finish_run<width>(values, run == 0, run + 1 == nruns, out, 0);
+    }
+}
+
+/// Whether it pays to leave out the zeros of a vector.
+bool is_sparse(const float* x, size_t d) {
+    const size_t zeros = std::count(x, x + d, 0.0f);
+    return d >= 64 && zeros > d / 4;
+}
+
 void project_target(
         size_t n,
         const float* x,
@@ -146,6 +218,10 @@ void project_target(
         std::fill_n(y, n * m, 0.0f);
         return;
     }
+    std::unique_ptr<NonZero> non_zero;
+    if (n == 1 && m > panel_width && is_sparse(x, d)) {
+        non_zero = std::make_unique<NonZero>(x, d);
+    }
     std::vector<double> total(
             d > run_length ? n * tile_panels * panel_width : 0);
     for (size_t j = 0; j < m;) {
@@ -153,10 +229,15 @@ void project_target(
                 j + tile_panels * panel_width <= m + panel_width - 1;
         const size_t width = (is_wide ? tile_panels : 1) * panel_width;
         const Output out{total.data(), y + j, m, std::min(width, m - j)};
-        if (is_wide) {
-            panel_group<tile_panels>(n, x, packed + j * d, d, out);
+        const float* panels = packed + j * d;
+        if (non_zero && is_wide) {
+            sparse_group<tile_panels>(*non_zero, panels, d, out);
+        } else if (non_zero) {
+            sparse_group<1>(*non_zero, panels, d, out);
+        } else if (is_wide) {
+            panel_group<tile_panels>(n, x, panels, d, out);
         } else {
-            panel_group<1>(n, x, packed + j * d, d, out);
+            panel_group<1>(n, x, panels, d, out);
         }
         j += width;
     }

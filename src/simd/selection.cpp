@@ -1,6 +1,8 @@
 #include "simd/selection.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -60,6 +62,64 @@ size_t first_smallest_target(size_t n, const float* HWY_RESTRICT v) {
     return 0;
 }
 
+/// How many values are up to the bound, and the largest of them.
+HWY_INLINE size_t count_up_to(
+        size_t n,
+        const float* HWY_RESTRICT v,
+        float bound,
+        float& largest) {
+    const Lanes tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto limit = hn::Set(tag, bound);
+    const auto none = hn::Set(tag, std::numeric_limits<float>::lowest());
+    auto most = none;
+    size_t i = 0, count = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const auto value = hn::LoadU(tag, v + i);
+        const auto is_up_to = hn::Le(value, limit);
+        count += hn::CountTrue(tag, is_up_to);
+        most = hn::Max(most, hn::IfThenElse(is_up_to, value, none));
+    }
+    largest = hn::GetLane(hn::MaxOfLanes(tag, most));
+    for (; i < n; i++) {
+        if (v[i] <= bound) {
+            count++;
+            largest = std::max(largest, v[i]);
+        }
+    }
+    return count;
+}
+
+float kth_smallest_target(size_t n, const float* v, size_t k) {
+    // bisection over the numbers of floats in their order: one that is
+    // positive is its bits, and a negative one has the others turned round
+    const auto number_of = [](float f) {
+        const auto bits = int64_t(std::bit_cast<int32_t>(f));
+        return bits >= 0 ? bits : int64_t(INT32_MIN) - bits;
+    };
+    const auto float_of = [](int64_t number) {
+        return std::bit_cast<float>(
+                int32_t(number >= 0 ? number : int64_t(INT32_MIN) - number));
+    };
+    float largest;
+    count_up_to(n, v, std::numeric_limits<float>::max(), largest);
+    int64_t too_low = number_of(smallest_value(n, v)) - 1;
+    int64_t high = number_of(largest);
+    while (high - too_low > 1) {
+        const int64_t middle = too_low + (high - too_low) / 2;
+        const size_t count = count_up_to(n, v, float_of(middle), largest);
+        if (count == k) {
+            return largest;
+        }
+        if (count < k) {
+            too_low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return float_of(high);
+}
+
 /// The smallest value of each group, where lane l of `together` consecutive
 /// vectors is a group, and the rest one each. Returns how many there are.
 size_t group_minima_target(
@@ -117,11 +177,16 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(first_smallest_target);
+HWY_EXPORT(kth_smallest_target);
 HWY_EXPORT(group_minima_target);
 HWY_EXPORT(take_up_to_target);
 
 size_t first_smallest(size_t n, const float* v) {
     return HWY_DYNAMIC_DISPATCH(first_smallest_target)(n, v);
+}
+
+float kth_smallest(size_t n, const float* v, size_t k) {
+    return HWY_DYNAMIC_DISPATCH(kth_smallest_target)(n, v, k);
 }
 
 void k_smallest(
@@ -142,14 +207,14 @@ void k_smallest(
         const size_t groups = HWY_DYNAMIC_DISPATCH(group_minima_target)(
                 n, v, together, work.data());
         if (groups >= k) {
-            const auto numbers = std::partition(
+            const auto finite = std::partition(
                     work.begin(), work.begin() + groups, [](float x) {
-                        return x == x;
+                        return std::isfinite(x);
                     });
-            const auto kth = work.begin() + (k - 1);
-            if (kth < numbers) {
-                std::nth_element(work.begin(), kth, numbers);
-                bound = *kth;
+            const size_t count = finite - work.begin();
+            if (count >= k) {
+                bound = HWY_DYNAMIC_DISPATCH(kth_smallest_target)(
+                        count, work.data(), k);
             }
         }
     }

@@ -13,6 +13,10 @@ namespace faiss_ext::simd {
 /// none. NaN is never the smallest.
 size_t first_smallest(size_t n, const float* v);
 
+/// The k-th smallest of n values, none of them NaN or infinite; k from 1 to n.
+/// The time does not depend on their order: there is nothing to guess wrong.
+float kth_smallest(size_t n, const float* v, size_t k);
+
 /** The k smallest values with their positions, the smallest first and of equal
  * ones the first; all of them if k >= n. NaN is left out.
  *

@@ -100,7 +100,7 @@ def test_refined_results_have_the_kernel_of_scikit_learn(metric):
     index.train(BASE)
     index.add(BASE)
     pre = index.base_index
-    assert type(pre) is faiss.IndexPreTransform
+    assert type(pre) is faiss_ext.IndexPreTransformSIMD
     map = faiss.downcast_VectorTransform(pre.chain.at(0))
     assert type(map) is faiss_ext.HomogeneousKernelMap and map.order == 1
     index.k_factor = 5

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 HASH, BINARY = faiss_ext.IndexKernelHash, faiss_ext.IndexBinaryKernelHash
 FLAT, GRAPH = faiss_ext.IndexFlatKernel, faiss_ext.IndexHNSWKernel
 REFINE, LISTS = faiss_ext.IndexRefineKernel, faiss_ext.IndexIVFPQ4
+TRANSFORMED = faiss_ext.IndexPreTransformSIMD
 
 # strings of float indexes, with the classes from the outside inwards
 STRINGS = {
@@ -21,14 +22,14 @@ STRINGS = {
     "SIK64(matern,nu=1.5),BIVF16_HNSW8": [HASH],
     "KFlat(matern,nu=2.5)": [FLAT],
     "KIVF16(nprobe=4)": [LISTS],
-    "PCAR16,KIVF8,Refine(KFlat(gaussian,store=f16))": [REFINE, faiss.IndexPreTransform, LISTS],
+    "PCAR16,KIVF8,Refine(KFlat(gaussian,store=f16))": [REFINE, TRANSFORMED, LISTS],
     "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))": [REFINE, HASH],
     # a part that is FAISS's own comes as FAISS gives it
     "IVF16,Flat,Refine(KFlat(gaussian))": [REFINE, faiss.IndexIVFFlat],
     "HNSW16,KFlat(laplacian),Refine(KFlat(linear))": [REFINE, GRAPH, FLAT],
     "IDMap2,SIK64(gaussian),BFlat,RFlat": [faiss.IndexIDMap2, REFINE, HASH],
-    "IDMap,RR32,HNSW16,KFlat(gaussian)": [faiss.IndexIDMap, faiss.IndexPreTransform, GRAPH, FLAT],
-    "PCA32,L2norm,SIK64(gaussian),BFlat": [faiss.IndexPreTransform, HASH],
+    "IDMap,RR32,HNSW16,KFlat(gaussian)": [faiss.IndexIDMap, TRANSFORMED, GRAPH, FLAT],
+    "PCA32,L2norm,SIK64(gaussian),BFlat": [TRANSFORMED, HASH],
 }
 BINARY_STRINGS = {
     "SIK512(laplacian),BHash16x16": [BINARY],

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <faiss/IndexPreTransform.h>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+struct PackedChain;
+
+/** faiss::IndexPreTransform, faster: transformations in front of an index, as
+ * `HKM1(chi2),PCAR128,...` makes them.
+ *
+ * A map and the matrices behind it are applied block by block, so that mapped
+ * vectors, which are long, never leave the cache. Products are those of
+ * DenseProjection: for one vector they do not depend on the others, nor on the
+ * number of threads or on BLAS. A matrix (any faiss::LinearTransform) is packed
+ * when it is first used, and again when it has changed.
+ *
+ * A faiss::PCAMatrix in the chain is trained by principal_components on at most
+ * max(20,000, 10 d_in) of the vectors (and max_points_per_d * d_in): it gets
+ * its d_out leading eigenvectors and eigenvalues, not all. Everything else is
+ * trained as FAISS does. train, add and search are FAISS's in all other
+ * respects, and the chain is, too.
+ */
+struct IndexPreTransformSIMD : faiss::IndexPreTransform {
+    /// Takes the index, not deleted unless own_fields is set, and puts
+    /// transformations in front by prepend_transform().
+    explicit IndexPreTransformSIMD(faiss::Index* index);
+    IndexPreTransformSIMD();
+    ~IndexPreTransformSIMD() override;
+
+    void train(idx_t n, const float* x) override;
+    void add(idx_t n, const float* x) override;
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /** The vectors behind the first `count` transformations.
+     *
+     * @param x  size n * d
+     * @return   size n * (the dimension there)
+     */
+    std::vector<float> transformed(idx_t n, const float* x, size_t count) const;
+
+   private:
+    mutable std::mutex mutex;
+    mutable std::shared_ptr<const PackedChain> packed;
+
+    std::shared_ptr<const PackedChain> packed_chain() const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,321 @@
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <utility>
+
+#include <faiss_ext/core/Transform.h>
+#include <faiss_ext/projections/DenseProjection.h>
+
+#include "core/cache_sizes.h"
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "projections/principal_components.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// A faiss::LinearTransform whose matrix is packed.
+struct PackedMatrix {
+    const faiss::LinearTransform* transform;
+    DenseProjection matrix;
+    std::vector<float> bias; ///< empty: none
+    std::vector<float> seen; ///< some of what was packed
+
+    explicit PackedMatrix(const faiss::LinearTransform& t)
+            : transform(&t),
+              matrix(t.d_in, t.d_out, t.A.data()),
+              bias(t.have_bias ? t.b : std::vector<float>()),
+              seen(some_values(t)) {}
+
+    static bool can_pack(const faiss::LinearTransform& t) {
+        return t.is_trained && t.d_in > 0 && t.d_out > 0 &&
+                t.A.size() == size_t(t.d_in) * t.d_out &&
+                (!t.have_bias || t.b.size() == size_t(t.d_out));
+    }
+
+    /// What tells whether the matrix has changed: a sample of it, and the bias.
+    static std::vector<float> some_values(const faiss::LinearTransform& t) {
+        constexpr size_t most = 61;
+        std::vector<float> values(t.b);
+        const size_t step = t.A.size() / most + 1;
+        for (size_t i = 0; i < t.A.size(); i += step) {
+            values.push_back(t.A[i]);
+        }
+        return values;
+    }
+
+    bool is_current(const faiss::LinearTransform& t) const {
+        return &t == transform && t.d_in == matrix.d_in &&
+                t.d_out == matrix.d_out && can_pack(t) &&
+                some_values(t) == seen;
+    }
+
+    void apply(size_t n, const float* x, float* y) const {
+        matrix.apply(n, x, y);
+        for (size_t i = 0; i < (bias.empty() ? 0 : n); i++) {
+            for (int j = 0; j < matrix.d_out; j++) {
+                y[i * matrix.d_out + j] += bias[j];
+            }
+        }
+    }
+};
+
+const faiss::LinearTransform* as_matrix(const faiss::VectorTransform* vt) {
+    const auto* linear = dynamic_cast<const faiss::LinearTransform*>(vt);
+    return linear && PackedMatrix::can_pack(*linear) ? linear : nullptr;
+}
+
+const Transform* as_ours(const faiss::VectorTransform* vt) {
+    return dynamic_cast<const Transform*>(vt);
+}
+
+} // namespace
+
+/// The matrices of a chain, packed; null where a transformation is none.
+struct PackedChain {
+    std::vector<std::unique_ptr<PackedMatrix>> steps;
+
+    explicit PackedChain(const std::vector<faiss::VectorTransform*>& chain) {
+        for (const auto* vt : chain) {
+            const auto* linear = as_matrix(vt);
+            steps.push_back(
+                    linear ? std::make_unique<PackedMatrix>(*linear) : nullptr);
+        }
+    }
+
+    bool is_current(const std::vector<faiss::VectorTransform*>& chain) const {
+        bool current = steps.size() == chain.size();
+        for (size_t i = 0; current && i < steps.size(); i++) {
+            const auto* linear = as_matrix(chain[i]);
+            current = bool(linear) == bool(steps[i]) &&
+                    (!linear || steps[i]->is_current(*linear));
+        }
+        return current;
+    }
+};
+
+namespace {
+
+using Chain = std::vector<faiss::VectorTransform*>;
+
+/// Where the last transform of this library stands before `count`, or 0. From
+/// there on vectors are transformed block by block; before, all at a time: then
+/// it is the batch that messages about vectors count in.
+size_t first_in_blocks(const Chain& chain, size_t count) {
+    size_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (as_ours(chain[i])) {
+            first = i;
+        }
+    }
+    return first;
+}
+
+/// Vectors to be transformed together, of n: the longest of them fill half a
+/// cache at most.
+idx_t block_of(const Chain& chain, size_t first, size_t count, idx_t n) {
+    constexpr idx_t multiple = 16;
+    idx_t longest = 1;
+    for (size_t i = first; i < count; i++) {
+        longest = std::max<idx_t>(longest, chain[i]->d_out);
+    }
+    const idx_t block = idx_t(cache::half_l2) / longest / multiple * multiple;
+    const Transform* ours = as_ours(chain[first]);
+    return std::max(
+            ours ? std::min(block, ours->rows_per_block(n)) : block, multiple);
+}
+
+/// Applies chain[first .. count) to a block.
+void apply_block(
+        const Chain& chain,
+        const PackedChain& packed,
+        size_t first,
+        size_t count,
+        idx_t n,
+        const float* x,
+        float* xt) {
+    size_t longest = 0;
+    for (size_t i = first; i < count; i++) {
+        longest = std::max<size_t>(longest, chain[i]->d_out);
+    }
+    const Scratch even(n * longest), odd(n * longest);
+    const float* from = x;
+    for (size_t i = first; i < count; i++) {
+        float* to = i + 1 == count ? xt : i % 2 ? odd.get() : even.get();
+        if (packed.steps[i]) {
+            packed.steps[i]->apply(n, from, to);
+        } else if (const Transform* ours = as_ours(chain[i])) {
+            ours->map(n, from, to); // first in the block: it is checked
+        } else {
+            chain[i]->apply_noalloc(n, from, to);
+        }
+        from = to;
+    }
+}
+
+void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
+    const idx_t d = pca.d_in;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= pca.d_out,
+            "IndexPreTransformSIMD::train: %" PRId64
+            " vectors, expected at least %d for the PCA to as many dimensions",
+            int64_t(n),
+            pca.d_out);
+    check_finite(n, x, pca.d_in, "IndexPreTransformSIMD::train");
+    auto found = principal_components(n, x, d, pca.d_out, pca.have_bias);
+    faiss::PCAMatrix trained = pca;
+    trained.mean = std::move(found.mean);
+    trained.eigenvalues = std::move(found.values);
+    trained.PCAMat = std::move(found.vectors);
+    trained.prepare_Ab();
+    trained.is_trained = true;
+    pca = std::move(trained);
+}
+
+/// How many vectors train_pca needs.
+idx_t pca_sample(const faiss::PCAMatrix& pca) {
+    const idx_t d = pca.d_in;
+    return std::min<idx_t>(
+            std::max<idx_t>(20000, 10 * d), pca.max_points_per_d * d);
+}
+
+const faiss::SearchParameters* params_behind(
+        const faiss::SearchParameters* params) {
+    const auto* pre =
+            dynamic_cast<const faiss::SearchParametersPreTransform*>(params);
+    return pre ? pre->index_params : params;
+}
+
+} // namespace
+
+IndexPreTransformSIMD::IndexPreTransformSIMD(faiss::Index* index)
+        : IndexPreTransform(index) {}
+
+IndexPreTransformSIMD::IndexPreTransformSIMD() = default;
+IndexPreTransformSIMD::~IndexPreTransformSIMD() = default;
+
+std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
+    const std::lock_guard lock(mutex);
+    if (!packed || !packed->is_current(chain)) {
+        packed = std::make_shared<const PackedChain>(chain);
+    }
+    return packed;
+}
+
+std::vector<float> IndexPreTransformSIMD::transformed(
+        idx_t n,
+        const float* x,
+        size_t count) const {
+    std::vector<float> whole;
+    const size_t first = first_in_blocks(chain, count);
+    for (size_t i = 0; i < first; i++) {
+        std::vector<float> next(n * chain[i]->d_out);
+        chain[i]->apply_noalloc(n, i == 0 ? x : whole.data(), next.data());
+        whole = std::move(next);
+    }
+    const float* from = first == 0 ? x : whole.data();
+    if (count == 0) {
+        return std::vector<float>(x, x + n * d);
+    }
+    if (const Transform* ours = as_ours(chain[first])) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                ours->is_trained,
+                "%s: call train first",
+                ours->description().c_str());
+        ours->check_input(n, from, "apply");
+    }
+    const auto matrices = packed_chain();
+    const size_t d_from = chain[first]->d_in, d_to = chain[count - 1]->d_out;
+    std::vector<float> xt(n * d_to);
+    parallel_blocks(
+            n, block_of(chain, first, count, n), [&](idx_t begin, idx_t end) {
+                apply_block(
+                        chain,
+                        *matrices,
+                        first,
+                        count,
+                        end - begin,
+                        from + begin * d_from,
+                        &xt[begin * d_to]);
+            });
+    return xt;
+}
+
+void IndexPreTransformSIMD::train(idx_t n, const float* x) {
+    constexpr uint64_t seed = 1234;
+    for (size_t i = 0; i < chain.size(); i++) {
+        if (chain[i]->is_trained) {
+            continue;
+        }
+        if (auto* pca = dynamic_cast<faiss::PCAMatrix*>(chain[i])) {
+            const auto ids = sample_ids(n, pca_sample(*pca), seed);
+            const auto sample = gather_rows(ids, x, d);
+            train_pca(
+                    *pca,
+                    ids.size(),
+                    transformed(ids.size(), sample.data(), i).data());
+        } else {
+            chain[i]->train(n, i == 0 ? x : transformed(n, x, i).data());
+        }
+    }
+    if (!index->is_trained) {
+        index->train(n, transformed(n, x, chain.size()).data());
+    }
+    is_trained = true;
+}
+
+void IndexPreTransformSIMD::add(idx_t n, const float* x) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexPreTransformSIMD::add: call train first");
+    index->add(n, transformed(n, x, chain.size()).data());
+    ntotal = index->ntotal;
+}
+
+void IndexPreTransformSIMD::add_with_ids(
+        idx_t n,
+        const float* x,
+        const idx_t* xids) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained,
+            "IndexPreTransformSIMD::add_with_ids: call train first");
+    index->add_with_ids(n, transformed(n, x, chain.size()).data(), xids);
+    ntotal = index->ntotal;
+}
+
+void IndexPreTransformSIMD::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "IndexPreTransformSIMD::search: call train first");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexPreTransformSIMD::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const auto xt = transformed(n, x, chain.size());
+    index->search(n, xt.data(), k, distances, labels, params_behind(params));
+}
+
+void IndexPreTransformSIMD::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained,
+            "IndexPreTransformSIMD::range_search: call train first");
+    const auto xt = transformed(n, x, chain.size());
+    index->range_search(n, xt.data(), radius, result, params_behind(params));
+}
+
+} // namespace faiss_ext

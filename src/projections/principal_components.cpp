@@ -1,0 +1,229 @@
+#include "projections/principal_components.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#define EIGEN_DONT_PARALLELIZE // sums would depend on the number of threads
+#include <Eigen/Dense>
+
+#include <faiss_ext/core/AlignedVector.h>
+
+#include "core/eigen_symmetric.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "core/scratch.h"
+#include "simd/projection.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// rows that are multiplied together
+constexpr idx_t rows_together = 16;
+
+using Matrix = Eigen::Matrix<double, -1, -1, Eigen::RowMajor>;
+
+std::vector<float> mean_of(idx_t n, const float* x, size_t d) {
+    std::vector<double> sum(d);
+    for (idx_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < d; j++) {
+            sum[j] += x[i * d + j];
+        }
+    }
+    std::vector<float> mean(d);
+    for (size_t j = 0; j < d; j++) {
+        mean[j] = float(sum[j] / n);
+    }
+    return mean;
+}
+
+/// sum_i (x_i - mean)(x_i - mean)', size d * d
+std::vector<float> scatter_matrix(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const std::vector<float>& mean) {
+    constexpr idx_t vectors_together = 1024;
+    std::vector<float> S(d * d);
+    std::vector<float> columns(d * std::min(n, vectors_together));
+    AlignedVector<float> packed;
+    for (idx_t begin = 0; begin < n; begin += vectors_together) {
+        const size_t m = std::min(vectors_together, n - begin);
+        packed.assign(simd::packed_size(m, d), 0);
+        parallel_blocks(d, rows_together, [&](idx_t j0, idx_t j1) {
+            for (idx_t j = j0; j < j1; j++) {
+                for (size_t i = 0; i < m; i++) {
+                    const float v = x[(begin + i) * d + j] - mean[j];
+                    columns[j * m + i] = v;
+                    packed[simd::panel_index(m, j, i)] = v;
+                }
+            }
+        });
+        // what is right of the diagonal blocks
+        parallel_blocks(d, rows_together, [&](idx_t j0, idx_t j1) {
+            const size_t width = d - j0;
+            const Scratch products((j1 - j0) * width);
+            simd::project(
+                    j1 - j0,
+                    &columns[j0 * m],
+                    width,
+                    &packed[simd::panel_index(m, j0, 0)],
+                    m,
+                    products.get());
+            for (idx_t j = j0; j < j1; j++) {
+                for (size_t l = 0; l < width; l++) {
+                    S[j * d + j0 + l] += products[(j - j0) * width + l];
+                }
+            }
+        });
+    }
+    for (size_t j = 0; j < d; j++) {
+        for (size_t l = 0; l < j; l++) {
+            S[j * d + l] = S[l * d + j];
+        }
+    }
+    return S;
+}
+
+/// All eigenvectors by LAPACK; the k leading ones.
+void all_eigenvectors(
+        const std::vector<float>& S,
+        size_t d,
+        size_t k,
+        PrincipalComponents& result) {
+    std::vector<double> a(S.begin(), S.end()), values;
+    eigen_symmetric(d, a, values);
+    for (size_t i = 0; i < k; i++) {
+        const size_t from = d - 1 - i;
+        result.values[i] = float(std::max(values[from], 0.0));
+        std::copy_n(&a[from * d], d, &result.vectors[i * d]);
+    }
+}
+
+/// Q S for a symmetric S, row by row.
+Matrix times_symmetric(const Matrix& Q, const std::vector<float>& S) {
+    const size_t m = Q.rows(), d = Q.cols();
+    AlignedVector<float> packed(simd::packed_size(d, m));
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < d; j++) {
+            packed[simd::panel_index(d, i, j)] = float(Q(i, j));
+        }
+    }
+    Matrix Z(m, d);
+    parallel_blocks(d, rows_together, [&](idx_t j0, idx_t j1) {
+        const Scratch products((j1 - j0) * m);
+        simd::project(j1 - j0, &S[j0 * d], m, packed.data(), d, products.get());
+        for (idx_t j = j0; j < j1; j++) {
+            for (size_t i = 0; i < m; i++) {
+                Z(i, j) = products[(j - j0) * m + i];
+            }
+        }
+    });
+    return Z;
+}
+
+/// Makes orthonormal rows out of Q S, those along the leading eigenvectors
+/// first. Returns estimates of the eigenvalues.
+std::vector<double> iterate(Matrix& Q, const std::vector<float>& S) {
+    constexpr double smallest = 1e-12; // squared, relative to the largest
+    const Matrix Z = times_symmetric(Q, S);
+    const size_t m = Z.rows();
+    const Matrix gram = Z * Z.transpose(); // Q S^2 Q'
+    std::vector<double> a(gram.data(), gram.data() + m * m), squares;
+    eigen_symmetric(m, a, squares);
+    Matrix turn = Matrix::Zero(m, m);
+    std::vector<double> values(m);
+    for (size_t i = 0; i < m; i++) {
+        const size_t from = m - 1 - i;
+        if (squares[from] > smallest * squares[m - 1]) {
+            values[i] = std::sqrt(squares[from]);
+            for (size_t j = 0; j < m; j++) {
+                turn(i, j) = a[from * m + j] / values[i];
+            }
+        }
+    }
+    Q = turn * Z;
+    return values;
+}
+
+void leading_eigenvectors(
+        const std::vector<float>& S,
+        size_t d,
+        size_t k,
+        PrincipalComponents& result) {
+    constexpr int most_iterations = 100;
+    constexpr double tolerance = 1e-5;
+    const size_t m = std::min(d, k + std::max<size_t>(16, k / 4));
+    Matrix Q(m, d);
+    std::mt19937_64 rng(1234);
+    std::normal_distribution<double> normal;
+    std::generate_n(Q.data(), Q.size(), [&] { return normal(rng); });
+    iterate(Q, S);
+    std::vector<double> values;
+    double captured = 0;
+    for (int i = 0; i < most_iterations; i++) {
+        values = iterate(Q, S);
+        const double before = captured;
+        captured = std::accumulate(values.begin(), values.begin() + k, 0.0);
+        if (captured - before <= tolerance * captured) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < k; i++) {
+        result.values[i] = float(values[i]);
+        for (size_t j = 0; j < d; j++) {
+            result.vectors[i * d + j] = float(Q(i, j));
+        }
+    }
+}
+
+/// Turns eigenvectors round so that of each the largest component is positive:
+/// rounding must not decide.
+void choose_signs(size_t d, std::vector<float>& vectors) {
+    for (size_t i = 0; i < vectors.size(); i += d) {
+        const auto begin = vectors.begin() + i, end = begin + d;
+        const auto largest = std::max_element(begin, end, [](float a, float b) {
+            return std::abs(a) < std::abs(b);
+        });
+        if (*largest < 0) {
+            std::transform(begin, end, begin, std::negate<>());
+        }
+    }
+}
+
+} // namespace
+
+PrincipalComponents principal_components(
+        idx_t n,
+        const float* x,
+        size_t d,
+        size_t k,
+        bool center) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n > 0 && k <= d,
+            "%zu principal components of vectors of dimension %zu",
+            k,
+            d);
+    PrincipalComponents result;
+    result.mean = center ? mean_of(n, x, d) : std::vector<float>(d);
+    result.values.resize(k);
+    result.vectors.resize(k * d);
+    const auto S = scatter_matrix(n, x, d, result.mean);
+    for (size_t j = 0; j < d; j++) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                std::isfinite(S[j * d + j]), "the variance overflows");
+    }
+    // LAPACK takes about 10 d^3 steps, an iteration 2 m d^2 + 4 m^2 d
+    if (d <= 512 || k > d / 4) {
+        all_eigenvectors(S, d, k, result);
+    } else {
+        leading_eigenvectors(S, d, k, result);
+    }
+    choose_signs(d, result.vectors);
+    return result;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,244 @@
+// Transformations in front of an index, and principal components.
+
+#include <cmath>
+
+#include <omp.h>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/VectorTransform.h>
+
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/io/index_factory.h>
+
+#include "projections/principal_components.h"
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+std::unique_ptr<IndexPreTransformSIMD> make_index(
+        int d,
+        const std::string& text) {
+    auto made = index_factory(d, text);
+    auto* index = dynamic_cast<IndexPreTransformSIMD*>(made.release());
+    return std::unique_ptr<IndexPreTransformSIMD>(index);
+}
+
+/// What FAISS's loop gives.
+std::vector<float> by_faiss(
+        const faiss::IndexPreTransform& index,
+        const std::vector<float>& x) {
+    const idx_t n = x.size() / index.d;
+    const float* xt = index.apply_chain(n, x.data());
+    const std::vector<float> copy(xt, xt + n * index.index->d);
+    if (xt != x.data()) {
+        delete[] xt;
+    }
+    return copy;
+}
+
+/// sum_i |V (x_i - mean)|^2 for orthonormal rows V
+double captured(
+        const std::vector<float>& V,
+        const std::vector<float>& x,
+        const std::vector<float>& mean) {
+    const size_t d = mean.size();
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); i += d) {
+        for (size_t v = 0; v < V.size(); v += d) {
+            double product = 0;
+            for (size_t j = 0; j < d; j++) {
+                product += double(V[v + j]) * (double(x[i + j]) - mean[j]);
+            }
+            sum += product * product;
+        }
+    }
+    return sum;
+}
+
+/// Vectors whose principal axes are clear: variances fall like 1 / j^2.
+std::vector<float> with_axes(idx_t n, int d, int seed) {
+    auto z = normal_vectors(n, d, seed);
+    for (idx_t i = 0; i < n; i++) {
+        for (int j = 0; j < d; j++) {
+            z[i * d + j] *= 10.0f / float(j + 1);
+        }
+    }
+    faiss::RandomRotationMatrix rotation(d, d);
+    rotation.init(seed);
+    std::vector<float> x(n * d);
+    rotation.apply_noalloc(n, z.data(), x.data());
+    for (float& v : x) {
+        v += 3;
+    }
+    return x;
+}
+
+// by LAPACK (d = 40), and by subspace iteration (d = 600)
+TEST(PrincipalComponents, AreThoseOfFaiss) {
+    for (auto [d, k, n] :
+         {std::tuple<int, int, idx_t>{40, 7, 500}, {600, 20, 900}}) {
+        SCOPED_TRACE(d);
+        const auto x = with_axes(n, d, 1);
+        const auto found = principal_components(n, x.data(), d, k, true);
+        faiss::PCAMatrix pca(d, k);
+        pca.train(n, x.data());
+        const std::vector<float> theirs(
+                pca.PCAMat.begin(), pca.PCAMat.begin() + k * d);
+        for (int j = 0; j < d; j++) {
+            EXPECT_NEAR(found.mean[j], pca.mean[j], 1e-4);
+        }
+        for (int i = 0; i < k; i++) {
+            EXPECT_NEAR(
+                    found.values[i],
+                    pca.eigenvalues[i],
+                    2e-3 * pca.eigenvalues[i]);
+            for (int l = 0; l <= i; l++) { // orthonormal
+                double product = 0;
+                for (int j = 0; j < d; j++) {
+                    product += double(found.vectors[i * d + j]) *
+                            found.vectors[l * d + j];
+                }
+                EXPECT_NEAR(product, i == l, 1e-5);
+            }
+        }
+        const double ours = captured(found.vectors, x, found.mean);
+        EXPECT_GT(ours, (1 - 1e-4) * captured(theirs, x, found.mean));
+        EXPECT_LT(ours, (1 + 1e-4) * captured(theirs, x, found.mean));
+    }
+}
+
+TEST(PrincipalComponents, WithoutCentring) {
+    const idx_t n = 300;
+    const int d = 12;
+    const auto x = with_axes(n, d, 2);
+    const auto found = principal_components(n, x.data(), d, d, false);
+    EXPECT_EQ(found.mean, std::vector<float>(d));
+    // nothing is lost: the sum of all eigenvalues is that of the squares
+    double values = 0, squares = 0;
+    for (float v : found.values) {
+        values += v;
+    }
+    for (float v : x) {
+        squares += double(v) * v;
+    }
+    EXPECT_NEAR(values, squares, 1e-5 * squares);
+}
+
+TEST(PrincipalComponents, RankBelowK) {
+    for (int d : {20, 600}) {
+        const idx_t n = 50;
+        std::vector<float> x(n * d, 1);
+        for (idx_t i = 0; i < n; i++) {
+            x[i * d + 3] = float(i);
+        }
+        const auto found = principal_components(n, x.data(), d, 5, true);
+        EXPECT_NEAR(std::abs(found.vectors[3]), 1, 1e-5);
+        EXPECT_NEAR(found.values[0], n * (n * n - 1) / 12.0, 1);
+        for (int i = 1; i < 5; i++) {
+            EXPECT_NEAR(found.values[i], 0, 0.1);
+        }
+        const std::vector<float> equal(n * d, 2);
+        const auto none = principal_components(n, equal.data(), d, 5, true);
+        EXPECT_EQ(none.values, std::vector<float>(5));
+    }
+}
+
+TEST(IndexPreTransformSIMD, TransformsAsFaissDoes) {
+    const int d = 24;
+    const idx_t n = 700;
+    const auto x = clustered_histograms(n, d, 10, 50, 3);
+    for (const char* text :
+         {"HKM1(chi2),PCAR10,Flat",
+          "HKM2(chi2),PCAW10,KIVF4(M=5)",
+          "HKM1(intersection),PCA8,SQ8",
+          "PCA12,KFlat(gaussian)",
+          "L2norm,HKM1(chi2),PCA16,L2norm,Flat",
+          "HKM1(hellinger),ITQ16,LSH",
+          "RFF32(gaussian),Pad40,Flat",
+          "KPCA8(chi2,p=50),RR4,Flat"}) {
+        SCOPED_TRACE(text);
+        const auto index = make_index(d, text);
+        ASSERT_TRUE(index);
+        index->train(n, x.data());
+        EXPECT_TRUE(index->is_trained);
+        const auto ours = index->transformed(n, x.data(), index->chain.size());
+        const auto theirs = by_faiss(*index, x);
+        ASSERT_EQ(ours.size(), theirs.size());
+        for (size_t i = 0; i < ours.size(); i++) {
+            ASSERT_NEAR(ours[i], theirs[i], 1e-5 * (1 + std::abs(theirs[i])));
+        }
+        index->add(n, x.data());
+        EXPECT_EQ(index->ntotal, n);
+        EXPECT_EQ(index->index->ntotal, n);
+    }
+}
+
+TEST(IndexPreTransformSIMD, BatchesAndThreadsDoNotMatter) {
+    const int d = 300;
+    const idx_t n = 150;
+    const auto x = clustered_histograms(n, d, 10, 50, 4);
+    const auto index = make_index(d, "HKM1(chi2),PCAR20,Flat");
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    index->train(n, x.data());
+    const auto alone = index->transformed(n, x.data(), 2);
+    const auto other = make_index(d, "HKM1(chi2),PCAR20,Flat");
+    omp_set_num_threads(4);
+    other->train(n, x.data());
+    EXPECT_EQ(other->transformed(n, x.data(), 2), alone);
+    omp_set_num_threads(threads);
+    for (idx_t i = 0; i < n; i += 37) {
+        const auto one = index->transformed(1, &x[i * d], 2);
+        EXPECT_TRUE(std::equal(one.begin(), one.end(), &alone[i * 20]));
+    }
+}
+
+TEST(IndexPreTransformSIMD, SeesThatAMatrixHasChanged) {
+    const int d = 16;
+    const idx_t n = 100;
+    const auto x = normal_vectors(n, d, 5);
+    const auto index = make_index(d, "PCA4,KFlat(gaussian)");
+    index->train(n, x.data());
+    const auto before = index->transformed(n, x.data(), 1);
+    auto& pca = dynamic_cast<faiss::PCAMatrix&>(*index->chain[0]);
+    for (float& v : pca.A) {
+        v *= 2;
+    }
+    for (float& v : pca.b) {
+        v *= 2;
+    }
+    const auto after = index->transformed(n, x.data(), 1);
+    for (size_t i = 0; i < before.size(); i++) {
+        EXPECT_FLOAT_EQ(after[i], 2 * before[i]);
+    }
+}
+
+TEST(IndexPreTransformSIMD, BadInput) {
+    const int d = 16;
+    const idx_t n = 300;
+    auto x = clustered_histograms(n, d, 10, 50, 6);
+    const auto index = make_index(d, "L2norm,HKM1(chi2),PCAR12,Flat");
+    std::vector<float> D(n);
+    std::vector<idx_t> I(n);
+    expect_throws(
+            {{[&] { index->add(n, x.data()); }, "call train first"},
+             {[&] { index->train(5, x.data()); }, "at least 12"}});
+    EXPECT_FALSE(index->is_trained);
+    index->train(n, x.data());
+    index->add(n, x.data());
+    x[290 * d + 2] = -1;
+    expect_throws(
+            {{[&] { index->add(n, x.data()); }, "290"},
+             {[&] { index->search(n, x.data(), 1, D.data(), I.data()); },
+              "290"},
+             {[&] { index->search(3, x.data(), 0, D.data(), I.data()); },
+              "k is 0"}});
+    EXPECT_EQ(index->ntotal, n);
+    index->search(3, x.data(), 1, D.data(), I.data());
+    EXPECT_EQ(I[2], 2);
+}
+
+} // namespace
