@@ -394,6 +394,8 @@ def test_lists_behind_a_map_find_the_neighbours_under_the_kernel(digits):
     assert recalls == sorted(recalls) and recalls[-1] > 0.95 > recalls[0]
     with pytest.raises(AttributeError, match="nlist is read-only"):
         lists.nlist = 3
+    with pytest.raises(ValueError, match="nprobe is 0"):
+        lists.nprobe = 0
     params = faiss.SearchParametersIVF(nprobe=4)
     lists.nprobe = 16
     mapped = index.base_index.chain.at(0).apply(q), index.base_index.chain.at(1)
