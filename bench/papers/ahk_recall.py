@@ -28,6 +28,8 @@ METHODS = [
     ("AHK, order 3", "AHK{bits}({kernel},order=3,seed={seed})"),
     ("AHK, order 1, centred", "AHK{bits}({kernel},order=1,center=1,seed={seed})"),
     ("AHK, order 3, centred", "AHK{bits}({kernel},order=3,center=1,seed={seed})"),
+    ("AHK, order 1, `rot=pca`", "AHK{bits}({kernel},order=1,rot=pca,seed={seed})"),
+    ("AHK, order 1, `rot=itq`", "AHK{bits}({kernel},order=1,rot=itq,seed={seed})"),
     ("RHBE", "RHBE{bits}(seed={seed})"),
     ("RHBE, centred", "RHBE{bits}(center=1,seed={seed})"),
     ("SCR", "SCR{bits}(seed={seed})"),
@@ -42,6 +44,7 @@ def parse_arguments():
     parser.add_argument("--dataset", help="which of the datasets in it")
     parser.add_argument("--kernels", default="chi2,intersection")
     parser.add_argument("--bits", default="64,128,256,512,1024")
+    parser.add_argument("--methods", default="", help="only those whose names contain this")
     parser.add_argument("--drift-bits", type=int, default=256)
     parser.add_argument("--limit", type=int, help="base vectors (default: all)")
     parser.add_argument("--queries", type=int, default=1000)
@@ -88,11 +91,15 @@ def exact(kernel, base, queries):
     return index.search(queries, 10)[1]
 
 
+def chosen(args):
+    return [(label, string) for label, string in METHODS if args.methods in label]
+
+
 def bits_table(args, kernel, base, queries, truth):
     all_bits = [int(b) for b in args.bits.split(",")]
     print(f"| {kernel} | " + " | ".join(f"{b} bits" for b in all_bits) + " |")
     print("|---|" + "---|" * len(all_bits))
-    for label, string in METHODS:
+    for label, string in chosen(args):
         row = [
             np.mean([
                 share_found(string.format(bits=bits, kernel=kernel, seed=seed), base, queries, truth, base)
@@ -111,7 +118,7 @@ def drift_table(args, kernel, base, queries, truth):
     query_cluster = kmeans.index.search(queries, 1)[1][:, 0]
     print(f"| {kernel}, {args.drift_bits} bits | trained on all | trained on one of ten clusters, queries from the others |")
     print("|---|---|---|")
-    for label, string in METHODS:
+    for label, string in chosen(args):
         whole, drifted = [], []
         for seed in range(1, args.seeds + 1):
             text = string.format(bits=args.drift_bits, kernel=kernel, seed=seed)

@@ -44,7 +44,12 @@ namespace faiss_ext {
  * small angles are spread over more of them. P is then the angle as seen from
  * mu.
  *
- * Strings: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`.
+ * rot=pca and rot=itq (beyond the paper) learn from data what the hyperplanes
+ * are: see CenteredHash::Rotation. As many bits find more where queries come
+ * from where the training vectors do.
+ *
+ * Strings: `AHK1024(chi2)`, `AHK512(intersection,order=3,center=1)`,
+ * `AHK256(chi2,rot=itq)`.
  */
 struct AdditiveKernelHash : CenteredHash {
     HomogeneousKernelMap map;
@@ -55,12 +60,15 @@ struct AdditiveKernelHash : CenteredHash {
             int nbits,
             bool center = false,
             int64_t seed = 1234,
-            const ProjectionChoice& proj = {});
+            const ProjectionChoice& proj = {},
+            Rotation rot = Rotation::random);
     AdditiveKernelHash() = default;
 
     /** nbits acos((k - m) / (1 - m)) / pi, m = mean_value: the paper's
      * approximation, which leaves out the error of the map; with center=1 it
-     * leaves out as well that a pair's distances from mu vary.
+     * leaves out as well that a pair's distances from mu vary. With rot=pca
+     * and rot=itq it is a rule of thumb: what principal directions leave out
+     * makes differences smaller, and a rotation that is learnt is not random.
      *
      * @param kernel_value  from 0 to 1
      */

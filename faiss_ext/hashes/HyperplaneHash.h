@@ -28,6 +28,10 @@ namespace faiss_ext {
  * mean: theta is then the angle as seen from the mean, and the kernel the
  * cosine of that angle.
  *
+ * rot=pca and rot=itq learn the hyperplanes from data (CenteredHash::Rotation):
+ * the latter are the codes of iterative quantisation (ITQ). The kernel is then
+ * about the cosine as seen from the mean.
+ *
  * proj=bilinear reads x as a matrix X, and the bit is w' X v >= 0 (Kim and
  * Choi, CVPR 2015, equation 6; Gong et al., CVPR 2013), for many dimensions and
  * many bits; see BilinearProjection. The expected distance is then not theta /
@@ -35,7 +39,7 @@ namespace faiss_ext {
  * X and Y have many singular values of a size. w=dense,shuffle=0 is the paper's
  * form.
  *
- * Strings: `RHBE256`, `RHBE256(center=1,seed=3)`,
+ * Strings: `RHBE256`, `RHBE256(center=1,seed=3)`, `RHBE64(rot=itq)`,
  * `RHBE4096(proj=bilinear,shape=28x28,m=5)`.
  */
 struct HyperplaneHash : CenteredHash {
@@ -44,7 +48,8 @@ struct HyperplaneHash : CenteredHash {
             int nbits,
             bool center = false,
             int64_t seed = 1234,
-            const ProjectionChoice& proj = {});
+            const ProjectionChoice& proj = {},
+            Rotation rot = Rotation::random);
     HyperplaneHash() = default;
 
     /// @param projection  its outputs are the bits

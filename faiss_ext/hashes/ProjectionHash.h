@@ -46,12 +46,32 @@ struct ProjectionHash : KernelHash {
  * in a feature space: bit = [w . phi(x) >= w . mu].
  */
 struct CenteredHash : ProjectionHash {
-    bool center = false;
+    /** How the directions w are chosen.
+     *
+     * - random: as `proj` draws them, whatever the data
+     * - pca: phi(x) - mu is projected onto its first r = min(nbits, dimension
+     *   of phi) principal directions, and what that gives is rotated at random
+     * - itq: the same with a rotation R that brings the projections v of the
+     *   sample close to their signs, by 50 rounds of iterative quantisation (Y.
+     *   Gong and S. Lazebnik, Iterative quantization: a Procrustean approach to
+     *   learning binary codes, CVPR 2011): signs of R v, then the R that is
+     *   best for them. The rotation of pca is where it starts.
+     *
+     * Where there are more bits than dimensions, every r bits have another
+     * rotation. Directions are learnt from up to 16,384 vectors, of features of
+     * up to 8,192 dimensions, in memory of 32 bytes times the square of the
+     * dimension; rotations from up to 4,096 of them, or 10 r if that is more,
+     * in time that grows like r^3.
+     */
+    enum class Rotation { random, pca, itq };
+    Rotation rot = Rotation::random;
+
+    bool center = false; ///< pca and itq are always centred
     int64_t seed = 1234;
-    ProjectionChoice proj; ///< of w
+    ProjectionChoice proj; ///< of w, if random
 
     /// |mu|^2 / mean |phi(x)|^2, the mean kernel value of two training vectors;
-    /// 0 if center=0
+    /// 0 if nothing is centred
     double mean_value = 0;
 
     using ProjectionHash::ProjectionHash;
@@ -60,13 +80,22 @@ struct CenteredHash : ProjectionHash {
     void restore() override;
 
    protected:
-    /// Shows center, seed and proj, and then what was drawn and learned.
+    /// Shows rot, center, seed and proj, and then what was drawn and learned.
     void centered_fields(
             FieldVisitor& v,
             const std::vector<ProjectionChoice::Kind>& kinds);
 
-    /// Learns the mean (center=1), from at most 65,536 vectors.
+    /// Learns the mean, from at most 65,536 vectors, and the projection, unless
+    /// that is random.
     void learn(idx_t n, const float* x) override;
+
+   private:
+    bool is_centered() const {
+        return center || rot != Rotation::random;
+    }
+    std::vector<float> learn_mean(
+            const std::vector<idx_t>& ids,
+            const float* x);
 };
 
 } // namespace faiss_ext

@@ -4,9 +4,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include <omp.h>
-
 #include "core/errors.h"
+#include "core/one_blas_thread.h"
 #include "core/parallel.h"
 
 extern "C" {
@@ -98,18 +97,6 @@ struct Progress {
     }
 };
 
-/// Has a BLAS that is built with OpenMP use one thread: how it divides its sums
-/// among threads would show in the last digits.
-struct OneThread {
-    const int before = omp_get_max_threads();
-    OneThread() {
-        omp_set_num_threads(1);
-    }
-    ~OneThread() {
-        omp_set_num_threads(before);
-    }
-};
-
 void check_info(int info) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             info == 0, "the eigenvalue computation failed (info = %d)", info);
@@ -124,7 +111,7 @@ void eigen_symmetric(
         bool verbose) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0 && a.size() == n * n, "the matrix is not square");
-    const OneThread one_thread;
+    const OneBlasThread one_thread;
     Progress progress{verbose};
     const int order = int(n);
     const auto at = [n](std::vector<double>& m, size_t i, size_t j) {

@@ -19,6 +19,7 @@ enum {
     stream_offsets = 5,
     stream_shuffle = 6,
     stream_lengths = 7,
+    stream_rotations = 8,
 };
 
 /// Random numbers of their own for each row and stream.

@@ -28,11 +28,13 @@ AdditiveKernelHash::AdditiveKernelHash(
         int nbits,
         bool center,
         int64_t seed,
-        const ProjectionChoice& proj)
+        const ProjectionChoice& proj,
+        Rotation rot)
         : CenteredHash(map.d_in, nbits), map(map) {
     this->center = center;
     this->seed = seed;
     this->proj = proj;
+    this->rot = rot;
     init();
 }
 

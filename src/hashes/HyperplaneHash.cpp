@@ -15,11 +15,13 @@ HyperplaneHash::HyperplaneHash(
         int nbits,
         bool center,
         int64_t seed,
-        const ProjectionChoice& proj)
+        const ProjectionChoice& proj,
+        Rotation rot)
         : CenteredHash(d, nbits) {
     this->center = center;
     this->seed = seed;
     this->proj = proj;
+    this->rot = rot;
     init();
 }
 

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "hashes/learned_rotation.h"
 #include "projections/draw.h"
 
 namespace faiss_ext {
@@ -69,32 +70,68 @@ void ProjectionHash::check_projection(bool is_drawn) const {
 void CenteredHash::centered_fields(
         FieldVisitor& v,
         const std::vector<ProjectionChoice::Kind>& kinds) {
-    v.flag("center", center, "whether angles are seen from the learned mean");
+    v.word("rot",
+           rot,
+           {"random", "pca", "itq"},
+           "hyperplanes: random, or rotated principal directions, the rotation random or learnt");
+    const bool is_random = rot == Rotation::random || v.wants_all();
+    if (is_random) {
+        v.flag("center",
+               center,
+               "whether angles are seen from the learned mean");
+    }
     v.integer("seed", seed, 0, INT64_MAX, "of the projection");
-    proj.fields(v, d_in, kinds);
-    learned_fields(v, center && is_trained ? nbits : 0);
+    if (is_random) {
+        proj.fields(v, d_in, kinds);
+    }
+    learned_fields(v, is_centered() && is_trained ? nbits : 0);
     v.learned("mean_value", mean_value);
 }
 
 void CenteredHash::init() {
     check_fields(*this);
     proj.set_shape(d_in);
-    projection = draw_gaussian(proj, num_features(), nbits, seed);
+    projection = nullptr;
+    if (rot == Rotation::random) {
+        projection = draw_gaussian(proj, num_features(), nbits, seed);
+    }
     threshold.clear();
-    is_trained = !center;
+    is_trained = !is_centered();
 }
 
 void CenteredHash::restore() {
-    check_projection(true);
+    check_projection(is_trained || rot == Rotation::random);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            (center || is_trained) && mean_value >= 0 && mean_value <= 1,
+            (is_centered() || is_trained) && mean_value >= 0 && mean_value <= 1,
             "the parts of a hash do not fit");
 }
 
 void CenteredHash::learn(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: there are no vectors");
-    constexpr idx_t max_vectors = 65536, block = 1024;
-    const std::vector<idx_t> ids = sample_ids(n, max_vectors, seed);
+    constexpr idx_t most_for_mean = 65536, most_for_rotation = 16384;
+    const std::vector<idx_t> ids = sample_ids(n, most_for_mean, seed);
+    const std::vector<float> mean = learn_mean(ids, x);
+    if (rot != Rotation::random) {
+        const auto compute = [&](idx_t i0, idx_t m, float* phi) {
+            const Scratch space(features_space());
+            for (idx_t i = 0; i < m; i++, phi += num_features()) {
+                const float* from =
+                        features(1, x + ids[i0 + i] * d_in, space.get());
+                std::copy_n(from, num_features(), phi);
+            }
+        };
+        const idx_t m = std::min<idx_t>(ids.size(), most_for_rotation);
+        projection = learn_rotation(
+                rot, {m, num_features(), mean, compute}, nbits, seed, verbose);
+    }
+    threshold.resize(nbits);
+    projection->apply(1, mean.data(), threshold.data());
+}
+
+std::vector<float> CenteredHash::learn_mean(
+        const std::vector<idx_t>& ids,
+        const float* x) {
+    constexpr idx_t block = 1024;
     const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
     // sums of the features, and of their squares behind them; by blocks, so
     // that they do not depend on the threads
@@ -120,14 +157,12 @@ void CenteredHash::learn(idx_t n, const float* x) {
         }
         means[k] /= double(m);
     }
-    const std::vector<float> mean(means.begin(), means.end() - 1);
     double square = 0;
     for (size_t k = 0; k < size; k++) {
         square += means[k] * means[k];
     }
     mean_value = means[size] > 0 ? std::min(square / means[size], 1.0) : 0;
-    threshold.resize(nbits);
-    projection->apply(1, mean.data(), threshold.data());
+    return {means.begin(), means.end() - 1};
 }
 
 } // namespace faiss_ext

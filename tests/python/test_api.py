@@ -152,6 +152,10 @@ def test_words_of_a_string_and_of_its_object_are_the_same():
         hash = faiss_ext.HyperplaneHash(d=16, nbits=64, proj=proj)
         twin = faiss_ext.kernel_hash_factory(16, f"RHBE64(proj={kind})")
         assert hash.description() == twin.description() and twin.proj.kind == kind
+    for rot in words_of("RHBE", "rot"):
+        hash = faiss_ext.HyperplaneHash(d=16, nbits=64, rot=rot)
+        twin = faiss_ext.kernel_hash_factory(16, f"RHBE64(rot={rot})")
+        assert hash.description() == twin.description() and twin.rot == rot
     assert faiss_ext.GaussianKernel().norm() == "l2"
 
 

@@ -1,0 +1,186 @@
+#include "hashes/learned_rotation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "core/eigen_symmetric.h"
+#include "core/errors.h"
+#include "core/nearest_orthogonal.h"
+#include "core/parallel.h"
+#include "core/random_streams.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+constexpr int most_components = 8192;
+constexpr int num_rounds = 50; // as in the paper
+
+/// Vectors that iterative quantisation takes for r bits.
+idx_t most_quantised(size_t r) {
+    return std::max<idx_t>(4096, 10 * r);
+}
+
+/// of a matrix of n rows
+Floats transposed(size_t n, size_t d, const Floats& x) {
+    Floats t(n * d);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < d; j++) {
+            t[j * n + i] = x[i * d + j];
+        }
+    }
+    return t;
+}
+
+/// The products of n vectors with the rows of a matrix, on all threads.
+Floats products(const DenseProjection& matrix, size_t n, const Floats& x) {
+    Floats y(n * matrix.d_out);
+    parallel_blocks(n, 24, [&](idx_t begin, idx_t end) {
+        matrix.apply(
+                end - begin, &x[begin * matrix.d_in], &y[begin * matrix.d_out]);
+    });
+    return y;
+}
+
+/// Calls fn(m, features) for one part of the sample after the other, less the
+/// mean.
+template <class F>
+void for_parts(const FeatureSample& sample, F&& fn) {
+    constexpr idx_t part = 1024;
+    const size_t d = sample.size;
+    Floats phi;
+    for (idx_t i0 = 0; i0 < sample.n; i0 += part) {
+        const idx_t m = std::min(part, sample.n - i0);
+        phi.resize(m * d);
+        parallel_blocks(m, 64, [&](idx_t begin, idx_t end) {
+            float* rows = &phi[begin * d];
+            sample.compute(i0 + begin, end - begin, rows);
+            for (size_t k = 0; k < (end - begin) * d; k++) {
+                rows[k] -= sample.mean[k % d];
+            }
+        });
+        fn(m, phi);
+    }
+}
+
+/// The r principal directions of largest variance, size r * d, the largest
+/// first.
+Floats principal_directions(
+        const FeatureSample& sample,
+        size_t r,
+        bool verbose) {
+    const size_t d = sample.size;
+    std::vector<double> covariance(d * d), variances;
+    for_parts(sample, [&](idx_t m, const Floats& phi) {
+        const Floats columns = transposed(m, d, phi);
+        const DenseProjection matrix(int(m), int(d), columns.data());
+        const Floats part = products(matrix, d, columns);
+        for (size_t i = 0; i < d * d; i++) {
+            covariance[i] += part[i];
+        }
+    });
+    eigen_symmetric(d, covariance, variances, verbose);
+    Floats directions(r * d);
+    for (size_t i = 0; i < r; i++) { // variances ascend
+        std::copy_n(&covariance[(d - 1 - i) * d], d, &directions[i * d]);
+    }
+    return directions;
+}
+
+Floats project_sample(
+        const FeatureSample& sample,
+        size_t r,
+        const Floats& rows) {
+    const DenseProjection matrix(sample.size, int(r), rows.data());
+    Floats projected;
+    for_parts(sample, [&](idx_t m, const Floats& phi) {
+        const Floats part = products(matrix, m, phi);
+        projected.insert(projected.end(), part.begin(), part.end());
+    });
+    return projected;
+}
+
+Floats random_rotation(size_t r, int64_t seed, int64_t number) {
+    std::mt19937_64 rng = row_rng(seed, number, stream_rotations);
+    std::normal_distribution<double> normal;
+    std::vector<double> a(r * r);
+    std::generate(a.begin(), a.end(), [&] { return normal(rng); });
+    nearest_orthogonal(r, a);
+    return {a.begin(), a.end()};
+}
+
+/// Iterative quantisation of vectors of r components.
+struct Quantisation {
+    size_t n, r;
+    DenseProjection by_vector;    ///< rows are the vectors
+    DenseProjection by_component; ///< rows are their components
+
+    Quantisation(size_t r, const Floats& v)
+            : n(v.size() / r),
+              r(r),
+              by_vector(int(r), int(n), v.data()),
+              by_component(int(n), int(r), transposed(n, r, v).data()) {}
+
+    /// Improves a rotation: signs of all vectors, then the best R for these.
+    void improve(Floats& rotation) const {
+        Floats signs = products(by_vector, r, rotation);
+        for (float& s : signs) {
+            s = s >= 0 ? 1.0f : -1.0f;
+        }
+        const Floats correlation = products(by_component, r, signs);
+        std::vector<double> best(correlation.begin(), correlation.end());
+        nearest_orthogonal(r, best);
+        rotation.assign(best.begin(), best.end());
+    }
+};
+
+} // namespace
+
+std::unique_ptr<DenseProjection> learn_rotation(
+        CenteredHash::Rotation rot,
+        const FeatureSample& sample,
+        int nbits,
+        int64_t seed,
+        bool verbose) {
+    const size_t d = sample.size, r = std::min<size_t>(nbits, d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            sample.size <= most_components,
+            "train: rot=pca and rot=itq take at most %d dimensions of features, and these have %d; rot=random takes any",
+            most_components,
+            sample.size);
+    const Floats directions = principal_directions(sample, r, verbose);
+    const Floats columns = transposed(r, d, directions);
+    const DenseProjection onto_columns(int(r), int(d), columns.data());
+    std::unique_ptr<Quantisation> quantisation;
+    if (rot == CenteredHash::Rotation::itq) {
+        FeatureSample part = sample;
+        part.n = std::min(sample.n, most_quantised(r));
+        quantisation = std::make_unique<Quantisation>(
+                r, project_sample(part, r, directions));
+    }
+    auto projection = std::make_unique<DenseProjection>(int(d), nbits);
+    for (size_t first = 0; first < size_t(nbits); first += r) {
+        Floats rotation = random_rotation(r, seed, first);
+        for (int i = 0; quantisation && i < num_rounds; i++) {
+            quantisation->improve(rotation);
+            check_interrupt();
+        }
+        const size_t rows = std::min(r, nbits - first);
+        const Floats turned = products(onto_columns, rows, rotation);
+        for (size_t j = 0; j < rows; j++) {
+            projection->set_row(int(first + j), &turned[j * d]);
+        }
+        if (verbose) {
+            printf("rotation of %zu principal directions: %zu of %d bits\n",
+                   r,
+                   first + rows,
+                   nbits);
+        }
+    }
+    return projection;
+}
+
+} // namespace faiss_ext
