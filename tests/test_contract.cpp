@@ -605,7 +605,7 @@ TEST_P(EachIndex, BadInput) {
 }
 
 TEST_P(EachIndex, DamagedFiles) {
-    if (!has(text, "KFlat|KIVF|BPerm") || has(text, "Refine")) {
+    if (!has(text, "KFlat|KIVF|BPerm|AFlat") || has(text, "Refine")) {
         GTEST_SKIP() << "FAISS checks little of its own parts";
     }
     const auto index = make();
@@ -695,7 +695,7 @@ TEST_P(EachIndex, Merging) {
         EXPECT_EQ(error_of(merge), "");
         EXPECT_EQ(a->ntotal, n);
         expect_same(search(*a, q, 5), search(*whole, q, 5));
-        if (has(text, "KFlat|KIVF|BPerm")) { // (FAISS's leave the number)
+        if (has(text, "KFlat|KIVF|BPerm|AFlat")) { // (FAISS's leave the number)
             EXPECT_EQ(b->ntotal, 0);
             add(*b, q); // what is left can be used on
             EXPECT_EQ(b->ntotal, nq);

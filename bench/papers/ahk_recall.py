@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import datasets  # noqa: E402
 
 import faiss  # noqa: E402
-from faiss_ext import index_factory, kernel_hash_factory  # noqa: E402
+from faiss_ext import index_binary_factory, index_factory, kernel_hash_factory  # noqa: E402
 
 METHODS = [
     ("AHK, order 1, dense (as in the paper)", "AHK{bits}({kernel},order=1,proj=dense,seed={seed})"),
@@ -79,7 +79,7 @@ def share_found(string, base, queries, truth, train):
     """The share of the true neighbours that are among the first 100 by Hamming distance."""
     hash = kernel_hash_factory(base.shape[1], string)
     hash.train(train)
-    index = faiss.IndexBinaryFlat(hash.nbits)
+    index = index_binary_factory(hash.nbits, "BFlat")
     index.add(hash.encode(base))
     found = index.search(hash.encode(queries), 100)[1]
     return np.mean([np.isin(t, f).mean() for t, f in zip(truth, found)])

@@ -59,6 +59,22 @@ struct KernelHash : Transform {
      */
     virtual double kernel_estimate(double hamming) const = 0;
 
+    /** Turns the margins of queries into the weights of their asymmetric
+     * scores (IndexAsymmetricHash), in place: what a bit of a code adds to the
+     * score where it is 1, and takes off where it is 0. The larger the score,
+     * the larger the kernel value. By default the margins themselves.
+     *
+     * @param weights  margins of n vectors, size n * nbits
+     */
+    virtual void query_weights(size_t n, float* weights) const;
+
+    /** The kernel value at which an asymmetric distance (IndexAsymmetricHash),
+     * from 0 to nbits, is expected. By default that of hyperplanes: where w
+     * is Gaussian, E w . q sign(w . x) = sqrt(2 / pi) q . x / |x|, so that 1 -
+     * 2 distance / nbits estimates the cosine.
+     */
+    virtual double asymmetric_kernel_estimate(double distance) const;
+
     /// A copy, of the same class (which must be registered).
     std::unique_ptr<KernelHash> clone() const;
 

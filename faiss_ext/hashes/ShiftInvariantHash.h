@@ -75,6 +75,26 @@ struct ShiftInvariantHash : ProjectionHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /** The weights of the locally most powerful test about kernel values near
+     * 1/2. A query knows its phase a = omega . q + b and, with cos alpha = -t,
+     * that the bit of x is 1 where the phase of x is within alpha of 0. At a
+     * kernel value K = E cos(omega . (q - x)), K_m that of m (q - x), its sign
+     * is +-1 with the expectation
+     *
+     *     e = 2 alpha / pi - 1 + 4 / pi sum_{m>=1} sin(m alpha) / m cos(m a)
+     * K_m
+     *
+     * (Fourier series of the bit), the derivative of its log-likelihood by K is
+     * (+-1 - e) e' / (1 - e^2), e' = d e / d K, and the weight is e' / (1 -
+     * e^2): of all weights that depend on a and t, those of the Hamming
+     * distance among them, these make the score's mean change most with K near
+     * 1/2 in units of its deviation (by Cauchy-Schwarz).
+     */
+    void query_weights(size_t n, float* weights) const override;
+
+    /// Throws: with these weights the expected distance has no closed form.
+    double asymmetric_kernel_estimate(double distance) const override;
+
     /// Lower and upper bound of the expected normalised Hamming distance at
     /// kernel value u from 0 to 1 (lemma 2.3).
     static double lower_bound(double u);

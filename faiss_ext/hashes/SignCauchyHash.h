@@ -37,6 +37,13 @@ struct SignCauchyHash : ProjectionHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /// atan of the margins over the median of their magnitudes: Cauchy numbers
+    /// become uniform ones, so that no large one outweighs all others.
+    void query_weights(size_t n, float* weights) const override;
+
+    /// Throws: the expected distance is not known.
+    double asymmetric_kernel_estimate(double distance) const override;
+
     void check_input(idx_t n, const float* x, const char* where) const override;
     void fields(FieldVisitor& v) override;
     void init() override;

@@ -487,7 +487,8 @@ def wrap_hashes():
         return codes
 
     for the_class in subclasses(swig.KernelHash):
-        for name in ("expected_hamming", "kernel_estimate"):
+        for name in ("expected_hamming", "kernel_estimate",
+                     "asymmetric_kernel_estimate"):
             if name in vars(the_class):
                 setattr(the_class, name, of_arrays(vars(the_class)[name]))
     swig.KernelHash.encode = encode
@@ -574,9 +575,10 @@ def subclasses(base):
 # ---------------------------------------------------------- float indexes
 
 def wrap_float_indexes():
-    for the_class in (swig.IndexKernelHash, swig.IndexFlatKernel,
-                      swig.IndexIVFPQ4, swig.IndexHNSWKernel,
-                      swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
+    for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
+                      swig.IndexFlatKernel, swig.IndexIVFPQ4,
+                      swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
+                      swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -844,7 +846,7 @@ def check_settings(the_class):
 def wrap_settings():
     for the_class in (
             swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
-            swig.IndexFlatKernel, swig.IndexIVFPQ4,
+            swig.IndexFlatKernel, swig.IndexIVFPQ4, swig.IndexAsymmetricHash,
             swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
             swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,

@@ -7,6 +7,7 @@
 #include "core/field_strings.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "hashes/angle.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -44,6 +45,13 @@ void KernelHash::map(size_t n, const float* x, float* xt) const {
     margins(n, x, xt);
 }
 
+void KernelHash::query_weights(size_t, float*) const {}
+
+double KernelHash::asymmetric_kernel_estimate(double distance) const {
+    const double cosine = 1 - 2 * normalized_hamming(distance);
+    return kernel_estimate(nbits * normalized_angle(cosine));
+}
+
 std::string KernelHash::description() const {
     if (!class_table<KernelHash>().knows(*this)) {
         return type_name(typeid(*this));
@@ -72,7 +80,7 @@ void KernelHash::assign_transform(const Transform& other) {
 double KernelHash::normalized_hamming(double hamming) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             hamming >= 0 && hamming <= nbits,
-            "the Hamming distance is %g, expected 0 to %d bits",
+            "the distance is %g, expected 0 to %d bits",
             hamming,
             nbits);
     return hamming / nbits;

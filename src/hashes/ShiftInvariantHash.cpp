@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 #include <faiss_ext/kernels/kernel_registry.h>
 
@@ -114,6 +116,48 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
     }
     return kernel->profile(
             inverse_distance(h, [&](double r) { return expected_at(r); }));
+}
+
+void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
+    // K_m, and its derivative by K, at K = 1/2
+    constexpr int most_terms = 64;
+    constexpr double small = 1e-4;
+    const double r = kernel->inverse_profile(0.5), h = 1e-4 * r;
+    const auto slope = [&](int m) {
+        return mean_cosine(m * (r + h)) - mean_cosine(m * (r - h));
+    };
+    std::vector<double> values, slopes;
+    for (int m = 1; m <= most_terms; m++) {
+        values.push_back(mean_cosine(m * r));
+        slopes.push_back(slope(m) / slope(1));
+        if (values.back() < small && slopes.back() < small) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < n * nbits; i++) {
+        const double alpha = 2 * pi * threshold[i % nbits];
+        const double a = alpha - 2 * pi * weights[i];
+        // sin(m alpha) and cos(m a), by their recurrences
+        const double turn_sin = 2 * std::cos(alpha), turn_cos = 2 * std::cos(a);
+        double sine = std::sin(alpha), last_sine = 0;
+        double cosine = turn_cos / 2, last_cosine = 1;
+        double expected = 2 * alpha / pi - 1, derivative = 0;
+        for (size_t m = 1; m <= values.size(); m++) {
+            const double term = 4 / (pi * double(m)) * sine * cosine;
+            expected += term * values[m - 1];
+            derivative += term * slopes[m - 1];
+            last_sine = std::exchange(sine, turn_sin * sine - last_sine);
+            last_cosine =
+                    std::exchange(cosine, turn_cos * cosine - last_cosine);
+        }
+        weights[i] =
+                float(derivative / std::max(1 - expected * expected, small));
+    }
+}
+
+double ShiftInvariantHash::asymmetric_kernel_estimate(double) const {
+    FAISS_EXT_THROW_MSG(
+            "asymmetric distances of SIK and BSIK have no closed expectation; kernel_estimate takes Hamming distances");
 }
 
 double ShiftInvariantHash::lower_bound(double u) {

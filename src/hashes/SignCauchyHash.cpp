@@ -46,4 +46,24 @@ double SignCauchyHash::kernel_estimate(double hamming) const {
             0.0, std::cos(std::numbers::pi * normalized_hamming(hamming)));
 }
 
+void SignCauchyHash::query_weights(size_t n, float* weights) const {
+    std::vector<float> sizes(nbits);
+    for (size_t i = 0; i < n; i++, weights += nbits) {
+        std::transform(weights, weights + nbits, sizes.begin(), [](float v) {
+            return std::abs(v);
+        });
+        const auto middle = sizes.begin() + nbits / 2;
+        std::nth_element(sizes.begin(), middle, sizes.end());
+        const float median = std::max(*middle, 1e-37f);
+        for (int j = 0; j < nbits; j++) {
+            weights[j] = std::atan(weights[j] / median);
+        }
+    }
+}
+
+double SignCauchyHash::asymmetric_kernel_estimate(double) const {
+    FAISS_EXT_THROW_MSG(
+            "asymmetric distances of SCR have no known expectation; kernel_estimate takes Hamming distances");
+}
+
 } // namespace faiss_ext

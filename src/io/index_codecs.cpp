@@ -7,6 +7,7 @@
 #include <faiss/IndexReplicas.h>
 #include <faiss/IndexShards.h>
 
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -121,6 +122,31 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
                              index->storage->is_trained),
             f,
             "its hash and its binary index do not fit");
+    return index;
+}
+
+// A hash with its codes.
+
+void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
+    write_header<Index>(index, f);
+    write_VectorTransform(index.hash.get(), f);
+    write_vector(f, index.codes);
+}
+
+std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(IOReader* f, int) {
+    auto index = std::make_unique<IndexAsymmetricHash>();
+    Header(f).apply(*index);
+    auto vt = read_VectorTransform(f);
+    auto* hash = dynamic_cast<KernelHash*>(vt.get());
+    check_file(hash, f, "it holds no hash where one must stand");
+    vt.release();
+    index->hash = std::unique_ptr<KernelHash>(hash);
+    read_vector(f, index->codes, "codes");
+    try {
+        index->check_parts();
+    } catch (const faiss::FaissException& e) {
+        check_file(false, f, e.msg.c_str());
+    }
     return index;
 }
 
@@ -445,6 +471,10 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     "KernelHash",
                     write_hash_index<IndexKernelHash, Index>,
                     read_hash_index<IndexKernelHash>),
+            codec<IndexAsymmetricHash, Index>(
+                    "AsymmetricHash",
+                    write_asymmetric_hash,
+                    read_asymmetric_hash),
             codec<IndexPreTransform, Index>(
                     "PreTransform",
                     write_pre_transform,

@@ -12,6 +12,7 @@
 #include <faiss/IndexRefine.h>
 #include <faiss/index_factory.h>
 
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -45,6 +46,7 @@ std::vector<std::string> index_forms() {
     for (std::string& form : forms) {
         form += ",<binary index>";
     }
+    forms.push_back("<scheme>,AFlat");
     for (const std::string& form : map_forms()) {
         forms.push_back(form + ",<index>");
     }
@@ -381,9 +383,13 @@ std::unique_ptr<Index> make_core(
                     parts.size() == 1 ? "expected a binary index for the codes"
                                       : "unexpected text",
                     parts.size() == 1
-                            ? std::vector<std::string>{",BFlat", ",BHash16x16"}
+                            ? std::vector<
+                                      std::string>{",BFlat", ",BHash16x16", ",AFlat"}
                             : std::vector<std::string>{
                                       ",Refine(KFlat(...))", "the end"});
+        }
+        if (second.str() == "AFlat") {
+            return std::make_unique<IndexAsymmetricHash>(*hash, metric);
         }
         auto storage = make_storage(hash->nbits, second);
         auto index = std::make_unique<IndexKernelHash>(

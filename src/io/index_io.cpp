@@ -15,6 +15,7 @@
 #include <faiss/index_io.h>
 
 #include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -368,6 +369,7 @@ void write_file(const T* object, const char* fname) {
 /// Whether it is a class of this library, or of a program that uses it.
 bool is_ours(const Index& index) {
     return class_table<Index>().knows(index) ||
+            dynamic_cast<const IndexAsymmetricHash*>(&index) ||
             dynamic_cast<const IndexKernelHash*>(&index) ||
             dynamic_cast<const IndexHNSWKernel*>(&index);
 }

@@ -1,0 +1,402 @@
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cmath>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/best_hits.h"
+#include "indexes/blocked_scan.h"
+#include "indexes/nibble_codes.h"
+#include "indexes/range_result.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using simd::nibble_block;
+
+constexpr int most_bits = 8192;
+
+size_t blocks_of(size_t n) {
+    return (n + nibble_block - 1) / nibble_block;
+}
+
+NibbleSlot slot_of(IndexAsymmetricHash& index, size_t i) {
+    return NibbleSlot(index.codes.data(), i, index.hash->code_size());
+}
+
+void check_bits(const KernelHash& hash) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            hash.nbits <= most_bits,
+            "IndexAsymmetricHash: the hash has %d bits, expected at most %d",
+            hash.nbits,
+            most_bits);
+}
+
+/// The weights of a query as tables of sums, and what a sum is worth.
+struct AsymmetricQuery {
+    AlignedVector<uint8_t> tables;
+    float scale = 0;
+
+    /// @param weights  are rounded
+    void make(size_t nbits, float* weights) {
+        const size_t parts = nbits / 4;
+        const int most = std::min<int>(simd::nibble_max_entry, 65535 / parts);
+        round_weights(nbits, weights, float(most));
+        float total = 0;
+        AlignedVector<uint8_t> entries(parts * nibble_numbers);
+        for (size_t p = 0; p < parts; p++) {
+            for (size_t j = 0; j < 4; j++) {
+                const float w = weights[4 * p + j];
+                total += std::abs(w);
+                for (size_t e = 0; e < nibble_numbers; e++) {
+                    const bool is_set = e >> j & 1;
+                    entries[p * nibble_numbers + e] +=
+                            is_set == (w >= 0) ? 0 : uint8_t(std::abs(w));
+                }
+            }
+        }
+        scale = float(nbits) / total;
+        tables.resize(simd::nibble_tables_size(parts / 2));
+        simd::arrange_nibble_tables(parts / 2, entries.data(), tables.data());
+    }
+
+   private:
+    /// To whole numbers of which no four of a part exceed `most`. Where all are
+    /// 0, bits count alike.
+    static void round_weights(size_t nbits, float* weights, float most) {
+        float largest = 0;
+        for (size_t p = 0; p < nbits; p += 4) {
+            float sum = 0;
+            for (size_t j = p; j < p + 4; j++) {
+                sum += std::abs(weights[j]);
+            }
+            largest = std::max(largest, sum);
+        }
+        // four of them may be rounded up by a half
+        const float factor = (most - 2) / largest;
+        const bool can_scale = largest > 0 && std::isfinite(factor);
+        for (size_t j = 0; j < nbits; j++) {
+            weights[j] = can_scale ? std::round(weights[j] * factor) : 1;
+        }
+    }
+};
+
+std::vector<AsymmetricQuery> make_queries(
+        const IndexAsymmetricHash& index,
+        idx_t n,
+        const float* x) {
+    const KernelHash& hash = *index.hash;
+    std::vector<float> weights(n * hash.nbits);
+    hash.apply_noalloc(n, x, weights.data());
+    std::vector<AsymmetricQuery> queries(n);
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        float* first = &weights[begin * hash.nbits];
+        hash.query_weights(end - begin, first);
+        for (idx_t i = begin; i < end; i++, first += hash.nbits) {
+            queries[i].make(hash.nbits, first);
+        }
+    });
+    return queries;
+}
+
+/// Calls fn(distance, id) for the codes of blocks [begin, end) that are below
+/// bound().
+template <class Bound, class F>
+void scan_blocks(
+        const IndexAsymmetricHash& index,
+        const AsymmetricQuery& query,
+        idx_t begin,
+        idx_t end,
+        const faiss::IDSelector* sel,
+        Bound&& bound,
+        F&& fn) {
+    constexpr size_t together = 32, slack = 16;
+    constexpr size_t size = together * nibble_block;
+    static const std::array<float, size> zeros{};
+    const size_t rows = index.hash->code_size();
+    float scores[size + slack];
+    uint32_t positions[size + slack];
+    std::array<float, size> last;
+    for (idx_t b = begin; b < end; b += together) {
+        const size_t first = b * nibble_block;
+        const size_t nblocks = std::min<idx_t>(together, end - b);
+        const float* offsets = zeros.data();
+        if (first + nblocks * nibble_block > size_t(index.ntotal)) {
+            last.fill(no_score);
+            std::fill_n(last.begin(), index.ntotal - first, 0.0f);
+            offsets = last.data();
+        }
+        simd::NibbleHits hits{scores, positions, 0};
+        simd::scan_nibbles(
+                rows,
+                query.tables.data(),
+                query.scale,
+                nblocks,
+                index.codes.data() + b * rows * nibble_block,
+                offsets,
+                bound(),
+                hits);
+        for (size_t i = 0; i < hits.size; i++) {
+            const idx_t id = first + positions[i];
+            if (!sel || sel->is_member(id)) {
+                fn(scores[i], id);
+            }
+        }
+    }
+}
+
+/// Scans all codes for all queries: found(query, slice) is the place of what a
+/// query finds in a slice; scan(place, query, begin, end) fills it.
+template <class Found, class Scan>
+idx_t scan_all(
+        const IndexAsymmetricHash& index,
+        idx_t n,
+        std::vector<Found>& found,
+        Scan&& scan) {
+    constexpr idx_t query_block = 16, least_slice = 512;
+    constexpr size_t chunk_bytes = 65536;
+    const idx_t nblocks = blocks_of(index.ntotal);
+    const idx_t chunk = std::max<idx_t>(
+            1, chunk_bytes / (index.hash->code_size() * nibble_block));
+    const BlockedScan blocks(n, nblocks, query_block, 1, least_slice);
+    found.resize(n * blocks.nslices);
+    blocks.run(
+            0,
+            nblocks,
+            [&](idx_t q0, idx_t nq, idx_t slice, idx_t begin, idx_t end) {
+                for (idx_t b = begin; b < end; b += chunk) {
+                    if (omp_get_thread_num() == 0) {
+                        check_interrupt();
+                    }
+                    for (idx_t q = q0; q < q0 + nq; q++) {
+                        scan(found[q * blocks.nslices + slice],
+                             q,
+                             b,
+                             std::min(end, b + chunk));
+                    }
+                }
+            });
+    return blocks.nslices;
+}
+
+float metric_of(const IndexAsymmetricHash& index, float distance) {
+    return index.metric_type == faiss::METRIC_L2
+            ? distance
+            : float(index.hash->nbits) - 2 * distance;
+}
+
+void check_ready(const IndexAsymmetricHash& index, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.hash, "IndexAsymmetricHash::%s: it has no hash", where);
+    check_stored(
+            blocks_of(index.ntotal) * nibble_block,
+            index.codes.size(),
+            index.hash->code_size(),
+            "IndexAsymmetricHash");
+}
+
+} // namespace
+
+IndexAsymmetricHash::IndexAsymmetricHash(
+        const KernelHash& hash,
+        faiss::MetricType metric)
+        : Index(hash.d_in, metric), hash(hash.clone()) {
+    check_metric(metric);
+    check_bits(hash);
+    is_trained = hash.is_trained;
+}
+
+void IndexAsymmetricHash::check_parts() const {
+    check_ready(*this, "read");
+    check_bits(*hash);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            hash->d_in == d && hash->is_trained == is_trained &&
+                    (is_trained || ntotal == 0),
+            "the hash does not fit the index");
+}
+
+void IndexAsymmetricHash::train(idx_t n, const float* x) {
+    check_ready(*this, "train");
+    hash->verbose = verbose;
+    hash->train(n, x);
+    is_trained = true;
+}
+
+void IndexAsymmetricHash::add(idx_t n, const float* x) {
+    check_ready(*this, "add");
+    const size_t size = hash->code_size();
+    check_batch(n, x, "IndexAsymmetricHash::add");
+    std::vector<uint8_t> added(n * size);
+    hash->encode(n, x, added.data());
+    codes.resize(blocks_of(ntotal + n) * size * nibble_block);
+    for (idx_t i = 0; i < n; i++) {
+        uint8_t* to = slot_of(*this, ntotal + i).bytes;
+        for (size_t r = 0; r < size; r++) {
+            to[r * nibble_block] = added[i * size + r];
+        }
+    }
+    ntotal += n;
+}
+
+void IndexAsymmetricHash::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "search");
+    check_batch(n, x, "IndexAsymmetricHash::search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexAsymmetricHash::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const auto queries = make_queries(*this, n, x);
+    const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
+    std::vector<Best> found;
+    const idx_t nslices = scan_all(
+            *this, n, found, [&](Best& best, idx_t q, idx_t begin, idx_t end) {
+                best.k = kept;
+                scan_blocks(
+                        *this,
+                        queries[q],
+                        begin,
+                        end,
+                        sel,
+                        [&] { return best.bound; },
+                        [&](float score, idx_t id) { best.push(score, id); });
+            });
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        for (idx_t q = begin; q < end; q++) {
+            std::vector<Hit> hits;
+            for (idx_t s = 0; s < nslices; s++) {
+                const auto more = found[q * nslices + s].sorted(k);
+                hits.insert(hits.end(), more.begin(), more.end());
+            }
+            const size_t best = std::min<size_t>(k, hits.size());
+            std::partial_sort(hits.begin(), hits.begin() + best, hits.end());
+            for (idx_t j = 0; j < k; j++) {
+                const bool is_there = j < idx_t(best);
+                const float padding =
+                        metric_type == faiss::METRIC_L2 ? no_score : -no_score;
+                distances[q * k + j] =
+                        is_there ? metric_of(*this, hits[j].first) : padding;
+                labels[q * k + j] = is_there ? hits[j].second : -1;
+            }
+        }
+    });
+}
+
+void IndexAsymmetricHash::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_ready(*this, "range_search");
+    check_batch(n, x, "IndexAsymmetricHash::range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const auto queries = make_queries(*this, n, x);
+    const bool is_l2 = metric_type == faiss::METRIC_L2;
+    // what is too large by rounding is let through, and looked at again
+    const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
+    const float bound = std::min(limit + 1e-6f * (hash->nbits + 1), no_score);
+    std::vector<std::vector<Hit>> found;
+    const idx_t nslices = scan_all(
+            *this,
+            n,
+            found,
+            [&](std::vector<Hit>& hits, idx_t q, idx_t begin, idx_t end) {
+                scan_blocks(
+                        *this,
+                        queries[q],
+                        begin,
+                        end,
+                        sel,
+                        [&] { return bound; },
+                        [&](float score, idx_t id) {
+                            const float value = metric_of(*this, score);
+                            if (is_l2 ? value < radius : value > radius) {
+                                hits.emplace_back(value, id);
+                            }
+                        });
+            });
+    std::vector<std::vector<Hit>> all(n);
+    for (size_t i = 0; i < found.size(); i++) {
+        auto& hits = all[i / nslices];
+        hits.insert(hits.end(), found[i].begin(), found[i].end());
+    }
+    fill_range_result(
+            all,
+            result,
+            [](const Hit& hit) { return hit.first; },
+            [](const Hit& hit) { return hit.second; });
+}
+
+void IndexAsymmetricHash::reset() {
+    codes.clear();
+    ntotal = 0;
+}
+
+size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
+    check_ready(*this, "remove_ids");
+    const size_t size = hash->code_size();
+    idx_t kept = 0;
+    for (idx_t i = 0; i < ntotal; i++) {
+        if (!sel.is_member(i)) {
+            slot_of(*this, kept++).copy(slot_of(*this, i), size);
+        }
+    }
+    const size_t removed = ntotal - kept;
+    codes.resize(blocks_of(kept) * size * nibble_block);
+    ntotal = kept;
+    return removed;
+}
+
+void IndexAsymmetricHash::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && source != this,
+            "only another IndexAsymmetricHash can be merged");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            metric_type == source->metric_type, "the metrics differ");
+    hash->check_identical(*source->hash);
+}
+
+void IndexAsymmetricHash::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0, "ids are positions, and cannot be shifted");
+    auto& source = dynamic_cast<IndexAsymmetricHash&>(other);
+    const size_t size = hash->code_size();
+    codes.resize(blocks_of(ntotal + source.ntotal) * size * nibble_block);
+    for (idx_t i = 0; i < source.ntotal; i++) {
+        slot_of(*this, ntotal + i).copy(slot_of(source, i), size);
+    }
+    ntotal += source.ntotal;
+    source.reset();
+}
+
+size_t IndexAsymmetricHash::sa_code_size() const {
+    return hash->code_size();
+}
+
+void IndexAsymmetricHash::sa_encode(idx_t n, const float* x, uint8_t* bytes)
+        const {
+    hash->encode(n, x, bytes);
+}
+
+} // namespace faiss_ext
