@@ -93,9 +93,11 @@ struct CenteredHash : ProjectionHash {
     bool is_centered() const {
         return center || rot != Rotation::random;
     }
+    /// Returns the mean; mean_square becomes that of |phi(x)|.
     std::vector<float> learn_mean(
             const std::vector<idx_t>& ids,
-            const float* x);
+            const float* x,
+            double& mean_square);
 };
 
 } // namespace faiss_ext

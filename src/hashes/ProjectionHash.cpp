@@ -1,6 +1,7 @@
 #include <faiss_ext/hashes/ProjectionHash.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/cache_sizes.h"
 #include "core/errors.h"
@@ -110,7 +111,8 @@ void CenteredHash::learn(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: there are no vectors");
     constexpr idx_t most_for_mean = 65536, most_for_rotation = 16384;
     const std::vector<idx_t> ids = sample_ids(n, most_for_mean, seed);
-    const std::vector<float> mean = learn_mean(ids, x);
+    double mean_square = 0;
+    const std::vector<float> mean = learn_mean(ids, x, mean_square);
     if (rot != Rotation::random) {
         const auto compute = [&](idx_t i0, idx_t m, float* phi) {
             const Scratch space(features_space());
@@ -122,7 +124,11 @@ void CenteredHash::learn(idx_t n, const float* x) {
         };
         const idx_t m = std::min<idx_t>(ids.size(), most_for_rotation);
         projection = learn_rotation(
-                rot, {m, num_features(), mean, compute}, nbits, seed, verbose);
+                rot,
+                {m, num_features(), mean, std::sqrt(mean_square), compute},
+                nbits,
+                seed,
+                verbose);
     }
     threshold.resize(nbits);
     projection->apply(1, mean.data(), threshold.data());
@@ -130,7 +136,8 @@ void CenteredHash::learn(idx_t n, const float* x) {
 
 std::vector<float> CenteredHash::learn_mean(
         const std::vector<idx_t>& ids,
-        const float* x) {
+        const float* x,
+        double& mean_square) {
     constexpr idx_t block = 1024;
     const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
     // sums of the features, and of their squares behind them; by blocks, so
@@ -161,7 +168,8 @@ std::vector<float> CenteredHash::learn_mean(
     for (size_t k = 0; k < size; k++) {
         square += means[k] * means[k];
     }
-    mean_value = means[size] > 0 ? std::min(square / means[size], 1.0) : 0;
+    mean_square = means[size];
+    mean_value = mean_square > 0 ? std::min(square / mean_square, 1.0) : 0;
     return {means.begin(), means.end() - 1};
 }
 

@@ -1,6 +1,7 @@
 #include "hashes/learned_rotation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <random>
 
@@ -46,11 +47,16 @@ Floats products(const DenseProjection& matrix, size_t n, const Floats& x) {
 }
 
 /// Calls fn(m, features) for one part of the sample after the other, less the
-/// mean.
+/// mean, and scaled by a power of two so that squares neither overflow nor
+/// vanish.
 template <class F>
 void for_parts(const FeatureSample& sample, F&& fn) {
     constexpr idx_t part = 1024;
     const size_t d = sample.size;
+    const float factor = sample.length > 0
+            ? float(std::ldexp(
+                      1.0, std::clamp(-std::ilogb(sample.length), -126, 126)))
+            : 1.0f;
     Floats phi;
     for (idx_t i0 = 0; i0 < sample.n; i0 += part) {
         const idx_t m = std::min(part, sample.n - i0);
@@ -59,7 +65,7 @@ void for_parts(const FeatureSample& sample, F&& fn) {
             float* rows = &phi[begin * d];
             sample.compute(i0 + begin, end - begin, rows);
             for (size_t k = 0; k < (end - begin) * d; k++) {
-                rows[k] -= sample.mean[k % d];
+                rows[k] = factor * rows[k] - factor * sample.mean[k % d];
             }
         });
         fn(m, phi);

@@ -17,6 +17,7 @@ struct FeatureSample {
     idx_t n;
     int size;                ///< of a vector
     std::vector<float> mean; ///< which is taken off
+    double length;           ///< of typical vectors
     /// Computes features i0 to i0 + m, size m * size.
     std::function<void(idx_t i0, idx_t m, float* features)> compute;
 };

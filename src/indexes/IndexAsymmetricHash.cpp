@@ -71,7 +71,7 @@ struct AsymmetricQuery {
 
    private:
     /// To whole numbers of which no four of a part exceed `most`. Where all are
-    /// 0, bits count alike.
+    /// 0, or next to it, bits count alike.
     static void round_weights(size_t nbits, float* weights, float most) {
         float largest = 0;
         for (size_t p = 0; p < nbits; p += 4) {
@@ -85,7 +85,8 @@ struct AsymmetricQuery {
         const float factor = (most - 2) / largest;
         const bool can_scale = largest > 0 && std::isfinite(factor);
         for (size_t j = 0; j < nbits; j++) {
-            weights[j] = can_scale ? std::round(weights[j] * factor) : 1;
+            float& w = weights[j];
+            w = can_scale ? std::round(w * factor) : w >= 0 ? 1.0f : -1.0f;
         }
     }
 };

@@ -105,6 +105,16 @@ def test_few_training_vectors_and_constant_ones():
             assert 0 < hash.mean_value <= 1
 
 
+@pytest.mark.parametrize("scheme, power", [
+    ("RHBE{}(rot={})", 2.0**100), ("RHBE{}(rot={})", 2.0**-90), ("AHK{}(hellinger,rot={})", 2.0**100)])
+def test_scale_does_not_matter(scheme, power):
+    """A power of two (of which the map takes the square root) is exact."""
+    for rot in ("pca", "itq"):
+        string = scheme.format(BITS, rot)
+        codes = trained(string, BASE * np.float32(power)).encode(QUERIES * np.float32(power))
+        np.testing.assert_array_equal(codes, trained(string).encode(QUERIES))
+
+
 def test_errors():
     with pytest.raises(RuntimeError, match="8192|8,192"):
         trained("AHK8(chi2,rot=pca)", np.ones((2, 2731), "float32"))
