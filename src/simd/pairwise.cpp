@@ -219,6 +219,18 @@ struct JensenShannonDistance {
 /// Components summed in float: 64 in each lane, a multiple of the lanes.
 constexpr size_t run_length = 64 * hn::MaxLanes(Tag());
 
+/// n numbers, fewer than there are lanes, and zeros.
+HWY_INLINE Vec load_rest(const float* HWY_RESTRICT from, size_t n) {
+    const Tag tag;
+#if HWY_TARGET <= HWY_AVX3 // no address beyond the mask is touched
+    return hn::MaskedLoad(hn::FirstN(tag, n), tag, from);
+#else
+    HWY_ALIGN float rest[hn::MaxLanes(Tag())] = {};
+    std::copy_n(from, n, rest);
+    return hn::Load(tag, rest);
+#endif
+}
+
 /// R rows of x against C rows of y, over `length` of d components: R * C sums
 /// that stay in registers over one run. Sums are written to floats or added to
 /// doubles.
@@ -256,17 +268,12 @@ HWY_NOINLINE void tile(
         }
         if (k < k1) {
             // the rest is padded with zeros, whose terms are zero
-            HWY_ALIGN float rest[hn::MaxLanes(Tag())];
             Vec xv[R];
             for (size_t r = 0; r < R; r++) {
-                std::fill_n(rest, lanes, 0.0f);
-                std::copy(x + r * d + k, x + r * d + k1, rest);
-                xv[r] = hn::Load(tag, rest);
+                xv[r] = load_rest(x + r * d + k, k1 - k);
             }
             for (size_t c = 0; c < C; c++) {
-                std::fill_n(rest, lanes, 0.0f);
-                std::copy(y + c * d + k, y + c * d + k1, rest);
-                const Vec yv = hn::Load(tag, rest);
+                const Vec yv = load_rest(y + c * d + k, k1 - k);
                 for (size_t r = 0; r < R; r++) {
                     sum[r][c] = Op::add(xv[r], yv, sum[r][c]);
                 }
