@@ -2,9 +2,17 @@
 
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <set>
 #include <stdexcept>
+#include <thread>
+#include <tuple>
 
+#include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/io/clone_index.h>
@@ -110,24 +118,41 @@ TEST(IndexHNSWKernel, AFailedAddToOthersPutsItOutOfUse) {
     search(index, x, 1);
 }
 
-/// Interrupts at the third question.
+/// Interrupts when it is told to.
 struct Interrupter : faiss::InterruptCallback {
-    int left = 2;
+    std::atomic<bool>& now;
 
+    explicit Interrupter(std::atomic<bool>& now) : now(now) {}
     bool want_interrupt() override {
-        return --left < 0;
+        return now;
     }
 };
 
 TEST(IndexHNSWKernel, AnInterruptedAddLeavesNothing) {
     const auto x = uniform_vectors(3000, d, 5);
-    const auto index = faiss_ext::index_factory(d, "HNSW8,KFlat(linear)");
-    faiss::InterruptCallback::instance = std::make_unique<Interrupter>();
-    EXPECT_TRUE(throws([&] { index->add(3000, x.data()); }, "interrupted"));
+    std::atomic<bool> now{false};
+    std::atomic<int> calls{0};
+    const std::shared_ptr<const Kernel> linear = kernel_factory("linear");
+    IndexFlatKernel flat(
+            d, CallbackKernel([&](auto... arguments) {
+                if (++calls ==
+                    5000) { // in the midst of it; questions come at times
+                    now = true;
+                }
+                if (now) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                }
+                linear->block(arguments...);
+            }));
+    IndexHNSWKernel index(&flat, 8);
+    faiss::InterruptCallback::instance = std::make_unique<Interrupter>(now);
+    EXPECT_TRUE(throws([&] { index.add(3000, x.data()); }, "interrupted"));
     faiss::InterruptCallback::clear_instance();
-    EXPECT_EQ(index->ntotal, 0);
-    index->add(200, x.data());
-    EXPECT_EQ(search(*index, rows(x, d, 0, 200), 1).labels.size(), 200u);
+    EXPECT_GE(calls, 5000);
+    EXPECT_EQ(index.ntotal, 0);
+    now = false;
+    index.add(200, x.data());
+    EXPECT_EQ(search(index, rows(x, d, 0, 200), 1).labels.size(), 200u);
 }
 
 TEST(IndexHNSWKernel, Construction) {
@@ -141,6 +166,206 @@ TEST(IndexHNSWKernel, Construction) {
     EXPECT_TRUE(throws([&] { index->add(1, x.data()); }, "train"));
     index->train(100, x.data());
     EXPECT_TRUE(index->is_trained);
+}
+
+// ------------------------------------------------------ searches and graphs
+
+constexpr idx_t n = 1000, nq = 60;
+
+/// Components >= 0 with the sum 1.
+std::vector<float> histograms(idx_t count, int seed) {
+    auto x = uniform_vectors(count, d, seed);
+    for (idx_t i = 0; i < count; i++) {
+        float* row = &x[i * d];
+        const float sum = std::accumulate(row, row + d, 0.0f);
+        std::transform(row, row + d, row, [&](float v) { return v / sum; });
+    }
+    return x;
+}
+
+struct EachGraph
+        : testing::TestWithParam<std::tuple<const char*, faiss::MetricType>> {
+    const std::string flat_string = std::get<0>(GetParam());
+    const faiss::MetricType metric = std::get<1>(GetParam());
+    const std::vector<float> x = histograms(n, 1), q = histograms(nq, 2);
+    const std::unique_ptr<faiss::Index> flat = filled(flat_string, n);
+    const std::unique_ptr<faiss::Index> index =
+            filled("HNSW8," + flat_string, n);
+    IndexHNSWKernel& graph = dynamic_cast<IndexHNSWKernel&>(*index);
+
+    std::unique_ptr<faiss::Index> filled(const std::string& s, idx_t count)
+            const {
+        auto made = faiss_ext::index_factory(d, s, metric);
+        made->add(count, x.data());
+        return made;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        IndexHNSWKernel,
+        EachGraph,
+        testing::Combine(
+                testing::Values(
+                        "KFlat(gaussian(gamma=1))",
+                        "KFlat(chi2)",
+                        "KFlat(chi2,store=u8)",
+                        "KFlat(laplacian(gamma=1),store=f16)"),
+                testing::Values(
+                        faiss::METRIC_L2,
+                        faiss::METRIC_INNER_PRODUCT)));
+
+/// What FAISS's own loops rely on.
+void expect_sound(const faiss::HNSW& hnsw, idx_t ntotal) {
+    ASSERT_EQ(hnsw.levels.size(), size_t(ntotal));
+    ASSERT_EQ(hnsw.offsets.size(), size_t(ntotal) + 1);
+    ASSERT_EQ(hnsw.neighbors.size(), hnsw.offsets[ntotal]);
+    const int highest =
+            *std::max_element(hnsw.levels.begin(), hnsw.levels.end());
+    EXPECT_EQ(hnsw.max_level, highest - 1);
+    EXPECT_EQ(hnsw.levels[hnsw.entry_point], highest);
+    for (idx_t i = 0; i < ntotal; i++) {
+        for (int level = 0; level < hnsw.levels[i]; level++) {
+            size_t begin, end;
+            hnsw.neighbor_range(i, level, &begin, &end);
+            ASSERT_LE(end, hnsw.offsets[i + 1]);
+            std::set<int32_t> links;
+            bool is_over = false;
+            for (size_t j = begin; j < end; j++) {
+                const int32_t to = hnsw.neighbors[j];
+                ASSERT_FALSE(is_over && to != -1);
+                is_over = is_over || to == -1;
+                if (!is_over) {
+                    ASSERT_TRUE(to >= 0 && to < ntotal && to != i);
+                    ASSERT_GT(hnsw.levels[to], level);
+                    ASSERT_TRUE(links.insert(to).second);
+                }
+            }
+            const bool is_alone = level == highest - 1 &&
+                    std::count(
+                            hnsw.levels.begin(), hnsw.levels.end(), highest) ==
+                            1;
+            EXPECT_EQ(links.empty(), is_alone);
+        }
+    }
+}
+
+TEST_P(EachGraph, HasTheFormOfFaiss) {
+    expect_sound(graph.hnsw, n);
+    const auto parts = filled("HNSW8," + flat_string, 1);
+    for (idx_t i = 1; i < 500; i += 1 + i / 2) {
+        parts->add(std::min(1 + i / 2, 500 - i), &x[i * d]);
+    }
+    expect_sound(dynamic_cast<IndexHNSWKernel&>(*parts).hnsw, 500);
+    // FAISS's own loops on the same graph find as much
+    faiss::IndexHNSW theirs(graph.storage, 8);
+    theirs.hnsw = graph.hnsw;
+    theirs.ntotal = n;
+    theirs.hnsw.efSearch = graph.hnsw.efSearch = n;
+    const auto exact = search(*flat, q, 10);
+    EXPECT_EQ(search(theirs, q, 10).labels, exact.labels);
+}
+
+TEST_P(EachGraph, AWalkOverAllOfItIsExhaustive) {
+    graph.hnsw.efSearch = n;
+    const auto exact = search(*flat, q, 10);
+    const float radius = exact.distances[5];
+    for (bool bounded : {true, false}) {
+        for (bool relative : {true, false}) {
+            graph.hnsw.search_bounded_queue = bounded;
+            graph.hnsw.check_relative_distance = relative;
+            expect_same(search(graph, q, 10), exact);
+            EXPECT_EQ(
+                    range_search(graph, q, radius),
+                    range_search(*flat, q, radius));
+        }
+    }
+    graph.hnsw.efSearch = 1; // k vectors are kept, whatever it is
+    const auto all = search(graph, rows(q, d, 0, 3), n + 5);
+    for (idx_t i = 0; i < 3; i++) {
+        for (idx_t j = n; j < n + 5; j++) {
+            EXPECT_EQ(all.labels[i * (n + 5) + j], -1);
+        }
+    }
+}
+
+TEST_P(EachGraph, SelectorsAndParameters) {
+    const faiss::IDSelectorRange selector(100, 700);
+    faiss::SearchParameters of_flat;
+    faiss::SearchParametersHNSW params;
+    of_flat.sel = params.sel = const_cast<faiss::IDSelectorRange*>(&selector);
+    params.efSearch = n;
+    expect_same(search(graph, q, 10, &params), search(*flat, q, 10, &of_flat));
+    graph.hnsw.efSearch = n;
+    expect_same(search(graph, q, 10, &of_flat), search(*flat, q, 10, &of_flat));
+    params.sel = nullptr;
+    params.efSearch = 20;
+    const auto found = search(graph, q, 10, &params);
+    graph.hnsw.efSearch = 20;
+    expect_same(search(graph, q, 10), found);
+    params.efSearch = 0;
+    EXPECT_TRUE(throws([&] { search(graph, q, 10, &params); }, "efSearch"));
+}
+
+TEST_P(EachGraph, ThreadsAndBatches) {
+    const auto found = search(graph, q, 10);
+    for (int count : {1, 2, 3}) {
+        SCOPED_TRACE(count);
+        const Threads threads(count);
+        expect_same(search(graph, q, 10), found);
+        const auto same = filled("HNSW8," + flat_string, n);
+        const auto& hnsw = dynamic_cast<IndexHNSWKernel&>(*same).hnsw;
+        EXPECT_TRUE(std::equal(
+                hnsw.neighbors.data(),
+                hnsw.neighbors.data() + hnsw.neighbors.size(),
+                graph.hnsw.neighbors.data()));
+        EXPECT_EQ(hnsw.entry_point, graph.hnsw.entry_point);
+    }
+    for (idx_t i = 0; i < nq; i += 7) {
+        const auto one = search(graph, rows(q, d, i, i + 1), 10);
+        for (idx_t j = 0; j < 10; j++) {
+            EXPECT_EQ(one.labels[j], found.labels[i * 10 + j]);
+        }
+    }
+}
+
+TEST(IndexHNSWKernel, FindsAsMuchAsTheLoopsOfFaiss) {
+    constexpr idx_t many = 5000;
+    const auto x = histograms(2000, 1), q = histograms(many, 2);
+    IndexFlatKernel flat(d, *kernel_factory("chi2")), empty(flat);
+    flat.add(2000, x.data());
+    const auto labels = search(flat, q, 10).labels;
+    IndexFlatKernel storage(empty), their_storage(empty);
+    IndexHNSWKernel ours(&storage, 4);
+    faiss::IndexHNSW theirs(&their_storage, 4);
+    ours.add(2000, x.data());
+    theirs.add(2000, x.data());
+    for (int ef : {10, 20, 40}) {
+        SCOPED_TRACE(ef);
+        ours.hnsw.efSearch = theirs.hnsw.efSearch = ef;
+        // of each query the shares differ by a number from -1 to 1
+        EXPECT_GT(
+                recall(search(ours, q, 10).labels, labels, 10),
+                recall(search(theirs, q, 10).labels, labels, 10) -
+                        hoeffding(many, 2));
+    }
+}
+
+TEST(IndexHNSWKernel, AddingANewGroupAtOnceLinksItWithin) {
+    // 300 vectors far from the first 3,000, in one round
+    auto x = uniform_vectors(3300, d, 3);
+    for (idx_t i = 3000 * d; i < 3300 * d; i++) {
+        x[i] += 100;
+    }
+    const auto index =
+            faiss_ext::index_factory(d, "HNSW8,KFlat(laplacian(gamma=0.01))");
+    index->add(3000, x.data());
+    index->add(300, &x[3000 * d]);
+    const auto flat =
+            faiss_ext::index_factory(d, "KFlat(laplacian(gamma=0.01))");
+    flat->add(3300, x.data());
+    const auto q = rows(x, d, 3000, 3300);
+    const auto exact = search(*flat, q, 5);
+    EXPECT_GT(recall(search(*index, q, 5).labels, exact.labels, 5), 0.9);
 }
 
 } // namespace

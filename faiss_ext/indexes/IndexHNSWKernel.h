@@ -7,8 +7,19 @@
 
 namespace faiss_ext {
 
-/** Graph search under a kernel: faiss::IndexHNSW over an IndexFlatKernel, with
- * exceptions and interrupts that leave it in a known state.
+/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel, with
+ * loops of its own, which compute the distances to all vertices of a step
+ * together.
+ *
+ * The graph is that of FAISS, and its parameters mean the same: M, and in the
+ * field hnsw efConstruction, efSearch, check_relative_distance and
+ * search_bounded_queue. Searches honour faiss::SearchParametersHNSW and, of any
+ * parameters, `sel`. Results are ordered by distance and then by id; those of a
+ * range search, which are among the vectors that a search would look at, by id.
+ *
+ * The graph depends on the vectors, their order and how they were divided into
+ * calls of add, but not on the number of threads; neither do results, nor on
+ * the division of queries into batches.
  *
  * Exceptions of the kernel reach the caller, without a KernelExceptionGuard. If
  * add fails or is interrupted, the vectors of that call are taken out again; an
@@ -16,7 +27,9 @@ namespace faiss_ext {
  * that the failed call may have cut: add and search then throw until rebuild()
  * or reset() is called.
  *
- * String: `HNSW32,KFlat(chi2)`.
+ * String: `HNSW32,KFlat(chi2)`. Over `KFlat(chi2,store=u8)` a walk reads a
+ * quarter of the memory; `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`
+ * ranks what it finds by the exact vectors.
  */
 struct IndexHNSWKernel : faiss::IndexHNSW {
     /// false after an add that did not end
@@ -61,6 +74,15 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
    private:
     IndexFlatKernel& vectors() const;
     void add_or_roll_back(idx_t n, const float* x);
+
+    template <class Found>
+    void for_walks(
+            const char* where,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            const faiss::SearchParameters* params,
+            Found&& found) const;
 };
 
 } // namespace faiss_ext

@@ -23,6 +23,7 @@
 #include "indexes/gathered_rows.h"
 #include "indexes/range_result.h"
 #include "indexes/row_codec.h"
+#include "indexes/row_scores.h"
 
 namespace faiss_ext {
 
@@ -37,33 +38,6 @@ constexpr idx_t query_block = 16;
 /// compared with them.
 idx_t vectors_per_block(int d) {
     return std::clamp(int(cache::half_l2) / d, 16, 1024);
-}
-
-/// A block of the metric.
-void compare_block(
-        const Kernel& kernel,
-        faiss::MetricType metric,
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) {
-    if (metric == faiss::METRIC_L2) {
-        kernel.distance_block(n, x, m, y, d, out);
-    } else {
-        kernel.block(n, x, m, y, d, out);
-    }
-}
-
-void check_rows(const IndexFlatKernel& index, const char* where) {
-    check_stored(index.ntotal, index.codes.size(), index.code_size, where);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            index.code_size == RowCodec(index).code_size(),
-            "%s: the vectors are stored in %zu bytes, expected %zu; store and d must not be set by hand",
-            where,
-            index.code_size,
-            RowCodec(index).code_size());
 }
 
 /// What stands for "no vector".
@@ -319,6 +293,16 @@ struct KernelDistanceComputer : KernelDistances {
 };
 
 } // namespace
+
+void check_rows(const IndexFlatKernel& index, const char* where) {
+    check_stored(index.ntotal, index.codes.size(), index.code_size, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.code_size == RowCodec(index).code_size(),
+            "%s: the vectors are stored in %zu bytes, expected %zu; store and d must not be set by hand",
+            where,
+            index.code_size,
+            RowCodec(index).code_size());
+}
 
 IndexFlatKernel::IndexFlatKernel(
         int d,

@@ -1,12 +1,23 @@
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
+#include <cmath>
+#include <limits>
 #include <vector>
 
-#include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
 
+#include "core/check.h"
 #include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/graph_build.h"
+#include "indexes/graph_walk.h"
+#include "indexes/index_compat.h"
+#include "indexes/range_result.h"
+#include "indexes/row_scores.h"
 
 namespace faiss_ext {
 
@@ -59,9 +70,9 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
     const faiss::RandomGenerator random = hnsw.rng;
     IndexFlatKernel& flat = vectors();
     try {
-        KernelExceptionGuard guard(this);
-        IndexHNSW::add(n, x);
-        guard.rethrow();
+        flat.add(n, x);
+        ntotal = flat.ntotal;
+        build_graph(hnsw, flat, n0);
     } catch (...) {
         if (flat.ntotal > n0) { // or else the vectors were refused
             flat.codes.resize(n0 * flat.code_size);
@@ -77,6 +88,65 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
     }
 }
 
+template <class Found>
+void IndexHNSWKernel::for_walks(
+        const char* where,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const faiss::SearchParameters* params,
+        Found&& found) const {
+    check_graph(where);
+    const IndexFlatKernel& flat = vectors();
+    const std::string name = std::string("IndexHNSWKernel::") + where;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained && flat.kernel->is_trained,
+            "%s: call train first",
+            name.c_str());
+    check_rows(flat, name.c_str());
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            flat.ntotal == ntotal && hnsw.levels.size() == size_t(ntotal),
+            "%s: the graph has %zu vertices and the storage %" PRId64
+            " vectors, expected %" PRId64,
+            name.c_str(),
+            hnsw.levels.size(),
+            int64_t(flat.ntotal),
+            int64_t(ntotal));
+    flat.kernel->check_input(n, x, d, name.c_str());
+    const GraphSearch how = graph_search(hnsw, params);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            how.ef > 0,
+            "%s: efSearch is %d, expected a positive number",
+            name.c_str(),
+            how.ef);
+    const size_t kept = std::max<size_t>(how.ef, std::min(k, ntotal));
+    WalkLimits limits = {how.bounded_queue ? size_t(how.ef) : kept};
+    if (how.bounded_queue && !how.check_relative_distance) {
+        limits = {kept, size_t(how.ef) + 1};
+    }
+    const RowScores scores(flat);
+    std::atomic<size_t> num_scores{0};
+    parallel_blocks(n, 1, [&](idx_t i, idx_t) {
+        GraphWalk& walk = GraphWalk::of_thread();
+        const auto score = [&](size_t m, const int32_t* ids, float* out) {
+            scores(x + i * d, m, ids, out);
+        };
+        walk.num_scores = 0;
+        found(i, walk, [&](auto&& met) {
+            if (ntotal > 0) {
+                const ScoredVertex start = walk.descend(hnsw, 0, score);
+                met(start);
+                walk.walk(hnsw, 0, start, kept, limits, score, met);
+            } else {
+                walk.frontier.clear(0);
+            }
+        });
+        num_scores += walk.num_scores;
+    });
+    faiss::hnsw_stats.n1 += n;
+    faiss::hnsw_stats.ndis += num_scores;
+}
+
 void IndexHNSWKernel::search(
         idx_t n,
         const float* x,
@@ -84,10 +154,36 @@ void IndexHNSWKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_graph("search");
-    KernelExceptionGuard guard(this);
-    IndexHNSW::search(n, x, k, distances, labels, params);
-    guard.rethrow();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexHNSWKernel::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
+        thread_local Frontier selected;
+        if (sel) {
+            selected.clear(k);
+            run([&](ScoredVertex v) {
+                if (sel->is_member(v.id)) {
+                    selected.push(v);
+                }
+            });
+        } else {
+            run([](ScoredVertex) {});
+        }
+        const Frontier& best = sel ? selected : walk.frontier;
+        for (idx_t j = 0; j < k; j++) {
+            const ScoredVertex v =
+                    size_t(j) < best.size() ? best[j] : ScoredVertex{NAN, -1};
+            const bool is_found = !std::isnan(v.score);
+            distances[i * k + j] = sign *
+                    (is_found ? v.score : std::numeric_limits<float>::max());
+            labels[i * k + j] = is_found ? v.id : -1;
+        }
+    };
+    for_walks("search", n, x, k, params, search_one);
 }
 
 void IndexHNSWKernel::range_search(
@@ -96,10 +192,27 @@ void IndexHNSWKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_graph("range_search");
-    KernelExceptionGuard guard(this);
-    IndexHNSW::range_search(n, x, radius, result, params);
-    guard.rethrow();
+    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    std::vector<std::vector<ScoredVertex>> found(n);
+    const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
+        run([&](ScoredVertex v) {
+            if (v.score < sign * radius && (!sel || sel->is_member(v.id))) {
+                found[i].push_back(v);
+            }
+        });
+        std::sort(
+                found[i].begin(),
+                found[i].end(),
+                [](ScoredVertex a, ScoredVertex b) { return a.id < b.id; });
+    };
+    for_walks("range_search", n, x, 1, params, search_one);
+    fill_range_result(
+            found,
+            result,
+            [&](ScoredVertex v) { return sign * v.score; },
+            [](ScoredVertex v) { return idx_t(v.id); });
 }
 
 void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {

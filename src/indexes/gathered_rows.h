@@ -29,23 +29,25 @@ inline void prefetch_code(const uint8_t* code, size_t code_size) {
  * @param codes  of the stored vectors, by id
  * @param ids    size n, each with a vector
  */
-template <class F>
+template <class Id, class F>
 void for_gathered_rows(
         const RowCodec& codec,
         const uint8_t* codes,
         size_t n,
-        const idx_t* ids,
+        const Id* ids,
         F&& fn) {
     const size_t d = codec.d, code_size = codec.code_size();
     if (n == 1 && codec.store == IndexFlatKernel::Store::f32) {
         fn(size_t(0),
            size_t(1),
-           reinterpret_cast<const float*>(codes + ids[0] * code_size));
+           reinterpret_cast<const float*>(codes + size_t(ids[0]) * code_size));
         return;
     }
     const size_t piece = std::clamp<size_t>(4096 / d, 4, 32);
     const Scratch rows(std::min(piece, n) * d);
-    const auto code = [&](size_t i) { return codes + ids[i] * code_size; };
+    const auto code = [&](size_t i) {
+        return codes + size_t(ids[i]) * code_size;
+    };
     for (size_t i = 0; i < std::min(piece, n); i++) {
         prefetch_code(code(i), code_size);
     }

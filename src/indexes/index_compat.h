@@ -5,6 +5,7 @@
 #include <faiss/IndexBinary.h>
 #include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexRefine.h>
+#include <faiss/impl/HNSW.h>
 
 #include "core/errors.h"
 
@@ -46,6 +47,32 @@ RefineSearch refine_search(
         FAISS_EXT_THROW_MSG(
                 "search of a Refine index: it takes search parameters since FAISS 1.8.0");
     }
+}
+
+/// What a search of a faiss::IndexHNSW is to do.
+struct GraphSearch {
+    int ef;
+    bool check_relative_distance, bounded_queue;
+};
+
+/// From the index or the search parameters, which have a bounded_queue since
+/// FAISS 1.9.0. Parameters of another class give a selector only.
+template <class Params = faiss::SearchParametersHNSW>
+GraphSearch graph_search(
+        const faiss::HNSW& hnsw,
+        const faiss::SearchParameters* params) {
+    GraphSearch how = {
+            hnsw.efSearch,
+            hnsw.check_relative_distance,
+            hnsw.search_bounded_queue};
+    if (const auto* given = dynamic_cast<const Params*>(params)) {
+        how.ef = given->efSearch;
+        how.check_relative_distance = given->check_relative_distance;
+        if constexpr (requires { given->bounded_queue; }) {
+            how.bounded_queue = given->bounded_queue;
+        }
+    }
+    return how;
 }
 
 /// storage.reset(). In 1.7.3, faiss::IndexBinaryMultiHash::reset leaves its

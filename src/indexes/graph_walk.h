@@ -1,0 +1,244 @@
+// The walk on the graph of a faiss::HNSW.
+
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <faiss/impl/HNSW.h>
+
+namespace faiss_ext {
+
+/// Links of a vertex on a level, which end where there are fewer than fit.
+inline std::span<const int32_t> links_of(
+        const faiss::HNSW& hnsw,
+        int32_t vertex,
+        int level) {
+    const auto& cum = hnsw.cum_nneighbor_per_level;
+    const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
+    const int32_t *begin = links + cum[level], *end = links + cum[level + 1];
+    return {begin, std::find(begin, end, -1)};
+}
+
+/// Which vertices a walk has met.
+class VisitedMarks {
+   public:
+    /// Forgets all of them.
+    void clear(size_t ntotal) {
+        if (marks.size() < ntotal) {
+            marks.resize(ntotal, 0);
+        }
+        if (++epoch == 0) {
+            std::fill(marks.begin(), marks.end(), 0);
+            epoch = 1;
+        }
+    }
+
+    /// Whether the vertex had not been met before.
+    bool set(int32_t vertex) {
+        const bool is_new = marks[vertex] != epoch;
+        marks[vertex] = epoch;
+        return is_new;
+    }
+
+   private:
+    std::vector<uint8_t> marks; ///< the epoch in which a vertex was met
+    uint8_t epoch = 0;
+};
+
+/// A vertex and its score: smaller is better, NaN is worst.
+struct ScoredVertex {
+    float score;
+    int32_t id;
+};
+
+/** The best vertices that a walk has met, by score and then by id, and which of
+ * them it has gone on from.
+ */
+class Frontier {
+   public:
+    void clear(size_t new_capacity) {
+        keys.clear();
+        capacity = new_capacity;
+        first_open = 0;
+    }
+
+    size_t size() const {
+        return keys.size();
+    }
+
+    ScoredVertex operator[](size_t i) const {
+        const uint32_t bits = uint32_t(keys[i] >> 32);
+        return {std::bit_cast<float>(bits >> 31 ? bits ^ sign : ~bits),
+                int32_t(uint32_t(keys[i]) >> 1)};
+    }
+
+    /// Keeps the vertex if it is among the best.
+    void push(ScoredVertex v) {
+        const uint64_t key = key_of(v);
+        if (keys.size() < capacity) {
+            keys.push_back(key);
+        } else if (capacity == 0 || key >= keys.back()) {
+            return;
+        }
+        const auto last = keys.end() - 1;
+        const auto at = std::upper_bound(keys.begin(), last, key);
+        std::copy_backward(at, last, keys.end());
+        *at = key;
+        first_open = std::min(first_open, size_t(at - keys.begin()));
+    }
+
+    /// Whether a vertex among the best `limit` has not been gone on from.
+    bool has_open(size_t limit) {
+        while (first_open < keys.size() && keys[first_open] & 1) {
+            first_open++;
+        }
+        return first_open < std::min(limit, keys.size());
+    }
+
+    /// The best of them.
+    int32_t next_open() const {
+        return (*this)[first_open].id;
+    }
+
+    void close_next() {
+        keys[first_open] |= 1;
+    }
+
+   private:
+    static constexpr uint32_t sign = uint32_t(1) << 31;
+
+    /// Ascends with the score and then the id; the last bit says that the walk
+    /// has gone on from the vertex.
+    static uint64_t key_of(ScoredVertex v) {
+        const uint32_t bits = std::bit_cast<uint32_t>(
+                std::isnan(v.score) ? std::numeric_limits<float>::quiet_NaN()
+                                    : v.score);
+        const uint32_t ordered = bits & sign ? ~bits : bits ^ sign;
+        return uint64_t(ordered) << 32 | uint32_t(v.id) << 1;
+    }
+
+    std::vector<uint64_t> keys; ///< ascending
+    size_t capacity = 0, first_open = 0;
+};
+
+/// When a walk ends.
+struct WalkLimits {
+    /// how many of the best vertices it goes on from
+    size_t best;
+    /// how many vertices it goes on from at most
+    size_t steps = std::numeric_limits<size_t>::max();
+};
+
+/** A best-first walk. Each thread keeps one, so that a walk allocates nothing.
+ *
+ * Scores of a vertex's links that have not been met are computed together:
+ * scores(n, ids, out) writes those of n vertices.
+ */
+class GraphWalk {
+   public:
+    Frontier frontier;
+    size_t num_scores = 0; ///< computed since it was set to 0
+
+    /// The one of the calling thread.
+    static GraphWalk& of_thread() {
+        thread_local GraphWalk walk;
+        return walk;
+    }
+
+    /// From a vertex of a level, keeping the best ones in the frontier. Calls
+    /// met(vertex) for each vertex that is met after the first.
+    template <class Scores, class Met>
+    void walk(
+            const faiss::HNSW& hnsw,
+            int level,
+            ScoredVertex start,
+            size_t kept,
+            WalkLimits limits,
+            Scores&& scores,
+            Met&& met) {
+        visited.clear(hnsw.levels.size());
+        visited.set(start.id);
+        frontier.clear(kept);
+        frontier.push(start);
+        for (size_t left = limits.steps; left > 0; left -= open.size()) {
+            open.clear();
+            while (open.size() < std::min(together, left) &&
+                   frontier.has_open(limits.best)) {
+                open.push_back(frontier.next_open());
+                frontier.close_next();
+            }
+            if (open.empty()) {
+                break;
+            }
+            collect(hnsw, level);
+            values.resize(std::max(values.size(), ids.size()));
+            scores(ids.size(), ids.data(), values.data());
+            num_scores += ids.size();
+            for (size_t i = 0; i < ids.size(); i++) {
+                const ScoredVertex v = {values[i], ids[i]};
+                met(v);
+                frontier.push(v);
+            }
+        }
+    }
+
+    /// The best vertex that greedy walks lead to, from the entry point of the
+    /// graph down to the level above `level`.
+    template <class Scores>
+    ScoredVertex descend(const faiss::HNSW& hnsw, int level, Scores&& scores) {
+        ScoredVertex best = {0, hnsw.entry_point};
+        scores(1, &best.id, &best.score);
+        num_scores++;
+        for (int l = hnsw.max_level; l > level; l--) {
+            walk(hnsw, l, best, 1, {1}, scores, [](ScoredVertex) {});
+            best = frontier[0];
+        }
+        return best;
+    }
+
+   private:
+    /// Vertices that a walk goes on from at a time: their links come from
+    /// memory together, and kernels compare more vectors at once.
+    static constexpr size_t together = 4;
+
+    /// The links of the open vertices that have not been met.
+    void collect(const faiss::HNSW& hnsw, int level) {
+        for (int32_t vertex : open) {
+            prefetch_links(hnsw, vertex, level);
+        }
+        ids.clear();
+        for (int32_t vertex : open) {
+            for (int32_t id : links_of(hnsw, vertex, level)) {
+                if (visited.set(id)) {
+                    ids.push_back(id);
+                }
+            }
+        }
+    }
+
+    static void prefetch_links(
+            const faiss::HNSW& hnsw,
+            int32_t vertex,
+            int level) {
+        const auto& cum = hnsw.cum_nneighbor_per_level;
+        const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
+        constexpr int links_per_line = 16;
+        for (int i = cum[level]; i < cum[level + 1]; i += links_per_line) {
+            __builtin_prefetch(links + i);
+        }
+    }
+
+    VisitedMarks visited;
+    std::vector<int32_t> open, ids;
+    std::vector<float> values;
+};
+
+} // namespace faiss_ext
