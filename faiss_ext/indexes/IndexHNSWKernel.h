@@ -7,8 +7,8 @@
 
 namespace faiss_ext {
 
-/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel, with
- * loops of its own, which compute the distances to all vertices of a step
+/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel,
+ * with loops of its own, which compute the distances to all vertices of a step
  * together.
  *
  * The graph is that of FAISS, and its parameters mean the same: M, and in the

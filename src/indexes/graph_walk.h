@@ -88,11 +88,10 @@ class Frontier {
         } else if (capacity == 0 || key >= keys.back()) {
             return;
         }
-        const auto last = keys.end() - 1;
-        const auto at = std::upper_bound(keys.begin(), last, key);
-        std::copy_backward(at, last, keys.end());
-        *at = key;
-        first_open = std::min(first_open, size_t(at - keys.begin()));
+        const size_t last = keys.size() - 1, at = num_before(key, last);
+        std::copy_backward(&keys[at], &keys[last], &keys[last] + 1);
+        keys[at] = key;
+        first_open = std::min(first_open, at);
     }
 
     /// Whether a vertex among the best `limit` has not been gone on from.
@@ -125,6 +124,18 @@ class Frontier {
         return uint64_t(ordered) << 32 | uint32_t(v.id) << 1;
     }
 
+    /// How many of the first n keys come before another one: a bisection
+    /// without branches, which no processor could foresee.
+    size_t num_before(uint64_t key, size_t n) const {
+        const uint64_t* first = keys.data();
+        while (n > 0) {
+            const size_t half = (n + 1) / 2;
+            first += first[half - 1] < key ? half : 0;
+            n -= half;
+        }
+        return first - keys.data();
+    }
+
     std::vector<uint64_t> keys; ///< ascending
     size_t capacity = 0, first_open = 0;
 };
@@ -147,8 +158,9 @@ class GraphWalk {
     Frontier frontier;
     size_t num_scores = 0; ///< computed since it was set to 0
 
-    /// The one of the calling thread.
-    static GraphWalk& of_thread() {
+    /// The one of the calling thread. (Inline, its address would be looked up
+    /// at every use.)
+    [[gnu::noinline]] static GraphWalk& of_thread() {
         thread_local GraphWalk walk;
         return walk;
     }
@@ -179,10 +191,10 @@ class GraphWalk {
                 break;
             }
             collect(hnsw, level);
-            values.resize(std::max(values.size(), ids.size()));
-            scores(ids.size(), ids.data(), values.data());
-            num_scores += ids.size();
-            for (size_t i = 0; i < ids.size(); i++) {
+            values.resize(std::max(values.size(), num_ids));
+            scores(num_ids, ids.data(), values.data());
+            num_scores += num_ids;
+            for (size_t i = 0; i < num_ids; i++) {
                 const ScoredVertex v = {values[i], ids[i]};
                 met(v);
                 frontier.push(v);
@@ -214,12 +226,14 @@ class GraphWalk {
         for (int32_t vertex : open) {
             prefetch_links(hnsw, vertex, level);
         }
-        ids.clear();
+        num_ids = 0;
         for (int32_t vertex : open) {
-            for (int32_t id : links_of(hnsw, vertex, level)) {
-                if (visited.set(id)) {
-                    ids.push_back(id);
-                }
+            const std::span<const int32_t> links =
+                    links_of(hnsw, vertex, level);
+            ids.resize(std::max(ids.size(), num_ids + links.size()));
+            for (int32_t id : links) { // (no branch: half of them are new)
+                ids[num_ids] = id;
+                num_ids += visited.set(id);
             }
         }
     }
@@ -237,7 +251,9 @@ class GraphWalk {
     }
 
     VisitedMarks visited;
-    std::vector<int32_t> open, ids;
+    std::vector<int32_t> open;
+    std::vector<int32_t> ids; ///< the first num_ids
+    size_t num_ids = 0;
     std::vector<float> values;
 };
 
