@@ -5,12 +5,11 @@
 #include <cinttypes>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
-#include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/graph_build.h"
@@ -127,7 +126,8 @@ void IndexHNSWKernel::for_walks(
     const RowScores scores(flat);
     std::atomic<size_t> num_scores{0};
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {
-        GraphWalk& walk = GraphWalk::of_thread();
+        const ThreadWalk memory;
+        GraphWalk& walk = *memory;
         const auto score = [&](size_t m, const int32_t* ids, float* out) {
             scores(x + i * d, m, ids, out);
         };
@@ -162,7 +162,7 @@ void IndexHNSWKernel::search(
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
-        thread_local Frontier selected;
+        Frontier& selected = walk.selected;
         if (sel) {
             selected.clear(k);
             run([&](ScoredVertex v) {
@@ -225,26 +225,11 @@ void IndexHNSWKernel::reset() {
 }
 
 void IndexHNSWKernel::rebuild() {
-    IndexFlatKernel& flat = vectors();
-    const idx_t n = flat.ntotal;
-    const std::vector<uint8_t> codes(
-            flat.codes.data(), flat.codes.data() + n * flat.code_size);
-    std::vector<float> x(n * d);
-    flat.sa_decode(n, codes.data(), x.data());
-    reset();
-    const auto put_back = [&] {
-        flat.codes.resize(codes.size());
-        std::copy(codes.begin(), codes.end(), flat.codes.data());
-        flat.ntotal = ntotal = n;
-    };
-    try {
-        add(n, x.data());
-    } catch (...) {
-        put_back();
-        graph_is_complete = false;
-        throw;
-    }
-    put_back();
+    graph_is_complete = false;
+    hnsw.reset();
+    build_graph(hnsw, vectors(), 0);
+    ntotal = vectors().ntotal;
+    graph_is_complete = true;
 }
 
 } // namespace faiss_ext

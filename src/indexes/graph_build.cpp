@@ -192,7 +192,8 @@ class Builder {
             int32_t vertex,
             const float* x,
             const float* earlier_scores) const {
-        GraphWalk& walk = GraphWalk::of_thread();
+        const ThreadWalk memory;
+        GraphWalk& walk = *memory;
         const auto score = [&](size_t n, const int32_t* ids, float* out) {
             scores(x, n, ids, out);
         };

@@ -7,9 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <faiss/impl/HNSW.h>
@@ -148,7 +149,7 @@ struct WalkLimits {
     size_t steps = std::numeric_limits<size_t>::max();
 };
 
-/** A best-first walk. Each thread keeps one, so that a walk allocates nothing.
+/** A best-first walk, in memory that serves one walk after the other.
  *
  * Scores of a vertex's links that have not been met are computed together:
  * scores(n, ids, out) writes those of n vertices.
@@ -156,14 +157,8 @@ struct WalkLimits {
 class GraphWalk {
    public:
     Frontier frontier;
+    Frontier selected;     ///< for results that are not the whole frontier
     size_t num_scores = 0; ///< computed since it was set to 0
-
-    /// The one of the calling thread. (Inline, its address would be looked up
-    /// at every use.)
-    [[gnu::noinline]] static GraphWalk& of_thread() {
-        thread_local GraphWalk walk;
-        return walk;
-    }
 
     /// From a vertex of a level, keeping the best ones in the frontier. Calls
     /// met(vertex) for each vertex that is met after the first.
@@ -255,6 +250,34 @@ class GraphWalk {
     std::vector<int32_t> ids; ///< the first num_ids
     size_t num_ids = 0;
     std::vector<float> values;
+};
+
+/// Lends the memory of a walk, which each thread keeps, so that nothing is
+/// allocated for a query. (A kernel may search another graph meanwhile, which
+/// gets memory of its own.)
+struct ThreadWalk {
+    ThreadWalk() : walk(std::move(kept())) {
+        if (!walk) {
+            walk = std::make_unique<GraphWalk>();
+        }
+    }
+    ~ThreadWalk() {
+        kept() = std::move(walk);
+    }
+    ThreadWalk(const ThreadWalk&) = delete;
+    ThreadWalk& operator=(const ThreadWalk&) = delete;
+
+    GraphWalk& operator*() const {
+        return *walk;
+    }
+
+   private:
+    static std::unique_ptr<GraphWalk>& kept() {
+        thread_local std::unique_ptr<GraphWalk> walk;
+        return walk;
+    }
+
+    std::unique_ptr<GraphWalk> walk;
 };
 
 } // namespace faiss_ext
