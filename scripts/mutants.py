@@ -226,6 +226,9 @@ FAULTS = [
     ("indexes/IndexHNSWKernel.cpp", "                graph_is_complete = "
      "false;\n            }\n        }\n        throw;", "            }\n"
      "        }\n        throw;"),
+    ("indexes/IndexHNSWKernel.cpp", "if (sel->is_member(v.id)) {", "if (true) {"),
+    ("indexes/graph_build.cpp", "if (level_of(earlier[i]) >= level) {",
+     "if (false) {"),
     ("indexes/IndexKernelHash.cpp", "? distance < radius",
      "? distance <= radius"),
     ("indexes/IndexRefineKernel.cpp", "        truncate(*base_index, n0);\n",

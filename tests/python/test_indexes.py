@@ -256,7 +256,7 @@ def test_empty_arrays_and_bad_shapes(digits, string):
     index.add(digits.base[:0])
     D, I = index.search(digits.queries[:0], 5)
     assert D.shape == I.shape == (0, 5)
-    if "HNSW" not in string and "Refine" not in string:
+    if "BHNSW" not in string and "Refine" not in string:
         lims, D, I = index.range_search(digits.queries[:0], 5)
         assert lims.tolist() == [0] and len(D) == len(I) == 0
     # FAISS's own classes assert, or cannot unpack the shape
@@ -315,7 +315,7 @@ def test_selectors_go_with_any_version_of_faiss(digits, string):
             assert_equal(mine, (*theirs[:2], members[theirs[2]]))
 
 
-@pytest.mark.parametrize("string", ["IDMap,{}", "IDMap2,{}", "HNSW8,{}"])
+@pytest.mark.parametrize("string", ["IDMap,{}", "IDMap2,{}"])
 def test_other_search_parameters_are_as_in_faiss(digits, string):
     """Some of FAISS's classes refuse them, depending on its version."""
     outcomes = set()
