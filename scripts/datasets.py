@@ -5,6 +5,8 @@ A folder holds one dataset or several. What counts as a dataset:
 * the files of MNIST: ``train-images-idx3-ubyte`` is the base, ``t10k-images-idx3-ubyte`` the queries, each plain or
   with ``.gz`` (Fashion-MNIST, KMNIST and others use the same names);
 * ``base.X`` with ``query.X``, or ``NAME_base.X`` with ``NAME_query.X``, where X is ``fvecs``, ``bvecs`` or ``npy``;
+* an HDF5 file of ann-benchmarks (``.hdf5``), with the base as ``train`` and the queries as ``test``, where Python has
+  h5py;
 * any other single file of these kinds, and a base without queries: a part of it, drawn with a seed, is the queries.
 
 Each of them may lie in the folder itself or in a folder directly below it. `find_datasets` lists them, `load` reads
@@ -20,7 +22,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-VECTOR_SUFFIXES = (".fvecs", ".bvecs", ".npy")
+VECTOR_SUFFIXES = (".fvecs", ".bvecs", ".npy", ".hdf5")
+HDF5_NAMES = {"base": "train", "query": "test"}  # of the arrays in files of ann-benchmarks
 IDX_NAME = re.compile(r"(?P<part>train|t10k)-images[-.]idx\d-ubyte(\.gz)?$")
 ROLE_NAME = re.compile(r"((?P<name>.+)_)?(?P<role>base|query|learn|groundtruth)$")
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -60,7 +63,7 @@ def find_datasets(root):
     """
     root = Path(root)
     if root.is_file():
-        return {root.name: Files(root)}
+        return {root.name: _single(root)}
     if not root.is_dir():
         raise DatasetError(f"{root}: no such folder")
     found = {}
@@ -106,12 +109,17 @@ def _datasets_in(folder):
             pairs.setdefault("", {}).setdefault(role, path)
         elif path.suffix not in VECTOR_SUFFIXES:
             continue
-        elif match := ROLE_NAME.match(path.stem):
+        elif path.suffix != ".hdf5" and (match := ROLE_NAME.match(path.stem)):
             pairs.setdefault(match["name"] or "", {}).setdefault(match["role"], path)
         else:
-            single[path.name] = Files(path)
+            single[path.name] = _single(path)
     found = {name: Files(pair["base"], pair.get("query")) for name, pair in pairs.items() if "base" in pair}
     return {**found, **single}
+
+
+def _single(path):
+    """One file by itself: HDF5 files have queries of their own."""
+    return Files(path, path if path.suffix == ".hdf5" else None)
 
 
 # ---------------------------------------------------------------- loading
@@ -126,7 +134,7 @@ def load(root, name=None, queries=1000, limit=None, seed=1):
     base = read_vectors(files.base)
     if files.query is None:
         return _split(name, str(files.base), base, queries, limit, seed)
-    query = read_vectors(files.query)
+    query = read_vectors(files.query, "query")
     if base.shape[1] != query.shape[1]:
         raise DatasetError(
             f"{files.base} has vectors of {base.shape[1]} dimensions, {files.query.name} of {query.shape[1]}"
@@ -231,8 +239,11 @@ def vlad(descriptors, centres, group):
 # ---------------------------------------------------------------- file formats
 
 
-def read_vectors(path):
-    """Vectors of one file, n x d, in the file's own number type; mapped rather than read where the format allows."""
+def read_vectors(path, role="base"):
+    """Vectors of one file, n x d, in the file's own number type; mapped rather than read where the format allows.
+
+    Of an HDF5 file, which has both, `role` says whether those are the base or the queries.
+    """
     path = Path(path)
     try:
         if path.stat().st_size == 0:
@@ -243,6 +254,8 @@ def read_vectors(path):
             vectors = _read_vecs(path, np.dtype("u1"))
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
+        elif path.suffix == ".hdf5":
+            vectors = _read_hdf5(path, HDF5_NAMES[role])
         elif IDX_NAME.match(path.name):
             vectors = _read_idx(path)
         else:
@@ -284,6 +297,25 @@ def _read_npy(path):
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, SyntaxError) as error:
         raise DatasetError(f"{path}: truncated or malformed .npy file: {error}") from error
+    return _checked_array(path, vectors)
+
+
+def _read_hdf5(path, name):
+    try:
+        import h5py
+    except ImportError as error:
+        raise DatasetError(f"{path}: HDF5 files need h5py (Debian: python3-h5py)") from error
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise DatasetError(f"{path}: truncated or malformed HDF5 file: {error}") from error
+    with file:
+        if not isinstance(file.get(name), h5py.Dataset):
+            raise DatasetError(f"{path}: no array '{name}' in it; expected a file of ann-benchmarks, with train and test")
+        return _checked_array(path, file[name][()])
+
+
+def _checked_array(path, vectors):
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiub":
         what = f"{vectors.ndim}-dimensional {vectors.dtype}" if isinstance(vectors, np.ndarray) else "something else"
         raise DatasetError(f"{path}: expected a two-dimensional array of real numbers, got {what}")

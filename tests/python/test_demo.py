@@ -89,6 +89,31 @@ def test_a_file_without_queries_is_split(datasets, tmp_path):
     assert (first.queries != other.queries).any()
 
 
+def test_hdf5_files_of_ann_benchmarks(datasets, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    base, query = random_bytes(300, 3).astype("float32"), random_bytes(50, 3).astype("float32")
+    path = tmp_path / "base.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"] = base, query
+    for root in (tmp_path, path):
+        data = datasets.load(root)
+        assert data.name == "base.hdf5"
+        np.testing.assert_array_equal(data.base, base)
+        np.testing.assert_array_equal(data.queries, query)
+    data = path.read_bytes()
+    path.write_bytes(data[:100])
+    assert "malformed HDF5" in error_of(datasets, tmp_path)
+    with h5py.File(path, "w") as file:
+        file["train"] = base
+    assert "no array 'test'" in error_of(datasets, tmp_path)
+
+
+def test_hdf5_files_need_h5py(datasets, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (tmp_path / "sift.hdf5").write_bytes(b"x")
+    assert "need h5py" in error_of(datasets, tmp_path)
+
+
 def test_no_more_is_taken_than_is_wanted(datasets, tmp_path):
     base, query = random_bytes(300, 3), random_bytes(50, 3)
     write_vecs(tmp_path / "base.bvecs", base)
