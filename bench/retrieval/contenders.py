@@ -1,0 +1,164 @@
+"""Who takes part: ours as factory strings, and peers, each with the grid of its search parameters.
+
+A contender is a dict, since it goes to other processes as JSON:
+
+name, family    the string, and the group that one line of the plot shows
+side            ours, or peer
+library         who builds it, see libraries.py
+string, M, metric   what is built
+input           map: the explicit map of the vectors; vectors: themselves
+parameter       name of the search effort, and `efforts`, its values in ascending order
+factors         candidates for each result, in ascending order
+ranks_itself    whether the search itself re-ranks (or needs it not); else our exact kernel does, and is counted
+effort_is_candidates   whether an effort below the number of candidates makes no sense (graphs)
+"""
+
+import math
+import re
+
+NPROBES = [1, 2, 4, 8, 16, 32, 64, 128]
+EF = [16, 32, 64, 128, 256, 512]
+CODES_FACTORS = [4, 8, 16, 32, 64]
+PQ_FACTORS = [2, 4, 8, 16, 32]
+MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
+MAP_OF = {kernel: f"HKM1({kernel})" for kernel in ("chi2", "intersection", "js", "hellinger")}
+OWN_METRIC = {"chi2": "chi2", "js": "js", "intersection": "l1"}  # on histograms of mass 1, in the same order
+LIST_SIZES = (110, 240)  # vectors for each inverted list
+
+
+def contender(name, family, side, library, **rest):
+    defaults = {
+        "string": name, "M": None, "metric": "l2", "input": "map", "parameter": None, "efforts": [None],
+        "factors": [None], "ranks_itself": False, "effort_is_candidates": False, "compiled": False}
+    return {"name": name, "family": family, "side": side, "library": library, **defaults, **rest}
+
+
+def plain(kernel):
+    """chi2 of chi2, gaussian of gaussian(gamma=2)."""
+    return kernel.split("(")[0]
+
+
+def explicit_map(kernel):
+    """The string of the map that peers get; empty where the vectors themselves have the kernel's order under L2."""
+    return MAP_OF.get(plain(kernel), "")
+
+
+def list_counts(n):
+    """Numbers of inverted lists: the powers of two that come nearest to the sizes wanted."""
+    return sorted({max(4, 2 ** round(math.log2(n / size))) for size in LIST_SIZES})
+
+
+def reduced(map_dims):
+    """Dimensions that are kept in front of small codes, and the parts of 4 bits for them."""
+    p = min(128, map_dims - map_dims % 2)
+    return p, p // 2
+
+
+# ---------------------------------------------------------------- ours
+
+
+def exact_scan(kernel):
+    return contender(f"KFlat({kernel})", "KFlat", "ours", "faiss_ext", input="vectors", ranks_itself=True)
+
+
+def ours(kernel, n, map_dims, store):
+    """All of ours but the exact scan."""
+    refine = f"Refine(KFlat({kernel},store={store}))"
+    common = {"side": "ours", "library": "faiss_ext", "input": "vectors", "ranks_itself": True}
+    p, parts = reduced(map_dims)
+    found = []
+    for codes in _codes(kernel):
+        family = codes.split("(")[0].rstrip("0123456789") + ",BFlat,Refine"
+        found.append(contender(f"{codes},BFlat,{refine}", family, factors=CODES_FACTORS, **common))
+    for front in _fronts(kernel, p):
+        lists = {"parameter": "nprobe", "efforts": NPROBES, "factors": PQ_FACTORS, **common}
+        few, many = list_counts(n)[0], list_counts(n)[-1]
+        for nlist, M in ((few, parts), (many, parts), (many, p)):
+            family = re.sub(r"\d|\([^()]*(\([^()]*\))?[^()]*\)", "", front) + ",KIVF,Refine"
+            found.append(contender(f"{front},KIVF{nlist}(M={M}),{refine}", family, **lists))
+        family = "our map, FAISS linked: IVF-PQ"
+        found.append(contender(f"{front},IVF{many},PQ{parts}x4fs,{refine}", family, **lists))
+    graph = {"parameter": "efSearch", "efforts": EF, "effort_is_candidates": True, **common}
+    found.append(contender(f"HNSW32,KFlat({kernel})", "HNSW,KFlat", **graph))
+    return found
+
+
+def _codes(kernel):
+    name = plain(kernel)
+    scheme = "AHK{}({},center=1)" if name in MAP_OF else "SIK{}({})"
+    return [scheme.format(bits, kernel) for bits in (256, 512, 1024)] + [f"KLSH512({kernel})"]
+
+
+def _fronts(kernel, p):
+    """What stands in front of inverted lists: maps and PCA."""
+    if plain(kernel) in MAP_OF:
+        return [f"{explicit_map(kernel)},PCAR{p}"]
+    return [f"PCAR{p}", f"RFF512({kernel}),PCAR{p}", f"KPCA{p}({kernel},p=500)"]
+
+
+# ---------------------------------------------------------------- peers
+
+
+def peers(kernel, n, map_dims):
+    """Peers on the explicit map, re-ranked by us, and those that know the kernel itself."""
+    return _faiss(n, map_dims) + _graphs() + _with_metrics(plain(kernel))
+
+
+def _faiss(n, map_dims):
+    p, parts = reduced(map_dims)
+    few, many = list_counts(n)[0], list_counts(n)[-1]
+    wide = min(256, map_dims)
+    whole = max(m for m in range(1, map_dims // 2 + 1) if map_dims % m == 0 and m <= 168)
+    lists = {"side": "peer", "library": "faiss", "parameter": "nprobe", "efforts": NPROBES}
+    graph = {
+        "side": "peer", "library": "faiss", "parameter": "efSearch", "efforts": EF, "factors": MAP_FACTORS,
+        "effort_is_candidates": True}
+    found = [
+        contender("HNSW16", "FAISS HNSW", **graph),
+        contender("HNSW32", "FAISS HNSW", **graph),
+        contender(f"PCAR{p},HNSW32", "FAISS PCAR,HNSW", **{**graph, "factors": PQ_FACTORS}),
+        contender(f"IVF{many},Flat", "FAISS IVF-Flat", factors=MAP_FACTORS, **lists),
+        contender(f"IVF{many},PQ{whole}x4fs", "FAISS IVF-PQ", factors=PQ_FACTORS, **lists),
+        contender(f"PCAR{p},IVF{few},PQ{parts}x4fs", "FAISS PCAR,IVF-PQ", factors=PQ_FACTORS, **lists),
+        contender(f"PCAR{p},IVF{many},PQ{parts}x4fs", "FAISS PCAR,IVF-PQ", factors=PQ_FACTORS, **lists),
+        contender(f"PCAR{p},IVF{many},PQ{p}x4fs", "FAISS PCAR,IVF-PQ", factors=PQ_FACTORS, **lists),
+        contender(f"PCAR{p},OPQ{parts},IVF{many},PQ{parts}x4fs", "FAISS OPQ,IVF-PQ", factors=PQ_FACTORS, **lists),
+        contender(f"PCAR{wide},IVF{many},RaBitQ", "FAISS RaBitQ", factors=CODES_FACTORS, **lists),
+        contender(f"PCAR{wide},IVF{many},RaBitQfs", "FAISS RaBitQ", factors=CODES_FACTORS, **lists),
+    ]
+    codes = {"side": "peer", "library": "faiss", "factors": CODES_FACTORS}
+    for bits in (256, 512):
+        if bits <= map_dims:
+            found.append(contender(f"ITQ{bits},LSH", "FAISS ITQ codes", **codes))
+        found.append(contender(f"LSH{bits}rt", "FAISS LSH codes", **codes))
+    return found
+
+
+def _graphs():
+    graph = {
+        "side": "peer", "M": 16, "parameter": "ef", "efforts": EF, "factors": MAP_FACTORS, "effort_is_candidates": True}
+    return [
+        contender("hnswlib M=16", "hnswlib", library="hnswlib", **graph),
+        contender("usearch M=16", "usearch", library="usearch", **graph),
+        contender("nmslib HNSW M=16", "nmslib", library="nmslib", **graph),
+    ]
+
+
+def _with_metrics(kernel):
+    """Libraries that compare histograms by the kernel's own distance: no map, nothing ranked again."""
+    own = OWN_METRIC.get(kernel)
+    if own is None:
+        return []
+    graph = {
+        "side": "peer", "M": 16, "metric": own, "input": "vectors", "parameter": "ef", "efforts": EF, "factors": [1],
+        "ranks_itself": True, "effort_is_candidates": True}
+    found = []
+    if own in ("js", "chi2"):
+        what = "usearch M=16, its JS" if own == "js" else "usearch M=16, chi2 compiled by numba"
+        found.append(contender(what, "usearch, own metric", library="usearch", compiled=own == "chi2", **graph))
+    if own in ("js", "l1"):
+        found.append(contender(f"nmslib HNSW M=16, {own}", "nmslib, own metric", library="nmslib", **graph))
+    descent = {
+        **graph, "parameter": "epsilon", "efforts": [0.0, 0.05, 0.1, 0.2, 0.3, 0.4], "effort_is_candidates": False}
+    found.append(contender(f"pynndescent, {own}", "pynndescent", library="pynndescent", compiled=True, **descent))
+    return found

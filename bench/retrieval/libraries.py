@@ -1,0 +1,210 @@
+"""One class for each library: it builds an index, keeps it in a file, and searches it.
+
+    library = LIBRARIES[contender["library"]](contender, threads)
+    library.build(base); library.save(path)
+    library.load(path, base); library.configure(effort, factor); library.search(queries, k)   # labels, -1 for none
+
+Only NumPy is needed to import this; each library is imported by its class. Peers' interpreters import it too.
+"""
+
+import pickle
+
+import numpy as np
+
+EF_CONSTRUCTION = 100  # of hnswlib, usearch and nmslib; FAISS's and ours is 40
+
+
+def padded(rows, k):
+    """Labels of queries that got fewer than k results, as an array padded by -1."""
+    out = np.full((len(rows), k), -1, np.int64)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = row[:k]
+    return out
+
+
+class Library:
+    def __init__(self, contender, threads):
+        self.contender, self.threads = contender, threads
+
+    def configure(self, effort, factor):
+        """Sets how much of the index a search visits, and candidates for each result where the index re-ranks."""
+
+
+class Faiss(Library):
+    """Whatever FAISS this interpreter has, by factory strings."""
+
+    def __init__(self, contender, threads):
+        super().__init__(contender, threads)
+        import faiss
+
+        self.faiss = faiss
+        faiss.omp_set_num_threads(threads)
+
+    def build(self, base):
+        base = np.ascontiguousarray(base)
+        self.index = self.faiss.index_factory(base.shape[1], self.contender["string"])
+        self.index.train(base)
+        self.index.add(base)
+
+    def save(self, path):
+        self.faiss.write_index(self.index, path)
+
+    def load(self, path, base):
+        self.index = self.faiss.read_index(path)
+
+    def configure(self, effort, factor):
+        inner = self._refined()
+        if hasattr(self.index, "k_factor") and factor:
+            self.index.k_factor = factor
+        while hasattr(inner, "chain"):
+            inner = self.faiss.downcast_index(inner.index)
+        if self.contender["parameter"] == "nprobe":
+            inner.nprobe = effort
+        elif self.contender["parameter"] == "efSearch":
+            inner.hnsw.efSearch = effort
+
+    def search(self, queries, k):
+        return self.index.search(queries, k)[1]
+
+    def _refined(self):
+        """The index in front of Refine, or the index itself."""
+        is_refined = hasattr(self.index, "refine_index")
+        return self.faiss.downcast_index(self.index.base_index) if is_refined else self.index
+
+
+class FaissExt(Faiss):
+    def __init__(self, contender, threads):
+        import faiss_ext  # noqa: F401 (extends FAISS's factory and readers)
+
+        super().__init__(contender, threads)
+
+
+class Hnswlib(Library):
+    def build(self, base):
+        self._new(base)
+        self.index.init_index(len(base), M=self.contender["M"], ef_construction=EF_CONSTRUCTION, random_seed=1)
+        self.index.add_items(base, np.arange(len(base)))
+
+    def save(self, path):
+        self.index.save_index(path)
+
+    def load(self, path, base):
+        self._new(base)
+        self.index.load_index(path)
+
+    def configure(self, effort, factor):
+        self.index.set_ef(effort)
+
+    def search(self, queries, k):
+        return self.index.knn_query(queries, k, num_threads=self.threads)[0].astype(np.int64)
+
+    def _new(self, base):
+        import hnswlib
+
+        self.index = hnswlib.Index("l2", base.shape[1])
+        self.index.set_num_threads(self.threads)
+
+
+class Usearch(Library):
+    def build(self, base):
+        self._new(base)
+        self.index.add(np.arange(len(base)), np.ascontiguousarray(base), threads=self.threads)
+
+    def save(self, path):
+        self.index.save(path)
+
+    def load(self, path, base):
+        self._new(base)
+        self.index.load(path)
+
+    def configure(self, effort, factor):
+        self.index.expansion_search = effort
+
+    def search(self, queries, k):
+        found = self.index.search(queries[0] if len(queries) == 1 else queries, k, threads=self.threads)
+        return np.asarray(found.keys, np.int64).reshape(len(queries), -1)
+
+    def _new(self, base):
+        from usearch.index import CompiledMetric, Index, MetricKind, MetricSignature
+
+        metric = {"l2": MetricKind.L2sq, "js": MetricKind.Divergence}.get(self.contender["metric"])
+        if metric is None:
+            from numba_metrics import chi2_function
+
+            self.compiled = chi2_function(base.shape[1])  # must outlive the index
+            metric = CompiledMetric(self.compiled.address, MetricKind.Unknown, MetricSignature.ArrayArray)
+        self.index = Index(
+            ndim=base.shape[1], metric=metric, dtype="f32", connectivity=self.contender["M"],
+            expansion_add=EF_CONSTRUCTION)
+
+
+class Pynndescent(Library):
+    def build(self, base):
+        self._set_threads()
+        import pynndescent
+
+        metric = self.contender["metric"]
+        if metric == "chi2":
+            from numba_metrics import chi2 as metric
+        metric = {"l2": "euclidean", "l1": "manhattan", "js": "jensen_shannon"}.get(metric, metric)
+        self.index = pynndescent.NNDescent(np.array(base), metric=metric, random_state=1, n_jobs=self.threads)
+        self.index.prepare()
+
+    def save(self, path):
+        with open(path, "wb") as file:
+            pickle.dump(self.index, file)
+
+    def load(self, path, base):
+        self._set_threads()
+        with open(path, "rb") as file:
+            self.index = pickle.load(file)
+
+    def configure(self, effort, factor):
+        self.epsilon = effort
+
+    def search(self, queries, k):
+        return self.index.query(queries, k, epsilon=self.epsilon)[0].astype(np.int64)
+
+    def _set_threads(self):
+        import numba
+
+        numba.set_num_threads(self.threads)
+
+
+class Nmslib(Library):
+    def build(self, base):
+        self._new()
+        self.index.addDataPointBatch(np.ascontiguousarray(base))
+        self.index.createIndex(
+            {"M": self.contender["M"], "efConstruction": EF_CONSTRUCTION, "indexThreadQty": self.threads})
+
+    def save(self, path):
+        self.index.saveIndex(path, save_data=True)
+
+    def load(self, path, base):
+        self._new()
+        self.index.loadIndex(path, load_data=True)
+
+    def configure(self, effort, factor):
+        self.index.setQueryTimeParams({"efSearch": effort})
+
+    def search(self, queries, k):
+        if len(queries) == 1:
+            return padded([self.index.knnQuery(queries[0], k)[0]], k)
+        return padded([labels for labels, _ in self.index.knnQueryBatch(queries, k, num_threads=self.threads)], k)
+
+    def _new(self):
+        import nmslib
+
+        space = {"l2": "l2", "l1": "l1", "js": "jsdivfast"}[self.contender["metric"]]
+        self.index = nmslib.init(method="hnsw", space=space)
+
+
+LIBRARIES = {
+    "faiss_ext": FaissExt,
+    "faiss": Faiss,
+    "hnswlib": Hnswlib,
+    "usearch": Usearch,
+    "pynndescent": Pynndescent,
+    "nmslib": Nmslib,
+}

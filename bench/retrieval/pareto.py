@@ -1,0 +1,15 @@
+"""Which points are worth having: Pareto fronts, and the fastest that find enough."""
+
+
+def front(points, recall, speed):
+    """The points that no other beats in recall and speed at once, by ascending recall. Both are functions of a point."""
+    kept = []
+    for point in sorted(points, key=lambda p: (recall(p), speed(p)), reverse=True):
+        if not kept or speed(point) > speed(kept[-1]):
+            kept.append(point)
+    return kept[::-1]
+
+
+def fastest(points, recall, speed, target):
+    """The fastest point whose recall is at least the target; None if there is none."""
+    return max((p for p in points if recall(p) >= target), key=speed, default=None)

@@ -1,0 +1,125 @@
+"""Search under kernels, beside peers: recall against speed of every contender over a grid of its parameters.
+
+    PYTHONPATH=build/python /usr/bin/python3 bench/retrieval/run.py --out results --data FOLDER[,FOLDER...] \\
+        [--set NAME|FILE ...] [--kernel chi2,intersection,js,gaussian] [--peers PYTHON] [--recall 0.95,0.99] \\
+        [--threads 1,all] [--times 10] [--markdown docs/retrieval.md] [--quick]
+
+FOLDER holds data sets as scripts/datasets.py reads them: MNIST's IDX files, .npy, .fvecs, .bvecs, HDF5 files of
+ann-benchmarks; sets of images come a second time as histograms of their edges (NAME_edges), `digits` is scikit-learn's.
+PYTHON is an interpreter with the newest faiss-cpu, hnswlib, usearch, pynndescent, nmslib and numba, or some of them.
+Every index is built and searched in processes of its own. Written are points.csv, tables.md and figures; docs/retrieval.md
+says how things are measured.
+"""
+
+import argparse
+import re
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import contenders  # noqa: E402
+import report  # noqa: E402
+import sets  # noqa: E402
+from experiment import Experiment, all_threads, packages  # noqa: E402
+
+QUICK_LIMIT = 5000
+
+
+def numbers(kind):
+    return lambda text: [kind(part) for part in text.split(",")]
+
+
+def thread_count(text):
+    return all_threads() if text == "all" else int(text)
+
+
+def parse_args(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="retrieval_results", type=Path, help="folder for CSV, tables and figures")
+    parser.add_argument("--data", default=[], type=lambda text: text.split(","), help="folders with data sets")
+    parser.add_argument("--set", action="append", metavar="NAME|FILE", help="which; default: all that there are")
+    parser.add_argument("--kernel", default=["chi2"], type=lambda text: re.split(r",(?![^(]*\))", text))
+    parser.add_argument("--peers", metavar="PYTHON", help="an interpreter with the peers")
+    parser.add_argument("--recall", default=[0.95, 0.99], type=numbers(float), help="targets")
+    parser.add_argument("--k", default=[10, 100], type=numbers(int), help="neighbours to search for: 10, 100")
+    parser.add_argument("--threads", default=[1], type=numbers(thread_count), help="1, all, or other numbers")
+    parser.add_argument("--queries", default=500, type=int)
+    parser.add_argument("--times", default=1, type=int, help="so many times the base vectors, by copies with jitter")
+    parser.add_argument("--only", default="", metavar="REGEX", help="contenders whose names match; and the exact scan")
+    parser.add_argument("--cache", type=Path, help="folder for exact neighbours (default: OUT/cache)")
+    parser.add_argument("--limit-s", default=1200, type=float, help="seconds for a build or a search before it is given up")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables between the marks in this file too")
+    parser.add_argument("--quick", action="store_true", help=f"digits, or {QUICK_LIMIT} vectors of each set")
+    args = parser.parse_args(argv)
+    if unknown := set(args.k) - {10, 100}:
+        parser.error(f"--k takes 10 and 100, not {unknown.pop()}")
+    if args.times < 1 or args.queries < 1 or min(args.threads) < 1:
+        parser.error("--times, --queries and --threads take positive numbers")
+    return args
+
+
+def candidates(args, experiment, missing):
+    """The contenders of one experiment, and what is left out of it."""
+    n, map_dims = len(experiment.data.base), experiment.map_dims
+    found = contenders.ours(experiment.kernel, n, map_dims, experiment.store)
+    if args.peers:
+        found += contenders.peers(experiment.kernel, n, map_dims)
+    found = [c for c in found if re.search(args.only, c["name"])]
+    return [c for c in found if c["side"] == "ours" or c["library"] not in missing]
+
+
+def measure(args, name, kernel, missing, rows, notes):
+    """All contenders on one set under one kernel."""
+    start = time.perf_counter()
+    data = sets.load(name, args.data, args.queries, QUICK_LIMIT if args.quick else None)
+    data = sets.for_kernel(sets.enlarged(data, args.times), kernel)
+    with tempfile.TemporaryDirectory() as folder:
+        experiment = Experiment(args, data, kernel, Path(folder), notes)
+        say(f"{data.name}, {experiment.kernel}: {len(data.base):,} vectors, d = {data.d}; exact neighbours, map, "
+            f"store={experiment.store}: {time.perf_counter() - start:.0f} s")
+        for contender in [contenders.exact_scan(experiment.kernel), *candidates(args, experiment, missing)]:
+            begin = time.perf_counter(), cpu_seconds()
+            found = experiment.run(contender)
+            rows += found
+            report.write_csv(rows, args.out / "points.csv")
+            build_s = f"built in {found[0]['build_s']:.1f} s, " if found else ""
+            say(f"  {contender['name']}: {build_s}{len(found)} points, {time.perf_counter() - begin[0]:.0f} s in all, "
+                f"{cpu_seconds() - begin[1]:.0f} s of processors")
+    say(f"{data.name}, {kernel}: {time.perf_counter() - start:.0f} s")
+
+
+def cpu_seconds():
+    """Of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(argv=None):
+    args = parse_args(argv)
+    args.cache = args.cache or args.out / "cache"
+    args.cache.mkdir(parents=True, exist_ok=True)
+    notes, rows = [], []
+    versions, missing = packages(args.peers, notes)
+    for name in args.set or sets.names(args.data) or ["digits"]:
+        for kernel in args.kernel:
+            measure(args, name, kernel, missing, rows, notes)
+    text = report.tables(rows, args, versions, notes)
+    (args.out / "tables.md").write_text(text)
+    report.write_figures(rows, args.out)
+    if args.markdown:
+        report.put_between_marks(args.markdown, report.short_tables(rows, args, versions, notes))
+    print(text)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except sets.datasets.DatasetError as error:
+        sys.exit(f"run.py: {error}")

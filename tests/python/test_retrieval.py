@@ -1,0 +1,267 @@
+"""bench/retrieval: its parts against computations written out, and a short run of the whole."""
+
+import csv
+import itertools
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import ROOT, X
+from test_demo import BASE, QUERY, random_bytes, table, write_idx, write_vecs
+
+FOLDER = ROOT / "bench" / "retrieval"
+NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders")
+
+
+@pytest.fixture(scope="module")
+def retrieval():
+    """The modules of the benchmark, which find each other in their folder."""
+    import importlib
+
+    before = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(FOLDER))
+    yield SimpleNamespace(**{name: importlib.import_module(name) for name in NAMES})
+    sys.path[:] = before[0]
+    for name in set(sys.modules) - before[1]:
+        if name in NAMES:
+            del sys.modules[name]
+
+
+def chi2_distances(x, y):
+    """Sum of (a - b)^2 / (a + b), in double precision, pair by pair."""
+    a, b = x[:, None].astype(float), y[None].astype(float)
+    return ((a - b) ** 2 / np.maximum(a + b, 1e-300)).sum(axis=2)
+
+
+# --------------------------------------------------------------- data sets
+
+
+def test_sets_are_found_and_read(retrieval, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two" / "images").mkdir(parents=True)
+    base, query = random_bytes(300, 6), random_bytes(30, 6)
+    for kind, dtype in (("bvecs", "u1"), ("fvecs", "<f4")):
+        (tmp_path / "one" / kind).mkdir()
+        write_vecs(tmp_path / "one" / kind / f"base.{kind}", base.astype(dtype))
+        write_vecs(tmp_path / "one" / kind / f"query.{kind}", query.astype(dtype))
+    np.save(tmp_path / "mine.npy", base)
+    images, more = random_bytes(40, 10, 10), random_bytes(8, 10, 10)
+    write_idx(tmp_path / "two" / "images" / BASE, images)
+    write_idx(tmp_path / "two" / "images" / QUERY, more)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    assert retrieval.sets.names(folders) == ["bvecs", "fvecs", "images", "images_edges"]
+    for name in ("bvecs", "fvecs"):
+        data = retrieval.sets.load(name, folders, 1000)
+        np.testing.assert_array_equal(data.base, base)
+        np.testing.assert_array_equal(data.queries, query)
+    assert retrieval.sets.load("images", folders, 1000).d == 100
+    edges = retrieval.sets.load("images_edges", folders, 1000)
+    assert edges.base.shape == (40, 150) and edges.queries.shape == (8, 150)
+    assert retrieval.sets.load(str(tmp_path / "mine.npy"), [], 20).queries.shape == (20, 6)
+    with pytest.raises(retrieval.sets.datasets.DatasetError, match="no set or file 'none'.*images_edges"):
+        retrieval.sets.load("none", folders, 10)
+
+
+def test_edge_histograms(retrieval):
+    """Against a loop over pixels."""
+    images = random_bytes(3, 12 * 12).astype("float32")
+    found = retrieval.sets.edge_histograms(images)
+    expected = np.zeros((3, 150))
+    for i, image in enumerate(images.reshape(3, 12, 12)):
+        for r, c in itertools.product(range(12), range(12)):
+            gradient = []
+            for before, after in (((max(r - 1, 0), c), (min(r + 1, 11), c)), ((r, max(c - 1, 0)), (r, min(c + 1, 11)))):
+                steps = after[0] - before[0] + after[1] - before[1]
+                gradient.append((image[after] - image[before]) / steps)
+            degrees = np.degrees(np.arctan2(*gradient)) % 180
+            cell = (r * 5 // 12) * 5 + c * 5 // 12
+            expected[i, cell * 6 + int((degrees + 1e-7) // 30) % 6] += np.hypot(*gradient)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # an edge from left to right: all gradients are horizontal
+    ramp = np.tile(np.arange(20, dtype="float32"), 20)[None]
+    assert set(np.flatnonzero(retrieval.sets.edge_histograms(ramp)[0])) == set(range(0, 150, 6))
+
+
+def test_enlarged_sets_keep_their_vectors_and_their_kind(retrieval):
+    datasets = retrieval.sets.datasets
+    counts = random_bytes(50, 8).astype("float32")
+    data = datasets.Dataset("some", counts, counts[:5])
+    large, again = (retrieval.sets.enlarged(data, 10) for _ in range(2))
+    assert large.name == "some_x10" and large.base.shape == (500, 8)
+    np.testing.assert_array_equal(large.base, again.base)
+    np.testing.assert_array_equal(large.base[:50], counts)
+    assert (large.base == np.rint(large.base)).all() and large.base.max() == counts.max()
+    assert len(np.unique(large.base, axis=0)) > 400
+    real = retrieval.sets.enlarged(datasets.Dataset("some", X[:50], X[:5]), 3)
+    assert (real.base >= 0).all() and real.base.shape == (150, 64)
+
+
+# --------------------------------------------------- neighbours and recall
+
+
+def test_exact_neighbours_and_recall(retrieval, tmp_path):
+    base, queries = X[:600], X[600:640]
+    path = retrieval.neighbours.exact("chi2", base, queries, 100, tmp_path)
+    written = path.stat().st_mtime_ns
+    assert retrieval.neighbours.exact("chi2", base, queries, 100, tmp_path) == path
+    assert path.stat().st_mtime_ns == written  # it was in the cache
+    assert retrieval.neighbours.exact("js", base, queries, 100, tmp_path) != path
+    assert retrieval.neighbours.exact("chi2", base[:-1], queries, 100, tmp_path) != path
+    truth = retrieval.neighbours.Truth.load(path)
+
+    distances = chi2_distances(queries, base)
+    order = np.argsort(distances, axis=1, kind="stable")
+    rng = np.random.default_rng(1)
+    for r in (10, 100):
+        assert truth.recall(order[:, :r], r) == 1
+        # some of the nearest replaced by others, or by nothing
+        found = order[:, :r].copy()
+        swapped = rng.random(found.shape) < 0.3
+        found[swapped] = order[:, 300 : 300 + r][swapped]
+        found[0, :3] = -1
+        nearest = np.sort(distances, axis=1)[:, r - 1]
+        shares = [
+            np.mean([label >= 0 and distances[i, label] <= nearest[i] + 1e-7 for label in row])
+            for i, row in enumerate(found)
+        ]
+        assert truth.recall(found, r) == pytest.approx(np.mean(shares), abs=1e-12)
+        # candidates: the order does not matter, nor what is found beyond
+        candidates = rng.permuted(np.hstack([found, order[:, 400:450]]), axis=1)
+        assert truth.recall(candidates, r) == pytest.approx(np.mean(shares), abs=1e-12)
+
+
+def test_any_of_equally_near_vectors_counts(retrieval):
+    distances = np.array([[0, 1, 1, 1, 2.0]])
+    truth = retrieval.neighbours.Truth(distances, np.arange(5)[None])
+    assert truth.recall(np.array([[0, 3]]), 2) == 1
+    assert truth.recall(np.array([[0, 1, 2, 3]]), 2) == 1  # not more than all
+    assert truth.recall(np.array([[3, 4]]), 2) == 0.5
+    # labels of one query are none of another's
+    both = retrieval.neighbours.Truth(np.zeros((2, 1)), np.array([[0], [1]]))
+    assert both.recall(np.array([[1], [0]]), 1) == 0
+
+
+# ------------------------------------------------------- fronts and reports
+
+
+def test_pareto_fronts(retrieval):
+    points = [(0.9, 100), (0.95, 80), (0.94, 70), (0.95, 60), (0.99, 20), (0.8, 100), (1.0, 20), (0.5, 200)]
+    recall, speed = (lambda p: p[0]), (lambda p: p[1])
+    assert retrieval.pareto.front(points, recall, speed) == [(0.5, 200), (0.9, 100), (0.95, 80), (1.0, 20)]
+    assert retrieval.pareto.front([], recall, speed) == []
+    assert retrieval.pareto.fastest(points, recall, speed, 0.95) == (0.95, 80)
+    assert retrieval.pareto.fastest(points, recall, speed, 0.96) in [(0.99, 20), (1.0, 20)]
+    assert retrieval.pareto.fastest(points[:4], recall, speed, 0.99) is None
+
+
+def row(side, family, recall, batch, single):
+    return {
+        "set": "s", "kernel": "chi2", "n": 9, "d": 2, "side": side, "library": "l", "family": family,
+        "contender": family + "1", "setting": f"nprobe={recall}", "k": 10, "threads": 1, "recall_at_10": recall,
+        "recall_at_100": "", "batch_queries_per_s": batch, "single_queries_per_s": single, "build_s": 1.0,
+        "bytes_per_vector": 8.0}
+
+
+def test_tables_compare_the_fastest_of_both_sides(retrieval):
+    rows = [row("ours", "A", 0.96, 1000, 400), row("ours", "A", 0.995, 500, 300), row("peer", "B", 0.97, 400, 800),
+            row("peer", "C", 0.95, 250, 900), row("peer", "C", 0.9, 9000, 9000)]
+    lines = retrieval.report.ratio_table(rows, [0.95, 0.99]).splitlines()[2:-1]
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines]
+    assert [line[4:] for line in cells] == [
+        ["0.95", "batch", "1,000, A1", "400, B1", "2.50"],
+        ["0.95", "single", "400, A1", "900, C1", "0.44"],
+        ["0.99", "batch", "500, A1", "none"],
+        ["0.99", "single", "300, A1", "none"]]
+    text = retrieval.report.contender_table(rows, [0.95, 0.99], "family")
+    assert "| peer | C1 | 250 | 900 |  |  | nprobe=0.95 |  | 1.0 | 8 |" in text
+
+
+def test_tables_are_put_between_marks(retrieval, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{retrieval.report.BEGIN}old\n{retrieval.report.END}after\n")
+    for _ in range(2):
+        retrieval.report.put_between_marks(page, "new\n")
+        assert page.read_text() == f"before\n{retrieval.report.BEGIN}\nnew\n{retrieval.report.END}after\n"
+    page.write_text("nothing")
+    with pytest.raises(SystemExit, match="expected one line"):
+        retrieval.report.put_between_marks(page, "new\n")
+
+
+def test_the_page_has_the_marks(retrieval):
+    text = (ROOT / "docs" / "retrieval.md").read_text()
+    assert text.count(retrieval.report.BEGIN) == text.count(retrieval.report.END) == 1
+
+
+class Shelf:
+    """A search that finds one more of the true neighbours for each unit of effort times candidates."""
+
+    def __init__(self):
+        self.asked = []
+
+    def configure(self, effort, factor):
+        self.effort, self.factor = effort, factor
+        self.asked.append((effort, factor))
+
+    def search(self, queries, k):
+        found = np.full((len(queries), k), -1)
+        right = min(10, self.effort * self.factor, k)
+        found[:, :right] = np.arange(right)
+        return found
+
+
+def test_the_grid_is_left_where_recall_is_enough(retrieval, monkeypatch):
+    monkeypatch.setattr(retrieval.timing, "CLEARLY_SLOWER", float("inf"))  # times do not matter here
+    truth = retrieval.neighbours.Truth(np.tile(np.arange(10.0), (3, 1)), np.tile(np.arange(10), (3, 1)))
+    shelf, points = Shelf(), []
+    contender = {"efforts": [1, 2, 4, 8, 16], "factors": [2, 4, 8], "ranks_itself": True, "effort_is_candidates": False}
+    retrieval.timing.sweep(
+        shelf, contender, np.zeros((3, 1)), truth, 10, float("inf"),
+        lambda labels, point: points.append((point["effort"], point["factor"])))
+    # at effort 2 eight candidates are enough; one effort more is tried, then none
+    assert list(dict.fromkeys(shelf.asked)) == [(1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (2, 8), (4, 2), (4, 4)]
+    # found by too few to be worth timing: (1, 2), (1, 4) and (2, 2)
+    assert points == [(1, 8), (2, 4), (2, 8), (4, 2), (4, 4)]
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "js", "gaussian(gamma=2)"])
+def test_strings_of_ours_are_understood(retrieval, kernel):
+    import faiss
+    import faiss_ext  # noqa: F401
+
+    n, d = 2000, 64
+    for contender in retrieval.contenders.ours(kernel, n, 3 * d if kernel != "gaussian(gamma=2)" else d, "u8"):
+        assert faiss.index_factory(d, contender["string"]).d == d
+        assert contender["efforts"] == sorted(contender["efforts"], key=lambda v: v or 0)
+
+
+# ------------------------------------------------------------ the whole of it
+
+
+def test_a_quick_run(environment, tmp_path):
+    import subprocess
+
+    page = tmp_path / "page.md"
+    page.write_text("<!-- retrieval: begin -->\n<!-- retrieval: end -->\n")
+    command = [
+        sys.executable, FOLDER / "run.py", "--quick", "--out", "out", "--only", "AHK256|KIVF.*M=64", "--markdown", page]
+    result = subprocess.run(
+        list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert result.returncode == 0, result.stderr
+    with open(tmp_path / "out" / "points.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    exact = [row for row in rows if row["contender"] == "KFlat(chi2)"]
+    assert {(row["k"], float(row[f"recall_at_{row['k']}"])) for row in exact} == {("10", 1), ("100", 1)}
+    assert float(exact[0]["bytes_per_vector"]) == pytest.approx(256, abs=1)
+    assert {row["family"] for row in rows} == {"KFlat", "AHK,BFlat,Refine", "HKM,PCAR,KIVF,Refine"}
+    assert max(float(row["recall_at_10"]) for row in rows if "KIVF" in row["family"]) > 0.95
+    for row in rows:
+        times = [sum(float(row[f"{part}_{way}_us"]) for part in ("search", "map", "rerank")) for way in ("batch", "single")]
+        speeds = [float(row[f"{way}_queries_per_s"]) for way in ("batch", "single")]
+        np.testing.assert_allclose(speeds, 1e6 / np.array(times), rtol=1e-4)
+    for k in (10, 100):
+        plot = (tmp_path / "out" / f"chi2_k{k}_threads1.png").read_bytes()
+        assert plot[:8] == b"\x89PNG\r\n\x1a\n" and len(plot) > 10_000
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    for text in (tables, page.read_text()):
+        assert "KFlat(chi2)" in text and "No peers" in text and "| recall@10 |" in text
