@@ -158,6 +158,10 @@ def _with_metrics(kernel):
         found.append(contender(what, "usearch, own metric", library="usearch", compiled=own == "chi2", **graph))
     if own in ("js", "l1"):
         found.append(contender(f"nmslib HNSW M=16, {own}", "nmslib, own metric", library="nmslib", **graph))
+    if own == "chi2":
+        tree = {
+            **graph, "parameter": "checks", "efforts": [64, 128, 256, 512, 1024, 2048, 4096], "effort_is_candidates": False}
+        found.append(contender("FLANN k-means tree, chi2", "FLANN, own metric", library="flann", **tree))
     descent = {
         **graph, "parameter": "epsilon", "efforts": [0.0, 0.05, 0.1, 0.2, 0.3, 0.4], "effort_is_candidates": False}
     found.append(contender(f"pynndescent, {own}", "pynndescent", library="pynndescent", compiled=True, **descent))

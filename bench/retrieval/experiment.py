@@ -14,8 +14,12 @@ import numpy as np
 from report import code
 
 HERE = Path(__file__).resolve().parent
-PEER_PACKAGES = {"faiss": "faiss-cpu", "hnswlib": "hnswlib", "usearch": "usearch", "pynndescent": "pynndescent",
-                 "nmslib": "nmslib", "numba": "numba"}
+VERSION = "import {0}, importlib.metadata as m; print(m.version('{1}'))"
+PEER_PACKAGES = {  # and code that prints the version, or fails
+    "faiss-cpu": ("faiss", VERSION),
+    **{name: (name, VERSION) for name in ("hnswlib", "usearch", "pynndescent", "nmslib", "numba")},
+    "FLANN": ("flann", "import ctypes.util as u; name = u.find_library('flann'); assert name, 'no libflann'; print(name)"),
+}
 DEPTH = 100  # exact neighbours that are looked for
 EXACT_U8 = 1e-5  # relative: what u8 rounds where it is exact
 
@@ -36,22 +40,21 @@ def environment(threads, is_ours):
 
 
 def packages(python, notes):
-    """Versions of the peers' packages, and the modules that the peers' Python cannot import."""
+    """Versions of the peers' packages, and the names of those that the peers' Python does not have."""
     versions = {"FAISS linked": faiss.__version__}
-    notes.append("FLANN is left out: its Python bindings are for Python 2.")
     if not python:
         notes.append("No peers: `--peers` names no interpreter.")
         return versions, set()
     missing = set()
-    for module, package in PEER_PACKAGES.items():
-        code = f"import {module}, importlib.metadata as m; print(m.version({package!r}))"
-        result = subprocess.run([python, "-c", code], env=environment(1, False), capture_output=True, text=True)
+    for package, (module, version) in PEER_PACKAGES.items():
+        command = [python, "-c", version.format(module, package)]
+        result = subprocess.run(command, env=environment(1, False), capture_output=True, text=True)
         if result.returncode == 0:
             versions[package] = result.stdout.split()[-1]
         else:
             missing.add(module)
             reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            notes.append(f"{package} is left out: {python} cannot import it ({reason}).")
+            notes.append(f"{package} is left out: {python} does not have it ({reason}).")
     return versions, missing
 
 
@@ -107,7 +110,7 @@ class Experiment:
         index.train(self.data.base)
         if hasattr(index.kernel, "gamma") and "gamma=" not in kernel:
             name, _, rest = kernel.partition("(")
-            return f"{name}({rest.rstrip(')') + ',' if rest else ''}gamma={index.kernel.gamma:.9g})"
+            return f"{name}({rest.rstrip(')') + ',' if rest else ''}gamma={index.kernel.gamma:.6g})"
         return kernel
 
     def _compact_store(self):
@@ -180,6 +183,7 @@ class Experiment:
         if contender["family"] == "KFlat":
             self.slowest[threads] = {str(point["k"]): point["batch_s"] for point in points}
         for point in points:
+            point["cores"] = found["cores"]
             point["map_batch_s"], point["map_single_s"] = self._map_seconds(contender, threads)
         return points
 
@@ -206,7 +210,7 @@ class Experiment:
         return {
             "set": self.data.name, "kernel": self.kernel, "n": len(self.data.base), "d": self.data.d,
             **{key: contender[key] for key in ("side", "library", "family")}, "contender": contender["name"],
-            "setting": ", ".join(settings), "k": point["k"], "threads": threads,
+            "setting": ", ".join(settings), "k": point["k"], "threads": threads, "cores_busy": point["cores"],
             "recall_at_10": point["recall_at_10"], "recall_at_100": point.get("recall_at_100", ""),
             "batch_queries_per_s": 1 / sum(parts["batch"]), "single_queries_per_s": 1 / sum(parts["single"]),
             "build_s": build_s, "bytes_per_vector": size / len(self.data.base),

@@ -47,6 +47,7 @@ def parse_args(argv=None):
     parser.add_argument("--k", default=[10, 100], type=numbers(int), help="neighbours to search for: 10, 100")
     parser.add_argument("--threads", default=[1], type=numbers(thread_count), help="1, all, or other numbers")
     parser.add_argument("--queries", default=500, type=int)
+    parser.add_argument("--limit", type=int, metavar="N", help="at most so many base vectors")
     parser.add_argument("--times", default=1, type=int, help="so many times the base vectors, by copies with jitter")
     parser.add_argument("--only", default="", metavar="REGEX", help="contenders whose names match; and the exact scan")
     parser.add_argument("--cache", type=Path, help="folder for exact neighbours (default: OUT/cache)")
@@ -68,13 +69,18 @@ def candidates(args, experiment, missing):
     if args.peers:
         found += contenders.peers(experiment.kernel, n, map_dims)
     found = [c for c in found if re.search(args.only, c["name"])]
-    return [c for c in found if c["side"] == "ours" or c["library"] not in missing]
+    return [c for c in found if c["side"] == "ours" or not missing & needed(c)]
+
+
+def needed(contender):
+    """The modules of a peer."""
+    return {contender["library"]} | ({"numba"} if contender["compiled"] else set())
 
 
 def measure(args, name, kernel, missing, rows, notes):
     """All contenders on one set under one kernel."""
     start = time.perf_counter()
-    data = sets.load(name, args.data, args.queries, QUICK_LIMIT if args.quick else None)
+    data = sets.load(name, args.data, args.queries, args.limit or (QUICK_LIMIT if args.quick else None))
     data = sets.for_kernel(sets.enlarged(data, args.times), kernel)
     with tempfile.TemporaryDirectory() as folder:
         experiment = Experiment(args, data, kernel, Path(folder), notes)
@@ -82,12 +88,15 @@ def measure(args, name, kernel, missing, rows, notes):
             f"store={experiment.store}: {time.perf_counter() - start:.0f} s")
         for contender in [contenders.exact_scan(experiment.kernel), *candidates(args, experiment, missing)]:
             begin = time.perf_counter(), cpu_seconds()
+            known = len(notes)
             found = experiment.run(contender)
             rows += found
             report.write_csv(rows, args.out / "points.csv")
             build_s = f"built in {found[0]['build_s']:.1f} s, " if found else ""
             say(f"  {contender['name']}: {build_s}{len(found)} points, {time.perf_counter() - begin[0]:.0f} s in all, "
                 f"{cpu_seconds() - begin[1]:.0f} s of processors")
+            for note in notes[known:]:
+                say(f"  {note}")
     say(f"{data.name}, {kernel}: {time.perf_counter() - start:.0f} s")
 
 
