@@ -54,7 +54,7 @@ def packages(python, notes):
         else:
             missing.add(module)
             reason = (result.stderr.strip().splitlines() or ["no message"])[-1]
-            notes.append(f"{package} is left out: {python} does not have it ({reason}).")
+            notes.append(f"{package} is left out: the peers' Python does not have it ({reason}).")
     return versions, missing
 
 

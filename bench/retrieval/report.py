@@ -4,6 +4,7 @@ import csv
 import platform
 from pathlib import Path
 
+import numpy as np
 import pareto
 
 BEGIN = "<!-- retrieval: begin -->\n"
@@ -148,8 +149,11 @@ def put_between_marks(path, text):
 
 # ---------------------------------------------------------------- figures
 
-OUR_COLOURS = ("#d62728", "#ff7f0e", "#8c564b", "#e377c2", "#bcbd22", "#9b2226", "#b5179e", "#7f4f24")
-PEER_COLOURS = ("#1f77b4", "#2ca02c", "#17becf", "#6a4c93", "#3a5a40", "#4895ef", "#457b9d", "#52796f", "#0b525b", "#777777")
+OUR_COLOURS = ("#d62728", "#ff7f0e", "#8c564b", "#e377c2", "#b58900", "#9b2226", "#b5179e", "#7f4f24")
+PEER_COLOURS = (
+    "#1f77b4", "#2ca02c", "#17becf", "#6a4c93", "#3a5a40", "#4895ef", "#52796f", "#0b525b", "#777777", "#3f37c9",
+    "#80b918", "#5e60ce", "#00a896", "#240046", "#adb5bd", "#2d6a4f")
+RECALL_TICKS = (0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 1)
 
 
 def write_figures(rows, folder):
@@ -194,7 +198,10 @@ def draw_fronts(axis, rows, way, colours):
                       markersize=4 if is_ours else 3)
             labels.append((x[-1], y[-1], family, is_ours))
     axis.set_yscale("log")
-    axis.set_xlim(SHOWN_RECALL, 1.002)
+    # what is not found, on a scale that is nearly logarithmic
+    axis.set_xscale("function", functions=(lambda x: -np.log(1.005 - np.minimum(x, 1.004)), lambda y: 1.005 - np.exp(-y)))
+    axis.set_xticks(RECALL_TICKS, [f"{tick:g}" for tick in RECALL_TICKS])
+    axis.set_xlim(SHOWN_RECALL, 1.0005)
     axis.set_xlabel(f"recall@{k}")
     axis.set_ylabel("queries/s, all counted")
     axis.grid(True, which="major", color="0.88")
