@@ -127,11 +127,9 @@ def _faiss(n, map_dims):
         contender(f"PCAR{wide},IVF{many},RaBitQfs", "FAISS RaBitQ", factors=CODES_FACTORS, **lists),
     ]
     codes = {"side": "peer", "library": "faiss", "factors": CODES_FACTORS}
-    for bits in (256, 512):
-        if bits <= map_dims:
-            found.append(contender(f"ITQ{bits},LSH", "FAISS ITQ codes", **codes))
-        found.append(contender(f"LSH{bits}rt", "FAISS LSH codes", **codes))
-    return found
+    if map_dims >= 256:
+        found.append(contender("ITQ256,LSH", "FAISS ITQ codes", **codes))
+    return found + [contender(f"LSH{bits}rt", "FAISS LSH codes", **codes) for bits in (256, 512)]
 
 
 def _graphs():
