@@ -16,7 +16,7 @@ effort_is_candidates   whether an effort below the number of candidates makes no
 import math
 import re
 
-NPROBES = [1, 2, 4, 8, 16, 32, 64, 128]
+NPROBES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 EF = [16, 32, 64, 128, 256, 512]
 CODES_FACTORS = [4, 8, 16, 32, 64]
 PQ_FACTORS = [2, 4, 8, 16, 32]
