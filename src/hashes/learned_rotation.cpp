@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <random>
 
-#include "core/eigen_symmetric.h"
 #include "core/errors.h"
 #include "core/nearest_orthogonal.h"
 #include "core/parallel.h"
 #include "core/random_streams.h"
+#include "projections/principal_components.h"
 
 namespace faiss_ext {
 
@@ -78,22 +78,11 @@ Floats principal_directions(
         const FeatureSample& sample,
         size_t r,
         bool verbose) {
-    const size_t d = sample.size;
-    std::vector<double> covariance(d * d), variances;
+    ScatterMatrix scatter(sample.size);
     for_parts(sample, [&](idx_t m, const Floats& phi) {
-        const Floats columns = transposed(m, d, phi);
-        const DenseProjection matrix(int(m), int(d), columns.data());
-        const Floats part = products(matrix, d, columns);
-        for (size_t i = 0; i < d * d; i++) {
-            covariance[i] += part[i];
-        }
+        scatter.add(m, phi.data());
     });
-    eigen_symmetric(d, covariance, variances, verbose);
-    Floats directions(r * d);
-    for (size_t i = 0; i < r; i++) { // variances ascend
-        std::copy_n(&covariance[(d - 1 - i) * d], d, &directions[i * d]);
-    }
-    return directions;
+    return scatter.leading(r, verbose).vectors;
 }
 
 Floats project_sample(

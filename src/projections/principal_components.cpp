@@ -40,62 +40,15 @@ std::vector<float> mean_of(idx_t n, const float* x, size_t d) {
     return mean;
 }
 
-/// sum_i (x_i - mean)(x_i - mean)', size d * d
-std::vector<float> scatter_matrix(
-        idx_t n,
-        const float* x,
-        size_t d,
-        const std::vector<float>& mean) {
-    constexpr idx_t vectors_together = 1024;
-    std::vector<float> S(d * d);
-    std::vector<float> columns(d * std::min(n, vectors_together));
-    AlignedVector<float> packed;
-    for (idx_t begin = 0; begin < n; begin += vectors_together) {
-        const size_t m = std::min(vectors_together, n - begin);
-        packed.assign(simd::packed_size(m, d), 0);
-        parallel_blocks(d, rows_together, [&](idx_t j0, idx_t j1) {
-            for (idx_t j = j0; j < j1; j++) {
-                for (size_t i = 0; i < m; i++) {
-                    const float v = x[(begin + i) * d + j] - mean[j];
-                    columns[j * m + i] = v;
-                    packed[simd::panel_index(m, j, i)] = v;
-                }
-            }
-        });
-        // what is right of the diagonal blocks
-        parallel_blocks(d, rows_together, [&](idx_t j0, idx_t j1) {
-            const size_t width = d - j0;
-            const Scratch products((j1 - j0) * width);
-            simd::project(
-                    j1 - j0,
-                    &columns[j0 * m],
-                    width,
-                    &packed[simd::panel_index(m, j0, 0)],
-                    m,
-                    products.get());
-            for (idx_t j = j0; j < j1; j++) {
-                for (size_t l = 0; l < width; l++) {
-                    S[j * d + j0 + l] += products[(j - j0) * width + l];
-                }
-            }
-        });
-    }
-    for (size_t j = 0; j < d; j++) {
-        for (size_t l = 0; l < j; l++) {
-            S[j * d + l] = S[l * d + j];
-        }
-    }
-    return S;
-}
-
 /// All eigenvectors by LAPACK; the k leading ones.
 void all_eigenvectors(
         const std::vector<float>& S,
         size_t d,
         size_t k,
-        PrincipalComponents& result) {
+        bool verbose,
+        PrincipalAxes& result) {
     std::vector<double> a(S.begin(), S.end()), values;
-    eigen_symmetric(d, a, values);
+    eigen_symmetric(d, a, values, verbose);
     for (size_t i = 0; i < k; i++) {
         const size_t from = d - 1 - i;
         result.values[i] = float(std::max(values[from], 0.0));
@@ -153,7 +106,7 @@ void leading_eigenvectors(
         const std::vector<float>& S,
         size_t d,
         size_t k,
-        PrincipalComponents& result) {
+        PrincipalAxes& result) {
     constexpr int most_iterations = 100;
     constexpr double tolerance = 1e-5;
     const size_t m = std::min(d, k + std::max<size_t>(16, k / 4));
@@ -196,33 +149,87 @@ void choose_signs(size_t d, std::vector<float>& vectors) {
 
 } // namespace
 
+ScatterMatrix::ScatterMatrix(size_t d) : d(d), S(d * d) {}
+
+void ScatterMatrix::add(idx_t n, const float* x) {
+    const size_t m = n;
+    std::vector<float> columns(d * m);
+    AlignedVector<float> packed(simd::packed_size(m, d));
+    parallel_blocks(d, rows_together, [&](idx_t begin, idx_t end) {
+        for (idx_t j = begin; j < end; j++) {
+            for (size_t i = 0; i < m; i++) {
+                const float v = x[i * d + j];
+                columns[j * m + i] = v;
+                packed[simd::panel_index(m, j, i)] = v;
+            }
+        }
+    });
+    // what is right of the diagonal blocks
+    parallel_blocks(d, rows_together, [&](idx_t begin, idx_t end) {
+        const size_t width = d - begin;
+        const Scratch products((end - begin) * width);
+        simd::project(
+                end - begin,
+                &columns[begin * m],
+                width,
+                &packed[simd::panel_index(m, begin, 0)],
+                m,
+                products.get());
+        for (idx_t j = begin; j < end; j++) {
+            for (size_t l = 0; l < width; l++) {
+                S[j * d + begin + l] += products[(j - begin) * width + l];
+            }
+        }
+    });
+}
+
+PrincipalAxes ScatterMatrix::leading(size_t k, bool verbose) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k <= d,
+            "%zu principal components of vectors of dimension %zu",
+            k,
+            d);
+    std::vector<float> whole = S;
+    for (size_t j = 0; j < d; j++) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                std::isfinite(S[j * d + j]), "the variance overflows");
+        for (size_t l = 0; l < j; l++) {
+            whole[j * d + l] = S[l * d + j];
+        }
+    }
+    PrincipalAxes result;
+    result.values.resize(k);
+    result.vectors.resize(k * d);
+    // LAPACK takes about 10 d^3 steps, an iteration 2 m d^2 + 4 m^2 d
+    if (d <= 512 || k > d / 4) {
+        all_eigenvectors(whole, d, k, verbose, result);
+    } else {
+        leading_eigenvectors(whole, d, k, result);
+    }
+    choose_signs(d, result.vectors);
+    return result;
+}
+
 PrincipalComponents principal_components(
         idx_t n,
         const float* x,
         size_t d,
         size_t k,
         bool center) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            n > 0 && k <= d,
-            "%zu principal components of vectors of dimension %zu",
-            k,
-            d);
+    constexpr idx_t vectors_together = 1024;
     PrincipalComponents result;
     result.mean = center ? mean_of(n, x, d) : std::vector<float>(d);
-    result.values.resize(k);
-    result.vectors.resize(k * d);
-    const auto S = scatter_matrix(n, x, d, result.mean);
-    for (size_t j = 0; j < d; j++) {
-        FAISS_EXT_THROW_IF_NOT_MSG(
-                std::isfinite(S[j * d + j]), "the variance overflows");
+    ScatterMatrix scatter(d);
+    std::vector<float> centred;
+    for (idx_t begin = 0; begin < n; begin += vectors_together) {
+        const idx_t m = std::min(vectors_together, n - begin);
+        centred.assign(x + begin * d, x + (begin + m) * d);
+        for (size_t i = 0; i < centred.size(); i++) {
+            centred[i] -= result.mean[i % d];
+        }
+        scatter.add(m, centred.data());
     }
-    // LAPACK takes about 10 d^3 steps, an iteration 2 m d^2 + 4 m^2 d
-    if (d <= 512 || k > d / 4) {
-        all_eigenvectors(S, d, k, result);
-    } else {
-        leading_eigenvectors(S, d, k, result);
-    }
-    choose_signs(d, result.vectors);
+    static_cast<PrincipalAxes&>(result) = scatter.leading(k);
     return result;
 }
 

@@ -9,24 +9,41 @@
 
 namespace faiss_ext {
 
-struct PrincipalComponents {
-    std::vector<float> mean;    ///< size d; zeros if vectors are not centred
-    std::vector<float> values;  ///< of sum_i (x_i - mean)(x_i - mean)', size k
+struct PrincipalAxes {
+    std::vector<float> values;  ///< eigenvalues, descending, size k
     std::vector<float> vectors; ///< orthonormal, row by row, size k * d
 };
 
-/** The k leading eigenvalues, descending, and eigenvectors of the scatter
- * matrix of n vectors. Where its rank is less than k, the rest is zeros.
- *
- * The matrix has d^2 floats. Where k is a small part of d, its eigenvectors are
- * found by subspace iteration (N. Halko, P.-G. Martinsson and J. Tropp, Finding
- * structure with randomness, SIAM Review 2011), until the variance that they
- * capture grows by less than 1e-5 of itself; else by LAPACK. The result does
- * not depend on the number of threads.
- *
- * @param x  size n * d, finite
- * @param k  at most d
- */
+/// sum_i x_i x_i' of vectors that come part by part. Results do not depend on
+/// the number of threads.
+class ScatterMatrix {
+   public:
+    explicit ScatterMatrix(size_t d);
+
+    /// x: size n * d, centred by the caller; some 1,000 at a time are best
+    void add(idx_t n, const float* x);
+
+    /** The k leading eigenvalues and eigenvectors; k is at most d. Where the
+     * rank is less than k, the rest is zeros. Throws if the sum overflows.
+     *
+     * Where k is a small part of d, they are found by subspace iteration (N.
+     * Halko, P.-G. Martinsson and J. Tropp, Finding structure with randomness,
+     * SIAM Review 2011), until the variance that they capture grows by less
+     * than 1e-5 of itself; else by LAPACK.
+     */
+    PrincipalAxes leading(size_t k, bool verbose = false) const;
+
+   private:
+    size_t d;
+    std::vector<float> S; ///< right of the diagonal, d rows
+};
+
+struct PrincipalComponents : PrincipalAxes {
+    std::vector<float> mean; ///< size d; zeros if vectors are not centred
+};
+
+/// Those of the scatter matrix of n vectors, less their mean if `center`. x:
+/// size n * d, finite
 PrincipalComponents principal_components(
         idx_t n,
         const float* x,
