@@ -166,6 +166,40 @@ void scan_groups(
     }
 }
 
+/// One query against codes of `vectors` whole vectors each, as they lie: to
+/// transpose them first pays only for several queries.
+void scan_alone(
+        const uint64_t* HWY_RESTRICT query,
+        size_t n,
+        const uint8_t* HWY_RESTRICT codes,
+        size_t vectors,
+        uint64_t position,
+        HammingSink& sink) {
+    constexpr size_t ahead = 4096;
+    const Tag tag;
+    const size_t code_size = vectors * group_size * sizeof(uint64_t);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t* code = codes + i * code_size;
+        Vec sum = hn::Zero(tag);
+        for (size_t v = 0; v < vectors; v++) {
+            const auto* words = reinterpret_cast<const uint64_t*>(code);
+            hwy::Prefetch(code + ahead + v * group_size * sizeof(uint64_t));
+            sum =
+                    hn::Add(sum,
+                            hn::PopulationCount(hn::Xor(
+                                    hn::LoadU(tag, words + v * group_size),
+                                    hn::LoadU(tag, query + v * group_size))));
+        }
+        const uint64_t distance = hn::GetLane(hn::SumOfLanes(tag, sum));
+        if (HWY_UNLIKELY(distance < sink.bound)) {
+            sink.keys[sink.size++] = distance << hamming_shift | (position + i);
+            if (sink.size >= sink.capacity) {
+                sink.make_room(sink);
+            }
+        }
+    }
+}
+
 template <size_t W>
 void scan(
         size_t nq,
@@ -176,6 +210,17 @@ void scan(
         uint64_t position,
         HammingSink* const* sinks) {
     const size_t words = W > 0 ? W : (code_size + 7) / 8;
+    constexpr size_t vector_bytes = group_size * sizeof(uint64_t);
+    if (nq == 1 && words >= 8 && code_size % vector_bytes == 0) {
+        scan_alone(
+                queries,
+                n,
+                codes,
+                code_size / vector_bytes,
+                position,
+                *sinks[0]);
+        return;
+    }
     const bool whole = (W == 1 || W == 2 || W == 4) && code_size == 8 * W;
     // 16 KB of codes are transposed and then compared with all queries
     const size_t groups = std::max<size_t>(1, 2048 / (words * group_size));
