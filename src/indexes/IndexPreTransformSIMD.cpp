@@ -10,6 +10,7 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/one_blas_thread.h"
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
@@ -172,7 +173,10 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     trained.mean = std::move(found.mean);
     trained.eigenvalues = std::move(found.values);
     trained.PCAMat = std::move(found.vectors);
-    trained.prepare_Ab();
+    {
+        const OneBlasThread one_thread;
+        trained.prepare_Ab();
+    }
     trained.is_trained = true;
     pca = std::move(trained);
 }
