@@ -363,6 +363,7 @@ const BadString bad_strings[] = {
         {index_, "HNSW99999999999999,KFlat(linear)", 4, "a number from 2"},
         {index_, "HNSW8,SIK64(gaussian),BFlat", 0, "HNSW<M>,KFlat(<kernel>)"},
         {index_, "IVF8,KFlat(linear)", 0, "KFlat(<kernel>)"},
+        {index_, "IDMap2,PCA8,KIVF8", 0, "add_with_ids"},
         {index_, ",KFlat(linear)", 0, "KFlat(<kernel>)"},
         {index_, "PCA0,KFlat(linear)", 0, ""},
         {index_, "Refine(KFlat(linear))", 0, "Refine(KFlat(<kernel>))"},

@@ -304,6 +304,9 @@ TEST_P(EachGraph, SelectorsAndParameters) {
     expect_same(search(graph, q, 10), found);
     params.efSearch = 0;
     EXPECT_TRUE(throws([&] { search(graph, q, 10, &params); }, "efSearch"));
+    graph.hnsw.efConstruction = 0;
+    EXPECT_TRUE(throws([&] { graph.add(1, x.data()); }, "efConstruction"));
+    EXPECT_EQ(graph.ntotal, n);
 }
 
 TEST_P(EachGraph, ThreadsAndBatches) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -85,7 +86,7 @@ double rounding(const IndexIVFPQ4& index, const float* q) {
         for (int k = 0; k < 16; k++) {
             double sum = 0;
             for (int j = 0; j < size; j++) {
-                sum += double(q[m * size + j]) *
+                sum += (double(q[m * size + j]) - index.mean[m * size + j]) *
                         index.codebook[(m * size + j) * 16 + k];
             }
             low = std::min(low, sum);
@@ -284,6 +285,48 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
              {[&] { pieces->merge_from(*pieces); }, "itself"}});
 }
 
+// tables are those of queries less the mean, and so as fine as without offset
+TEST(IndexIVFPQ4, OffsetsDoNotMatter) {
+    auto x = vectors(n, 1), q = vectors(nq, 2);
+    for (const char* text :
+         {"KIVF16(M=12,nprobe=16)", "KIVF16(M=12,nprobe=16,residual=0)"}) {
+        for (float offset : {0.0f, 1000.0f}) {
+            auto moved = x, queries = q;
+            for (float& v : moved) {
+                v += offset;
+            }
+            for (float& v : queries) {
+                v += offset;
+            }
+            const auto index = make_index(text);
+            index->train(n, moved.data());
+            index->add(n, moved.data());
+            const auto y = quantized(*index);
+            const auto [D, I] = search(*index, queries, 10);
+            for (idx_t i = 0; i < nq; i++) {
+                const float* query = &queries[i * d];
+                const double error = rounding(*index, query);
+                EXPECT_LT(error, 5); // hundreds, were the mean not taken off
+                for (idx_t j = i * 10; j < i * 10 + 10; j++) {
+                    // (components of 1000 have steps of 6e-5)
+                    EXPECT_NEAR(
+                            D[j],
+                            value(l2, query, &y[I[j] * d]),
+                            error + 1e-4 * offset);
+                }
+            }
+        }
+    }
+}
+
+TEST(IndexIVFPQ4, AutomaticParts) {
+    const std::pair<int, int> parts[] = {
+            {1, 1}, {2, 1}, {13, 13}, {128, 64}, {1030, 206}, {2049, 3}};
+    for (auto [dimension, M] : parts) {
+        EXPECT_EQ(IndexIVFPQ4(dimension, 4).M, M);
+    }
+}
+
 TEST(IndexIVFPQ4, BadCalls) {
     const auto x = vectors(n, 1);
     const auto index = make_index("KIVF16(M=6)");
@@ -307,18 +350,34 @@ TEST(IndexIVFPQ4, BadCalls) {
     expect_throws(
             {{[&] { search(*index, x, 1, &params); }, "nprobe is 0"},
              {[&] { range_search(*index, x, NAN); }, "NaN"}});
+    const faiss::SearchParametersHNSW of_graphs;
+    const faiss::IDSelectorRange some(10, 20);
+    expect_throws(
+            {{[&] { search(*index, huge, 3); }, "length of vector 0"},
+             {[&] { range_search(*index, huge, 3); }, "length of vector 0"},
+             {[&] { index->add(1, huge.data()); }, "length of vector 0"},
+             {[&] { search(*index, x, 1, &of_graphs); }, "of another class"}});
     EXPECT_EQ(index->ntotal, n);
-    search(*index, huge, 3);
     expect_same(search(*index, x, 3), found);
-    index->add(1, huge.data()); // somewhere
+    // ids that are not there, one by one and together
+    std::vector<float> several(30 * d);
+    index->remove_ids(some);
+    expect_throws(
+            {{[&] { index->reconstruct(12, out.data()); }, "id 12"},
+             {[&] { index->reconstruct_n(0, 30, several.data()); }, "id 10"},
+             {[&] { index->reconstruct_n(n - 1, 2, several.data()); },
+              "id 1000"}});
+    index->reconstruct_n(20, 30, several.data());
+    index->reconstruct(25, out.data());
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), &several[5 * d]));
 
     auto far = x;
     for (float& v : far) {
         v *= 1e25f;
     }
     const auto overflowing = make_index("KIVF2(M=6)");
-    EXPECT_TRUE(
-            throws([&] { overflowing->train(n, far.data()); }, "overflows"));
+    EXPECT_TRUE(throws(
+            [&] { overflowing->train(n, far.data()); }, "squared length"));
     EXPECT_FALSE(overflowing->is_trained);
 }
 

@@ -229,6 +229,15 @@ TEST(IndexPreTransformSIMD, BadInput) {
     EXPECT_FALSE(index->is_trained);
     index->train(n, x.data());
     index->add(n, x.data());
+    const auto zeros = make_index(d, "PCAW4,KFlat(linear)");
+    const std::vector<float> equal(n * d, 1);
+    const auto wide = make_index(d, "PCA20,KFlat(linear)");
+    auto none = x;
+    none[7 * d + 1] = NAN;
+    expect_throws(
+            {{[&] { zeros->train(n, equal.data()); }, "do not vary"},
+             {[&] { zeros->train(n, none.data()); }, "vector 7"},
+             {[&] { wide->train(n, x.data()); }, "from 16 dimensions to 20"}});
     x[290 * d + 2] = -1;
     expect_throws(
             {{[&] { index->add(n, x.data()); }, "290"},

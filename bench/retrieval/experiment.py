@@ -18,7 +18,7 @@ VERSION = "import {0}, importlib.metadata as m; print(m.version('{1}'))"
 PEER_PACKAGES = {  # and code that prints the version, or fails
     "faiss-cpu": ("faiss", VERSION),
     **{name: (name, VERSION) for name in ("hnswlib", "usearch", "pynndescent", "nmslib", "numba")},
-    "FLANN": ("flann", "import ctypes.util as u; name = u.find_library('flann'); assert name, 'no libflann'; print(name)"),
+    "FLANN": ("flann", "import ctypes.util as u; name = u.find_library('flann'); print(name) if name else exit('no libflann')"),
 }
 DEPTH = 100  # exact neighbours that are looked for
 EXACT_U8 = 1e-5  # relative: what u8 rounds where it is exact

@@ -14,6 +14,7 @@ says how things are measured.
 import argparse
 import re
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -57,6 +58,8 @@ def parse_args(argv=None):
     args = parser.parse_args(argv)
     if unknown := set(args.k) - {10, 100}:
         parser.error(f"--k takes 10 and 100, not {unknown.pop()}")
+    if args.peers and not shutil.which(args.peers):
+        parser.error(f"--peers: there is no program {args.peers}")
     if args.times < 1 or args.queries < 1 or min(args.threads) < 1:
         parser.error("--times, --queries and --threads take positive numbers")
     return args

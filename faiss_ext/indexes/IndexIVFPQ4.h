@@ -30,8 +30,12 @@ struct PackedCentroids;
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on
- * the number of threads, nor on the split into batches. Ids are the caller's,
- * or consecutive.
+ * the number of threads, nor on the split into batches.
+ *
+ * Ids are the caller's, or those from ntotal on: after vectors have been
+ * removed, these may be in use. An IndexIDMap, which counts on another
+ * numbering after a removal, does not belong in front. Squared lengths of
+ * vectors may be up to 1e37.
  *
  * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map that ends in few
  * dimensions: `HKM1(chi2),PCAR128,KIVF1024,Refine(KFlat(chi2))`.
@@ -39,11 +43,14 @@ struct PackedCentroids;
 struct IndexIVFPQ4 : faiss::Index, HasFields {
     idx_t nlist = 1024;
     int M = 0;            ///< parts; divides d. 0 until auto_M has chosen it
-    bool auto_M = true;   ///< d / 2, or d if that is odd
+    bool auto_M = true;   ///< d / 2, or d if that is odd; a divisor up to 512
     bool residual = true; ///< codes are those of x - c, not of x
     idx_t nprobe = 8;     ///< lists that a search visits
     int64_t seed = 1234;
 
+    /// of the training vectors; it is taken off vectors and queries. Zeros for
+    /// METRIC_INNER_PRODUCT. Size d
+    AlignedVector<float> mean;
     AlignedVector<float> centroids; ///< of the lists, size nlist * d
     /// component j of centroid k of part m at [(m * d / M + j) * 16 + k]
     AlignedVector<float> codebook;
@@ -93,6 +100,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
 
     /// The quantised vector of an id; looks through all lists for it.
     void reconstruct(idx_t key, float* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;

@@ -18,8 +18,9 @@ struct PackedChain;
  * A map and the matrices behind it are applied block by block, so that mapped
  * vectors, which are long, never leave the cache. Products are those of
  * DenseProjection: for one vector they do not depend on the others, nor on the
- * number of threads or on BLAS. A matrix (any faiss::LinearTransform) is packed
- * when it is first used, and again when it has changed.
+ * number of threads or on BLAS. Matrices (any faiss::LinearTransform: PCA, OPQ,
+ * random rotations; not ITQ) are packed when they are first used, and again
+ * when they have changed.
  *
  * A faiss::PCAMatrix in the chain is trained by principal_components on at most
  * max(20,000, 10 d_in) of the vectors (and max_points_per_d * d_in): it gets

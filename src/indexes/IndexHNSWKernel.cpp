@@ -58,6 +58,10 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     check_graph("add");
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexHNSWKernel::add: call train first");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            hnsw.efConstruction > 0,
+            "IndexHNSWKernel::add: efConstruction is %d, expected a positive number",
+            hnsw.efConstruction);
     if (n == 0) {
         return;
     }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <typeinfo>
 #include <utility>
 
 #include <faiss/IndexIVF.h>
@@ -63,6 +64,57 @@ void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     }
 }
 
+/// Throws unless vectors are finite, with squared lengths that leave room for
+/// sums.
+void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
+    constexpr float longest_square = 1e37f;
+    check_finite(n, x, int(d), where);
+    for (idx_t i = 0; i < n; i++) {
+        const float* v = x + i * d;
+        const float square = std::inner_product(v, v + d, v, 0.0f);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                square <= longest_square,
+                "%s: the squared length of vector %" PRId64
+                " is %g, expected at most %g",
+                where,
+                int64_t(i),
+                square,
+                longest_square);
+    }
+}
+
+void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
+    for (size_t i = 0; i < x.size(); i++) {
+        x[i] -= mean[i % mean.size()];
+    }
+}
+
+AlignedVector<float> mean_of(idx_t n, const float* x, size_t d) {
+    std::vector<double> sum(d);
+    for (idx_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < d; j++) {
+            sum[j] += x[i * d + j];
+        }
+    }
+    AlignedVector<float> mean(d);
+    for (size_t j = 0; j < d; j++) {
+        mean[j] = float(sum[j] / double(n));
+    }
+    return mean;
+}
+
+/// Checked vectors, less the mean.
+std::vector<float> centred(
+        const IndexIVFPQ4& index,
+        idx_t n,
+        const float* x,
+        const char* where) {
+    check_vectors(index.d, n, x, where);
+    std::vector<float> y(x, x + n * index.d);
+    subtract(index.mean, y);
+    return y;
+}
+
 struct Search {
     idx_t nprobe;
     const faiss::IDSelector* sel;
@@ -72,7 +124,11 @@ Search search_of(
         const IndexIVFPQ4& index,
         const faiss::SearchParameters* params) {
     Search search{index.nprobe, params ? params->sel : nullptr};
-    if (auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params)) {
+    if (params && typeid(*params) != typeid(faiss::SearchParameters)) {
+        auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                ivf,
+                "IndexIVFPQ4::search: the search parameters are of another class, expected SearchParametersIVF");
         FAISS_EXT_THROW_IF_NOT_FMT(
                 ivf->nprobe > 0 && ivf->max_codes == 0,
                 "IndexIVFPQ4::search: nprobe is %zu and max_codes %zu, expected a positive number and 0",
@@ -320,11 +376,12 @@ void IndexIVFPQ4::fields(FieldVisitor& v) {
             M,
             1,
             simd::nibble_max_parts,
-            "parts of 4 bits; divides the dimension; auto: half of it",
+            "parts of 4 bits; divides the dimension; auto: half of it, or less",
             &auto_M);
     v.flag("residual", residual, "codes are those of x - its centroid");
     v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
     v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
+    v.array("mean", mean, is_trained ? d : 0);
     v.array("centroids", centroids, is_trained ? nlist * d : 0);
     v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
     const size_t rows = (M + 1) / 2;
@@ -343,7 +400,10 @@ void IndexIVFPQ4::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     if (auto_M && M == 0) {
-        M = d % 2 == 0 ? d / 2 : d;
+        M = std::min(d % 2 == 0 ? d / 2 : d, int(simd::nibble_max_parts));
+        while (d % M != 0) {
+            M--;
+        }
     }
     if (M > int(simd::nibble_max_parts) || M < 1 || d % M != 0) {
         throw FieldError(
@@ -383,21 +443,30 @@ void IndexIVFPQ4::restore() {
 }
 
 void IndexIVFPQ4::train(idx_t n, const float* x) {
-    check_finite(n, x, d, "IndexIVFPQ4::train");
+    check_vectors(d, n, x, "IndexIVFPQ4::train");
     if (is_trained) {
         return;
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= nlist && n >= idx_t(nibble_numbers),
             "IndexIVFPQ4::train: %" PRId64
-            " vectors, expected at least %" PRId64 ", one for each centroid",
+            " vectors, expected at least %" PRId64
+            ": one for each list, and %zu for the codes",
             int64_t(n),
-            int64_t(std::max<idx_t>(nlist, nibble_numbers)));
-    const auto sample = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
-    auto found = k_means(d, nlist, sample.size() / d, sample.data(), 10, seed);
+            int64_t(std::max<idx_t>(nlist, nibble_numbers)),
+            nibble_numbers);
+    AlignedVector<float> found_mean(d);
+    auto sample = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
+    const idx_t nsample = sample.size() / d;
+    if (metric_type == faiss::METRIC_L2) {
+        found_mean = mean_of(nsample, sample.data(), d);
+        subtract(found_mean, sample);
+    }
+    auto found = k_means(d, nlist, nsample, sample.data(), 10, seed);
     auto found_packed =
             std::make_shared<const PackedCentroids>(d, nlist, found.data());
     auto vectors = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
+    subtract(found_mean, vectors);
     const idx_t nvectors = vectors.size() / d;
     if (residual) {
         const auto list = found_packed->nearest(nvectors, vectors.data());
@@ -409,6 +478,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
     }
     auto of_parts =
             train_nibble_codebook(d, M, nvectors, vectors.data(), seed + 2);
+    mean = std::move(found_mean);
     centroids = std::move(found);
     packed = std::move(found_packed);
     codebook = std::move(of_parts);
@@ -422,8 +492,8 @@ void IndexIVFPQ4::add(idx_t n, const float* x) {
 
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
-    check_finite(n, x, d, "IndexIVFPQ4::add");
-    const auto list = packed->nearest(n, x);
+    const auto y = centred(*this, n, x, "IndexIVFPQ4::add");
+    const auto list = packed->nearest(n, y.data());
     const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);
@@ -432,7 +502,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         for (idx_t i = begin; i < end; i++) {
             const float* c = &centroids[list[i] * d];
             for (int j = 0; j < d; j++) {
-                r[j] = x[i * d + j] - (residual ? c[j] : 0);
+                r[j] = y[i * d + j] - (residual ? c[j] : 0);
             }
             parts.encode(r.data(), &codes[i * M]);
             parts.decode(&codes[i * M], r.data());
@@ -473,14 +543,14 @@ void IndexIVFPQ4::search(
             k > 0,
             "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
             int64_t(k));
-    check_finite(n, x, d, "IndexIVFPQ4::search");
+    const auto y = centred(*this, n, x, "IndexIVFPQ4::search");
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     std::vector<Best> best(n);
     for_visits(
             *this,
             n,
-            x,
+            y.data(),
             how.nprobe,
             [&](idx_t i, const Query& query, const Visit& visit) {
                 Best& found = best[i];
@@ -518,7 +588,7 @@ void IndexIVFPQ4::range_search(
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
-    check_finite(n, x, d, "IndexIVFPQ4::range_search");
+    const auto y = centred(*this, n, x, "IndexIVFPQ4::range_search");
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     std::vector<std::vector<Hit>> found(n);
@@ -526,7 +596,7 @@ void IndexIVFPQ4::range_search(
     for_visits(
             *this,
             n,
-            x,
+            y.data(),
             how.nprobe,
             [&](idx_t i, const Query& query, const Visit& visit) {
                 scan_list(
@@ -551,25 +621,36 @@ void IndexIVFPQ4::range_search(
 }
 
 void IndexIVFPQ4::reconstruct(idx_t key, float* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     check_ready(*this, "reconstruct");
     const NibbleCodes parts = codes_of(*this);
+    std::vector<bool> is_found(ni);
+    std::vector<uint8_t> code(M);
     for (size_t l = 0; l < lists.size(); l++) {
         const auto& ids = lists[l].ids;
-        const auto at = std::find(ids.begin(), ids.end(), key);
-        if (at != ids.end()) {
-            std::vector<uint8_t> code(M);
-            slot_of(const_cast<List&>(lists[l]), at - ids.begin(), parts.rows)
-                    .get(code.data(), M);
-            parts.decode(code.data(), recons);
-            for (int j = 0; residual && j < d; j++) {
-                recons[j] += centroids[l * d + j];
+        for (size_t i = 0; i < ids.size(); i++) {
+            if (ids[i] < i0 || ids[i] - i0 >= ni || is_found[ids[i] - i0]) {
+                continue;
             }
-            return;
+            is_found[ids[i] - i0] = true;
+            float* to = recons + (ids[i] - i0) * d;
+            slot_of(const_cast<List&>(lists[l]), i, parts.rows)
+                    .get(code.data(), M);
+            parts.decode(code.data(), to);
+            for (int j = 0; j < d; j++) {
+                to[j] += mean[j] + (residual ? centroids[l * d + j] : 0);
+            }
         }
     }
-    FAISS_EXT_THROW_FMT(
-            "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
-            int64_t(key));
+    for (idx_t i = 0; i < ni; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                is_found[i],
+                "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
+                int64_t(i0 + i));
+    }
 }
 
 size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
@@ -609,7 +690,7 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && d == source->d && metric_type == source->metric_type &&
                     nlist == source->nlist && M == source->M &&
-                    residual == source->residual &&
+                    residual == source->residual && mean == source->mean &&
                     centroids == source->centroids &&
                     codebook == source->codebook,
             "cannot merge: the indexes are not of one class and training");

@@ -167,7 +167,14 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
             " vectors, expected at least %d for the PCA to as many dimensions",
             int64_t(n),
             pca.d_out);
-    check_finite(n, x, pca.d_in, "IndexPreTransformSIMD::train");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            pca.d_out <= pca.d_in,
+            "IndexPreTransformSIMD::train: a PCA from %d dimensions to %d, expected at most as many",
+            pca.d_in,
+            pca.d_out);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            all_finite(n * d, x),
+            "IndexPreTransformSIMD::train: what comes to the PCA is not finite");
     auto found = principal_components(n, x, d, pca.d_out, pca.have_bias);
     faiss::PCAMatrix trained = pca;
     trained.mean = std::move(found.mean);
@@ -177,6 +184,9 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
         const OneBlasThread one_thread;
         trained.prepare_Ab();
     }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            all_finite(trained.A.size(), trained.A.data()),
+            "IndexPreTransformSIMD::train: vectors do not vary in as many directions as are to be whitened");
     trained.is_trained = true;
     pca = std::move(trained);
 }
@@ -252,6 +262,7 @@ std::vector<float> IndexPreTransformSIMD::transformed(
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
+    check_finite(n, x, d, "IndexPreTransformSIMD::train");
     for (size_t i = 0; i < chain.size(); i++) {
         if (chain[i]->is_trained) {
             continue;

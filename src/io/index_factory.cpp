@@ -17,6 +17,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
@@ -417,6 +418,14 @@ std::unique_ptr<Index> make_core(
     head.fail("unknown index '" + head.str() + "'", index_forms());
 }
 
+/// Whether it takes ids, and keeps those of what is left after a removal.
+bool has_ids_of_its_own(const Index& index) {
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        return has_ids_of_its_own(*pre->index);
+    }
+    return dynamic_cast<const IndexIVFPQ4*>(&index);
+}
+
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     if (!is_faiss_ext_string(part.str())) {
         return make_faiss_index(d, part, metric);
@@ -425,8 +434,14 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
 
     // IDMap stands outside of everything
     if (const auto name = id_map_name(parts); !name.empty()) {
-        return with_id_map<Index>(
-                name, make_index(d, part.after(name.size() + 1), metric));
+        auto index = make_index(d, part.after(name.size() + 1), metric);
+        if (has_ids_of_its_own(*index)) {
+            parts[0].fail(
+                    "KIVF keeps ids itself, and " + name +
+                            " would lose track of them when vectors are removed",
+                    {"the same without " + name + ": add_with_ids works"});
+        }
+        return with_id_map<Index>(name, std::move(index));
     }
 
     // then Refine, which sees the vectors as they come
