@@ -12,6 +12,7 @@
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
+#include <faiss/utils/distances.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -70,8 +71,7 @@ void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
     constexpr float longest_square = 1e37f;
     check_finite(n, x, int(d), where);
     for (idx_t i = 0; i < n; i++) {
-        const float* v = x + i * d;
-        const float square = std::inner_product(v, v + d, v, 0.0f);
+        const float square = faiss::fvec_norm_L2sqr(x + i * d, d);
         FAISS_EXT_THROW_IF_NOT_FMT(
                 square <= longest_square,
                 "%s: the squared length of vector %" PRId64
@@ -84,8 +84,11 @@ void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
 }
 
 void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
-    for (size_t i = 0; i < x.size(); i++) {
-        x[i] -= mean[i % mean.size()];
+    for (auto row = x.begin(); row != x.end(); row += mean.size()) {
+        std::transform(
+                mean.begin(), mean.end(), row, row, [](float m, float v) {
+                    return v - m;
+                });
     }
 }
 
