@@ -23,6 +23,7 @@
 #include "indexes/k_means.h"
 #include "indexes/nibble_codes.h"
 #include "indexes/range_result.h"
+#include "projections/principal_components.h"
 #include "simd/pairwise.h"
 #include "simd/selection.h"
 
@@ -90,20 +91,6 @@ void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
                     return v - m;
                 });
     }
-}
-
-AlignedVector<float> mean_of(idx_t n, const float* x, size_t d) {
-    std::vector<double> sum(d);
-    for (idx_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < d; j++) {
-            sum[j] += x[i * d + j];
-        }
-    }
-    AlignedVector<float> mean(d);
-    for (size_t j = 0; j < d; j++) {
-        mean[j] = float(sum[j] / double(n));
-    }
-    return mean;
 }
 
 /// Checked vectors, less the mean.
@@ -462,7 +449,8 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
     auto sample = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
     const idx_t nsample = sample.size() / d;
     if (metric_type == faiss::METRIC_L2) {
-        found_mean = mean_of(nsample, sample.data(), d);
+        const auto m = mean_of(nsample, sample.data(), d);
+        found_mean.assign(m.begin(), m.end());
         subtract(found_mean, sample);
     }
     auto found = k_means(d, nlist, nsample, sample.data(), 10, seed);

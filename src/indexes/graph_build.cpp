@@ -249,7 +249,7 @@ class Builder {
         begins.push_back(reverse.size());
         parallel_blocks(begins.size() - 1, 16, [&](idx_t begin, idx_t end) {
             for (idx_t i = begin; i < end; i++) {
-                link_back({&reverse[begins[i]], &reverse[begins[i + 1]]});
+                link_back({&reverse[begins[i]], begins[i + 1] - begins[i]});
             }
         });
     }

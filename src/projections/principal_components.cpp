@@ -26,20 +26,6 @@ constexpr idx_t rows_together = 16;
 
 using Matrix = Eigen::Matrix<double, -1, -1, Eigen::RowMajor>;
 
-std::vector<float> mean_of(idx_t n, const float* x, size_t d) {
-    std::vector<double> sum(d);
-    for (idx_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < d; j++) {
-            sum[j] += x[i * d + j];
-        }
-    }
-    std::vector<float> mean(d);
-    for (size_t j = 0; j < d; j++) {
-        mean[j] = float(sum[j] / n);
-    }
-    return mean;
-}
-
 /// All eigenvectors by LAPACK; the k leading ones.
 void all_eigenvectors(
         const std::vector<float>& S,
@@ -208,6 +194,20 @@ PrincipalAxes ScatterMatrix::leading(size_t k, bool verbose) const {
     }
     choose_signs(d, result.vectors);
     return result;
+}
+
+std::vector<float> mean_of(idx_t n, const float* x, size_t d) {
+    std::vector<double> sum(d);
+    for (idx_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < d; j++) {
+            sum[j] += x[i * d + j];
+        }
+    }
+    std::vector<float> mean(d);
+    for (size_t j = 0; j < d; j++) {
+        mean[j] = float(sum[j] / double(n));
+    }
+    return mean;
 }
 
 PrincipalComponents principal_components(

@@ -38,6 +38,9 @@ class ScatterMatrix {
     std::vector<float> S; ///< right of the diagonal, d rows
 };
 
+/// The mean of n vectors of d components, summed in double.
+std::vector<float> mean_of(idx_t n, const float* x, size_t d);
+
 struct PrincipalComponents : PrincipalAxes {
     std::vector<float> mean; ///< size d; zeros if vectors are not centred
 };
