@@ -27,27 +27,25 @@ constexpr size_t d = 20;
 std::vector<double> rounded_weights(const KernelHash& hash, const Floats& q) {
     Floats w = applied(hash, q);
     hash.query_weights(1, w.data());
-    float largest = 0;
-    for (int p = 0; p < hash.nbits; p += 4) {
-        float sum = 0;
-        for (int j = p; j < p + 4; j++) {
-            sum += std::abs(w[j]);
+    // bits of bytes r and r + 2 of a code are added up together
+    const auto with = [&](int j) {
+        const int r = j / 8;
+        return r % 4 < 2 ? r : r - 2;
+    };
+    const auto sums = [&](const auto& weights) {
+        std::vector<float> of(hash.nbits / 8);
+        for (int j = 0; j < hash.nbits; j++) {
+            of[with(j)] += std::abs(float(weights[j]));
         }
-        largest = std::max(largest, sum);
-    }
-    const int most = std::min(127, 65535 / (hash.nbits / 4));
+        return *std::max_element(of.begin(), of.end());
+    };
+    const int most = std::min(255, 4 * 65535 / (hash.nbits / 4));
+    const double factor = (most - 8) / sums(w);
     std::vector<double> rounded;
     for (float v : w) {
-        rounded.push_back(
-                std::copysign(std::round(v * ((most - 2) / largest)), v));
+        rounded.push_back(std::copysign(std::round(v * factor), v));
     }
-    for (int p = 0; p < hash.nbits; p += 4) {
-        double sum = 0;
-        for (int j = p; j < p + 4; j++) {
-            sum += std::abs(rounded[j]);
-        }
-        EXPECT_LE(sum, most);
-    }
+    EXPECT_LE(sums(rounded), most);
     return rounded;
 }
 

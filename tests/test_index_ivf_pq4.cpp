@@ -77,11 +77,13 @@ double value_of_all(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// How far the rounding of tables may move the distances of a query: half a
-/// step for each part; a step is the widest table divided by 127.
+/// step for each part; of steps, the four parts of rows r and r + 2 of four
+/// have at most 253 together.
 double rounding(const IndexIVFPQ4& index, const float* q) {
     const int size = d / index.M;
-    double widest = 0;
+    std::map<int, double> widths;
     for (int m = 0; m < index.M; m++) {
+        const int row = m / 2;
         double low = INFINITY, high = -INFINITY;
         for (int k = 0; k < 16; k++) {
             double sum = 0;
@@ -92,10 +94,14 @@ double rounding(const IndexIVFPQ4& index, const float* q) {
             low = std::min(low, sum);
             high = std::max(high, sum);
         }
-        widest = std::max(widest, high - low);
+        widths[row % 4 < 2 ? row : row - 2] += high - low;
+    }
+    double widest = 0;
+    for (const auto& [unused, width] : widths) {
+        widest = std::max(widest, width);
     }
     const double factor = index.metric_type == l2 ? 2 : 1;
-    return factor * widest / 127 * 0.5 * index.M + 1e-4;
+    return factor * widest / 253 * 0.5 * index.M + 1e-4;
 }
 
 TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
@@ -306,7 +312,7 @@ TEST(IndexIVFPQ4, OffsetsDoNotMatter) {
             for (idx_t i = 0; i < nq; i++) {
                 const float* query = &queries[i * d];
                 const double error = rounding(*index, query);
-                EXPECT_LT(error, 5); // hundreds, were the mean not taken off
+                EXPECT_LT(error, 10); // hundreds, were the mean not taken off
                 for (idx_t j = i * 10; j < i * 10 + 10; j++) {
                     // (components of 1000 have steps of 6e-5)
                     EXPECT_NEAR(

@@ -24,8 +24,9 @@ struct PackedCentroids;
  *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>
  *
  * and the part in brackets, the offset of the vector, is kept with its code: 4
- * bytes more than the M / 2 of the code. Tables are rounded to 7 bits;
- * distances are those to the quantised vectors up to that. For
+ * bytes more than the M / 2 of the code. Tables are rounded to whole numbers,
+ * of which four parts have at most 255 together; distances are those to the
+ * quantised vectors up to that. For
  * METRIC_INNER_PRODUCT they are <q, c> + <q, r>.
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose

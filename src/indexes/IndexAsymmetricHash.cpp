@@ -49,7 +49,7 @@ struct AsymmetricQuery {
     /// @param weights  are rounded
     void make(size_t nbits, float* weights) {
         const size_t parts = nbits / 4;
-        const int most = std::min<int>(simd::nibble_max_entry, 65535 / parts);
+        const int most = std::min<int>(simd::nibble_max_sum, 4 * 65535 / parts);
         round_weights(nbits, weights, float(most));
         float total = 0;
         AlignedVector<uint8_t> entries(parts * nibble_numbers);
@@ -70,19 +70,17 @@ struct AsymmetricQuery {
     }
 
    private:
-    /// To whole numbers of which no four of a part exceed `most`. Where all are
-    /// 0, or next to it, bits count alike.
+    /// To whole numbers whose sums over the parts that are added up as bytes do
+    /// not exceed `most`. Where all are 0, or next to it, bits count alike.
     static void round_weights(size_t nbits, float* weights, float most) {
-        float largest = 0;
-        for (size_t p = 0; p < nbits; p += 4) {
-            float sum = 0;
-            for (size_t j = p; j < p + 4; j++) {
-                sum += std::abs(weights[j]);
-            }
-            largest = std::max(largest, sum);
+        std::vector<float> width(nbits / 4);
+        for (size_t j = 0; j < nbits; j++) {
+            width[j / 4] += std::abs(weights[j]);
         }
-        // four of them may be rounded up by a half
-        const float factor = (most - 2) / largest;
+        const float largest =
+                simd::widest_nibble_pair(width.size(), width.data());
+        // sixteen of them may be rounded up by a half
+        const float factor = (most - 8) / largest;
         const bool can_scale = largest > 0 && std::isfinite(factor);
         for (size_t j = 0; j < nbits; j++) {
             float& w = weights[j];

@@ -77,7 +77,7 @@ void NibbleTables::make(
         const NibbleCodes& codes,
         const float* q,
         float factor) {
-    const Scratch scratch(codes.M * (nibble_numbers + 1));
+    const Scratch scratch(codes.M * (nibble_numbers + 2));
     // zeros for the part that an odd M lacks
     entries.assign(codes.rows * 2 * nibble_numbers, 0);
     simd::make_nibble_tables(

@@ -30,7 +30,7 @@ void make_nibble_tables_target(
     const Lanes tag;
     constexpr size_t lanes = hn::MaxLanes(Lanes()), vectors = 16 / lanes;
     float* const lowest = scratch + 16 * parts;
-    float widest = 0;
+    float* const width = lowest + parts;
     bias = 0;
     for (size_t m = 0; m < parts; m++) {
         hn::Vec<Lanes> sum[vectors];
@@ -54,10 +54,11 @@ void make_nibble_tables_target(
         }
         lowest[m] = hn::GetLane(hn::MinOfLanes(tag, low));
         bias += lowest[m];
-        widest = std::max(
-                widest, hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m]);
+        width[m] = hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m];
     }
-    scale = widest > 0 ? widest / nibble_max_entry : 1;
+    // each of the four entries may be rounded up by a half
+    const float widest = widest_nibble_pair(parts, width);
+    scale = widest > 0 ? widest / (nibble_max_sum - 2) : 1;
     const auto inverse = hn::Set(tag, 1 / scale), half = hn::Set(tag, 0.5f);
     const hn::RebindToSigned<Lanes> ints;
     const hn::Rebind<uint8_t, Lanes> bytes;
@@ -77,7 +78,7 @@ void make_nibble_tables_target(
                             hn::ConvertTo(
                                     ints,
                                     hn::Min(entry,
-                                            hn::Set(tag, nibble_max_entry)))),
+                                            hn::Set(tag, nibble_max_sum)))),
                     bytes,
                     tables + i);
         }
@@ -166,6 +167,50 @@ void arrange_nibble_tables_target(
     }
 }
 
+/// The high 4 bits of each byte.
+HWY_INLINE hn::Vec<Bytes> high_numbers(hn::Vec<Bytes> numbers) {
+    const Bytes bytes;
+    const auto shifted = hn::ShiftRight<4>(hn::BitCast(Words(), numbers));
+    return hn::And(hn::BitCast(bytes, shifted), hn::Set(bytes, 15));
+}
+
+/// Entries of the two parts of a row, added up.
+HWY_INLINE hn::Vec<Bytes> look_up(
+        const uint8_t* numbers_at,
+        hn::Vec<Bytes> low,
+        hn::Vec<Bytes> high) {
+    const Bytes bytes;
+    const auto numbers = hn::LoadU(bytes, numbers_at);
+    return hn::Add(
+            hn::TableLookupBytes(low, hn::And(numbers, hn::Set(bytes, 15))),
+            hn::TableLookupBytes(high, high_numbers(numbers)));
+}
+
+/// Adds bytes to sums of words and to those of their high bytes.
+HWY_INLINE void add_bytes(
+        hn::Vec<Bytes> bytes,
+        hn::Vec<Words>& all,
+        hn::Vec<Words>& odd) {
+    const auto both = hn::BitCast(Words(), bytes);
+    all = hn::Add(all, both);
+    odd = hn::Add(odd, hn::ShiftRight<8>(both));
+}
+
+/// Stores sums of the codes of a block that are in one vector; rows that are
+/// side by side come together.
+HWY_INLINE void store_sums(hn::Vec<Words> sums, uint16_t* HWY_RESTRICT out) {
+    const Words words;
+    if constexpr (rows_per_vector == 1) {
+        hn::StoreU(sums, words, out);
+    } else {
+        const hn::Half<Words> half;
+        hn::StoreU(
+                hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums)),
+                half,
+                out);
+    }
+}
+
 /// The sums of B blocks, those of the even bytes and then of the odd ones.
 template <size_t B>
 HWY_INLINE void sum_blocks(
@@ -174,78 +219,63 @@ HWY_INLINE void sum_blocks(
         const uint8_t* HWY_RESTRICT codes,
         uint16_t* HWY_RESTRICT sums) {
     const Bytes bytes;
-    const Words words;
-    const auto low_bits = hn::Set(bytes, 15);
     const size_t block_bytes = rows * nibble_block;
     hn::Vec<Words> all[B][vectors_per_row], odd[B][vectors_per_row];
     for (size_t b = 0; b < B; b++) {
         for (size_t v = 0; v < vectors_per_row; v++) {
-            all[b][v] = odd[b][v] = hn::Zero(words);
+            all[b][v] = odd[b][v] = hn::Zero(Words());
         }
     }
-    const auto step = [&](size_t b,
-                          size_t v,
-                          hn::Vec<Bytes> numbers,
-                          hn::Vec<Bytes> low,
-                          hn::Vec<Bytes> high) HWY_ATTR {
-        const auto first =
-                hn::TableLookupBytes(low, hn::And(numbers, low_bits));
-        const auto second = hn::TableLookupBytes(
-                high,
-                hn::And(hn::BitCast(
-                                bytes,
-                                hn::ShiftRight<4>(hn::BitCast(words, numbers))),
-                        low_bits));
-        const auto both = hn::BitCast(words, hn::Add(first, second));
-        all[b][v] = hn::Add(all[b][v], both);
-        odd[b][v] = hn::Add(odd[b][v], hn::ShiftRight<8>(both));
+    const auto table = [&](size_t step, size_t high) HWY_ATTR {
+        return hn::LoadU(bytes, tables + (2 * step + high) * vector_bytes);
     };
+    const auto at = [&](size_t step, size_t b, size_t v) HWY_ATTR {
+        return codes + b * block_bytes +
+                (step * vectors_per_row + v) * vector_bytes;
+    };
+    // row r and row r + 2 of four fit into bytes together
+    constexpr size_t apart = 2 / rows_per_vector;
     const size_t whole = rows / rows_per_vector;
-    for (size_t s = 0; s < whole; s++) {
-        const auto low = hn::LoadU(bytes, tables + 2 * s * vector_bytes);
-        const auto high = hn::LoadU(bytes, tables + (2 * s + 1) * vector_bytes);
+    size_t s = 0;
+    for (; s + 2 * apart <= whole; s += 2 * apart) {
+        for (size_t i = s; i < s + apart; i++) {
+            const auto low = table(i, 0), high = table(i, 1);
+            const auto low2 = table(i + apart, 0), high2 = table(i + apart, 1);
+            for (size_t b = 0; b < B; b++) {
+                for (size_t v = 0; v < vectors_per_row; v++) {
+                    const auto sum =
+                            hn::Add(look_up(at(i, b, v), low, high),
+                                    look_up(at(i + apart, b, v), low2, high2));
+                    add_bytes(sum, all[b][v], odd[b][v]);
+                }
+            }
+        }
+    }
+    for (; s < whole; s++) {
         for (size_t b = 0; b < B; b++) {
             for (size_t v = 0; v < vectors_per_row; v++) {
-                const uint8_t* at = codes + b * block_bytes +
-                        (s * vectors_per_row + v) * vector_bytes;
-                step(b, v, hn::LoadU(bytes, at), low, high);
+                const auto sum = look_up(at(s, b, v), table(s, 0), table(s, 1));
+                add_bytes(sum, all[b][v], odd[b][v]);
             }
         }
     }
     if (whole * rows_per_vector < rows) { // (its other tables are zeros)
-        const auto low = hn::LoadU(bytes, tables + 2 * whole * vector_bytes);
-        const auto high =
-                hn::LoadU(bytes, tables + (2 * whole + 1) * vector_bytes);
         for (size_t b = 0; b < B; b++) {
             HWY_ALIGN uint8_t rest[vector_bytes] = {};
             std::memcpy(
-                    rest,
-                    codes + b * block_bytes + whole * vector_bytes,
-                    block_bytes - whole * vector_bytes);
-            step(b, 0, hn::Load(bytes, rest), low, high);
+                    rest, at(whole, b, 0), block_bytes - whole * vector_bytes);
+            add_bytes(
+                    look_up(rest, table(whole, 0), table(whole, 1)),
+                    all[b][0],
+                    odd[b][0]);
         }
     }
     for (size_t b = 0; b < B; b++) {
-        HWY_ALIGN uint16_t even_sums[vectors_per_row * hn::MaxLanes(Words())];
-        HWY_ALIGN uint16_t odd_sums[vectors_per_row * hn::MaxLanes(Words())];
         for (size_t v = 0; v < vectors_per_row; v++) {
-            const size_t at = v * hn::MaxLanes(Words());
-            hn::Store(
-                    hn::Sub(all[b][v], hn::ShiftLeft<8>(odd[b][v])),
-                    words,
-                    even_sums + at);
-            hn::Store(odd[b][v], words, odd_sums + at);
-        }
-        uint16_t* out = sums + b * nibble_block;
-        for (size_t i = 0; i < 16; i++) {
-            out[i] = even_sums[i];
-            out[16 + i] = odd_sums[i];
-        }
-        for (size_t r = 1; r < rows_per_vector; r++) {
-            for (size_t i = 0; i < 16; i++) {
-                out[i] = uint16_t(out[i] + even_sums[16 * r + i]);
-                out[16 + i] = uint16_t(out[16 + i] + odd_sums[16 * r + i]);
-            }
+            uint16_t* out = sums + b * nibble_block + v * vector_bytes / 2;
+            const auto even = hn::Sub(all[b][v], hn::ShiftLeft<8>(odd[b][v]));
+            store_sums(even, out);
+            store_sums(odd[b][v], out + nibble_block / 2);
         }
     }
 }

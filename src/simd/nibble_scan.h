@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,10 +18,26 @@ constexpr size_t nibble_byte(size_t i) {
     return i < 16 ? 2 * i : 2 * (i - 16) + 1;
 }
 
-/// The largest entry of a table, and the largest number of parts: sums then fit
-/// into 16 bits.
-constexpr int nibble_max_entry = 127;
+/// The largest sum of entries of the four parts in rows r and r + 2, of each
+/// four rows that begin at a multiple of 4: scans add them up as bytes. Sums of
+/// all parts fit into 16 bits.
+constexpr int nibble_max_sum = 255;
 constexpr size_t nibble_max_parts = 512;
+
+/// The largest sum of the widths of such four parts.
+inline float widest_nibble_pair(size_t parts, const float* width) {
+    float widest = 0;
+    for (size_t first = 0; first < parts; first += 8) {
+        for (size_t m = first; m < first + 4; m += 2) {
+            float sum = 0;
+            for (size_t part : {m, m + 1, m + 4, m + 5}) {
+                sum += part < parts ? width[part] : 0;
+            }
+            widest = std::max(widest, sum);
+        }
+    }
+    return widest;
+}
 
 /** Tables of factor * <q, the vector of a code>, rounded: of entry e of part m
  * stands for lowest + scale * e, where the lowest of all parts sum up to bias.
@@ -29,8 +46,8 @@ constexpr size_t nibble_max_parts = 512;
  * @param codebook  component j of centroid k of part m at
  *                  [(m * size + j) * 16 + k]
  * @param q         size parts * size
- * @param tables    size parts * 16; nothing above nibble_max_entry
- * @param scratch   size parts * 17
+ * @param tables    size parts * 16
+ * @param scratch   size parts * 18
  */
 void make_nibble_tables(
         size_t parts,
