@@ -90,11 +90,11 @@ TEST(Bandwidth, SampleIsUniform) {
     }
 }
 
-// Queries are a part of the points, and all points count: one query among n
-// vectors gives the distance from some vector to its neighbour in the whole
-// set. Seeds draw different queries: 20 draws from 300 have more than 10
-// different ones but for a probability below (300 choose 10) (10 / 300)^20 =
-// 4e-12.
+// Queries are a part of the points, and all points count, by default and where
+// there are fewer than the sample would have: one query among n vectors gives
+// the distance from some vector to its neighbour in the whole set. Seeds draw
+// different queries: 20 draws from 300 have more than 10 different ones but for
+// a probability below (300 choose 10) (10 / 300)^20 = 4e-12.
 TEST(Bandwidth, Sample) {
     const size_t n = 300, d = 2;
     const auto x = normal_vectors(n, d, 3);
@@ -105,7 +105,8 @@ TEST(Bandwidth, Sample) {
     };
     std::set<double> seen;
     for (int64_t seed = 0; seed < 20; seed++) {
-        const double r = radius(1, 65536, seed);
+        const double r = radius(1, 0, seed);
+        EXPECT_EQ(radius(1, n + seed, seed), r);
         EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](double v) {
             return std::abs(v - r) <= 6 * float_unit * v;
         })) << r;
@@ -116,6 +117,26 @@ TEST(Bandwidth, Sample) {
     EXPECT_NE(radius(100, 75, 7), radius(100, 75, 8));
     // a quarter of the points: twice as far in the plane
     EXPECT_GT(radius(300, 75, 7), 1.5 * radius(300, 300, 7));
+}
+
+// More vectors than are compared at once, and more neighbours.
+TEST(Bandwidth, ManyVectors) {
+    const size_t n = 5000;
+    std::vector<float> x(n);
+    std::iota(x.begin(), x.end(), 0.0f);
+    for (int neighbor : {1, 50, 3000}) {
+        // of a number i the k-th nearest is k / 2 away, rounded up, unless it
+        // is near an end
+        double sum = 0;
+        for (int i = 0; i < int(n); i++) {
+            const int end = std::min(i, int(n) - 1 - i);
+            sum += std::max((neighbor + 1) / 2, neighbor - end);
+        }
+        EXPECT_NEAR(
+                mean_neighbor_distance(true, n, x.data(), 1, neighbor, n),
+                sum / double(n),
+                1e-9 * double(n));
+    }
 }
 
 // L1 distances of any size. Euclidean ones lose those whose squares are no
@@ -149,5 +170,6 @@ TEST(Bandwidth, Errors) {
              {call(3, 0, 1000, 65536), "neighbor = 0"},
              {call(3, -1, 1000, 65536), "neighbor = -1"},
              {call(3, 50, 0, 65536), "max_queries = 0"},
-             {call(3, 50, 1000, 1), "max_points = 1"}});
+             {call(3, 50, 1000, 1), "max_points = 1"},
+             {call(3, 50, 1000, -1), "max_points = -1"}});
 }

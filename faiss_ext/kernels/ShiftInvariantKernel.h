@@ -27,13 +27,14 @@ struct ShiftInvariantKernel : BandwidthKernel {
      * Raginsky and Lazebnik 2009, section 3: the radius R is the mean distance
      * from a vector to its neighbor-th nearest neighbour, and gamma is such
      * that distances are counted in units of R. Here are the rank of the
-     * neighbour, the queries and base vectors sampled from the training set,
-     * and the seed of the sample. Where there are fewer vectors than
-     * `neighbor`, the farthest counts.
+     * neighbour, the number of queries sampled from the training set, that of
+     * the vectors among which their neighbours are looked for (0: all), and the
+     * seed of the samples. Where there are fewer vectors than `neighbor`, the
+     * farthest counts.
      */
     int neighbor = 50;
     idx_t sample_queries = 1000;
-    idx_t sample_points = 65536;
+    idx_t sample_points = 0;
     int64_t sample_seed = 1234;
 
     ShiftInvariantKernel() = default;

@@ -875,10 +875,10 @@ for the_class in subclasses(object):
 
 def mean_neighbor_distance(
     x: "ArrayLike", norm: str = "l2", neighbor: int = 50,
-    max_queries: int = 1000, max_points: int = 65536, seed: int = 1234
+    max_queries: int = 1000, max_points: int = 0, seed: int = 1234
 ) -> float:
-    """Mean distance from a vector to its neighbor-th nearest other vector, on
-    a sample: the radius by which bandwidths are chosen.
+    """Mean distance from a vector to its neighbor-th nearest other vector: the
+    radius by which bandwidths are chosen.
 
     Parameters
     ----------
@@ -888,9 +888,9 @@ def mean_neighbor_distance(
     max_queries : int, optional
         Vectors whose neighbours are looked for.
     max_points : int, optional
-        Vectors among which they are looked for.
+        Vectors among which they are looked for; 0: all.
     seed : int, optional
-        Of the sample.
+        Of the samples.
 
     Returns
     -------

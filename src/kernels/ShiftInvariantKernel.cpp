@@ -37,9 +37,9 @@ void ShiftInvariantKernel::fields(FieldVisitor& v) {
     v.integer(
             "sample_points",
             sample_points,
-            2,
+            0,
             INT64_MAX,
-            "vectors among which they are looked for");
+            "vectors among which they are looked for; 0: all");
     v.integer("sample_seed", sample_seed, 0, INT64_MAX, "seed of that sample");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -13,6 +14,44 @@
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
+
+namespace {
+
+/// The `count` smallest of many numbers.
+class Smallest {
+   public:
+    explicit Smallest(size_t count) : count(count) {}
+
+    void add(size_t n, const float* values) {
+        for (size_t i = 0; i < n; i++) {
+            if (values[i] < bound || kept.size() < count) {
+                kept.push_back(values[i]);
+                if (kept.size() >= 2 * count) {
+                    shrink();
+                }
+            }
+        }
+    }
+
+    /// Of the `count` smallest; at least as many must have been added.
+    float largest() {
+        shrink();
+        return kept.back();
+    }
+
+   private:
+    size_t count;
+    float bound = std::numeric_limits<float>::infinity();
+    std::vector<float> kept;
+
+    void shrink() {
+        std::nth_element(kept.begin(), kept.begin() + (count - 1), kept.end());
+        kept.resize(count);
+        bound = kept.back();
+    }
+};
+
+} // namespace
 
 double mean_neighbor_distance(
         bool l1,
@@ -29,43 +68,52 @@ double mean_neighbor_distance(
             " vectors given, expected at least 2 (a bandwidth that is not given is chosen from training vectors)",
             int64_t(n));
     FAISS_EXT_THROW_IF_NOT_FMT(
-            neighbor >= 1 && max_queries >= 1 && max_points >= 2,
+            neighbor >= 1 && max_queries >= 1 &&
+                    (max_points == 0 || max_points >= 2),
             "mean_neighbor_distance: neighbor = %d, max_queries = %" PRId64
-            ", max_points = %" PRId64 "; expected at least 1, 1 and 2",
+            ", max_points = %" PRId64
+            "; expected at least 1, 1 and 2 (or 0 for all)",
             neighbor,
             int64_t(max_queries),
             int64_t(max_points));
 
     check_finite(n, x, d, "mean_neighbor_distance");
 
-    std::vector<idx_t> ids = sample_ids(n, max_points, seed);
-    const size_t npoints = ids.size();
-    const bool whole = idx_t(npoints) == n; // in any order
+    const idx_t npoints = max_points == 0 ? n : std::min(n, max_points);
+    const idx_t nqueries = std::min(max_queries, npoints);
+    const bool whole = npoints == n;
+    std::vector<idx_t> ids = sample_ids(n, whole ? nqueries : npoints, seed);
     const std::vector<float> sampled =
             whole ? std::vector<float>() : gather_rows(ids, x, d);
     const float* points = whole ? x : sampled.data();
-    const size_t nqueries = std::min<size_t>(max_queries, npoints);
     ids.resize(nqueries);
     const std::vector<float> queries = gather_rows(ids, x, d);
 
     // the distance of a query to itself is 0 and sorts first
-    const size_t rank = std::min<size_t>(neighbor, npoints - 1);
+    const size_t count = std::min<idx_t>(neighbor, npoints - 1) + 1;
+    const idx_t block = 4096;
     std::vector<double> radius(nqueries);
     parallel_blocks(nqueries, 16, [&](idx_t begin, idx_t end) {
-        std::vector<float> distances((end - begin) * npoints);
-        simd::pairwise(
-                l1 ? simd::PairOp::l1 : simd::PairOp::squared_l2,
-                end - begin,
-                &queries[begin * d],
-                npoints,
-                points,
-                d,
-                distances.data(),
-                npoints);
+        std::vector<Smallest> nearest(end - begin, Smallest(count));
+        std::vector<float> distances((end - begin) * block);
+        for (idx_t i = 0; i < npoints; i += block) {
+            const idx_t m = std::min(block, npoints - i);
+            simd::pairwise(
+                    l1 ? simd::PairOp::l1 : simd::PairOp::squared_l2,
+                    end - begin,
+                    &queries[begin * d],
+                    m,
+                    points + i * d,
+                    d,
+                    distances.data(),
+                    m);
+            for (idx_t q = 0; q < end - begin; q++) {
+                nearest[q].add(m, &distances[q * m]);
+            }
+        }
         for (idx_t q = begin; q < end; q++) {
-            const auto row = distances.begin() + (q - begin) * npoints;
-            std::nth_element(row, row + rank, row + npoints);
-            radius[q] = l1 ? row[rank] : std::sqrt(double(row[rank]));
+            const double largest = nearest[q - begin].largest();
+            radius[q] = l1 ? largest : std::sqrt(largest);
         }
     });
     return std::accumulate(radius.begin(), radius.end(), 0.0) / nqueries;
