@@ -174,6 +174,30 @@ TEST_P(ShiftInvariantKernels, Bandwidths) {
     }
 }
 
+// 2 (1 - K) is the squared distance of the features of two points, at most
+// L_K^2 times theirs; in one dimension it comes near to that at short ones.
+// Where L_K is infinite it grows without end.
+TEST_P(ShiftInvariantKernels, LipschitzConstant) {
+    const double gamma = 0.3;
+    const auto kernel = c.make(gamma);
+    const double L = kernel->lipschitz_constant(1);
+    const auto square = [&](double distance) {
+        return 2 *
+                kernel->one_minus_profile(kernel->inverse_length() * distance) /
+                (distance * distance);
+    };
+    EXPECT_EQ(std::isinf(L), c.l1() || (c.name == "matern" && c.nu <= 1));
+    if (std::isinf(L)) {
+        EXPECT_GT(square(1e-8), 4 * square(1e-4));
+        return;
+    }
+    EXPECT_NEAR(square(1e-4), L * L, 1e-3 * L * L);
+    for (double distance : {0.01, 0.3, 1.0, 5.0}) {
+        EXPECT_LE(square(distance), L * L * (1 + 1e-9));
+    }
+    EXPECT_NEAR(kernel->lipschitz_constant(9), 3 * L, 1e-12 * L);
+}
+
 // The power z^nu in the kernel of a rough process is nearly vertical at 0; in
 // that of a smooth one the reference adds and subtracts exponents up to 5000.
 TEST(MaternKernel, RoughAndSmooth) {

@@ -18,6 +18,8 @@ struct LaplacianKernel : ShiftInvariantKernel {
     double profile(double r) const override;
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
+    /// Infinite: Cauchy numbers have no second moment.
+    double lipschitz_constant(size_t d) const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
 

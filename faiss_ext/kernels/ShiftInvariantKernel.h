@@ -68,6 +68,14 @@ struct ShiftInvariantKernel : BandwidthKernel {
     /// without cancellation.
     virtual double one_minus_profile(double r) const;
 
+    /** L_K = sqrt(E |omega|^2), omega from the spectral density of K at the
+     * present bandwidth, in d dimensions; infinite where omega has no second
+     * moment. It is the Lipschitz constant of the kernel's feature map, sqrt(2
+     * (1 - K(x - y))) <= L_K |x - y|_2, and what the bits in theorem 2.6 of
+     * Raginsky and Lazebnik 2009 are proportional to (bits_for).
+     */
+    virtual double lipschitz_constant(size_t d) const = 0;
+
     /** Draws omega from the spectral density of K at gamma =
      * gamma_of_radius(1), so that E cos(omega . delta) = profile(|delta|).
      *

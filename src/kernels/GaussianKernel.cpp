@@ -33,6 +33,10 @@ double GaussianKernel::one_minus_profile(double r) const {
     return -std::expm1(-r * r / 2);
 }
 
+double GaussianKernel::lipschitz_constant(size_t d) const {
+    return std::sqrt(double(d) * gamma);
+}
+
 void GaussianKernel::sample_frequency(
         std::mt19937_64& rng,
         size_t d,

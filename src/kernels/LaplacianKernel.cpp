@@ -1,6 +1,7 @@
 #include <faiss_ext/kernels/LaplacianKernel.h>
 
 #include <cmath>
+#include <limits>
 
 #include "kernels/exponential.h"
 
@@ -30,6 +31,10 @@ double LaplacianKernel::inverse_profile(double k) const {
 
 double LaplacianKernel::one_minus_profile(double r) const {
     return -std::expm1(-r);
+}
+
+double LaplacianKernel::lipschitz_constant(size_t) const {
+    return std::numeric_limits<double>::infinity();
 }
 
 void LaplacianKernel::sample_frequency(

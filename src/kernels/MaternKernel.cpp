@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <limits>
 
 namespace faiss_ext {
 
@@ -101,6 +102,11 @@ double MaternKernel::one_minus_profile(double r) const {
     }
     const double q = z * z / 4;
     return q < 1e-7 ? one_minus_series(nu, q) : 1 - profile(r);
+}
+
+double MaternKernel::lipschitz_constant(size_t d) const {
+    return nu > 1 ? std::sqrt(double(d) * gamma * nu / (nu - 1))
+                  : std::numeric_limits<double>::infinity();
 }
 
 void MaternKernel::sample_frequency(
