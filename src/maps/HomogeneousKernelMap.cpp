@@ -212,4 +212,21 @@ double HomogeneousKernelMap::map_signature(double lambda) const {
     return sum;
 }
 
+double HomogeneousKernelMap::distortion() const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            degree == 1, "distortion: the degree is %g, expected 1", degree);
+    const double L = period > 0 ? 2 * pi / period : 0;
+    const double step = 0.01 / (1 + L * double(amplitudes.size()));
+    const double most = 1 + squared_norm(); // of the difference
+    double largest = 0;
+    for (double lambda = 0; most / std::cosh(lambda / 2) > largest;
+         lambda += step) {
+        const double difference =
+                kernel->signature(lambda) - map_signature(lambda);
+        largest =
+                std::max(largest, std::abs(difference) / std::cosh(lambda / 2));
+    }
+    return largest;
+}
+
 } // namespace faiss_ext
