@@ -36,8 +36,8 @@ namespace faiss_ext {
  * locality-sensitive hashing for improved large-scale image retrieval, CVPR
  * 2015.
  *
- * nystrom=1 leaves K uncentred; with clt draws and center=0 all bits are then
- * nearly constant, as the papers' theory says.
+ * nystrom=1 leaves K uncentred. With clt draws and center=0 all bits are then
+ * nearly constant, as measured (docs/klsh.md); no paper derives it.
  *
  * rank=auto and scale=auto choose among powers of two from 16 and the full
  * rank, and among none, 1, 3, 5, 7 and 9, by the recall of a held-out part of
