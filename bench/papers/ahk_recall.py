@@ -22,7 +22,7 @@ import faiss  # noqa: E402
 from faiss_ext import index_binary_factory, index_factory, kernel_hash_factory  # noqa: E402
 
 METHODS = [
-    ("AHK, order 1, dense (as in the paper)", "AHK{bits}({kernel},order=1,proj=dense,seed={seed})"),
+    ("AHK, order 1, dense", "AHK{bits}({kernel},order=1,proj=dense,seed={seed})"),
     ("AHK, order 1", "AHK{bits}({kernel},order=1,seed={seed})"),
     ("AHK, order 2", "AHK{bits}({kernel},order=2,seed={seed})"),
     ("AHK, order 3", "AHK{bits}({kernel},order=3,seed={seed})"),
@@ -34,7 +34,7 @@ METHODS = [
     ("RHBE, centred", "RHBE{bits}(center=1,seed={seed})"),
     ("SCR", "SCR{bits}(seed={seed})"),
     ("KLSH, p = 300, t = 30", "KLSH{bits}({kernel},p=300,t=30,seed={seed})"),
-    ("KLSH, p = 300, as in the paper", "KLSH{bits}({kernel},p=300,t=30,center=0,seed={seed})"),
+    ("KLSH, p = 300, uncentred query (2012)", "KLSH{bits}({kernel},p=300,t=30,center=0,seed={seed})"),
 ]
 
 
