@@ -150,8 +150,8 @@ FAULTS = [
      "std::sqrt(1 / gamma_nu(rng))"),
     ("kernels/MaternKernel.cpp", "(1 + z + z * z / 3) * std::exp(-z)",
      "(1 + z + z * z / 2) * std::exp(-z)"),
-    ("kernels/bandwidth.cpp", "std::min<size_t>(neighbor, npoints - 1)",
-     "std::min<size_t>(neighbor - 1, npoints - 1)"),
+    ("kernels/bandwidth.cpp", "std::min<idx_t>(neighbor, npoints - 1) + 1",
+     "std::min<idx_t>(neighbor, npoints - 1)"),
     # projections
     ("projections/Projection.cpp", "constexpr float large = 0x1p64f;",
      "constexpr float large = 0x1p127f;"),
@@ -179,8 +179,9 @@ FAULTS = [
     ("maps/RandomFourierMap.cpp", "std::sqrt(2.0 / dims)",
      "std::sqrt(1.0 / dims)"),
     # hashes
-    ("hashes/AdditiveKernelHash.cpp", "3 / (5 * pi) * v * v * v",
-     "3 / (4 * pi) * v * v * v"),
+    ("hashes/AdditiveKernelHash.cpp", "(kernel_value - delta) / square",
+     "(kernel_value + delta) / square"),
+    ("hashes/hamming_series.h", "(i == j ? 1 : 2) *", "2 *"),
     ("hashes/BilinearShiftInvariantHash.cpp", "std::log1p(r * r / q)",
      "std::log1p(r * r)"),
     ("hashes/KernelizedLSH.cpp", "t > 0 ? t : std::min(30, map.p / 2)",
@@ -192,8 +193,8 @@ FAULTS = [
     ("hashes/klsh_draws.cpp", "g.col(i) /= std::sqrt(s.values[i]);", ""),
     ("hashes/klsh_tuning.cpp", "return !known.contains(bytes(x + id * d));",
      "return true;"),
-    ("hashes/ProjectionHash.cpp", "mean_value = means[size] > 0 ? "
-     "std::min(square / means[size], 1.0) : 0;", "mean_value = 0;"),
+    ("hashes/ProjectionHash.cpp", "mean_value = mean_square > 0 ? "
+     "std::min(square / mean_square, 1.0) : 0;", "mean_value = 0;"),
     ("hashes/ProjectionHash.cpp", "margins[i * size + j] -= threshold[j];",
      "margins[i * size + j] += threshold[j];"),
     ("hashes/ShiftInvariantHash.cpp", "std::acos(1 - 2 * uniform(rng))",

@@ -62,7 +62,8 @@ struct AdditiveKernelHashes : testing::TestWithParam<Case> {
 // Two vectors differ in a bit with the probability of the angle of their maps
 // (test_hyperplane_hashes.cpp), which is near that of the kernel: with |K - Psi
 // . Psi| <= delta the cosine is between (K - delta) and (K + delta) over
-// |Psi|^2; and between the paper's bounds f and g.
+// |Psi|^2; and between the bounds that the distortion of the map gives (masses
+// and the map's components are rounded).
 TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
     const int nbits = 8192;
     const auto hash = c.make(nbits, ",seed=7,proj=dense");
@@ -95,8 +96,8 @@ TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
             is_between(
                     normalized_angle((u + delta) / squared),
                     normalized_angle((u - delta) / squared));
-            is_between(
-                    hash->lower_bound(u, delta), hash->upper_bound(u, delta));
+            const auto [least, most] = hash->hamming_bounds(u);
+            is_between(least / nbits - 1e-5, most / nbits + 1e-5);
             // the cosine changes by at most pi times the error of the angle's
             // share
             const double error = hoeffding(nbits) + bits / nbits;
@@ -158,25 +159,30 @@ INSTANTIATE_TEST_SUITE_P(
                 {"intersection", 10},
                 {"hellinger", 0}}));
 
-// For any map with |K - Psi . Psi| <= delta and |Psi|^2 from 1 - delta to 1 the
-// angle is between f and g. (g is meant for u >= delta.)
+// Theorem 1: for any map with |K - Psi . Psi| <= delta and |Psi|^2 from 1 -
+// delta to 1 the angle is between f and g. (g is meant for u >= delta.) Ours
+// are sharper.
 TEST(Theory, BoundsOfThePaper) {
-    for (double delta : {0.0, 0.01, 0.2}) {
+    for (const Case& c :
+         {Case{"chi2", 1}, {"chi2", 3}, {"js", 1}, {"intersection", 10}}) {
+        const auto hash = c.make(256, "");
+        const double delta = hash->map.distortion();
+        EXPECT_LE(hash->map.squared_norm(), 1 + 1e-7);
         for (double u = delta; u <= 1; u += 1.0 / 64) {
+            const auto [lower, upper] = hash->hamming_bounds(u);
             const double v = (u + delta) / (1 - delta), w = u - delta;
-            const double lower = AdditiveKernelHash::lower_bound(u, delta);
-            const double upper = AdditiveKernelHash::upper_bound(u, delta);
-            EXPECT_NEAR(lower, 0.5 - v / pi - 3 / (5 * pi) * v * v * v, 1e-14);
-            EXPECT_NEAR(upper, 0.5 - w / pi - w * w * w / (6 * pi), 1e-14);
-            for (double squared : {1 - delta, 1.0}) {
-                for (double error : {-delta, delta}) {
-                    const double p = normalized_angle((u + error) / squared);
-                    EXPECT_LE(lower, p + 1e-15);
-                    EXPECT_GE(upper, p - 1e-15);
-                }
-            }
+            const double f = 0.5 - v / pi - 3 / (5 * pi) * v * v * v;
+            const double g = 0.5 - w / pi - w * w * w / (6 * pi);
+            EXPECT_GE(lower, 256 * f);
+            EXPECT_LE(upper, 256 * g + 1e-4);
+            EXPECT_LE(lower, hash->expected_hamming(u));
+            EXPECT_GE(upper, hash->expected_hamming(u) - 1e-4);
         }
+        EXPECT_GE(hash->hamming_bounds(0).second, 128);
     }
+    // what is learnt has no bounds
+    const auto centred = Case{"chi2", 1}.make(256, ",center=1");
+    EXPECT_EQ(centred->hamming_bounds(0.5), std::pair(0.0, 256.0));
 }
 
 TEST(Theory, EstimatesInvertExpectedDistances) {

@@ -324,6 +324,11 @@ TEST_P(EachHash, Theory) {
         EXPECT_LE(expected, before);
         EXPECT_GE(expected, 0);
         before = expected;
+        const auto [lower, upper] = hash->hamming_bounds(k);
+        EXPECT_LE(lower, expected + 1e-4);
+        EXPECT_GE(upper, expected - 1e-4);
+        EXPECT_GE(lower, 0);
+        EXPECT_LE(upper, hash->nbits);
         if (k > 0.3 && k < 1 && expected < hash->nbits) { // within the range
             EXPECT_NEAR(hash->kernel_estimate(expected), k, 1e-6);
         }
@@ -332,6 +337,7 @@ TEST_P(EachHash, Theory) {
     EXPECT_TRUE(throws([&] { hash->kernel_estimate(-1); }));
     EXPECT_TRUE(throws([&] { hash->kernel_estimate(65); }));
     EXPECT_TRUE(throws([&] { hash->expected_hamming(NAN); }));
+    EXPECT_TRUE(throws([&] { hash->hamming_bounds(NAN); }));
 }
 
 TEST_P(EachHash, SeedsMatter) {

@@ -109,8 +109,9 @@ TEST_P(ShiftInvariantHashes, ExpectedHamming) {
         const double h = hash.expected_hamming(k) / 8;
         // at small r, K does not tell r to 1e-9 of h
         const auto [low, high] = series(c, hash.kernel->inverse_profile(k));
-        EXPECT_GE(h, std::max(low, hash.lower_bound(k)) - 1e-9);
-        EXPECT_LE(h, std::min(high, hash.upper_bound(k)) + 1e-9);
+        const auto [least, most] = hash.hamming_bounds(k);
+        EXPECT_GE(h, std::max(low, least / 8) - 1e-9);
+        EXPECT_LE(h, std::min(high, most / 8) + 1e-9);
         EXPECT_NEAR(hash.kernel_estimate(8 * h), k, bound);
     }
     const double most = 4 / (pi * pi);
@@ -246,18 +247,17 @@ TEST(ShiftInvariantHash, DistributionOfOffsetsAndThresholds) {
 }
 
 TEST(ShiftInvariantHash, Lemma23) {
-    const auto lower = ShiftInvariantHash::lower_bound;
-    const auto upper = ShiftInvariantHash::upper_bound;
+    const ShiftInvariantHash hash(1, 8, GaussianKernel(1));
+    const auto lower = [&](double u) { return hash.hamming_bounds(u).first; };
+    const auto upper = [&](double u) { return hash.hamming_bounds(u).second; };
     EXPECT_EQ(lower(1), 0);
     EXPECT_EQ(upper(1), 0);
-    EXPECT_NEAR(lower(0.25), 3 / (pi * pi), 1e-15);
+    EXPECT_NEAR(lower(0.25), 8 * 3 / (pi * pi), 1e-14);
     // the linear branch and the root
-    EXPECT_NEAR(upper(0.3), 4 / (pi * pi) * (1 - 0.2), 1e-15);
-    EXPECT_NEAR(upper(0.91), 0.15, 1e-15);
-    const ShiftInvariantHash hash(1, 8, GaussianKernel(1));
+    EXPECT_NEAR(upper(0.3), 8 * 4 / (pi * pi) * (1 - 0.2), 1e-14);
+    EXPECT_NEAR(upper(0.91), 8 * 0.15, 1e-14);
     for (double u : {-2e-4, 1 + 2e-4, HUGE_VAL, std::nan("")}) {
         EXPECT_TRUE(throws([&] { lower(u); }, "kernel value"));
-        EXPECT_TRUE(throws([&] { upper(u); }, "kernel value"));
         EXPECT_TRUE(throws([&] { hash.expected_hamming(u); }, "kernel value"));
     }
 }

@@ -17,11 +17,10 @@ namespace faiss_ext {
  * block by block and never stored for all vectors. |Psi(x)| is the same for all
  * L1-normalised x, so that two of them differ in a bit with probability
  *
- *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi,
+ *     P = acos(Psi(x) . Psi(y) / |Psi|^2) / pi, nearly acos(k(x, y)) / pi.
  *
- * and between lower_bound and upper_bound. For one pair, P(|Ham / nbits - P| >
- * e) <= 2 exp(-2 nbits e^2) where the w are independent, as they are with
- * proj=dense, the paper's form.
+ * For one pair, P(|Ham / nbits - P| > e) <= 2 exp(-2 nbits e^2) where the w are
+ * independent, as they are with proj=dense, the paper's form.
  *
  *     auto hash = kernel_hash_factory(d, "AHK512(chi2)");
  *     std::vector<uint8_t> codes(n * hash->code_size());
@@ -29,15 +28,17 @@ namespace faiss_ext {
  *     double k = hash->kernel_estimate(100); // where 100 bits differ
  *
  * Source: S. Kim and S. Choi, Binary embedding with additive homogeneous
- * kernels, AAAI 2017.
+ * kernels, AAAI 2017. The paper's orders are 3 for chi2 and 10 for
+ * intersection; the default here is 1, since up to thousands of bits the
+ * deviations of codes are larger than the error of the map (docs/ahk.md).
  *
  * For histograms of other masses k is k(x, y) / sqrt(sum x sum y), which is
  * below 1 for x and 2 x; norm=l1 takes the scale out. A row of zeros has all
  * bits 1, or, with center=1, those of w . mu <= 0.
  *
  * proj=structured, the default, takes the w from random rotations
- * (StructuredProjection): orthogonal directions make deviations smaller, and
- * codes faster and without a matrix.
+ * (StructuredProjection): codes are faster and without a matrix, and find as
+ * much or more, as measured (docs/ahk.md); see bits_for for what is proven.
  *
  * center=1 (beyond the paper) learns the mean map mu in train, from at most
  * 65,536 vectors, and the bit is w . Psi(x) >= w . mu: bits are balanced, and
@@ -75,16 +76,14 @@ struct AdditiveKernelHash : CenteredHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
-    /** Lower and upper bound of P at kernel value u, for a map that is nowhere
-     * wrong by more than delta (the paper's theorem): 1/2 - v / pi - 3 v^3 /
-     * (5 pi) with v = (u + delta) / (1 - delta), and 1/2 - v / pi - v^3 / (6
-     * pi) with v = u - delta. For u >= delta and maps with |Psi|^2 <= 1, as
-     * they are (up to 1e-7) with the uniform window and default periods.
+    /** nbits acos((u +- delta) / |Psi|^2) / pi, delta the distortion() of the
+     * map, for L1-normalised histograms of kernel value u from 0 to 1. (Theorem
+     * 1 of the paper bounds the same from outside by polynomials, for u >=
+     * delta.) 0 and nbits with center=1, rot=pca, rot=itq or a degree that is
+     * not 1.
      */
-    /// @param u      from 0 to 1
-    /// @param delta  from 0 to below 1
-    static double lower_bound(double u, double delta);
-    static double upper_bound(double u, double delta);
+    std::pair<double, double> hamming_bounds(
+            double kernel_value) const override;
 
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;

@@ -34,14 +34,18 @@ namespace faiss_ext {
  * Source: S. Kim and S. Choi, Bilinear random projections for locality-
  * sensitive binary codes, CVPR 2015.
  *
- * For small and well spread differences k_b is close to the Gaussian kernel k_g
- * = exp(-gamma |x - y|^2 / 2): k_g <= k_b <= k_g^0.79 if sqrt(gamma) |x - y| <=
- * 0.8 and the largest lambda is at most 0.28 times the sum of the others.
+ * k_b is at least the Gaussian kernel k_g = exp(-gamma |x - y|^2 / 2), and at
+ * most k_g^0.79 if sqrt(gamma) |x| and sqrt(gamma) |y| are at most 0.8 each, so
+ * that sqrt(gamma) |x - y| is at most 1.6, and the largest lambda is at most
+ * 0.28 times the sum of the others (lemma 1). Expected distances are then at
+ * least 4/pi^2 (1 - k_g^0.79) nbits (theorem 2); hamming_bounds hold whatever
+ * the difference.
  *
  * Two bits are independent but for those that share a w or a v (given X - Y,
- * and in the structured form but for the orthogonality of the w); the variance
- * of the Hamming distance is above that of independent bits by at most the sum
- * of covariance_bound over such pairs of bits, which fall in number with m.
+ * and in the structured form but for the orthogonality of the w). These have
+ * the covariance covariance_of_pair, which is never negative: the variance of
+ * the Hamming distance is that of independent bits and twice the covariance for
+ * each two bits that share something, whose number falls with m.
  *
  * Strings: `BSIK6400(28x28,m=5)`, `BSIK62464(auto,m=5,gamma=0.02,seed=1)`. The
  * shape `auto`, or none, is the most nearly square one; a bandwidth that is
@@ -77,16 +81,38 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
     /// Gaussian.
     double expected_hamming_of_pair(const float* x, const float* y) const;
 
-    /** Bounds of the expected normalised Hamming distance at the Gaussian
-     * kernel's value u (theorem 2), under the conditions on X - Y above: 4/pi^2
-     * (1 - u^0.79), and ShiftInvariantHash::upper_bound(u).
+    /** The covariance of two bits that share a w or a v: of the events that x
+     * and y differ in the one and in the other (lemma 5, and the proof of
+     * theorem 4 in the supplement):
+     *
+     *     64/pi^4 sum_{m,n>=1} (k_b(sqrt(m^2 + n^2) (X - Y)) - k_b(m (X - Y))
+     *     k_b(n (X - Y))) / ((4 m^2 - 1) (4 n^2 - 1)),
+     *
+     * to 1e-6. It is the variance, over w, of the probability that the bits
+     * differ given w, and so never negative. Exact where
+     * expected_hamming_of_pair is.
      */
-    static double lower_bound(double u);
-    static double upper_bound(double u);
+    double covariance_of_pair(const float* x, const float* y) const;
 
-    /** Bound of the absolute covariance of two bits of X - Y that share a w or
-     * a v (theorem 3): 64/pi^4 ((sum_m u^(0.79 m^2) / (4 m^2 - 1))^2 - (sum_m
-     * u^(m^2) / (4 m^2 - 1))^2)
+    /** The tight bounds at the Gaussian kernel's value u: of all eigenvalues of
+     * the sum -2 log u, a single one gives the lower bound and min(d_w, d_v)
+     * equal ones, which are what expected_hamming assumes, the upper bound.
+     * (Those of theorem 2 are wider above, and below hold under the conditions
+     * of lemma 1 only.)
+     */
+    std::pair<double, double> hamming_bounds(
+            double kernel_value) const override;
+
+    /** Bound of covariance_of_pair at the Gaussian kernel's value u from 0 to 1
+     * (theorem 3): 64/pi^4 ((sum_m u^(0.79 m^2) / (4 m^2 - 1))^2 - (sum_m
+     * u^(m^2) / (4 m^2 - 1))^2).
+     *
+     * Only under the conditions of lemma 1, under which u >= exp(-1.28), and
+     * there as computed, not as proven: the proof applies lemma 1 to sqrt(m^2 +
+     * n^2) (X - Y), which does not meet its conditions. The spectra nearest to
+     * a single eigenvalue that lemma 1 admits reach 0.99 of the bound. Where
+     * one eigenvalue is all, the covariance is above it from gamma |x - y|^2 =
+     * 0.55 on, at 2.25 by a factor of 3 (docs/notes-on-the-papers.md).
      */
     static double covariance_bound(double u);
 

@@ -59,6 +59,11 @@ struct HyperplaneHash : CenteredHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /// Both are expected_hamming, which is exact, unless rot is learnt or the
+    /// projection bilinear.
+    std::pair<double, double> hamming_bounds(
+            double kernel_value) const override;
+
     void fields(FieldVisitor& v) override;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <faiss_ext/core/Transform.h>
 
@@ -58,6 +59,17 @@ struct KernelHash : Transform {
      * expected_hamming give the nearest kernel value in range.
      */
     virtual double kernel_estimate(double hamming) const = 0;
+
+    /** Lower and upper bound, in bits, of the expected Hamming distance of any
+     * two vectors with kernel value `kernel_value`: those that the source of
+     * the scheme proves, or sharper ones. 0 and nbits where none are known:
+     * KLSH, SCR, and what is learnt from data or bilinear in AHK and RHBE.
+     *
+     * Like expected_hamming they take directions to be Gaussian, as they are
+     * with proj=dense. How far a distance may be from its expectation: bits_for
+     * (faiss_ext/hashes/bits_for.h).
+     */
+    virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 
     /** Turns the margins of queries into the weights of their asymmetric
      * scores (IndexAsymmetricHash), in place: what a bit of a code adds to the

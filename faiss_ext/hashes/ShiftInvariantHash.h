@@ -21,9 +21,9 @@ namespace faiss_ext {
  *
  *     h_K = 8/pi^2 sum_{m>=1} (1 - K(m delta)) / (4 m^2 - 1),  delta = x - y
  *
- * (lemma 2.2), between lower_bound(K) and upper_bound(K) (lemma 2.3). For one
- * pair, P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2) where the omega_i
- * are independent, as they are with proj=dense, the paper's form.
+ * (lemma 2.2). For one pair, P(|Ham / nbits - h_K| > e) <= 2 exp(-2 nbits e^2)
+ * where the omega_i are independent, as they are with proj=dense, the paper's
+ * form; bits_for is about all pairs at once.
  *
  *     auto hash = kernel_hash_factory(d, "SIK512(gaussian)");
  *     hash->train(n, x); // sets the bandwidth
@@ -37,7 +37,7 @@ namespace faiss_ext {
  * Kernels of the L2 norm have isotropic frequencies, and for them the default
  * is proj=structured: directions from random rotations (StructuredProjection),
  * lengths from the spectral density. Codes are computed faster and without a
- * matrix, and since directions are orthogonal, deviations from h_K are smaller.
+ * matrix. What is known of their deviations from h_K: see bits_for.
  *
  * No cosine is computed: with phases in turns, u = (omega . x + b) / 2 pi and
  * r = u - round(u), the bit is 1 where |r| <= acos(-t) / 2 pi. The margin is
@@ -75,6 +75,11 @@ struct ShiftInvariantHash : ProjectionHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /// nbits times h_1(u) = 4/pi^2 (1 - u) and h_2(u) = min(sqrt(1 - u) / 2,
+    /// 4/pi^2 (1 - 2 u / 3)) at kernel value u from 0 to 1 (lemma 2.3)
+    std::pair<double, double> hamming_bounds(
+            double kernel_value) const override;
+
     /** The weights of the locally most powerful test about kernel values near
      * 1/2. A query knows its phase a = omega . q + b and, with cos alpha = -t,
      * that the bit of x is 1 where the phase of x is within alpha of 0. At a
@@ -94,11 +99,6 @@ struct ShiftInvariantHash : ProjectionHash {
 
     /// Throws: with these weights the expected distance has no closed form.
     double asymmetric_kernel_estimate(double distance) const override;
-
-    /// Lower and upper bound of the expected normalised Hamming distance at
-    /// kernel value u from 0 to 1 (lemma 2.3).
-    static double lower_bound(double u);
-    static double upper_bound(double u);
 
     void fields(FieldVisitor& v) override;
     void init() override;

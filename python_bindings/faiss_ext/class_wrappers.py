@@ -347,19 +347,22 @@ def init_callback_kernel(
 
 # -------------------------------------------- maps, hashes and projections
 
-def of_arrays(method):
+def of_arrays(method, results=1):
     """A method of one number, for arrays of numbers too."""
 
     def function(self, values):
         if np.ndim(values) == 0:
             return method(self, float(values))
         unique, inverse = np.unique(values, return_inverse=True)
-        results = np.array([method(self, float(v)) for v in unique])
-        return results[inverse].reshape(np.shape(values))
+        found = np.array([method(self, float(v)) for v in unique])
+        found = found.reshape(len(unique), results)[inverse.ravel()]
+        found = [column.reshape(np.shape(values)) for column in found.T]
+        return tuple(found) if results > 1 else found[0]
 
     function.__name__ = method.__name__
     function.__qualname__ = method.__qualname__
     function.__module__ = method.__module__
+    each = f"tuple of {results}, each " if results > 1 else ""
     if method.__doc__:
         text = method.__doc__.split("\n\nParameters\n")[0]
         function.__doc__ = f"""{text}
@@ -370,7 +373,7 @@ values : float or array_like of float
 
 Returns
 -------
-float, or float64 of the shape of values"""
+{each}float, or float64 of the shape of values"""
     function.__signature__ = inspect.Signature(
         [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
          inspect.Parameter("values", inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -487,10 +490,12 @@ def wrap_hashes():
         return codes
 
     for the_class in subclasses(swig.KernelHash):
-        for name in ("expected_hamming", "kernel_estimate",
+        for name in ("expected_hamming", "hamming_bounds", "kernel_estimate",
                      "asymmetric_kernel_estimate"):
             if name in vars(the_class):
-                setattr(the_class, name, of_arrays(vars(the_class)[name]))
+                setattr(the_class, name, of_arrays(
+                    vars(the_class)[name],
+                    results=2 if name == "hamming_bounds" else 1))
     swig.KernelHash.encode = encode
     copied_and_pickled(swig.KernelHash)
     show_description(swig.KernelHash, "hash")
@@ -521,6 +526,9 @@ float"""
     of_pair("expected_hamming_of_pair",
             "Expected Hamming distance of the codes of two vectors, in bits: "
             "exact in the\ndense form, nearly so in the structured one.")
+    of_pair("covariance_of_pair",
+            "Covariance of two bits of the codes of two vectors that share a w "
+            "or a v:\nof the events that they differ.")
     swig.KernelizedLSH.set_landmarks = set_landmarks
 
 

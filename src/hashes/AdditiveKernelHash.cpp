@@ -13,14 +13,6 @@ namespace {
 
 using std::numbers::pi;
 
-void check_bound(double u, double delta) {
-    check_kernel_value(u, 0);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            delta >= 0 && delta < 1,
-            "delta is %g, expected 0 to below 1",
-            delta);
-}
-
 } // namespace
 
 AdditiveKernelHash::AdditiveKernelHash(
@@ -91,21 +83,20 @@ double AdditiveKernelHash::expected_hamming(double kernel_value) const {
             normalized_angle((kernel_value - mean_value) / (1 - mean_value));
 }
 
+std::pair<double, double> AdditiveKernelHash::hamming_bounds(
+        double kernel_value) const {
+    check_kernel_value(kernel_value, 0);
+    if (center || rot != Rotation::random || map.degree != 1) {
+        return CenteredHash::hamming_bounds(kernel_value);
+    }
+    const double delta = map.distortion(), square = map.squared_norm();
+    return {nbits * normalized_angle((kernel_value + delta) / square),
+            nbits * normalized_angle((kernel_value - delta) / square)};
+}
+
 double AdditiveKernelHash::kernel_estimate(double hamming) const {
     const double cosine = std::cos(pi * normalized_hamming(hamming));
     return std::clamp(mean_value + cosine * (1 - mean_value), 0.0, 1.0);
-}
-
-double AdditiveKernelHash::lower_bound(double u, double delta) {
-    check_bound(u, delta);
-    const double v = (u + delta) / (1 - delta);
-    return 0.5 - v / pi - 3 / (5 * pi) * v * v * v;
-}
-
-double AdditiveKernelHash::upper_bound(double u, double delta) {
-    check_bound(u, delta);
-    const double v = u - delta;
-    return 0.5 - v / pi - v * v * v / (6 * pi);
 }
 
 } // namespace faiss_ext

@@ -27,13 +27,13 @@ int checked_dimension(int d_w, int d_v) {
     return d_w * d_v;
 }
 
-/// prod_j (1 + m^2 lambda_j)^(-1/2)
-double bilinear_product(const std::vector<double>& lambda, double m) {
-    double log = 0;
+/// prod_j (1 + square lambda_j)^(-1/2): k_b(m (X - Y)) for m^2 = square
+double bilinear_product(const std::vector<double>& lambda, double square) {
+    double product = 1;
     for (double v : lambda) {
-        log += std::log1p(m * m * v);
+        product *= 1 + square * v; // beyond the largest number, k_b is 0
     }
-    return std::exp(-log / 2);
+    return 1 / std::sqrt(product);
 }
 
 } // namespace
@@ -140,18 +140,26 @@ double BilinearShiftInvariantHash::expected_hamming_of_pair(
         const float* y) const {
     const std::vector<double> lambda = eigenvalues(x, y);
     return nbits * expected_distance([&](double i) {
-               return bilinear_product(lambda, i);
+               return bilinear_product(lambda, i * i);
            });
 }
 
-double BilinearShiftInvariantHash::lower_bound(double u) {
-    check_kernel_value(u, 0);
-    return 4 / (pi * pi) * (1 - std::pow(std::clamp(u, 0.0, 1.0), 0.79));
+double BilinearShiftInvariantHash::covariance_of_pair(
+        const float* x,
+        const float* y) const {
+    const std::vector<double> lambda = eigenvalues(x, y);
+    return bit_covariance(
+            [&](double square) { return bilinear_product(lambda, square); });
 }
 
-double BilinearShiftInvariantHash::upper_bound(double u) {
-    check_kernel_value(u, 0);
-    return ShiftInvariantHash::upper_bound(std::clamp(u, 0.0, 1.0));
+std::pair<double, double> BilinearShiftInvariantHash::hamming_bounds(
+        double kernel_value) const {
+    check_kernel_value(kernel_value, 0);
+    const double u = std::clamp(kernel_value, 0.0, 1.0);
+    const std::vector<double> single = {-2 * std::log(u)};
+    const double lower = expected_distance(
+            [&](double i) { return bilinear_product(single, i * i); });
+    return {nbits * lower, expected_hamming(u)};
 }
 
 double BilinearShiftInvariantHash::covariance_bound(double u) {

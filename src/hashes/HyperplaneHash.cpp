@@ -61,6 +61,16 @@ double HyperplaneHash::expected_hamming(double kernel_value) const {
     return nbits * normalized_angle(kernel_value);
 }
 
+std::pair<double, double> HyperplaneHash::hamming_bounds(
+        double kernel_value) const {
+    if (rot != Rotation::random ||
+        proj.kind == ProjectionChoice::Kind::bilinear) {
+        return CenteredHash::hamming_bounds(kernel_value);
+    }
+    const double bits = expected_hamming(kernel_value);
+    return {bits, bits};
+}
+
 double HyperplaneHash::kernel_estimate(double hamming) const {
     return std::cos(std::numbers::pi * normalized_hamming(hamming));
 }

@@ -1,6 +1,7 @@
 #include <faiss_ext/hashes/KernelHash.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/cache_sizes.h"
 #include "core/errors.h"
@@ -43,6 +44,14 @@ void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
 
 void KernelHash::map(size_t n, const float* x, float* xt) const {
     margins(n, x, xt);
+}
+
+std::pair<double, double> KernelHash::hamming_bounds(
+        double kernel_value) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(kernel_value),
+            "hamming_bounds: the kernel value is NaN");
+    return {0, nbits};
 }
 
 void KernelHash::query_weights(size_t, float*) const {}

@@ -118,6 +118,13 @@ double ShiftInvariantHash::kernel_estimate(double hamming) const {
             inverse_distance(h, [&](double r) { return expected_at(r); }));
 }
 
+std::pair<double, double> ShiftInvariantHash::hamming_bounds(
+        double kernel_value) const {
+    const double u = checked_unit(kernel_value), most = 4 / (pi * pi);
+    return {nbits * most * (1 - u),
+            nbits * std::min(0.5 * std::sqrt(1 - u), most * (1 - 2 * u / 3))};
+}
+
 void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
     // K_m, and its derivative by K, at K = 1/2
     constexpr int most_terms = 64;
@@ -158,16 +165,6 @@ void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
 double ShiftInvariantHash::asymmetric_kernel_estimate(double) const {
     FAISS_EXT_THROW_MSG(
             "asymmetric distances of SIK and BSIK have no closed expectation; kernel_estimate takes Hamming distances");
-}
-
-double ShiftInvariantHash::lower_bound(double u) {
-    u = checked_unit(u);
-    return 4 / (pi * pi) * (1 - u);
-}
-
-double ShiftInvariantHash::upper_bound(double u) {
-    u = checked_unit(u);
-    return std::min(0.5 * std::sqrt(1 - u), 4 / (pi * pi) * (1 - 2 * u / 3));
 }
 
 } // namespace faiss_ext

@@ -157,12 +157,24 @@ def test_functions_of_numbers_take_arrays():
         estimates = hash.kernel_estimate(integers)
         assert estimates.shape == (65,) and (np.diff(estimates) <= 0).all()
         assert hash.expected_hamming([]).shape == hash.kernel_estimate([]).shape == (0,)
+        lower, upper = hash.hamming_bounds(values)
+        assert lower.shape == upper.shape == (4, 5)
+        assert (lower <= bits + 1e-9).all() and (bits <= upper + 1e-9).all()
+        assert hash.hamming_bounds(float(values[1, 2])) == (lower[1, 2], upper[1, 2])
+        assert [b.shape for b in hash.hamming_bounds([])] == [(0,), (0,)]
         with pytest.raises(RuntimeError, match="to 1"):
             hash.expected_hamming(np.array([0.5, np.nan]))
+        with pytest.raises(RuntimeError, match="kernel value"):
+            hash.hamming_bounds(np.array([0.5, np.nan]))
         with pytest.raises(RuntimeError, match="0 to 64"):
             hash.kernel_estimate(np.array([3, 65]))
-    cls = faiss_ext.AdditiveKernelHash
-    assert cls.lower_bound(0.7, 0.1) < np.arccos(0.7) / np.pi < cls.upper_bound(0.7, 0.1)
+    # the more samples of the spectrum, the nearer are the bounds to each other
+    widths = [np.ptp(made_hash.hamming_bounds(0.7)) for made_hash in (
+        trained(f"AHK64(chi2,order={order})") for order in (1, 2, 3, 5))]
+    assert (np.diff(widths) < 0).all() and widths[-1] < 64 * 0.005
+    # the distortion that Kim and Choi allow is met from order 3 on
+    distortions = [made("chi2", order=order).distortion() for order in (1, 2, 3)]
+    np.testing.assert_allclose(distortions, [0.060, 0.022, 0.0095], rtol=0.02)
 
 
 def test_reverse_transform_takes_and_checks_arrays():

@@ -330,9 +330,9 @@ def test_theory_takes_rounded_kernel_values():
             assert hash.expected_hamming(value) == pytest.approx(0, abs=1e-9)
         with pytest.raises(RuntimeError, match="kernel value"):
             hash.expected_hamming(1.01)
-    assert faiss_ext.ShiftInvariantHash.lower_bound(1.00001) == 0
-    upper = faiss_ext.ShiftInvariantHash.upper_bound(-1e-5)
-    assert upper == pytest.approx(4 / np.pi**2)
+    hash = hash_of("SIK64(gaussian,gamma=1)")
+    assert hash.hamming_bounds(1.00001) == (0, 0)
+    assert hash.hamming_bounds(-1e-5)[1] == pytest.approx(64 * 4 / np.pi**2)
 
 
 def test_spaces_around_punctuation():

@@ -88,7 +88,8 @@ def test_kernel_of_a_pair_is_that_of_the_singular_values(digits, shape, shuffle)
     share, tail = series(np.full(q, -2 * np.log(0.2) / q))
     assert hash.expected_hamming(0.2) / 128 == pytest.approx(share, abs=tail + 2e-9)
     bad = np.where(np.arange(64) == 5, np.nan, y)
-    for method in (hash.bilinear_kernel, hash.expected_hamming_of_pair):
+    for method in (hash.bilinear_kernel, hash.expected_hamming_of_pair,
+                   hash.covariance_of_pair):
         assert method(x, y) == method(x[None], y[None])
         for args, error in (
                 ((x, bad), RuntimeError),

@@ -53,6 +53,41 @@ def test_expected_hamming_is_the_series(name, profile):
     np.testing.assert_allclose(estimates, values.reshape(5, 6), atol=1e-6)
 
 
+def test_bounds_are_those_of_lemma_2_3():
+    u = np.linspace(0, 1, 30).reshape(5, 6)
+    lower, upper = hash_of(nbits=512, gamma=0.3).hamming_bounds(u)
+    most = 4 / np.pi**2
+    np.testing.assert_allclose(lower, 512 * most * (1 - u), atol=1e-9)
+    np.testing.assert_allclose(
+        upper, 512 * np.minimum(np.sqrt(1 - u) / 2, most * (1 - 2 * u / 3)), atol=1e-9)
+
+
+def test_bits_for_a_set_of_vectors():
+    """Raginsky and Lazebnik 2009, theorem 2.4."""
+    for n, delta, epsilon in ((1000, 0.1, 0.05), (10**9, 0.01, 1e-6)):
+        bits = np.log(n**2 / epsilon) / (2 * delta**2)
+        assert faiss_ext.bits_for(n, delta, epsilon) == 8 * np.ceil(bits / 8)
+    assert faiss_ext.bits_for(n=2, delta=0.5, epsilon=0.5) == 8
+    with pytest.raises(RuntimeError, match="delta = 1.5"):
+        faiss_ext.bits_for(1000, 1.5, 0.05)
+
+
+@pytest.mark.parametrize("kernel, squared", [
+    ("gaussian(gamma=0.3)", 0.3), ("laplacian(gamma=0.3)", np.inf),
+    ("matern(nu=0.5,gamma=0.3)", np.inf), ("matern(nu=1,gamma=0.3)", np.inf),
+    ("matern(nu=2.5,gamma=0.3)", 0.3 * 5 / 3)])
+def test_lipschitz_constant_is_the_second_moment_of_the_frequencies(kernel, squared):
+    kernel = faiss_ext.kernel_factory(kernel)
+    assert kernel.lipschitz_constant(7) == pytest.approx(np.sqrt(7 * squared))
+    if np.isfinite(squared):
+        hash = faiss_ext.kernel_hash_factory(
+            7, f"SIK8192({kernel.description()},proj=dense)")
+        omega = 2 * np.pi * hash.projection.matrix().astype(float)
+        lengths = (omega**2).sum(axis=1)
+        error = 5 * lengths.std() / np.sqrt(len(lengths))
+        assert lengths.mean() == pytest.approx(7 * squared, abs=error)
+
+
 def test_estimates_agree_with_random_fourier_features(digits):
     """scikit-learn's RBFSampler estimates the same kernel in another way; the
     two differ by no more than both of their Hoeffding bounds."""
