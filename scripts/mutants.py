@@ -204,6 +204,12 @@ FAULTS = [
     ("hashes/SignCauchyHash.cpp", "    check_histograms(n, x, d_in, where);",
      "    Transform::check_input(n, x, where);"),
     ("hashes/hamming_series.h", "(257.0 / 256)", "(5.0 / 4)"),
+    ("hashes/SpectralHash.cpp", "if (width > 0) {", "if (true) {"),
+    ("hashes/SpectralHash.cpp", "(2 * (b - a))", "(b - a)"),
+    ("hashes/SpectralHash.cpp", "std::tie(frequency, component) >",
+     "std::tie(frequency, number) >"),
+    ("io/index_factory.cpp", "if (is_ivf_spectral_hash(description, i)) {",
+     "if (false) {"),
     ("hashes/hash_strings.cpp", "nbits % 8 != 0 ||", ""),
     # indexes
     ("indexes/HashAndStorage.cpp", "            hash->assign(*before);\n",

@@ -528,7 +528,13 @@ TEST(IndexFactory, IsFaissExtString) {
           "HNSW32,KFlat(gaussian)",
           "IDMap2,SIK64(gaussian),BFlat",
           "IVF16,PQ8,Refine(PCA8,SIK64(gaussian),BFlat)",
-          "IVF16(KFlat(linear)),Flat"}) {
+          "IVF16(KFlat(linear)),Flat",
+          "SH64",
+          "IDMap,SH64(seed=3),BFlat",
+          "IVF16,PCA8,SH64,BFlat",
+          "PCA8,SH64",
+          "IVF16,Flat,Refine(PCA8,SH64,AFlat)",
+          "IVF16,PCA8,SH1.2,Refine(KFlat(linear))"}) {
         EXPECT_TRUE(is_faiss_ext_string(string)) << string;
     }
     for (const char* string :
@@ -542,6 +548,12 @@ TEST(IndexFactory, IsFaissExtString) {
           "kflat(linear)",
           "SIKX64(gaussian)",
           "gaussian(gamma=1)",
+          "IVF16,PCA8,SH",
+          "IVF16,ITQ8,SH8",
+          "IDMap,IVF16_HNSW8,PCAR,SH1.2g",
+          "IVF16,PCA8,SH-1e2,RFlat",
+          "IVF16,PCA8,SH8,Refine(Flat)",
+          "Refine(IVF16,PCA8,SH8)",
           "((((",
           "))))"}) {
         EXPECT_FALSE(is_faiss_ext_string(string)) << string;

@@ -28,11 +28,15 @@ inline void PrintTo(const Row& row, std::ostream* out) {
 /// dimension of all vectors
 constexpr int d = 24;
 
+/// Whether the expected Hamming distance is known.
+enum class Theory { known, none };
+
 /// NAME and what stands behind the number of bits
 struct HashRow {
     const char* name;
     const char* arguments;
     Data data = Data::any;
+    Theory theory = Theory::known;
 
     std::string with_bits(int nbits) const {
         return name + std::to_string(nbits) + arguments;
@@ -61,6 +65,7 @@ inline const HashRow hashes[] = {
         {"AHK", "(hellinger,proj=dense)", Data::histograms},
         {"AHK", "(chi2,rot=itq)", Data::histograms},
         {"SCR", "", Data::histograms},
+        {"SH", "(seed=7)", Data::any, Theory::none},
         {"KLSH", "(gaussian,p=40)"},
         {"KLSH", "(poly(degree=2),p=40,draw=gauss,rank=12)"},
         {"KLSH", "(chi2,p=40,scale=4,nystrom=1,center=0)", Data::histograms},
@@ -114,6 +119,8 @@ inline const Row indexes[] = {
         {"AHK64(chi2,center=1),AFlat", Data::histograms},
         {"RHBE8,AFlat"},
         {"BSIK40,AFlat"},
+        {"SH64,AFlat"},
+        {"PCA12,SH64,BFlat"},
         {"SIK64(laplacian),AFlat,Refine(KFlat(laplacian))"},
         {"IDMap,SCR64,AFlat", Data::histograms},
         {"PCA12,SIK64(gaussian),BFlat"},

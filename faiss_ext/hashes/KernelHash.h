@@ -50,7 +50,8 @@ struct KernelHash : Transform {
 
     /** Expected Hamming distance, in bits (0 to nbits), of the codes of two
      * vectors with kernel value `kernel_value`, over the random choices of the
-     * scheme. A decreasing function.
+     * scheme. A decreasing function. Throws if there is no theory of the scheme
+     * (SpectralHash), as the next two do.
      */
     virtual double expected_hamming(double kernel_value) const = 0;
 

@@ -9,7 +9,7 @@
 namespace faiss_ext {
 
 /** Features of a vector, a random projection of them, and thresholds: what all
- * schemes of this library are.
+ * schemes of this library but SpectralHash are.
  *
  * Margin j is (A phi(x))_j - threshold_j, unless finish() is another.
  */

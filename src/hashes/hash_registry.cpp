@@ -6,6 +6,7 @@
 #include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 #include <faiss_ext/hashes/SignCauchyHash.h>
+#include <faiss_ext/hashes/SpectralHash.h>
 
 #include "core/class_table_impl.h"
 
@@ -24,6 +25,7 @@ ClassTable<KernelHash>& class_table<KernelHash>() {
                     class_entry<KernelHash, HyperplaneHash>("RHBE"),
                     class_entry<KernelHash, KernelizedLSH>("KLSH"),
                     class_entry<KernelHash, SignCauchyHash>("SCR"),
+                    class_entry<KernelHash, SpectralHash>("SH"),
                     class_entry<KernelHash, ShiftInvariantHash>("SIK"),
             });
     return table;

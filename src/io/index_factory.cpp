@@ -519,6 +519,21 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
     return index;
 }
 
+/// Whether the word at a place is that of FAISS's IndexIVFSpectralHash,
+/// `SH1.2g` in `IVF256,ITQ64,SH1.2g`: ours has a binary index behind it.
+bool is_ivf_spectral_hash(const std::string& text, size_t at) {
+    const std::string front = text.substr(0, at);
+    const size_t end = std::min(text.find_first_of(",)", at), text.size());
+    const std::string behind = text.substr(end, text.find(',', end + 1) - end);
+    const bool is_last = behind.empty() || behind[0] == ')' ||
+            behind == ",RFlat" || behind.starts_with(",Refine(");
+    const size_t word = at < 2 ? 0 : front.rfind(',', at - 2) + 1;
+    const bool is_rotated = front.compare(word, 3, "ITQ") == 0 ||
+            front.compare(word, 3, "PCA") == 0;
+    return text.compare(at, 2, "SH") == 0 && is_last && is_rotated &&
+            front.find("IVF") < word;
+}
+
 void check_dimension(int d) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d > 0, "the dimension is %d, expected a positive number", d);
@@ -531,6 +546,9 @@ bool is_faiss_ext_string(const std::string& text) {
     // a name that is ours where an item can begin; parentheses need not match
     for (size_t i = 0; i < description.size(); i++) {
         if (i > 0 && description[i - 1] != ',' && description[i - 1] != '(') {
+            continue;
+        }
+        if (is_ivf_spectral_hash(description, i)) {
             continue;
         }
         const Part rest = whole(description.substr(i));

@@ -27,6 +27,7 @@ STRINGS = {
     "RHBE64(center=1,seed=3)": faiss_ext.HyperplaneHash,
     "RHBE104(proj=bilinear,center=1)": faiss_ext.HyperplaneHash,
     "SCR64(seed=3)": faiss_ext.SignCauchyHash,
+    "SH64": faiss_ext.SpectralHash,
     "KLSH64(chi2,p=50,t=10)": faiss_ext.KernelizedLSH,
 }
 ALL = pytest.mark.parametrize("string", STRINGS)

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/projections/Projection.h>
+
+namespace faiss_ext {
+
+/** SH: spectral hashing. Codes learnt from data, for few bits under L2; the
+ * baseline that other schemes are compared with.
+ *
+ * Along a principal direction v, where the projections of the training vectors
+ * range from a to b, the eigenfunctions of the Laplacian of a uniform
+ * distribution on [a, b] are sines of frequencies omega = j pi / (b - a), j =
+ * 1, 2, ... Of all j and the first min(nbits, d) principal directions the nbits
+ * smallest frequencies are taken, and a bit of x is 1 where
+ *
+ *     sin(pi / 2 + omega (v . x - a)) >= 0
+ *
+ * (section 3 of the paper). The sine is the margin. Bits are in the order of
+ * their frequencies, equal ones in that of the directions. Directions of large
+ * range have several bits, those of small range none. Vectors beyond [a, b] get
+ * the same formula.
+ *
+ *     auto hash = kernel_hash_factory(d, "SH64");
+ *     hash->train(n, x);
+ *     std::vector<uint8_t> codes(n * hash->code_size());
+ *     hash->encode(n, x, codes.data());
+ *
+ * Source: Y. Weiss, A. Torralba and R. Fergus, Spectral hashing, NIPS 2008.
+ *
+ * FAISS's IndexIVFSpectralHash (`IVF256,ITQ64,SH1.2`) is another method: it
+ * takes one bit of each dimension, by a sine of one given period for all.
+ *
+ * Directions are learnt from up to 16,384 vectors, of up to 8,192 dimensions,
+ * in memory of 32 bytes times the square of the dimension, and ranges from all
+ * vectors. Training throws if there are fewer than two vectors, or all are the
+ * same.
+ *
+ * Strings: `SH64`, `SH64(seed=3)`.
+ */
+struct SpectralHash : KernelHash {
+    int64_t seed = 1234; ///< of the sample
+
+    /// Onto those principal directions that have bits, the one of largest
+    /// variance first.
+    ClonePtr<Projection> projection;
+    std::vector<float> lowest, highest; ///< a and b of each
+
+    /// Of each bit the direction, as a row of the projection, and j.
+    std::vector<int32_t> component, mode;
+
+    SpectralHash(int d, int nbits, int64_t seed = 1234);
+    SpectralHash() = default;
+
+    /// Throws: Hamming distances are not known to estimate a kernel.
+    double expected_hamming(double kernel_value) const override;
+    /// Throws likewise.
+    double kernel_estimate(double hamming) const override;
+
+    void margins(size_t n, const float* x, float* margins) const override;
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
+
+   protected:
+    void learn(idx_t n, const float* x) override;
+};
+
+} // namespace faiss_ext
