@@ -209,6 +209,7 @@ TEST(SpectralHash, RefusesWhatHasNoRange) {
     EXPECT_NE(error(2, wide).find("overflow"), std::string::npos);
     EXPECT_NE(error(9000, Floats(18000)).find("8192"), std::string::npos);
     EXPECT_EQ(error(3, {1, 2, 3, 1, 2, 4}), ""); // two are enough
+    EXPECT_TRUE(throws([] { applied(SpectralHash(), {}); }, "not trained"));
 }
 
 // `SH` stands in strings of FAISS as well.

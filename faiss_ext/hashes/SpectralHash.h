@@ -18,12 +18,11 @@ namespace faiss_ext {
  * 1, 2, ... Of all j and the first min(nbits, d) principal directions the nbits
  * smallest frequencies are taken, and a bit of x is 1 where
  *
- *     sin(pi / 2 + omega (v . x - a)) >= 0
+ *     sin(pi / 2 + omega (v . x - a)) >= 0.
  *
- * (section 3 of the paper). The sine is the margin. Bits are in the order of
- * their frequencies, equal ones in that of the directions. Directions of large
- * range have several bits, those of small range none. Vectors beyond [a, b] get
- * the same formula.
+ * The sine is the margin. Bits are in the order of their frequencies, equal
+ * ones in that of the directions. Directions of large range have several bits,
+ * those of small range none. Vectors beyond [a, b] get the same formula.
  *
  *     auto hash = kernel_hash_factory(d, "SH64");
  *     hash->train(n, x);
@@ -54,7 +53,7 @@ struct SpectralHash : KernelHash {
     std::vector<int32_t> component, mode;
 
     SpectralHash(int d, int nbits, int64_t seed = 1234);
-    SpectralHash() = default;
+    SpectralHash();
 
     /// Throws: Hamming distances are not known to estimate a kernel.
     double expected_hamming(double kernel_value) const override;

@@ -131,6 +131,10 @@ std::vector<Mode> lowest_modes(const Ranges& ranges, int nbits) {
 
 } // namespace
 
+SpectralHash::SpectralHash() {
+    is_trained = false;
+}
+
 SpectralHash::SpectralHash(int d, int nbits, int64_t seed)
         : KernelHash(d, nbits), seed(seed) {
     init();

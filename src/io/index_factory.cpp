@@ -522,16 +522,18 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
 /// Whether the word at a place is that of FAISS's IndexIVFSpectralHash,
 /// `SH1.2g` in `IVF256,ITQ64,SH1.2g`: ours has a binary index behind it.
 bool is_ivf_spectral_hash(const std::string& text, size_t at) {
-    const std::string front = text.substr(0, at);
+    if (at < 2 || text.compare(at, 2, "SH") != 0) {
+        return false;
+    }
+    const size_t before = text.rfind(',', at - 2) + 1;
     const size_t end = std::min(text.find_first_of(",)", at), text.size());
-    const std::string behind = text.substr(end, text.find(',', end + 1) - end);
-    const bool is_last = behind.empty() || behind[0] == ')' ||
-            behind == ",RFlat" || behind.starts_with(",Refine(");
-    const size_t word = at < 2 ? 0 : front.rfind(',', at - 2) + 1;
-    const bool is_rotated = front.compare(word, 3, "ITQ") == 0 ||
-            front.compare(word, 3, "PCA") == 0;
-    return text.compare(at, 2, "SH") == 0 && is_last && is_rotated &&
-            front.find("IVF") < word;
+    const auto stands = [&](const std::string& word, size_t place) {
+        return text.compare(place, word.size(), word) == 0;
+    };
+    const bool is_last = end == text.size() || text[end] == ')' ||
+            stands(",RFlat", end) || stands(",Refine(", end);
+    return is_last && (stands("ITQ", before) || stands("PCA", before)) &&
+            text.find("IVF") < before;
 }
 
 void check_dimension(int d) {
