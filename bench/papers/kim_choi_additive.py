@@ -1,0 +1,3 @@
+"""Experiments of Kim and Choi, Binary embedding with additive homogeneous kernels."""
+
+from __future__ import annotations

@@ -1,0 +1,80 @@
+"""What came out, in files: CSV and PNG of each experiment, the findings as JSON, and all of them as one page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+from experiments import ALL, PAPERS, Experiment, Outcome
+
+VERDICTS = {True: "holds", False: "does not hold", None: "not possible here"}
+HEADER = """# The papers' experiments, repeated
+
+For every figure and table of the five papers: what the paper found, what comes out here, and whether the finding holds.
+Written by
+
+```sh
+PYTHONPATH=build/python python3 bench/papers/reproduce.py --data FOLDER --docs docs
+```
+
+where the folder has a set of images (MNIST) and one of local descriptors
+([scripts/datasets.py](../scripts/datasets.py) says in which formats). A finding holds where it exceeds what chance
+explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
+`--only` runs single ones; figures, and the numbers behind them as CSV, go to the folder of `--out`.
+"""
+
+
+def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, seconds: float) -> None:
+    """CSV, PNG and JSON; the JSON last, since it says that the others are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if outcome.rows:
+        with open(folder / f"{experiment.name}.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, outcome.rows[0])
+            writer.writeheader()
+            writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in outcome.rows)
+    if outcome.figure is not None:
+        outcome.figure.savefig(folder / f"{experiment.name}.png", dpi=90)
+    findings = [dict(f._asdict(), holds=None if f.holds is None else bool(f.holds)) for f in outcome.findings]
+    record = {"seconds": round(seconds, 1), "findings": findings}
+    (folder / f"{experiment.name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def is_done(folder: Path, experiment: Experiment) -> bool:
+    return (folder / f"{experiment.name}.json").exists()
+
+
+def verdict(finding: dict) -> str:
+    because = f", because {finding['because']}" if finding["because"] else ""
+    return VERDICTS[finding["holds"]] + because
+
+
+def write_page(folder: Path, docs: Path) -> None:
+    """docs/reproduction.md and its figures, from all experiments whose outcome is in the folder."""
+    figures = docs / "figures" / "reproduction"
+    figures.mkdir(parents=True, exist_ok=True)
+    lines = [HEADER]
+    for number, paper in PAPERS.items():
+        lines.append(f"\n## {paper}\n")
+        for experiment in ALL.values():
+            if experiment.name.startswith(number) and is_done(folder, experiment):
+                lines += section(folder, experiment, figures)
+    (docs / "reproduction.md").write_text("\n".join(lines) + "\n")
+
+
+def section(folder: Path, experiment: Experiment, figures: Path) -> list[str]:
+    record = json.loads((folder / f"{experiment.name}.json").read_text())
+    lines = [
+        f"### {experiment.name}: {experiment.title}\n",
+        f"{experiment.paper}\n",
+        "| finding | here | |",
+        "|---|---|---|",
+        *(f"| {f['claim']} | {f['here']} | {verdict(f)} |" for f in record["findings"]),
+        "",
+    ]
+    picture = folder / f"{experiment.name}.png"
+    if picture.exists():
+        shutil.copy(picture, figures / picture.name)
+        lines.append(f"![{experiment.title}](figures/reproduction/{picture.name})\n")
+    return lines

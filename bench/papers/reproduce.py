@@ -1,0 +1,68 @@
+"""The experiments of the five papers, each with its finding held against what comes out.
+
+    PYTHONPATH=build/python python3 bench/papers/reproduce.py [--data FOLDER] [--quick] [--only 003-fig5] [--docs docs]
+
+Writes a CSV file, a PNG with the paper's axes and the findings as JSON for each experiment into the folder of `--out`,
+and prints the findings. `--docs` writes the page reproduction.md from all that the folder has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+import raginsky_lazebnik_2009  # noqa: E402, F401
+import jiang_que_kulis_2015  # noqa: E402, F401
+import kim_choi_additive  # noqa: E402, F401
+import kim_choi_bilinear  # noqa: E402, F401
+import kulis_grauman_2012  # noqa: E402, F401
+import report  # noqa: E402
+from experiments import ALL, Run  # noqa: E402
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with images and descriptors (default: digits, synthetic data)")
+    parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data")
+    parser.add_argument("--only", action="append", metavar="NAME", help="an experiment, or the beginning of names")
+    parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for results (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has")
+    parser.add_argument("--docs", type=Path, help="folder in which to write reproduction.md and its figures")
+    parser.add_argument("--list", action="store_true", help="list the experiments")
+    args = parser.parse_args()
+    unknown = [name for name in args.only or [] if not any(known.startswith(name) for known in ALL)]
+    if unknown:
+        parser.error(f"unknown experiment '{unknown[0]}'; there are: {', '.join(ALL)}")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    chosen = [e for e in ALL.values() if not args.only or e.name.startswith(tuple(args.only))]
+    if args.list:
+        for e in chosen:
+            print(f"{e.name:12} {e.title}")
+        return
+    run = Run(args.quick, args.out / "exact", args.data)
+    for experiment in chosen:
+        if args.resume and report.is_done(args.out, experiment):
+            continue
+        print(f"{experiment.name}: {experiment.title}", flush=True)
+        begin = time.perf_counter()
+        outcome = experiment.function(run)
+        report.write_outcome(args.out, experiment, outcome, time.perf_counter() - begin)
+        plt.close("all")
+        for finding in outcome.findings:
+            print(f"  {report.verdict(finding._asdict())}: {finding.claim}\n      here: {finding.here}", flush=True)
+    if args.docs:
+        report.write_page(args.out, args.docs)
+
+
+if __name__ == "__main__":
+    main()
