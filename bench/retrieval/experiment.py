@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import contenders
 import faiss
@@ -62,6 +63,12 @@ class WorkerError(Exception):
     """A worker that did not end well; the message is the last line that it said."""
 
 
+class Built(NamedTuple):
+    index: Path
+    seconds: float
+    size: int  # of all files
+
+
 class Experiment:
     """Files for the contenders in `folder`: base vectors and queries, their maps, exact neighbours, the exact index."""
 
@@ -76,31 +83,45 @@ class Experiment:
         self.map_s = {}
         self._write_map(contenders.explicit_map(self.kernel))
         self.slowest = {}
+        self.built = {}
         self.jobs = 0
 
-    def run(self, contender):
-        """Rows of all points of a contender; none, and a note, where it fails."""
-        index = self.folder / "index"
+    def build(self, contender):
+        """Builds a contender's index, which later searches find in its folder; whether it did not fail."""
+        folder = self.folder / f"built{len(self.built)}"
+        folder.mkdir()
+        try:
+            answer = self._work(
+                "build", contender, all_threads(), base=self._file(contender, "base"), index=str(folder / "index"))
+        except WorkerError as error:
+            self._note(contender, f"failed: {error}")
+            return False
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        if not contender["ranks_itself"]:
+            size += (self.folder / "exact").stat().st_size
+        self.built[contender["name"]] = Built(folder / "index", answer["build_s"], size)
+        return True
+
+    def search(self, contender):
+        """Rows of all points of a contender that was built; none, and a note, where it fails."""
+        built = self.built[contender["name"]]
         rows = []
         try:
-            built = self._work(
-                "build", contender, all_threads(), base=self._file(contender, "base"), index=str(index))
-            size = sum(path.stat().st_size for path in self.folder.glob("index*"))
-            if not contender["ranks_itself"]:
-                size += (self.folder / "exact").stat().st_size
             for threads in self.args.threads:
-                for point in self._points(contender, threads, index):
-                    rows.append(self._row(contender, threads, point, built["build_s"], size))
+                for point in self._points(contender, threads, built.index):
+                    rows.append(self._row(contender, threads, point, built))
             if not rows:
                 self._note(contender, "no setting finds enough in less than twice the time of the exact scan")
         except WorkerError as error:
             self._note(contender, f"failed: {error}")
-        for path in [*self.folder.glob("index*"), *self.folder.glob("job*")]:
+        for path in self.folder.glob("job*"):
             path.unlink()
         return rows
 
     def _note(self, contender, text):
-        self.notes.append(f"{self.data.name}, {self.kernel}, {code(contender['name'])}: {text}.")
+        note = f"{self.data.name}, {self.kernel}, {code(contender['name'])}: {text}."
+        if note not in self.notes:
+            self.notes.append(note)
 
     # ------------------------------------------------------------ what contenders are given
 
@@ -175,7 +196,7 @@ class Experiment:
             queries=self._file(contender, "queries"), truth=str(self.truth), ks=self.args.k,
             slowest=self.slowest.get(threads, {}))
         if found["cores"] > threads + 0.2:
-            self.notes.append(f"{contender['name']} kept {found['cores']:.1f} cores busy where it was given {threads}.")
+            self._note(contender, f"kept {found['cores']:.1f} cores busy where it was given {threads}")
         task = "rate" if contender["ranks_itself"] else "rerank"
         points = self._work(
             task, None, threads, points=found["points"], truth=str(self.truth), exact=str(self.folder / "exact"),
@@ -198,7 +219,7 @@ class Experiment:
             self.map_s[threads] = answer["batch_s"], answer["single_s"]
         return self.map_s[threads]
 
-    def _row(self, contender, threads, point, build_s, size):
+    def _row(self, contender, threads, point, built):
         parts = {way: [point.get(f"{part}{way}_s", 0.0) for part in ("", "map_", "rerank_")] for way in ("batch", "single")}
         settings = []
         if contender["parameter"]:
@@ -213,7 +234,7 @@ class Experiment:
             "setting": ", ".join(settings), "k": point["k"], "threads": threads, "cores_busy": point["cores"],
             "recall_at_10": point["recall_at_10"], "recall_at_100": point.get("recall_at_100", ""),
             "batch_queries_per_s": 1 / sum(parts["batch"]), "single_queries_per_s": 1 / sum(parts["single"]),
-            "build_s": build_s, "bytes_per_vector": size / len(self.data.base),
+            "build_s": built.seconds, "bytes_per_vector": built.size / len(self.data.base),
             **{f"{part}_{way}_us": 1e6 * seconds for way in parts
                for part, seconds in zip(("search", "map", "rerank"), parts[way])},
         }

@@ -29,6 +29,16 @@ def groups(rows, *keys):
     return found
 
 
+def keep_fastest(points, rows):
+    """Takes new rows into `points`; of two with the same contender and setting, the faster times, for each way."""
+    for row in rows:
+        key = tuple(row[name] for name in ("contender", "setting", "k", "threads"))
+        old = points.setdefault(key, row)
+        for way in WAYS:
+            if speed(way)(row) > speed(way)(old):
+                old.update({name: value for name, value in row.items() if way in name})
+
+
 def write_csv(rows, path):
     if not rows:
         return

@@ -50,6 +50,7 @@ def parse_args(argv=None):
     parser.add_argument("--queries", default=500, type=int)
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many base vectors")
     parser.add_argument("--times", default=1, type=int, help="so many times the base vectors, by copies with jitter")
+    parser.add_argument("--rounds", default=1, type=int, help="searches of all contenders, in turns; the fastest counts")
     parser.add_argument("--only", default="", metavar="REGEX", help="contenders whose names match; and the exact scan")
     parser.add_argument("--cache", type=Path, help="folder for exact neighbours (default: OUT/cache)")
     parser.add_argument("--limit-s", default=1200, type=float, help="seconds for a build or a search before it is given up")
@@ -60,8 +61,8 @@ def parse_args(argv=None):
         parser.error(f"--k takes 10 and 100, not {unknown.pop()}")
     if args.peers and not shutil.which(args.peers):
         parser.error(f"--peers: there is no program {args.peers}")
-    if args.times < 1 or args.queries < 1 or min(args.threads) < 1:
-        parser.error("--times, --queries and --threads take positive numbers")
+    if min(args.times, args.queries, args.rounds, *args.threads) < 1:
+        parser.error("--times, --queries, --rounds and --threads take positive numbers")
     return args
 
 
@@ -89,18 +90,27 @@ def measure(args, name, kernel, missing, rows, notes):
         experiment = Experiment(args, data, kernel, Path(folder), notes)
         say(f"{data.name}, {experiment.kernel}: {len(data.base):,} vectors, d = {data.d}; exact neighbours, map, "
             f"store={experiment.store}: {time.perf_counter() - start:.0f} s")
-        for contender in [contenders.exact_scan(experiment.kernel), *candidates(args, experiment, missing)]:
-            begin = time.perf_counter(), cpu_seconds()
-            known = len(notes)
-            found = experiment.run(contender)
-            rows += found
-            report.write_csv(rows, args.out / "points.csv")
-            build_s = f"built in {found[0]['build_s']:.1f} s, " if found else ""
-            say(f"  {contender['name']}: {build_s}{len(found)} points, {time.perf_counter() - begin[0]:.0f} s in all, "
-                f"{cpu_seconds() - begin[1]:.0f} s of processors")
-            for note in notes[known:]:
-                say(f"  {note}")
+        chosen = [contenders.exact_scan(experiment.kernel), *candidates(args, experiment, missing)]
+        chosen = [c for c in chosen if step(f"  {c['name']}: built", notes, experiment.build, c)]
+        points = {}
+        for turn in range(args.rounds):
+            experiment.map_s.clear()
+            for contender in chosen:
+                label = f"  {contender['name']}: searched{f', {turn + 1}' if args.rounds > 1 else ''}"
+                report.keep_fastest(points, step(label, notes, experiment.search, contender))
+                report.write_csv(rows + list(points.values()), args.out / "points.csv")
+        rows += points.values()
     say(f"{data.name}, {kernel}: {time.perf_counter() - start:.0f} s")
+
+
+def step(label, notes, function, contender):
+    """A step of an experiment, with a line on how long it took and the new notes."""
+    begin, known = (time.perf_counter(), cpu_seconds()), len(notes)
+    result = function(contender)
+    say(f"{label} in {time.perf_counter() - begin[0]:.0f} s, {cpu_seconds() - begin[1]:.0f} s of processors")
+    for note in notes[known:]:
+        say(f"  {note}")
+    return result
 
 
 def cpu_seconds():
