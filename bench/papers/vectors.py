@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench" / "retrieval")]
+sys.path[1:1] = [str(ROOT / "scripts"), str(ROOT / "bench" / "retrieval")]  # behind this folder: both have a report.py
 import datasets  # noqa: E402
 import sets  # noqa: E402
 from datasets import Dataset  # noqa: E402
