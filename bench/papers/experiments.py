@@ -51,7 +51,7 @@ class Outcome:
     figure: Any = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """How to run: on which data, how long, where exact neighbours are kept."""
 
