@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 import faiss
-from faiss_ext import index_factory
+from faiss_ext import IndexBinaryFlatSIMD, index_factory
 
 MAX_TRUE_NEIGHBOURS = 5000  # the papers leave out queries with more
 
@@ -60,9 +60,10 @@ def radius_truth(base, queries, nth=50) -> RadiusTruth:
 
 
 def hamming(a, b) -> np.ndarray:
-    """Hamming distances of all pairs of two sets of packed codes, as float32."""
-    signs = [np.unpackbits(codes, axis=1).astype(np.float32) * 2 - 1 for codes in (a, b)]
-    return (a.shape[1] * 8 - signs[0] @ signs[1].T) / 2
+    """Hamming distances of all pairs of two sets of packed codes."""
+    index = IndexBinaryFlatSIMD(8 * b.shape[1])
+    index.add(b)
+    return index.range_search(a, 8 * b.shape[1] + 1)[1].reshape(len(a), len(b)).astype(np.int32)
 
 
 # ---------------------------------------------------------------- precision and recall
@@ -77,11 +78,12 @@ def precision_recall(distances, true, at) -> np.ndarray:
     for row, wanted in zip(distances, true):
         if not wanted.any():
             continue
-        values, place = np.unique(row, return_inverse=True)
-        retrieved = np.cumsum(np.bincount(place, minlength=len(values)))
-        hits = np.cumsum(np.bincount(place[wanted], minlength=len(values)))
+        whole = np.issubdtype(row.dtype, np.integer)
+        place = row - row.min() if whole else np.unique(row, return_inverse=True)[1]
+        retrieved = np.cumsum(np.bincount(place))
+        hits = np.cumsum(np.bincount(place[wanted], minlength=len(retrieved)))
         recall, precision = hits / hits[-1], hits / retrieved
-        reached = np.minimum(np.searchsorted(recall, np.asarray(at) - 1e-12), len(values) - 1)
+        reached = np.minimum(np.searchsorted(recall, np.asarray(at) - 1e-12), len(recall) - 1)
         curves.append(precision[reached])
     return np.mean(curves, axis=0)
 
