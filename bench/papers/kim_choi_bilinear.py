@@ -1,3 +1,696 @@
-"""Experiments of Kim and Choi, Bilinear random projections for locality-sensitive binary codes."""
+"""Experiments of Kim and Choi, Bilinear random projections for locality-sensitive binary codes.
+
+The paper's form of the scheme is w=dense,shuffle=0. Numbers of bits are multiples of 8 here: 904 for the paper's 900.
+"""
 
 from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import vectors
+from experiments import Finding, Outcome, Run, experiment
+from measures import clearly_above, hamming, mean_and_deviation, precision_recall, radius_truth, text
+from scipy import ndimage, stats
+from vectors import Dataset, datasets
+
+import faiss
+from faiss_ext import BilinearShiftInvariantHash, ShiftInvariantHash, kernel_hash_factory
+
+PAPER_FORM = "w=dense,shuffle=0"
+NORM = 0.8  # of the matrices in lemma 1
+EXPONENT = 0.79
+LARGEST_SHARE = 0.28  # of the largest eigenvalue in the sum of the others, at most, in lemma 1
+LEVELS = np.linspace(0.05, 1, 20)  # of recall
+ERROR = 1e-3  # probability that a bound of Hoeffding's fails
+
+
+# ---------------------------------------------------------------- pairs of matrices
+
+
+class Pairs(NamedTuple):
+    """Pairs of square matrices as rows, all of norm 0.8, and what the theory knows of their differences."""
+
+    x: np.ndarray
+    y: np.ndarray
+    eigenvalues: np.ndarray  # of (X - Y)(X - Y)', pairs x side, falling
+    gaussian: np.ndarray  # the Gaussian kernel
+
+    @property
+    def meets_conditions(self):
+        """Of lemma 1, for each pair."""
+        largest = self.eigenvalues[:, 0]
+        return largest <= LARGEST_SHARE * (self.eigenvalues.sum(axis=1) - largest)
+
+
+def as_pairs(x, y, side) -> Pairs:
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    difference = (x.astype(float) - y).reshape(-1, side, side)
+    eigenvalues = np.linalg.svd(difference, compute_uv=False) ** 2
+    return Pairs(x, y, eigenvalues, np.exp(-eigenvalues.sum(axis=1) / 2))
+
+
+def uniform_pairs(side, n, rng) -> Pairs:
+    """Entries uniform on [-1, 1]; angles between X and Y are spread evenly, so that all kernel values occur."""
+    x, z = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.uniform(-1, 1, (2, n, side * side)))
+    z -= (x * z).sum(axis=1, keepdims=True) * x
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    angle = np.linspace(0.02, np.pi, n)[:, None]
+    return as_pairs(NORM * x, NORM * (np.cos(angle) * x + np.sin(angle) * z), side)
+
+
+def diagonal_pairs(rank, n, side) -> Pairs:
+    """Y = -X, where `rank` equal eigenvalues of the difference grow up to what the norm allows."""
+    scales = np.linspace(0.1, 1, n)[:, None, None]
+    x = NORM * scales * np.diag(np.arange(side) < rank) / np.sqrt(rank)
+    x = x.reshape(n, -1)
+    return as_pairs(x, -x, side)
+
+
+def bilinear_hash(side, bits, m, seed) -> BilinearShiftInvariantHash:
+    return kernel_hash_factory(side * side, f"BSIK{bits}({side}x{side},m={m},gamma=1,{PAPER_FORM},seed={seed})")
+
+
+def bilinear_kernels(pairs: Pairs) -> np.ndarray:
+    """k_b of each pair, by the library."""
+    h = bilinear_hash(pairs.eigenvalues.shape[1], 8, 1, 1)
+    return np.array([h.bilinear_kernel(x, y) for x, y in zip(pairs.x, pairs.y)])
+
+
+def differing_bits(h, pairs: Pairs) -> np.ndarray:
+    """pairs x bits, bool"""
+    return np.unpackbits(h.encode(pairs.x) ^ h.encode(pairs.y), axis=1, bitorder="little").astype(bool)
+
+
+# ---------------------------------------------------------------- Figures 2 to 4: theory
+
+
+def feature_products(pairs: Pairs, count, rng) -> np.ndarray:
+    """The mean of phi(X) phi(Y) over `count` triples (w, v, b), others for each pair; equation 9."""
+    side = pairs.eigenvalues.shape[1]
+    out = []
+    for x, y in zip(pairs.x, pairs.y):
+        w, v = rng.standard_normal((2, count, side), dtype=np.float32)
+        b = rng.uniform(0, 2 * np.pi, count)
+        phi_x, phi_y = (np.cos(((w @ z.reshape(side, side)) * v).sum(axis=1) + b) for z in (x, y))
+        out.append(2 * (phi_x * phi_y).mean())
+    return np.array(out)
+
+
+@experiment(
+    "004-fig2",
+    "Products of bilinear random Fourier features between their bounds",
+    "The features' inner product estimates k_b, between the Gaussian kernel k_g and k_g^0.79; for large matrices the upper"
+    " bound is satisfied.",
+)
+def feature_bounds(run: Run) -> Outcome:
+    n, count = run.choose(full=150, quick=40), run.choose(full=10000, quick=4000)
+    figure, axes = plt.subplots(1, 4, figsize=(15, 4), sharey=True, layout="constrained")
+    rows, above, errors = [], {}, []
+    below = inside = meeting = 0
+    for side, axis in zip((4, 8, 15, 25), axes):
+        pairs = uniform_pairs(side, n, run.rng(side))
+        exact, estimate = bilinear_kernels(pairs), feature_products(pairs, count, run.rng(side))
+        upper, meets = pairs.gaussian**EXPONENT, pairs.meets_conditions
+        above[side] = int((exact > upper).sum())
+        below += int((exact < pairs.gaussian - 1e-6).sum())
+        meeting, inside = meeting + meets.sum(), inside + (exact <= upper)[meets].sum()
+        errors += list(estimate - exact)
+        for values in zip(pairs.gaussian, exact, estimate, meets):
+            rows.append({"side": side, **dict(zip(("k_g", "k_b", "estimate", "meets conditions"), map(float, values)))})
+        order = np.argsort(pairs.gaussian)
+        axis.plot(pairs.gaussian, estimate, "r.", label="bilinear RFF")
+        axis.plot(pairs.gaussian[order], exact[order], "0.6", lw=1, label="k_b")
+        axis.plot(pairs.gaussian[order], pairs.gaussian[order], "b", label="k_g")
+        axis.plot(pairs.gaussian[order], upper[order], "k", label="k_g$^{0.79}$")
+        axis.set(title=f"{side}-by-{side} matrix", xlabel="Gaussian kernel")
+    axes[0].set_ylabel("inner product of features")
+    axes[0].legend()
+    # a product is between -2 and 2
+    margin = 4 * np.sqrt(np.log(2 / ERROR) / (2 * count * len(errors)))
+    margin_of_one = 4 * np.sqrt(np.log(2 * len(errors) / ERROR) / (2 * count))
+    pairs_above = ", ".join(f"{v} of {n} at {side} x {side}" for side, v in above.items())
+    return Outcome(
+        [
+            Finding(
+                f"E phi(X) phi(Y) = k_b, the product of (1 + lambda_j)^(-1/2) (eq. 10): means of {count:,} products, each"
+                f" within {margin_of_one:.3f} of k_b, their mean within {margin:.4f} (Hoeffding)",
+                f"largest deviation {np.abs(errors).max():.3f}, mean deviation {np.mean(errors):.4f}",
+                np.abs(errors).max() < margin_of_one and abs(np.mean(errors)) < margin,
+            ),
+            Finding("k_g ≤ k_b for all pairs (lemma 1)", f"{below} of {4 * n} below", below == 0),
+            Finding(
+                "k_b ≤ k_g^0.79 for all pairs that meet the conditions of lemma 1",
+                f"{inside} of {meeting} pairs",
+                inside == meeting and meeting > 0,
+            ),
+            Finding(
+                "The upper bound is satisfied for matrices of high dimension, (c) and (d), but not for small ones",
+                f"above it: {pairs_above}",
+                above[15] == above[25] == 0 and above[4] > 0,
+            ),
+        ],
+        rows,
+        figure,
+    )
+
+
+@experiment(
+    "004-fig3",
+    "Bounds on the expected Hamming distance",
+    "Bilinear projections have the same upper bound as a single one, and a slightly worse lower bound.",
+)
+def hamming_bounds(run: Run) -> Outcome:
+    side, bits, m = 25, 10000, 100
+    pairs = uniform_pairs(side, run.choose(full=200, quick=40), run.rng())
+    h = bilinear_hash(side, bits, m, 1)
+    expected = np.array([h.expected_hamming_of_pair(x, y) for x, y in zip(pairs.x, pairs.y)]) / bits
+    shares, sharing = [], 0
+    for repeat in range(run.repeats):
+        h = bilinear_hash(side, bits, m, 1 + repeat)
+        shares.append(differing_bits(h, pairs).mean(axis=1))
+        ends = (faiss.vector_to_array(p) for p in (h.projection.pair_w, h.projection.pair_v))
+        sharing = max(sharing, *(np.bincount(p).max() for p in ends))
+    measured, deviation = mean_and_deviation(shares)
+    # the bits are the edges of a bipartite graph: as many colours as one w or v has bits make all of a colour independent
+    margin = np.sqrt(sharing * np.log(2 * len(measured) / ERROR) / (2 * bits * run.repeats))
+    u = np.linspace(0, 1, 201)
+    lower, upper, single_lower, single_upper = (
+        np.array([bound(float(v)) for v in u])
+        for bound in (
+            BilinearShiftInvariantHash.lower_bound,
+            BilinearShiftInvariantHash.upper_bound,
+            ShiftInvariantHash.lower_bound,
+            ShiftInvariantHash.upper_bound,
+        )
+    )
+    meets = pairs.meets_conditions
+    between = [
+        BilinearShiftInvariantHash.lower_bound(float(v)) <= e <= BilinearShiftInvariantHash.upper_bound(float(v))
+        for v, e in zip(pairs.gaussian[meets], expected[meets])
+    ]
+    worse = (single_lower - lower).max()
+    figure, axis = plt.subplots(figsize=(6, 5), layout="constrained")
+    axis.plot(u, upper, "b", label="upper bound (both)")
+    axis.plot(u, lower, "r", label="lower bound, bilinear")
+    axis.plot(u, single_lower, "k--", label="lower bound, single")
+    axis.errorbar(pairs.gaussian, measured, deviation, fmt=".", color="0.6", ms=3, label="codes, 25 x 25")
+    axis.set(xlabel="Gaussian kernel", ylabel="expected Hamming distance", xlim=(0, 1), ylim=(0, 0.45))
+    axis.legend()
+    names = ("k_g", "expected", "measured", "meets conditions")
+    return Outcome(
+        [
+            Finding(
+                "The expected distance lies between the bounds of theorem 2 for pairs that meet the conditions of lemma 1",
+                f"{sum(between)} of {len(between)} pairs of 25 x 25 matrices",
+                all(between) and len(between) > 0,
+            ),
+            Finding(
+                f"Codes differ in the share of bits that lemma 2 says, within {margin:.3f} (Hoeffding, for {run.repeats}"
+                f" codes of {bits:,} bits, of which at most {sharing} share a w or a v)",
+                f"largest deviation {np.abs(measured - expected).max():.4f}",
+                np.abs(measured - expected).max() < margin,
+            ),
+            Finding(
+                "The upper bound is that of a single projection, the lower one slightly worse (by less than 0.05)",
+                f"the lower bound is at most {worse:.3f} below",
+                bool((upper == single_upper).all()) and 0 < worse < 0.05,
+            ),
+        ],
+        [dict(zip(names, map(float, v))) for v in zip(pairs.gaussian, expected, measured, meets)],
+        figure,
+    )
+
+
+def covariance(eigenvalues, terms=300) -> float:
+    """Of two bits that share a w: exact, by lemma 5, for the eigenvalues of (X - Y)(X - Y)'."""
+    i = np.arange(1, terms + 1)
+    weights = 1 / (4 * i**2 - 1)
+
+    def k_b(squares):
+        return np.exp(-np.log1p(np.multiply.outer(squares, eigenvalues)).sum(axis=-1) / 2)
+
+    together = weights @ k_b(i[:, None] ** 2.0 + i**2.0) @ weights
+    return 64 / np.pi**4 * (together - (weights @ k_b(i**2.0)) ** 2)
+
+
+def measured_covariances(side, pairs: Pairs, bits, repeats) -> np.ndarray:
+    """Of the bits of codes that share a w, around their expectation of lemma 2: repeats x pairs."""
+    h = bilinear_hash(side, bits, 1, 1)
+    mean = np.array([h.expected_hamming_of_pair(x, y) for x, y in zip(pairs.x, pairs.y)]) / bits
+    out = []
+    for repeat in range(repeats):
+        h = bilinear_hash(side, bits, 1, 1 + repeat)
+        w = faiss.vector_to_array(h.projection.pair_w)
+        centred = differing_bits(h, pairs) - mean[:, None]
+        count = np.bincount(w)
+        sums, squares = (np.array([np.bincount(w, row) for row in c]) for c in (centred, centred**2))
+        out.append((sums**2 - squares).sum(axis=1) / (count * (count - 1)).sum())
+    return np.array(out)
+
+
+@experiment(
+    "004-fig4",
+    "Covariance of two bits that share a projection",
+    "The covariance has a small upper bound (theorem 3), nearly 0 for highly similar vectors and less so between.",
+)
+def covariances(run: Run) -> Outcome:
+    side, repeats = 25, run.choose(full=200, quick=60)
+    n = run.choose(full=12, quick=6)
+    groups = {
+        "25 x 25, uniform": uniform_pairs(side, n, run.rng()),
+        "5 equal eigenvalues": diagonal_pairs(5, n, side),
+        "rank one": diagonal_pairs(1, n, side),
+    }
+    u = np.linspace(0.001, 1, 400)
+    bound = np.array([BilinearShiftInvariantHash.covariance_bound(float(v)) for v in u])
+    figure, axis = plt.subplots(figsize=(6, 5), layout="constrained")
+    axis.plot(u, bound, "k", label="upper bound (theorem 3)")
+    axis.set(xlabel="Gaussian kernel", ylabel="covariance", xlim=(0, 1))
+    rows, scores, excess, similar = [], [], {}, []
+    for (name, pairs), colour in zip(groups.items(), ("tab:blue", "tab:green", "tab:red")):
+        exact = np.array([covariance(v) for v in pairs.eigenvalues])
+        measured, deviation = mean_and_deviation(measured_covariances(side, pairs, 10000, repeats))
+        error = deviation / np.sqrt(repeats)
+        limit = np.array([BilinearShiftInvariantHash.covariance_bound(float(v)) for v in pairs.gaussian])
+        scores += list((measured - exact) / error)
+        excess[name] = np.abs(exact) - limit
+        similar += [] if name == "rank one" else list(exact[pairs.gaussian > 0.95])
+        axis.plot(pairs.gaussian, exact, color=colour, label=f"{name}, lemma 5")
+        axis.errorbar(pairs.gaussian, measured, error, fmt=".", color=colour)
+        names = ("k_g", "lemma 5", "codes", "standard error", "bound")
+        rows += [
+            {"pairs": name, **dict(zip(names, map(float, v)))} for v in zip(pairs.gaussian, exact, measured, error, limit)
+        ]
+    axis.set_ylim(top=0.022)
+    axis.legend()
+    critical = stats.t.ppf(1 - ERROR / 2 / len(scores), repeats - 1)
+    worst = int(np.argmax(excess["rank one"]))
+    at = groups["rank one"].gaussian[worst]
+    limit = BilinearShiftInvariantHash.covariance_bound(float(at))
+    return Outcome(
+        [
+            Finding(
+                "Nearly 0 for highly similar vectors: at k_g > 0.95 less than a tenth of the largest value of the bound",
+                f"at most {max(similar):.5f} where lemma 1's conditions are met; the bound's largest value is"
+                f" {bound.max():.5f}, its value at k_g = 0.95 is {BilinearShiftInvariantHash.covariance_bound(0.95):.5f}",
+                max(similar) < bound.max() / 10,
+            ),
+            Finding(
+                "Covariance is within the bounds of theorem 3 and corollary 1 where lemma 1's conditions are met",
+                ", ".join(f"{name}: by at least {-e.max():.5f}" for name, e in excess.items() if name != "rank one"),
+                all(e.max() <= 0 for name, e in excess.items() if name != "rank one"),
+            ),
+            Finding(
+                "Covariance is below the bound for all differences (theorem 3 states no condition)",
+                f"rank one at k_g = {at:.3f}: covariance {limit + excess['rank one'][worst]:.4f}, bound {limit:.4f}",
+                excess["rank one"].max() <= 0,
+                "the proof applies lemma 1 at sqrt(m^2 + n^2)(X - Y), where its conditions are not met",
+                in_quick_runs=False,
+            ),
+            Finding(
+                f"Bits of codes covary as lemma 5 says, within {critical:.1f} standard errors",
+                f"largest deviation {np.abs(scores).max():.1f} standard errors, of {len(scores)} pairs",
+                np.abs(scores).max() < critical,
+            ),
+        ],
+        rows,
+        figure,
+    )
+
+
+# ---------------------------------------------------------------- precision and recall
+
+
+def single(gamma, seed, bits) -> str:
+    return f"SIK{bits}(gaussian,gamma={gamma},proj=dense,seed={seed})"
+
+
+def bilinear(gamma, seed, bits, m, form=PAPER_FORM) -> str:
+    return f"BSIK{bits}(m={m},gamma={gamma},{form},seed={seed})"
+
+
+class Search:
+    """One repeat of the protocol: 300 queries, those left out that have too many true neighbours, and the bandwidth."""
+
+    def __init__(self, run: Run, data: Dataset, repeat: int):
+        queries = data.queries[run.rng(repeat).permutation(len(data.queries))[:300]]
+        truth = radius_truth(data.base, queries)
+        self.base, self.queries, self.true = data.base, queries[truth.counts], truth.true[truth.counts]
+        self.gamma, self.seed = 1 / truth.radius**2, 1 + repeat
+
+    def curve(self, codes, bits=None) -> np.ndarray:
+        """Precision at LEVELS by the first bits of the codes of base and queries."""
+        base, queries = (np.ascontiguousarray(c[:, : bits and bits // 8]) for c in codes)
+        return precision_recall(hamming(queries, base), self.true, LEVELS)
+
+    def encode(self, scheme, *args):
+        h = kernel_hash_factory(self.base.shape[1], scheme(self.gamma, self.seed, *args))
+        return h.encode(self.base), h.encode(self.queries)
+
+
+SINGLE = "single"
+STRUCTURED = "structured"
+DEFAULT = "structured, shuffled"  # the default form
+OTHER_FORMS = {STRUCTURED: "w=structured,shuffle=0", DEFAULT: "w=structured,shuffle=1"}
+Curves = dict[tuple[str, int], list[np.ndarray]]  # by scheme and number of bits, one a repeat
+
+
+def name_of(m, form="") -> str:
+    return f"bilinear, {form}{', ' if form else ''}m = {m}"
+
+
+def curves_by_m(run: Run, data: Dataset, all_bits, repeats, others) -> Curves:
+    """A single projection and bilinear ones of m = 1, 5 and 10 in the paper's form; others as pairs (m, form)."""
+    curves: Curves = {}
+    for repeat in range(repeats):
+        search = Search(run, data, repeat)
+        codes = search.encode(single, max(all_bits))  # shorter codes are its beginning
+        for bits in all_bits:
+            curves.setdefault((SINGLE, bits), []).append(search.curve(codes, bits))
+            for m in (1, 5, 10):
+                curves.setdefault((name_of(m), bits), []).append(search.curve(search.encode(bilinear, bits, m)))
+            for m, form in others:
+                codes_of_form = search.encode(bilinear, bits, m, OTHER_FORMS[form])
+                curves.setdefault((name_of(m, form), bits), []).append(search.curve(codes_of_form))
+    return curves
+
+
+def mean_precision(curves: Curves, *key) -> np.ndarray:
+    """Over the levels of recall, by repeat."""
+    return np.mean(curves[key], axis=1)
+
+
+def draw_curve(axis, curve, label, **style):
+    mean, deviation = mean_and_deviation(curve)
+    axis.errorbar(LEVELS, mean, deviation, label=label, capsize=2, lw=1, **style)
+
+
+def panels(count, columns):
+    figure, axes = plt.subplots(-(-count // columns), columns, figsize=(4 * columns, 3.6 * -(-count // columns)),
+                                sharex=True, sharey=True, squeeze=False, layout="constrained")
+    for axis in axes.flat:
+        axis.set(xlim=(0, 1.02), ylim=(0, 1.02))
+    for axis in axes[-1]:
+        axis.set_xlabel("recall")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("precision")
+    return figure, axes.flat
+
+
+def figure_by_m(curves: Curves, all_bits, labels):
+    figure, axes = panels(len(all_bits), min(len(all_bits), 4))
+    for axis, bits in zip(axes, all_bits):
+        for label, colour in zip(labels, ("k", "tab:green", "tab:blue", "tab:red", "tab:orange")):
+            draw_curve(axis, curves[label, bits], label, color=colour, ls="--" if DEFAULT in label else "-")
+        axis.set_title(f"{bits:,} bits")
+    axes[0].legend()
+    return figure
+
+
+def curve_rows(curves: Curves, **more):
+    for (label, bits), values in curves.items():
+        for level, mean, deviation in zip(LEVELS, *mean_and_deviation(values)):
+            yield {**more, "scheme": label, "bits": bits, "recall": float(level), "precision": float(mean),
+                   "deviation": float(deviation)}  # fmt: skip
+
+
+def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]:
+    one, five, ten = ({bits: mean_precision(curves, name_of(m), bits) for bits in all_bits} for m in (1, 5, 10))
+    alone = {bits: mean_precision(curves, SINGLE, bits) for bits in all_bits}
+    last = max(all_bits)
+
+    def each(*schemes):
+        return "; ".join(f"{bits:,} bits: {', '.join(text(s[bits]) for s in schemes)}" for bits in all_bits)
+
+    return [
+        Finding(
+            "A larger m reduces the correlation: m = 5 is more precise than m = 1, at every number of bits",
+            f"mean precision of m = 1 and m = 5 at {each(one, five)}",
+            all(clearly_above(five[bits], one[bits]) for bits in all_bits),
+            in_quick_runs=in_quick_runs,
+        ),
+        Finding(
+            "m = 5 performs well compared to m = 10: what 10 adds is less than half of what 5 adds to m = 1",
+            "; ".join(f"{b:,} bits: {(five[b] - one[b]).mean():+.3f} and {(ten[b] - five[b]).mean():+.3f}" for b in all_bits),
+            all(clearly_above((five[b] - one[b]) / 2, ten[b] - five[b]) for b in all_bits),
+            in_quick_runs=False,
+        ),
+        Finding(
+            "A single projection is more precise than bilinear ones, of m = 10 too",
+            f"mean precision of m = 10 and of the single one at {each(ten, alone)}",
+            all(clearly_above(alone[bits], ten[bits]) for bits in all_bits),
+            in_quick_runs=in_quick_runs,
+        ),
+        Finding(
+            "Bilinear projections are comparable to a single one for many bits: m = 5 has more than nine tenths of its"
+            f" precision at {last:,} bits",
+            "; ".join(f"{bits:,} bits: {(five[bits] / alone[bits]).mean():.3f}" for bits in all_bits),
+            clearly_above(five[last] / alone[last], 0.9),
+            in_quick_runs=in_quick_runs,
+        ),
+    ]
+
+
+@experiment(
+    "004-fig5",
+    "Precision and recall on images, by number of bits and m",
+    "Larger m reduces the correlation of bits; bilinear projections come close to a single one, m = 5 nearly as m = 10.",
+)
+def images_by_m(run: Run) -> Outcome:
+    data = run.images()
+    all_bits = run.choose(full=(400, 904, 1600, 2504), quick=(104, 400))
+    others = [(5, STRUCTURED), *((m, DEFAULT) for m in (1, 5, 10))]
+    repeats = run.choose(full=run.repeats, quick=12)  # few digits: a repeat is short, and varies
+    curves = curves_by_m(run, data, all_bits, repeats, others)
+    figure = figure_by_m(curves, all_bits, [SINGLE, name_of(1), name_of(5), name_of(10), name_of(5, DEFAULT)])
+    last = max(all_bits)
+    paper, default = (mean_precision(curves, name_of(5, *form), last) for form in ((), (DEFAULT,)))
+    return Outcome(
+        [
+            *findings_on_m(curves, all_bits),
+            Finding(
+                f"Not in the paper: the library's default form is more precise than the paper's (m = 5, {last:,} bits)",
+                f"{text(default)} against {text(paper)}",
+                clearly_above(default, paper),
+            ),
+        ],
+        list(curve_rows(curves, data=data.name)),
+        figure,
+    )
+
+
+# ---------------------------------------------------------------- VLAD of whole images
+
+CELLS, CELL, STEP, ORIENTATIONS = 4, 4, 2, 8
+VLAD_OF = "VLAD of gradient patches of"
+
+
+def gradient_patches(images) -> np.ndarray:
+    """Images x patches x 128: histograms of the directions of gradients, as in SIFT, on a grid of 2 pixels.
+
+    A patch is 4 x 4 cells of 4 x 4 pixels, each with 8 directions, and has length 1. Square images as rows; those of
+    less than 24 pixels a side are enlarged by a whole factor.
+    """
+    side = int(round(images.shape[1] ** 0.5))
+    zoom = max(1, -(-24 // side))
+    pixels = ndimage.zoom(images.reshape(-1, side, side), (1, zoom, zoom), order=1)
+    gy, gx = np.gradient(pixels, axis=(1, 2))
+    direction = np.floor((np.arctan2(gy, gx) / (2 * np.pi) + 1e-6) * ORIENTATIONS).astype(int) % ORIENTATIONS
+    length = np.hypot(gx, gy)
+    maps = np.stack([length * (direction == o) for o in range(ORIENTATIONS)], axis=-1)
+    sums = np.lib.stride_tricks.sliding_window_view(maps, (CELL, CELL), axis=(1, 2))[:, ::STEP, ::STEP].sum(axis=(-2, -1))
+    per_cell = CELL // STEP
+    count = sums.shape[1] - per_cell * (CELLS - 1)
+    parts = [
+        sums[:, per_cell * i :, per_cell * j :][:, :count, :count].reshape(len(images), count**2, ORIENTATIONS)
+        for i in range(CELLS)
+        for j in range(CELLS)
+    ]
+    patches = np.concatenate(parts, axis=2).astype(np.float32)
+    return patches / np.maximum(np.linalg.norm(patches, axis=2, keepdims=True), 1e-12)
+
+
+@cache
+def vlad_images(folder: Path | None, base: int, centres: int) -> Dataset:
+    """One VLAD vector for each image, of unit length; `base` images, 500 others as queries."""
+    data = vectors.images(folder)
+    images, queries = data.base[:base], data.queries[:500]
+    learned = datasets.vlad_centres(gradient_patches(images[:4000]).reshape(-1, CELLS**2 * ORIENTATIONS), centres)
+
+    def vlad(x):
+        patches = gradient_patches(x)
+        return datasets.vlad(patches.reshape(-1, patches.shape[2]), learned, group=patches.shape[1])
+
+    def in_parts(x):
+        return np.concatenate([vlad(x[i : i + 500]) for i in range(0, len(x), 500)])
+
+    return Dataset(f"{VLAD_OF} {data.name}", in_parts(images), in_parts(queries))
+
+
+def whole_images(run: Run) -> Dataset:
+    """As 250 x 256 matrices in full runs; the paper has 45,000 images."""
+    return vlad_images(run.data_now, *run.choose(full=(3000, 500), quick=(1000, 32)))
+
+
+@experiment(
+    "004-fig6",
+    "Precision and recall on VLAD vectors of images, by m",
+    "Larger m reduces the correlation of bits; bilinear projections come close to a single one, m = 5 nearly as m = 10.",
+)
+def vlad_by_m(run: Run) -> Outcome:
+    data = whole_images(run)
+    all_bits = run.choose(full=(4904, 6400), quick=(200, 400))
+    curves = curves_by_m(run, data, all_bits, run.repeats, [(5, DEFAULT)])
+    labels = [SINGLE, name_of(1), name_of(5), name_of(10), name_of(5, DEFAULT)]
+    findings = findings_on_m(curves, all_bits, in_quick_runs=False)
+    return Outcome(findings, list(curve_rows(curves, data=data.name)), figure_by_m(curves, all_bits, labels))
+
+
+# ---------------------------------------------------------------- Figures 7 and 8: time
+
+
+def encoding_seconds(hashes, x, turns=5) -> list[float]:
+    """For one vector, on one thread: the least of several turns, in which the hashes alternate."""
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    least = [np.inf] * len(hashes)
+    for _ in range(turns):
+        for i, h in enumerate(hashes):
+            begin = time.perf_counter()
+            h.encode(x)
+            least[i] = min(least[i], (time.perf_counter() - begin) / len(x))
+    faiss.omp_set_num_threads(threads)
+    return least
+
+
+def bilinear_multiplications(d, h) -> int:
+    """Of the dense form: all w' X, then a product of length d_v for each bit."""
+    return h.projection.k_w * d + h.nbits * h.projection.d_v
+
+
+@experiment(
+    "004-fig7",
+    "Time and memory of encoding, by number of bits",
+    "Bilinear projections take far less time and memory than a single one; m = 5 is much faster than m = 10.",
+)
+def time_and_memory(run: Run) -> Outcome:
+    x = whole_images(run).queries[:16]
+    d = x.shape[1]
+    all_bits = run.choose(full=(4904, 6400, 16904, 25600, 40000, 62504), quick=(512, 1024, 2048))
+    single_bits = run.choose(full=1600, quick=512)
+    alone = kernel_hash_factory(d, single(1, 1, single_bits))
+    settings = [(bits, m) for bits in all_bits for m in (1, 5, 10)]
+    hashes = [kernel_hash_factory(d, bilinear(1, 1, bits, m)) for bits, m in settings]
+    times = np.array([encoding_seconds([alone, *hashes], x, turns=3) for _ in range(run.repeats)])
+    seconds = {(bits, 0): times[:, 0] * bits / single_bits for bits in all_bits}
+    memory = {(bits, 0): 4.0 * bits * d for bits in all_bits}
+    for i, setting in enumerate(settings):
+        seconds[setting], memory[setting] = times[:, 1 + i], hashes[i].projection.memory()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    for m, colour in ((0, "k"), (1, "tab:green"), (5, "tab:blue"), (10, "tab:red")):
+        mean, deviation = np.transpose([mean_and_deviation(seconds[bits, m]) for bits in all_bits])
+        label = name_of(m) if m else f"{SINGLE} (from {single_bits:,} bits)"
+        left.errorbar(all_bits, 1e3 * mean, 1e3 * deviation, marker="o", color=colour, label=label, capsize=2)
+        right.plot(all_bits, [memory[bits, m] / 1e6 for bits in all_bits], "o-", color=colour, label=label)
+    left.set(xlabel="bits", ylabel="ms for one vector, one thread", yscale="log")
+    right.set(xlabel="bits", ylabel="memory of the projection, MB", yscale="log")
+    right.legend(loc="center right")
+    ratios = {(bits, m): seconds[bits, 0] / seconds[bits, m] for bits, m in settings}
+    savings = {(bits, m): memory[bits, 0] / memory[bits, m] for bits, m in settings}
+    largest = max(all_bits)
+    return Outcome(
+        [
+            Finding(
+                "Encoding takes much less time than with a single projection: less than a fifth, for all m and bits",
+                "a single one takes "
+                + ", ".join(f"{mean_and_deviation(ratios[largest, m])[0]:.0f}" for m in (1, 5, 10))
+                + f" times as long at {largest:,} bits for m = 1, 5 and 10, and at least"
+                f" {min(r.mean() for r in ratios.values()):.1f} times in any setting",
+                all(clearly_above(r, 5) for r in ratios.values()),
+                in_quick_runs=False,
+            ),
+            Finding(
+                "The projection takes much less memory: less than a fiftieth, for all m and bits",
+                f"{largest:,} bits, m = 10: {memory[largest, 10] / 1e6:.2f} MB, a single one"
+                f" {memory[largest, 0] / 1e6:,.0f} MB; at least a factor of {min(savings.values()):.0f}",
+                min(savings.values()) > 50,
+            ),
+            Finding(
+                "m = 5 is much faster than m = 10: by a quarter or more, for all bits",
+                "m = 10 takes "
+                + ", ".join(f"{(seconds[bits, 10] / seconds[bits, 5]).mean():.2f}" for bits in all_bits)
+                + " times as long",
+                all(clearly_above(seconds[bits, 10] / seconds[bits, 5], 1.25) for bits in all_bits),
+                in_quick_runs=False,
+            ),
+        ],
+        [
+            {"bits": bits, "m": m or SINGLE, "ms": 1e3 * float(s.mean()), "deviation": 1e3 * float(s.std(ddof=1)),
+             "MB": memory[bits, m] / 1e6}
+            for (bits, m), s in seconds.items()
+        ],  # fmt: skip
+        figure,
+    )
+
+
+def whole_bytes(bits) -> int:
+    return max(8, int(bits) // 8 * 8)
+
+
+@experiment(
+    "004-fig8",
+    "Precision and recall on VLAD vectors of images, at equal encoding time",
+    "At the same time for encoding, bilinear projections are superior to a single one, with m = 1 and with m = 5.",
+)
+def equal_time(run: Run) -> Outcome:
+    data = whole_images(run)
+    d = data.base.shape[1]
+    all_bits = run.choose(full=(16904, 25600, 40000, 62504), quick=(1024, 2048))
+    timed_bits = run.choose(full=1600, quick=512)
+    settings = [(m, bits) for m in (1, 5) for bits in all_bits]
+    hashes = [kernel_hash_factory(d, bilinear(1, 1, bits, m)) for m, bits in settings]
+    alone, *seconds = encoding_seconds([kernel_hash_factory(d, single(1, 1, timed_bits)), *hashes], data.queries[:16])
+    by_time = [whole_bytes(s / alone * timed_bits) for s in seconds]
+    by_work = [whole_bytes(bilinear_multiplications(d, h) / d) for h in hashes]
+    curves: dict[str, list[list[np.ndarray]]] = {"bilinear": [], "equal time": [], "equal multiplications": []}
+    for repeat in range(run.repeats):
+        search = Search(run, data, repeat)
+        codes = search.encode(single, max(by_time + by_work))
+        curves["bilinear"].append([search.curve(search.encode(bilinear, bits, m)) for m, bits in settings])
+        curves["equal time"].append([search.curve(codes, bits) for bits in by_time])
+        curves["equal multiplications"].append([search.curve(codes, bits) for bits in by_work])
+    columns = len(all_bits)
+    figure, axes = panels(len(settings), columns)
+    rows = []
+    for i, ((m, bits), axis) in enumerate(zip(settings, axes)):
+        for name, used, colour in (
+            ("bilinear", bits, "tab:blue"),
+            ("equal time", by_time[i], "k"),
+            ("equal multiplications", by_work[i], "0.6"),
+        ):
+            curve = [c[i] for c in curves[name]]
+            label = f"{name_of(m)}" if name == "bilinear" else f"{SINGLE}, {name}: {used:,} bits"
+            draw_curve(axis, curve, label, color=colour)
+            rows += curve_rows({(name, used): curve}, m=m, bilinear_bits=bits, data=data.name)
+        axis.set_title(f"{bits:,} bits, m = {m}")
+        axis.legend(fontsize=7)
+    precision = {name: np.mean(values, axis=2) for name, values in curves.items()}  # repeats x settings
+    findings = [
+        Finding(
+            f"At {name} for encoding, bilinear projections are more precise, for m = 1 and m = 5, at every number of bits",
+            "; ".join(
+                f"m = {m}, {bits:,} bits: {precision['bilinear'][:, i].mean():.3f} against"
+                f" {precision[name][:, i].mean():.3f} ({used[i]:,} bits)"
+                for i, (m, bits) in enumerate(settings)
+            ),
+            all(clearly_above(a, b) for a, b in zip(precision["bilinear"].T, precision[name].T)),
+            in_quick_runs=name != "equal time",
+        )
+        for name, used in (("equal time", by_time), ("equal multiplications", by_work))
+    ]
+    return Outcome(findings, rows, figure)
