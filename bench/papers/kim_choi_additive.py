@@ -1,3 +1,576 @@
-"""Experiments of Kim and Choi, Binary embedding with additive homogeneous kernels."""
+"""Experiments of Kim and Choi, Binary embedding with additive homogeneous kernels.
+
+Codes are made once, of as many bits as are wanted at most; their first bits are the codes of fewer bits, since the
+hyperplanes of `proj=dense`, KLSH and SCR are drawn one by one.
+"""
 
 from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from experiments import Finding, Outcome, Run, experiment
+from measures import clearly_above, exact_neighbours, hamming, mean_and_deviation, precision_recall, text
+from scipy.sparse.linalg import eigsh
+from vectors import normalised
+
+import faiss
+from faiss_ext import AdditiveKernelHash, kernel_factory, kernel_hash_factory, map_factory
+
+ORDERS = {"chi2": 3, "intersection": 10}  # of the map, in the paper
+BITS = 8192
+DELTA = 0.01
+NEIGHBOURS = 100
+RECALL = np.linspace(0.02, 1, 50)
+STEP = 4000  # vectors whose distances are computed at once
+
+
+# ---------------------------------------------------------------- schemes
+
+
+def additive(kernel, order, bits=BITS, seed=1, proj="dense") -> str:
+    return f"AHK{bits}({kernel},order={order},proj={proj},seed={seed})"
+
+
+def klsh(kernel, rank, landmarks, bits=BITS, seed=1, form="") -> str:
+    """The paper's equations 2 and 3: kernel PCA, then Gaussian hyperplanes through the origin."""
+    return f"KLSH{bits}({kernel},p={landmarks},rank={rank},{form}draw=gauss,center=0,seed={seed})"
+
+
+def schemes(run: Run, kernel, seed) -> dict[str, str]:
+    """The schemes that the paper compares, in its form."""
+    landmarks = run.choose(full=1000, quick=100)
+    return {
+        "BE-AHK": additive(kernel, ORDERS[kernel], seed=seed),
+        **{f"KLSH({rank})": klsh(kernel, rank, landmarks, seed=seed) for rank in ranks(run)},
+        "RHBE": f"RHBE{BITS}(proj=dense,seed={seed})",
+        "SCR": f"SCR{BITS}(seed={seed})",
+    }
+
+
+def ranks(run: Run) -> tuple[int, int]:
+    return run.choose(full=(32, 256), quick=(16, 64))
+
+
+def trained(string, vectors):
+    scheme = kernel_hash_factory(vectors.shape[1], string)
+    scheme.train(vectors)
+    return scheme
+
+
+def mapped(vectors, kernel, order):
+    """The explicit map; its length is the same for all histograms of mass 1."""
+    return map_factory(vectors.shape[1], f"HKM{order}({kernel})").apply(vectors)
+
+
+def colour(label) -> str:
+    """One for each scheme, the same in all figures."""
+    place = ["BE-AHK", "KLSH(32)", "KLSH(256)", "RHBE", "SCR", "KLSH(16)", "KLSH(64)"].index(label)
+    return f"C{place % 5 if place < 5 else place - 4}"
+
+
+def angle(kernel_values):
+    """The paper's acos-kernel."""
+    return np.arccos(np.clip(kernel_values, -1, 1)) / np.pi
+
+
+# ---------------------------------------------------------------- Figure 1
+
+
+@experiment(
+    "003-fig1",
+    "KLSH with landmarks from a part of the domain",
+    "Hamming distances of KLSH follow the kernel if landmarks cover the domain, and not if they come from a part of it.",
+)
+def biased_landmarks(run: Run) -> Outcome:
+    n, landmarks, bits = run.choose(full=2000, quick=500), run.choose(full=1000, quick=100), 1024
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4), sharey=True, constrained_layout=True)
+    part, whole = "one component in [0.8, 1]", "the whole domain"
+    spreads: dict[tuple[str, str], list[float]] = {}
+    for repeat in range(run.repeats):
+        x, others = (normalised(np.abs(run.rng(repeat).normal(size=(size, 2)))) for size in (n, 10 * landmarks))
+        pair = np.triu_indices(n, 1)
+        value = kernel_factory("chi2").gram(x, x)[pair]
+        for axis, (label, domain) in zip(axes, {part: others[others[:, 0] >= 0.8], whole: others}.items()):
+            for gram_matrix, form in (("centred", ""), ("as it is", "nystrom=1,")):
+                codes = trained(klsh("chi2", 0, landmarks, bits, repeat + 1, form), domain).encode(x)
+                distance = hamming(codes, codes)[pair] / bits
+                spreads.setdefault((label, gram_matrix), []).append(spread(value, distance))
+                if repeat == 0 and not form:
+                    shown = run.rng().choice(len(value), 5000)
+                    axis.plot(value[shown], distance[shown], "k.", ms=1)
+                    axis.set(title=f"Landmarks from {label}", xlabel="chi2 kernel", ylabel="Normalised Hamming distance")
+    biased, covering = np.array(spreads[part, "centred"]), np.array(spreads[whole, "centred"])
+    finding = Finding(
+        "at equal kernel value, distances scatter at least three times as much with landmarks from a part of the domain",
+        f"standard deviation {text(biased)} against {text(covering)}; with a Gram matrix that is not centred "
+        f"{text(spreads[part, 'as it is'])} against {text(spreads[whole, 'as it is'])}",
+        clearly_above(biased, 3 * covering),
+    )
+    rows = [
+        {"landmarks from": label, "Gram matrix": gram_matrix, "spread": mean, "deviation": deviation}
+        for (label, gram_matrix), values in spreads.items()
+        for mean, deviation in [mean_and_deviation(values)]
+    ]
+    return Outcome([finding], rows, figure)
+
+
+def spread(value, distance, bins=50) -> float:
+    """Root mean square deviation of the distances from the mean of those with nearly the same kernel value."""
+    place = np.minimum((value * bins).astype(int), bins - 1)
+    count = np.maximum(np.bincount(place, minlength=bins), 1)
+    mean = np.bincount(place, distance, bins) / count
+    return float(np.sqrt(np.mean((distance - mean[place]) ** 2)))
+
+
+# ---------------------------------------------------------------- Figure 2
+
+
+@experiment(
+    "003-fig2",
+    "Normalised Hamming distance by kernel value, with the bounds of Theorem 1 at 0.01",
+    "All pairs of 10,000 points of two chi2-distributed components lie between the bounds, with 10,000 bits.",
+)
+def bounds(run: Run) -> Outcome:
+    n, bits = run.choose(full=10000, quick=1500), 10000
+    x = normalised(run.rng().chisquare(1, size=(n, 2)))
+    orders = (1, 2, 3)
+    maps = {order: mapped(x, "chi2", order) for order in orders}
+    codes = trained(additive("chi2", 3, bits), x).encode(x)
+    lower, upper = on_grid(AdditiveKernelHash.lower_bound), on_grid(AdditiveKernelHash.upper_bound)
+    # by Hoeffding's inequality for all pairs at once, fails with a probability below 0.001
+    margin = np.sqrt(np.log(2 * n * n / 2 / 0.001) / (2 * bits))
+    error = dict.fromkeys(orders, 0.0)
+    squared_norm = {order: float(y[0] @ y[0]) for order, y in maps.items()}
+    outside = {"bits": 0, **dict.fromkeys(orders, 0)}
+    beyond, shown = 0.0, []
+    for begin in range(0, n, 1000):
+        part = slice(begin, begin + 1000)
+        value = kernel_factory("chi2").gram(x[part], x).clip(0, 1)
+        valid = value >= DELTA  # where the upper bound is stated
+        low, high = lower(value), upper(value)
+        for order, y in maps.items():
+            products = y[part] @ y.T
+            error[order] = max(error[order], float(np.abs(products - value).max()))
+            expected = angle(products / squared_norm[order])
+            outside[order] += int(np.sum(valid & ((expected < low - 1e-6) | (expected > high + 1e-6))))
+        distance = hamming(codes[part], codes) / bits
+        excess = np.where(valid, np.maximum(low - distance, distance - high), 0)
+        outside["bits"] += int(np.sum(excess > 0))
+        beyond = max(beyond, float(excess.max()))
+        some = run.rng(begin).integers(value.size, size=n // 10 if n < 5000 else 200)
+        shown.append(np.stack([value.ravel()[some], distance.ravel()[some]]))
+    points = np.concatenate(shown, axis=1)
+    grid = np.linspace(DELTA, 1, 200)
+    figure, axis = plt.subplots(figsize=(5, 4), constrained_layout=True)
+    axis.plot(*points, "ko", ms=3, mfc="none", label="pairs")
+    axis.plot(grid, upper(grid), "b:", label="upper bound")
+    axis.plot(grid, lower(grid), "r:", label="lower bound")
+    axis.set(xlabel="chi2 kernel", ylabel="Normalised Hamming distance", xlim=(0, 1), ylim=(0, 0.55))
+    axis.legend()
+    largest = ", ".join(f"{order}: {error[order]:.4f}" for order in orders)
+    findings = [
+        Finding(
+            f"the map is nowhere wrong by {DELTA} or more, at order 3 and at none below",
+            f"largest error by order {largest}",
+            error[3] < DELTA <= min(error[1], error[2]),
+        ),
+        Finding(
+            "the probability that a bit differs is between the bounds for all pairs",
+            f"{outside[3]} pairs of order 3 outside; {outside[1]} and {outside[2]} of orders 1 and 2",
+            outside[3] == 0,
+        ),
+        Finding(
+            f"so is the share of {bits:,} bits that differ, but for the deviation that Hoeffding's inequality allows",
+            f"{outside['bits'] / n**2:.2%} of pairs outside, by {beyond:.4f} at most; allowed: {margin:.4f}",
+            beyond <= margin,
+        ),
+    ]
+    rows = [{"kernel value": u, "normalised Hamming distance": h, "lower": lower(u), "upper": upper(u)} for u, h in points.T]
+    return Outcome(findings, rows, figure)
+
+
+def on_grid(bound):
+    """A bound of Theorem 1 at DELTA, for arrays; it is smooth, and 10,000 steps are accurate to 1e-8."""
+    grid = np.linspace(0, 1, 10001)
+    values = np.array([bound(u, DELTA) for u in grid])
+    return lambda u: np.interp(u, grid, values)
+
+
+# ---------------------------------------------------------------- Figure 3
+
+
+@experiment(
+    "003-fig3",
+    "Normalised Hamming distances against the acos-kernel, by bits",
+    "The error of BE-AHK goes to zero with the bits; that of KLSH stops, and SCR does not work for intersection.",
+)
+def kernel_preservation(run: Run) -> Outcome:
+    data = run.descriptors()
+    n = run.choose(full=5000, quick=400)
+    all_bits = [2**i for i in range(7, 14)]
+    errors: dict[tuple, list] = {}  # by kernel, norm, scheme, bits: one for each repeat
+    limits = {}
+    for repeat in range(run.repeats):
+        x = normalised(data.base[run.rng(repeat).choice(len(data.base), n, replace=False)])
+        targets = {kernel: angle(kernel_factory(kernel).gram(x, x)) for kernel in ORDERS}
+        codes: dict[tuple, np.ndarray] = {}
+        for kernel in ORDERS:
+            for label, string in schemes(run, kernel, repeat + 1).items():
+                of = "both" if label in ("RHBE", "SCR") else kernel
+                if (label, of) not in codes:
+                    codes[label, of] = trained(string, x).encode(x)
+            y = mapped(x, kernel, ORDERS[kernel])
+            limits[kernel] = relative_errors(angle(y @ y.T / (y[0] @ y[0])), targets[kernel])["Frobenius"]
+        for (label, of), code in codes.items():
+            for bits, distance in distances_by_bits(code, all_bits):
+                for kernel in ORDERS if of == "both" else (of,):
+                    for norm, error in relative_errors(distance, targets[kernel]).items():
+                        errors.setdefault((kernel, norm, label, bits), []).append(error)
+    figure = preservation_figure(errors, all_bits)
+    rows = [
+        {"kernel": kernel, "norm": norm, "scheme": label, "bits": bits, "error": mean, "deviation": deviation}
+        for (kernel, norm, label, bits), values in errors.items()
+        for mean, deviation in [mean_and_deviation(values)]
+    ]
+    return Outcome([f for kernel in ORDERS for f in preservation_findings(run, kernel, errors, limits[kernel])], rows, figure)
+
+
+def distances_by_bits(codes, all_bits):
+    """Normalised Hamming distances of all pairs by the first bits of the codes."""
+    total = np.zeros((len(codes), len(codes)), np.float32)
+    for before, bits in zip([0, *all_bits], all_bits):
+        part = codes[:, before // 8 : bits // 8]
+        total += hamming(part, part)
+        yield bits, total / bits
+
+
+def relative_errors(distance, target) -> dict[str, float]:
+    difference = (distance - target).astype(np.float32)
+    return {
+        "Frobenius": float(np.linalg.norm(difference) / np.linalg.norm(target)),
+        "spectral": spectral_norm(difference) / spectral_norm(target.astype(np.float32)),
+    }
+
+
+def spectral_norm(symmetric) -> float:
+    start = np.ones(len(symmetric), np.float32)
+    return float(abs(eigsh(symmetric, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0]))
+
+
+def preservation_figure(errors, all_bits):
+    figure, axes = plt.subplots(2, 2, figsize=(9, 7), sharex=True, constrained_layout=True)
+    for row, norm in zip(axes, ("Frobenius", "spectral")):
+        for axis, kernel in zip(row, ORDERS):
+            for label in dict.fromkeys(key[2] for key in errors):
+                curve = [mean_and_deviation(errors[kernel, norm, label, bits]) for bits in all_bits]
+                axis.errorbar(all_bits, *zip(*curve), label=label, color=colour(label), marker="o", ms=3, capsize=2)
+            axis.margins(y=0.25)  # for the legend
+            axis.set(xscale="log", ylim=(0, None), title=kernel, xlabel="Bits", ylabel=f"Relative error ({norm} norm)")
+    axes[0, 0].set_xticks(all_bits, all_bits, fontsize=8)
+    axes[0, 0].minorticks_off()
+    axes[0, 1].legend(ncol=3, loc="upper center", fontsize=8)
+    return figure
+
+
+def preservation_findings(run, kernel, errors, limit) -> list[Finding]:
+    def at(norm, label, bits=BITS):
+        return np.array(errors[kernel, norm, label, bits])
+
+    def both(label):
+        return " and ".join(text(at(norm, label)) for norm in ("Frobenius", "spectral"))
+
+    def larger(label):
+        return all(clearly_above(at(norm, label), at(norm, "BE-AHK")) for norm in ("Frobenius", "spectral"))
+
+    few, many = at("Frobenius", "BE-AHK", 128), at("Frobenius", "BE-AHK")
+    weak = f"KLSH({ranks(run)[0]})"
+    findings = [
+        Finding(
+            f"{kernel}: from 128 to {BITS:,} bits the error of BE-AHK falls to less than a third (Frobenius norm)",
+            f"{text(few)} → {text(many)}",
+            clearly_above(few, 3 * many),
+        ),
+        Finding(
+            f"{kernel}: with the bits it goes to zero (below {DELTA})",
+            f"that of the map itself, which is the limit: {limit:.4f}",
+            limit < DELTA,
+            because="" if limit < DELTA else f"the map of order {ORDERS[kernel]} has an error of its own",
+            in_quick_runs=kernel == "chi2",
+        ),
+        Finding(
+            f"{kernel}: at {BITS:,} bits the error of {weak} is larger (both norms)",
+            f"{both(weak)} against {both('BE-AHK')}",
+            larger(weak),
+        ),
+    ]
+    if kernel == "intersection":
+        findings.append(
+            Finding(
+                f"{kernel}: so is that of SCR",
+                f"{both('SCR')} against {both('BE-AHK')}",
+                larger("SCR"),
+            )
+        )
+    return findings
+
+
+# ---------------------------------------------------------------- Figures 4 to 6
+
+
+class Task(NamedTuple):
+    """Histograms to search, queries, and which are among the 100 nearest of each."""
+
+    base: np.ndarray
+    queries: np.ndarray
+    true: np.ndarray
+
+
+def task(run: Run, of_images, kernel, repeat, count) -> Task:
+    """100 queries drawn anew in each repeat, and the first `count` vectors."""
+    data = run.images() if of_images else run.descriptors()
+    base = normalised(data.base[:count])
+    drawn = run.rng(repeat).choice(len(data.queries), 100, replace=False)
+    queries = normalised(data.queries[np.sort(drawn)])
+    true = np.zeros((len(queries), len(base)), bool)
+    nearest = exact_neighbours(run.cache, kernel, base, queries, NEIGHBOURS)
+    true[np.arange(len(queries))[:, None], nearest] = True
+    return Task(base, queries, true)
+
+
+def base_size(run: Run, of_images, kernel) -> int:
+    """The paper's number of images; a fifth for intersection, where the map has 16,464 dimensions."""
+    if of_images:
+        return run.choose(full={"chi2": 50000, "intersection": 10000}[kernel], quick=1000)
+    return run.choose(full=25000, quick=1000)
+
+
+def curves_of(scheme, of: Task, all_bits) -> list[np.ndarray]:
+    """Precision at the levels RECALL, by the first bits of the codes."""
+    queries = scheme.encode(of.queries)
+    parts = [scheme.encode(of.base[i : i + STEP]) for i in range(0, len(of.base), STEP)]
+    curves = []
+    for bits in all_bits:
+        distance = np.concatenate([hamming(queries[:, : bits // 8], p[:, : bits // 8]) for p in parts], axis=1)
+        curves.append(precision_recall(distance, of.true, RECALL))
+    return curves
+
+
+SHOWN_BITS = (512, 2048, BITS)
+
+
+@cache
+def retrieval(run: Run, of_images, kernel) -> dict[tuple[str, int], np.ndarray]:
+    """By scheme and bits: precision, repeats x levels of recall."""
+    all_bits = SHOWN_BITS if of_images else [BITS]
+    found: dict[tuple[str, int], list] = {}
+    for repeat in range(run.repeats):
+        now = task(run, of_images, kernel, repeat, base_size(run, of_images, kernel))
+        for label, string in schemes(run, kernel, repeat + 1).items():
+            for bits, curve in zip(all_bits, curves_of(trained(string, now.base), now, all_bits)):
+                found.setdefault((label, bits), []).append(curve)
+    return {key: np.array(curves) for key, curves in found.items()}
+
+
+def plot_curves(axis, curves: dict[str, np.ndarray], title):
+    for label, values in curves.items():
+        mean, deviation = mean_and_deviation(values)
+        axis.plot(RECALL, mean, label=label, color=colour(label))
+        axis.fill_between(RECALL, mean - deviation, mean + deviation, color=colour(label), alpha=0.2)
+    axis.set(title=title, xlabel="Recall", ylabel="Precision", xlim=(0, 1), ylim=(0, 1))
+
+
+def curve_rows(curves, **more):
+    return [
+        {**more, "scheme": label, "bits": bits, "recall": float(level), "precision": mean, "deviation": deviation}
+        for (label, bits), values in curves.items()
+        for level, mean, deviation in zip(RECALL, *mean_and_deviation(values))
+    ]
+
+
+def area(curves):
+    """Mean precision over the levels of recall, of each repeat."""
+    return curves.mean(axis=1)
+
+
+def listed(curves, bits=BITS) -> str:
+    return ", ".join(f"{label} {text(area(values))}" for (label, b), values in curves.items() if b == bits)
+
+
+def comparable(run: Run, kernel, curves) -> Finding:
+    strong = f"KLSH({ranks(run)[1]})"
+    return Finding(
+        f"{kernel}: with {BITS:,} bits BE-AHK is level with {strong}, or above (mean precision, within 0.05)",
+        listed(curves),
+        clearly_above(area(curves["BE-AHK", BITS]) + 0.05, area(curves[strong, BITS])),
+    )
+
+
+def above_angles(kernel, curves) -> list[Finding]:
+    """The paper's statement on intersection: hyperplanes and Cauchy projections do not perform well."""
+    return [
+        Finding(
+            f"{kernel}: with {BITS:,} bits BE-AHK is above {label}",
+            f"{text(area(curves['BE-AHK', BITS]))} against {text(area(curves[label, BITS]))}",
+            clearly_above(area(curves["BE-AHK", BITS]), area(curves[label, BITS])),
+        )
+        for label in ("RHBE", "SCR")
+    ]
+
+
+@experiment(
+    "003-fig4",
+    "Precision and recall on images, by bits",
+    "With many bits BE-AHK is comparable with KLSH for both kernels; RHBE and SCR do not do well for intersection.",
+)
+def images_by_bits(run: Run) -> Outcome:
+    figure, axes = plt.subplots(2, 3, figsize=(11, 7), constrained_layout=True)
+    findings, rows = [], []
+    for row, kernel in zip(axes, ORDERS):
+        curves = retrieval(run, True, kernel)
+        rows += curve_rows(curves, kernel=kernel)
+        for axis, bits in zip(row, SHOWN_BITS):
+            plot_curves(axis, {label: values for (label, b), values in curves.items() if b == bits}, f"{kernel}, {bits:,} bits")
+        gain = area(curves["BE-AHK", BITS]), area(curves["BE-AHK", SHOWN_BITS[0]])
+        size = min(base_size(run, True, kernel), len(run.images().base))
+        findings += [
+            comparable(run, kernel, curves),
+            Finding(
+                f"{kernel}: BE-AHK finds more with more bits ({SHOWN_BITS[0]} → {BITS:,})",
+                f"{text(gain[1])} → {text(gain[0])}, {size:,} base vectors",
+                clearly_above(*gain),
+            ),
+        ]
+    axes[0, 0].legend()
+    return Outcome(findings + above_angles("intersection", retrieval(run, True, "intersection")), rows, figure)
+
+
+@experiment(
+    "003-fig5",
+    "Precision and recall on descriptors with 8,192 bits (SIFT in place of GIST1M)",
+    "BE-AHK is comparable with the other schemes.",
+)
+def descriptors(run: Run) -> Outcome:
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4), constrained_layout=True)
+    findings, rows = [], []
+    for axis, kernel in zip(axes, ORDERS):
+        curves = retrieval(run, False, kernel)
+        rows += curve_rows(curves, kernel=kernel)
+        plot_curves(axis, {label: values for (label, b), values in curves.items() if b == BITS}, f"{kernel}, {BITS:,} bits")
+        findings.append(comparable(run, kernel, curves))
+    axes[0].legend()
+    return Outcome(findings + above_angles("intersection", retrieval(run, False, "intersection")), rows, figure)
+
+
+@experiment(
+    "003-fig6",
+    "Drift: landmarks from one of ten clusters, images, 8,192 bits",
+    "KLSH loses much of its precision, BE-AHK is as before and above it.",
+)
+def drift(run: Run) -> Outcome:
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4), constrained_layout=True)
+    findings, rows = [], []
+    for axis, kernel in zip(axes, ORDERS):
+        everywhere = retrieval(run, True, kernel)
+        drifted, same = retrieval_from_clusters(run, kernel)
+        plot_curves(axis, drifted, f"{kernel}, {BITS:,} bits")
+        rows += curve_rows({(label, BITS): values for label, values in drifted.items()}, kernel=kernel)
+        findings.append(Finding(f"{kernel}: the codes of BE-AHK are the same", "bit for bit" if same else "other codes", same))
+        ahk = area(drifted["BE-AHK"])
+        for rank in ranks(run):
+            label, shown = f"KLSH({rank})", rank == ranks(run)[0]  # 1,000 vectors are too few for small differences
+            before, after = area(everywhere[label, BITS]), area(drifted[label])
+            loss, lead = f"{text(before)} → {text(after)}", f"{text(ahk)} against {text(after)}"
+            findings += [
+                Finding(f"{kernel}: {label} loses", loss, clearly_above(before, after), in_quick_runs=shown),
+                Finding(f"{kernel}: BE-AHK is above {label}", lead, clearly_above(ahk, after), in_quick_runs=shown),
+            ]
+    axes[0].legend()
+    return Outcome(findings, rows, figure)
+
+
+def retrieval_from_clusters(run: Run, kernel) -> tuple[dict[str, np.ndarray], bool]:
+    """Curves of BE-AHK and KLSH when only one k-means cluster is there for training; whether BE-AHK's codes change."""
+    size = base_size(run, True, kernel)
+    found: dict[str, list] = {}
+    same = True
+    for repeat in range(run.repeats):
+        now = task(run, True, kernel, repeat, size)
+        cluster = one_cluster(now.base, repeat)
+        if repeat == 0:
+            string = schemes(run, kernel, 1)["BE-AHK"]
+            codes = [trained(string, x).encode(now.queries) for x in (now.base, cluster)]
+            same = bool(np.array_equal(*codes))
+        for rank in ranks(run):
+            string = klsh(kernel, rank, min(len(cluster), run.choose(full=1000, quick=100)), seed=repeat + 1)
+            found.setdefault(f"KLSH({rank})", []).append(curves_of(trained(string, cluster), now, [BITS])[0])
+    ahk = retrieval(run, True, kernel)["BE-AHK", BITS]
+    return {"BE-AHK": ahk, **{label: np.array(curves) for label, curves in found.items()}}, same
+
+
+def one_cluster(base, which):
+    """The vectors of one of ten k-means clusters."""
+    kmeans = faiss.Kmeans(base.shape[1], 10, niter=10, seed=1)
+    kmeans.train(base)
+    return base[kmeans.index.search(base, 1)[1][:, 0] == which]
+
+
+# ---------------------------------------------------------------- the order of the map
+
+ORDER_BITS = (256, 1024, BITS)
+
+
+@experiment(
+    "003-order",
+    "Orders of the map, by bits, with structured projections (the library's default)",
+    "The paper takes order 3 for chi2 and order 10 for intersection.",
+)
+def orders_of_the_map(run: Run) -> Outcome:
+    figure, axes = plt.subplots(2, 2, figsize=(9, 7), sharex=True, constrained_layout=True)
+    findings, rows = [], []
+    for row, of_images in zip(axes, (True, False)):
+        name = (run.images() if of_images else run.descriptors()).name
+        for axis, kernel in zip(row, ORDERS):
+            areas = areas_by_order(run, of_images, kernel)
+            for order, by_bits in areas.items():
+                mean, deviation = mean_and_deviation(by_bits)
+                axis.errorbar(ORDER_BITS, mean, deviation, label=f"order {order}", marker="o", ms=3, capsize=2)
+                rows += [
+                    {"data": name, "kernel": kernel, "order": order, "bits": bits, "mean precision": m, "deviation": s}
+                    for bits, m, s in zip(ORDER_BITS, mean, deviation)
+                ]
+            axis.set(xscale="log", title=f"{name}, {kernel}", xlabel="Bits", ylabel="Mean precision", ylim=(0, 1))
+            axis.set_xticks(ORDER_BITS, ORDER_BITS)
+            axis.minorticks_off()
+            axis.legend()
+            findings.append(order_matters(name, kernel, areas))
+    return Outcome(findings, rows, figure)
+
+
+def areas_by_order(run: Run, of_images, kernel) -> dict[int, np.ndarray]:
+    """By order: mean precision, repeats x numbers of bits."""
+    found: dict[int, list] = {order: [] for order in sorted({1, 2, 3, ORDERS[kernel]})}
+    for repeat in range(run.repeats):
+        now = task(run, of_images, kernel, repeat, run.choose(full=20000, quick=1000))
+        for order, values in found.items():
+            strings = [additive(kernel, order, bits, repeat + 1, "structured") for bits in ORDER_BITS]
+            curves = [curves_of(trained(string, now.base), now, [bits])[0] for string, bits in zip(strings, ORDER_BITS)]
+            values.append(np.mean(curves, axis=1))
+    return {order: np.array(values) for order, values in found.items()}
+
+
+def order_matters(name, kernel, areas) -> Finding:
+    paper = ORDERS[kernel]
+
+    def at(place):
+        listed = ", ".join(f"{order}: {text(values[:, place])}" for order, values in areas.items())
+        return f"{ORDER_BITS[place]:,} bits, order {listed}"
+
+    return Finding(
+        f"{name}, {kernel}: with {BITS:,} bits order {paper} finds more than order 1",
+        "; ".join(at(place) for place in range(len(ORDER_BITS))),
+        clearly_above(areas[paper][:, -1], areas[1][:, -1]),
+        in_quick_runs=kernel == "intersection",
+    )
