@@ -26,6 +26,7 @@ PAPER_ORDERS = {"chi2": 3, "intersection": 10}
 
 METHODS = [
     ("AHK, order {order}, dense (as in the paper)", "AHK{bits}({kernel},order={order},proj=dense,seed={seed})"),
+    ("AHK, order 1, dense", "AHK{bits}({kernel},order=1,proj=dense,seed={seed})"),
     ("AHK, order 1", "AHK{bits}({kernel},order=1,seed={seed})"),
     ("AHK, order 2", "AHK{bits}({kernel},order=2,seed={seed})"),
     ("AHK, order 3", "AHK{bits}({kernel},order=3,seed={seed})"),

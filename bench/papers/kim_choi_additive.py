@@ -1,7 +1,7 @@
 """Experiments of Kim and Choi, Binary embedding with additive homogeneous kernels.
 
 Codes are made once, of as many bits as are wanted at most; their first bits are the codes of fewer bits, since the
-hyperplanes of `proj=dense`, KLSH and SCR are drawn one by one.
+hyperplanes of `proj=dense`, KLSH and SCR are independent of each other.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ BITS = 8192
 DELTA = 0.01
 NEIGHBOURS = 100
 RECALL = np.linspace(0.02, 1, 50)
+COLOURS = {"BE-AHK": "C0", "KLSH(16)": "C1", "KLSH(32)": "C1", "KLSH(64)": "C2", "KLSH(256)": "C2", "RHBE": "C3", "SCR": "C4"}
 STEP = 4000  # vectors whose distances are computed at once
 
 
@@ -63,12 +64,6 @@ def trained(string, vectors):
 def mapped(vectors, kernel, order):
     """The explicit map; its length is the same for all histograms of mass 1."""
     return map_factory(vectors.shape[1], f"HKM{order}({kernel})").apply(vectors)
-
-
-def colour(label) -> str:
-    """One for each scheme, the same in all figures."""
-    place = ["BE-AHK", "KLSH(32)", "KLSH(256)", "RHBE", "SCR", "KLSH(16)", "KLSH(64)"].index(label)
-    return f"C{place % 5 if place < 5 else place - 4}"
 
 
 def angle(kernel_values):
@@ -266,7 +261,7 @@ def preservation_figure(errors, all_bits):
         for axis, kernel in zip(row, ORDERS):
             for label in dict.fromkeys(key[2] for key in errors):
                 curve = [mean_and_deviation(errors[kernel, norm, label, bits]) for bits in all_bits]
-                axis.errorbar(all_bits, *zip(*curve), label=label, color=colour(label), marker="o", ms=3, capsize=2)
+                axis.errorbar(all_bits, *zip(*curve), label=label, color=COLOURS[label], marker="o", ms=3, capsize=2)
             axis.margins(y=0.25)  # for the legend
             axis.set(xscale="log", ylim=(0, None), title=kernel, xlabel="Bits", ylabel=f"Relative error ({norm} norm)")
     axes[0, 0].set_xticks(all_bits, all_bits, fontsize=8)
@@ -377,8 +372,8 @@ def retrieval(run: Run, of_images, kernel) -> dict[tuple[str, int], np.ndarray]:
 def plot_curves(axis, curves: dict[str, np.ndarray], title):
     for label, values in curves.items():
         mean, deviation = mean_and_deviation(values)
-        axis.plot(RECALL, mean, label=label, color=colour(label))
-        axis.fill_between(RECALL, mean - deviation, mean + deviation, color=colour(label), alpha=0.2)
+        axis.plot(RECALL, mean, label=label, color=COLOURS[label])
+        axis.fill_between(RECALL, mean - deviation, mean + deviation, color=COLOURS[label], alpha=0.2)
     axis.set(title=title, xlabel="Recall", ylabel="Precision", xlim=(0, 1), ylim=(0, 1))
 
 
@@ -553,7 +548,7 @@ def areas_by_order(run: Run, of_images, kernel) -> dict[int, np.ndarray]:
     """By order: mean precision, repeats x numbers of bits."""
     found: dict[int, list] = {order: [] for order in sorted({1, 2, 3, ORDERS[kernel]})}
     for repeat in range(run.repeats):
-        now = task(run, of_images, kernel, repeat, run.choose(full=20000, quick=1000))
+        now = task(run, of_images, kernel, repeat, run.choose(full=10000, quick=1000))
         for order, values in found.items():
             strings = [additive(kernel, order, bits, repeat + 1, "structured") for bits in ORDER_BITS]
             curves = [curves_of(trained(string, now.base), now, [bits])[0] for string, bits in zip(strings, ORDER_BITS)]
