@@ -27,6 +27,8 @@ VARIANTS = [
     ("low rank (64) and scale 5, centred query", "rank=64,scale=5"),
     ("rank=auto, scale=auto, centred query", "rank=auto,scale=auto"),
     ("Gaussian draw (KPCA+LSH), rank 64, centred query", "draw=gauss,rank=64"),
+    ("Nyström, Gaussian draw, as in the papers", "nystrom=1,draw=gauss,center=0"),
+    ("Nyström, Gaussian draw, centred query", "nystrom=1,draw=gauss"),
     ("Nyström, Gaussian draw, rank 64, as in the papers", "nystrom=1,draw=gauss,rank=64,center=0"),
     ("Nyström, Gaussian draw, rank 64, centred query", "nystrom=1,draw=gauss,rank=64"),
     ("Nyström, CLT draw, as in the papers", "nystrom=1,center=0"),
