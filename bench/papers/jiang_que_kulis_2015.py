@@ -17,7 +17,8 @@ import vectors
 from experiments import Finding, Outcome, Run, experiment
 from measures import clearly_above, exact_neighbours, mean_and_deviation, recall_at, text
 
-from faiss_ext import index_factory
+import faiss
+from faiss_ext import index_factory, kernel_factory
 
 BITS = 256
 KERNELS = {"chi2": "χ²", "intersection": "intersection"}
@@ -58,11 +59,6 @@ def ranks(run: Run) -> tuple[int, ...]:
     return (16, 32, 64, 128, *run.choose(full=(256, 512), quick=()), 0)
 
 
-def repeats(run: Run) -> range:
-    """Three in the full run: each has 10,000 queries among all base vectors."""
-    return range(run.choose(full=3, quick=run.repeats))
-
-
 def last_rank(run: Run) -> int:
     """The R of recall@R that settings are compared by: the paper's 100, and 10 in the small sets of a quick run."""
     return run.choose(full=100, quick=10)
@@ -97,7 +93,7 @@ def measured(run: Run, which: str, kernel: str, options: str, repeat: int) -> Me
 
 def curves(run: Run, which: str, kernel: str, options: str = "") -> np.ndarray:
     """recall@R, repeats x R."""
-    return np.array([measured(run, which, kernel, options, i).recall for i in repeats(run)])
+    return np.array([measured(run, which, kernel, options, i).recall for i in range(run.repeats)])
 
 
 def last(run: Run, which: str, kernel: str, options: str = "") -> np.ndarray:
@@ -106,7 +102,7 @@ def last(run: Run, which: str, kernel: str, options: str = "") -> np.ndarray:
 
 
 def imbalances(run: Run, which: str, kernel: str, options: str = "") -> np.ndarray:
-    return np.array([measured(run, which, kernel, options, i).imbalance for i in repeats(run)])
+    return np.array([measured(run, which, kernel, options, i).imbalance for i in range(run.repeats)])
 
 
 def best(of: dict) -> int:
@@ -264,8 +260,32 @@ def nystrom_by_rank(run: Run) -> Outcome:
         rows += rows_of(lines, draw=name)
         results = {r: last(run, which, kernel, with_options(form, rank_of(r))) for r in tried}
         findings += nystrom_findings(run, name, results, plain, imbalances(run, which, kernel, form).mean())
-    axes[0].legend()
+    axes[0].legend(fontsize=8)
+    findings.append(collapse(run, which, kernel))
     return Outcome(findings, rows, figure)
+
+
+def collapse(run: Run, which: str, kernel: str) -> Finding:
+    """How far the values whose signs are the bits lie from 0.
+
+    The first eigenvector u of an uncentred K is nearly constant, so e_S, t ones among p, always has nearly the coefficient
+    t / sqrt(p) along it; along each other eigenvector it has mean 0 and variance (t / p) (1 - t / p). With a mean kernel
+    value m, the features of a vector are sqrt(m) along the first and sqrt(1 - m) along the others together.
+    """
+    index = trained(run, which, kernel, NYSTROM_CLT, 0)
+    parameters = index.hash.map
+    landmarks = faiss.vector_to_array(parameters.landmarks).reshape(parameters.p, -1)
+    t = index.hash.t
+    m = kernel_factory(kernel).gram(landmarks)[~np.eye(parameters.p, dtype=bool)].mean()
+    expected = float(np.sqrt(t * m / ((1 - m) * (1 - t / parameters.p))))
+    values = kernel_factory(kernel).gram(histograms(run, which).queries, landmarks) @ index.hash.projection.matrix().T
+    here = float(np.median(values.mean(axis=1) / values.std(axis=1)))
+    return Finding(
+        "hyperplanes drawn from landmarks collapse, since all values lie about √(t m / ((1 − m)(1 − t/p))) standard deviations "
+        "(to within a third) above 0, m the mean kernel value (not in the paper)",
+        f"m = {m:.2f}: {expected:.1f} expected, {here:.1f} in the median over the queries",
+        abs(here / expected - 1) < 1 / 3,
+    )
 
 
 def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> list[Finding]:
@@ -384,7 +404,7 @@ def eigenvalues_by_scale(run: Run) -> Outcome:
     at = run.choose(full=100, quick=20)
     for s in (0, 5, 10):
         label = f"s = {s}" if s else "without"
-        values = np.array([spectrum(run, s, i) for i in repeats(run)])
+        values = np.array([spectrum(run, s, i) for i in range(run.repeats)])
         ax.plot(np.arange(1, values.shape[1] + 1), values.mean(axis=0), label=label)
         rows += [{"scale": s, "i": i + 1, "ratio": float(v)} for i, v in enumerate(values.mean(axis=0))]
         ratios[label] = values[:, at - 1]
