@@ -35,7 +35,7 @@ CENTRED = "center=1"
 
 class Measured(NamedTuple):
     recall: np.ndarray  # at R = 1 to the last
-    imbalance: float  # |share of ones - 1/2| of a bit over the queries, mean of the bits
+    imbalance: float  # distance of the share of ones among the queries from 1/2, mean of the bits
     rank: int  # 0: full
     scale: float
 
@@ -294,7 +294,7 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
     largest = ranks(run)[-2]
     unusable = clearly_above(plain / 2, results[largest])
     at = f"recall@{last_rank(run)}"
-    bits = f"constant, |share of ones − 1/2| = {imbalance:.3f}"
+    bits = f"constant: the share of ones is {imbalance:.3f} away from 1/2"
     return [
         Finding(
             f"Nyström, {name}: {at} rises with the rank all the way",
@@ -363,7 +363,7 @@ def nystrom_comparisons(run: Run, which: str, kernel: str, settings, lines) -> l
         ),
         Finding(
             "the missing centring is the cause: bits are uneven, more than those of KLSH, and even with centred queries",
-            "|share of ones − 1/2|: " + ", ".join(f"{label} {text(uneven[label])}" for label in order),
+            "distance of the share of ones from 1/2: " + ", ".join(f"{label} {text(uneven[label])}" for label in order),
             all(clearly_above(uneven[a], uneven[b]) for a, b in zip(order, order[1:])),
         ),
         Finding(
