@@ -154,13 +154,13 @@ def kernel_and_hamming(run: Run) -> Outcome:
     ]
     findings = [
         Finding(
-            "The inner products of random Fourier features approximate the kernel (all pairs within Hoeffding's bound at 0.99)",
-            f"largest deviation {worst_product:.3f}, bound {product_bound:.3f}",
+            "The inner products of random Fourier features approximate the kernel (all pairs within Hoeffding's bound)",
+            f"largest deviation {worst_product:.3f}, bound at 0.99 {product_bound:.3f}",
             worst_product <= product_bound,
         ),
         Finding(
-            "The normalised Hamming distances of all pairs lie around h_K (within Theorem 2.4's bound at 0.99)",
-            f"largest deviation {worst:.4f}, bound {bound:.4f}",
+            "The normalised Hamming distances of all pairs lie around h_K (within Theorem 2.4's bound)",
+            f"largest deviation {worst:.4f}, bound at 0.99 {bound:.4f}",
             worst <= bound,
         ),
         Finding(
@@ -310,13 +310,13 @@ def synthetic(run: Run) -> Outcome:
     shrunk_sik = np.array(spreads["SIK", 512]) / spreads["SIK", 32]
     findings = [
         Finding(
-            "With more bits SIK's distances cluster tighter around h_K: sixteen times the bits more than halve the deviation",
-            f"root mean square deviation {measures.text(from_curve[32])} at 32 bits, {measures.text(from_curve[512])} at 512;"
+            "With more bits SIK's distances cluster tighter around h_K: with 16 times the bits at less than half the deviation",
+            f"root mean square {measures.text(from_curve[32])} at 32 bits, {measures.text(from_curve[512])} at 512;"
             f" expected at most {0.5 / 32**0.5:.3f}, {0.5 / 512**0.5:.3f}",
             clearly_above(0.5 * np.array(from_curve[32]), from_curve[512]),
         ),
         Finding(
-            "Distances of spectral hashing do not converge to a function of the Euclidean distance: from 32 to 512 bits their"
+            "Distances of spectral hashing do not converge to a function of the Euclidean one: from 32 to 512 bits their"
             " deviation at one distance shrinks less than SIK's",
             f"to {measures.text(shrunk)} of itself, SIK's to {measures.text(shrunk_sik)}; at 512 bits it is "
             f"{means['spectral hashing', 512]:.3f}, SIK's {means['SIK', 512]:.3f}",
@@ -382,7 +382,7 @@ def other_bandwidths(retrieval: Retrieval, level: int) -> str:
 @experiment(
     "001-fig4",
     "Nearest images by Hamming distance",
-    "Of the 48 images nearest by Hamming distance, more are within the radius with 512 bits than with 32 (two queries shown).",
+    "Of the 48 images nearest by Hamming distance, more are within the radius with 512 bits than with 32 (two queries).",
 )
 def contact_sheet(run: Run) -> Outcome:
     shown, all_bits = 48, [32, 512]
@@ -410,8 +410,8 @@ def contact_sheet(run: Run) -> Outcome:
     findings = [
         Finding(
             "Of the 48 nearest by Hamming distance, more are true neighbours with 512 bits than with 32",
-            f"share at 512 bits {measures.text(shares[512])}, at 32 bits {measures.text(shares[32])}, of the queries with from 48 "
-            "to 500 true neighbours",
+            f"share at 512 bits {measures.text(shares[512])}, at 32 bits {measures.text(shares[32])}; queries with 48 to 500"
+            " true neighbours",
             clearly_above(shares[512], shares[32]),
         )
     ]
@@ -522,13 +522,14 @@ def draw_trade_off(axes, at, bits, gammas, name) -> None:
         curve = np.array([at[n, gamma] for gamma in gammas])
         mean, deviation = curve.mean(axis=1), curve.std(axis=1, ddof=1)
         axes[0].errorbar(gammas, mean[:, 0], deviation[:, 0], color=color, marker=".", label=f"{n} bits")
-        axes[1].errorbar(mean[:, 0], mean[:, 1], deviation[:, 1], deviation[:, 0], color=color, marker=".", label=f"{n} bits")
+        axes[1].errorbar(*mean.T, *deviation.T[::-1], color=color, marker=".")
         recall, precision = at[n, gamma_for(n)].mean(axis=0)
         axes[0].plot(gamma_for(n), recall, "*", color=color, ms=12)
         axes[1].plot(recall, precision, "*", color=color, ms=12)
     axes[0].plot([], [], "k*", ms=12, label="2 bits expected at the radius")
     axes[0].set(xlabel="gamma", ylabel="recall within Hamming radius 2", xscale="log", ylim=(-0.02, 1.02), title=name)
-    axes[1].set(xlabel="recall within Hamming radius 2", ylabel="precision", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=name)
+    axes[1].set(xlabel="recall within Hamming radius 2", ylabel="precision", title=name)
+    axes[1].set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes[0].legend(fontsize="small")
 
 
@@ -548,7 +549,7 @@ def largest_deviations(codes, h_k, all_bits) -> list[float]:
 def all_pairs(run: Run) -> Outcome:
     delta, epsilon = 0.05, 0.1
     sizes = run.choose(full=[10, 30, 100, 300, 1000], quick=[10, 100])
-    draws = run.choose(full=100, quick=20)
+    draws = run.choose(full=50, quick=20)
     base = real(run, 0, run.descriptors()).base
     asked = {size: bits_for(size, delta, epsilon) for size in sizes}
     bits = [2**i for i in range(6, 13)]
@@ -582,7 +583,7 @@ def all_pairs(run: Run) -> Outcome:
     ]
     findings = [
         Finding(
-            f"With bits_for(N, {delta}, {epsilon}) bits all pairs are within {delta} of h_K in {1 - epsilon:.0%} of the draws",
+            f"With bits_for(N, {delta}, {epsilon}) bits all pairs are within {delta} of h_K in {1 - epsilon:.0%} of draws",
             f"share of {draws} draws in which they are not, at most {max(failed.values()):.2f}; needed would be "
             + ", ".join(f"{needed[size]:.0f} bits of {asked[size]} for N = {size}" for size in sizes),
             max(failed.values()) <= epsilon,
@@ -620,7 +621,7 @@ def sampled_constant(kernel, d, counts, seed) -> np.ndarray:
 @experiment(
     "001-theorem2.6",
     "Theorem 2.6: all points of a compact set at once",
-    "Where L_K = √E‖ω‖² is finite, max(C L_K d diam / delta², 2 log(2 / epsilon) / delta²) bits bring all pairs of points of a"
+    "Where L_K = √E‖ω‖² is finite, max(C L_K d diam / delta², 2 log(2 / epsilon) / delta²) bits bring all pairs of a"
     " set of intrinsic dimension d within delta of h_K, however many points.",
 )
 def compact_set(run: Run) -> Outcome:
@@ -684,7 +685,7 @@ def compact_set(run: Run) -> Outcome:
     grown = {k: constants[k][:, -1] / constants[k][:, 0] for k in ROUGH}
     findings = [
         Finding(
-            f"More points on the same segment do not need more bits: from {counts[middle]} to {counts[-1]} points the largest"
+            f"More points on the same segment need no more bits: from {counts[middle]} to {counts[-1]} points the largest"
             f" deviation grows by less than the factor {allowed:.2f} of Theorem 2.4",
             "by the factor " + ", ".join(f"{measures.text(growth[k])} ({k})" for k in SMOOTH),
             all(clearly_above(allowed, growth[k]) for k in SMOOTH),
@@ -701,7 +702,7 @@ def compact_set(run: Run) -> Outcome:
         ),
         Finding(
             "There is a constant C with which the theorem holds for all kernels: on segments C = 1 is enough",
-            f"share of the draws beyond delta, at most {failed:.2f} in {len(by_size) * len(bits)} settings (epsilon {epsilon})",
+            f"share of draws beyond delta, at most {failed:.2f} in {len(by_size) * len(bits)} settings (epsilon {epsilon})",
             failed <= epsilon,
         ),
         Finding(
