@@ -36,7 +36,11 @@ def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, second
             writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in outcome.rows)
     if outcome.figure is not None:
         outcome.figure.savefig(folder / f"{experiment.name}.png", dpi=90)
-    findings = [dict(f._asdict(), holds=None if f.holds is None else bool(f.holds)) for f in outcome.findings]
+    # (NumPy's truth values are not JSON's)
+    findings = [
+        dict(f._asdict(), holds=None if f.holds is None else bool(f.holds), in_quick_runs=bool(f.in_quick_runs))
+        for f in outcome.findings
+    ]
     record = {"seconds": round(seconds, 1), "findings": findings}
     (folder / f"{experiment.name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
