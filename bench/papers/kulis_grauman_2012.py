@@ -851,16 +851,16 @@ def random_features(run: Run) -> Outcome:
         data = {"Nursery": data["Nursery"]}
     bits = run.choose(full=(8, 16, 24, 32, 40, 48, 56, 64), quick=(16, 32))
     scores = {name: overlap(x, bits, run) for name, x in data.items()}
-    figure, axes = plt.subplots(1, len(data), figsize=(3 * len(data), 3.2), sharey=True, layout="constrained")
-    for axis, (name, by_scheme) in zip(axes, scores.items()):
+    figure, axes = plt.subplots(1, len(data), figsize=(3 * len(data), 3.2), sharey=True, squeeze=False, layout="constrained")
+    for axis, (name, by_scheme) in zip(axes[0], scores.items()):
         for (scheme, bandwidth), s in by_scheme.items():
             style = "-" if bandwidth == BANDWIDTHS[0] else ":"
             colour = "C0" if scheme == "KLSH" else "C3"
             axis.errorbar(bits, np.nanmean(s, axis=0), np.nanstd(s, axis=0), color=colour, linestyle=style, marker="o",
                           markersize=3, label=f"{scheme}, {bandwidth}")  # fmt: skip
         axis.set(title=name, xlabel="number of bits", ylim=(0, 1.02))
-    axes[0].set_ylabel("overlap score")
-    axes[-1].legend(fontsize=7, title="bandwidth: mean distance to", title_fontsize=7)
+    axes[0, 0].set_ylabel("overlap score")
+    axes[0, -1].legend(fontsize=7, title="bandwidth: mean distance to", title_fontsize=7)
     rows = [
         {"set": name, "scheme": scheme, "bandwidth": bandwidth, "bits": b, "overlap": np.nanmean(s[:, i]),
          "deviation": np.nanstd(s[:, i])}
