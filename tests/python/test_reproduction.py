@@ -1,44 +1,127 @@
-"""bench/papers: a quick run of all experiments, whose findings hold; and the measures that it rests on."""
+"""bench/papers: a quick run of all experiments, whose findings hold; and the measures that they rest on."""
 
+import importlib
 import json
-import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import ROOT
 
+pytest.importorskip("matplotlib")
+stats = pytest.importorskip("scipy.stats")
+metrics = pytest.importorskip("sklearn.metrics")
+
 FOLDER = ROOT / "bench" / "papers"
+NAMES = ("measures", "vectors")
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """The folder of a quick run, with its page."""
-    folder = tmp_path_factory.mktemp("reproduction")
-    command = [sys.executable, FOLDER / "reproduce.py", "--quick", "--out", folder, "--docs", folder / "docs"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder
+def papers():
+    """The modules of the benchmark, which find each other in their folder."""
+    before = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(FOLDER))
+    yield SimpleNamespace(**{name: importlib.import_module(name) for name in NAMES})
+    sys.path[:] = before[0]
+    for name in set(sys.modules) - before[1]:
+        if name in (*NAMES, "sets", "datasets"):
+            del sys.modules[name]
 
 
-def test_findings_hold_in_a_quick_run(results):
-    records = {path.stem: json.loads(path.read_text()) for path in results.glob("*.json")}
-    assert {name[:3] for name in records} == {"001", "002", "003", "004", "005"}
-    failed = [
-        f"{name}: {finding['claim']}; here: {finding['here']}"
-        for name, record in sorted(records.items())
-        for finding in record["findings"]
-        if finding["in_quick_runs"] and finding["holds"] is not True
-    ]
+# ---------------------------------------------------------------- measures
+
+
+def test_true_neighbours_are_within_the_mean_distance_to_the_nth(papers):
+    rng = np.random.default_rng(1)
+    base, queries = rng.random((400, 3), np.float32), rng.random((30, 3), np.float32)
+    distance = np.linalg.norm(queries[:, None].astype(float) - base[None], axis=2)
+    radius = np.sort(distance, axis=1)[:, 9].mean()
+    truth = papers.measures.radius_truth(base, queries, nth=10)
+    assert truth.radius == pytest.approx(radius, rel=1e-5)
+    clear = np.abs(distance - radius) > 1e-5
+    np.testing.assert_array_equal(truth.true[clear], (distance <= radius)[clear])
+    np.testing.assert_array_equal(truth.counts, truth.true.any(axis=1))
+
+
+def test_exact_neighbours_are_kept(papers, tmp_path):
+    rng = np.random.default_rng(2)
+    base, queries = rng.random((50, 4), np.float32), rng.random((5, 4), np.float32)
+    found = papers.measures.exact_neighbours(tmp_path, "intersection", base, queries, 3)
+    values = np.minimum(queries[:, None], base[None]).sum(axis=2)
+    np.testing.assert_array_equal(np.take_along_axis(values, found, 1), -np.sort(-values, axis=1)[:, :3])
+    (file,) = tmp_path.iterdir()
+    np.save(file, found + 1)
+    np.testing.assert_array_equal(
+        papers.measures.exact_neighbours(tmp_path, "intersection", base, queries, 3), found + 1)
+    papers.measures.exact_neighbours(tmp_path, "l2", base, queries, 3)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_hamming_distances_of_all_pairs(papers):
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 256, (7, 5), np.uint8), rng.integers(0, 256, (40, 5), np.uint8)
+    bits = np.unpackbits(a[:, None] ^ b[None], axis=2).sum(axis=2)
+    np.testing.assert_array_equal(papers.measures.hamming(a, b), bits)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_precision_at_recall_counts_ties_together(papers, whole):
+    distances = np.array([[2, 2, 5, 5, 9, 4]], np.int32 if whole else np.float32)
+    true = np.array([[True, False, True, True, False, False]])
+    # retrieved: 2 with one hit, 3 with one, 5 with three, 6 with three
+    precision = papers.measures.precision_recall(distances, true, [0.2, 1 / 3, 0.5, 1])
+    np.testing.assert_allclose(precision, [1 / 2, 1 / 2, 3 / 5, 3 / 5])
+    queries_without_true_ones = np.vstack([true, np.zeros_like(true)])
+    both = papers.measures.precision_recall(np.vstack([distances, distances]), queries_without_true_ones, [1])
+    np.testing.assert_allclose(both, [3 / 5])
+
+
+def test_average_precision_is_scikit_learns(papers):
+    rng = np.random.default_rng(4)
+    distances, true = rng.permuted(np.tile(np.arange(60), (8, 1)), axis=1), rng.random((8, 60)) < 0.2
+    expected = np.mean([metrics.average_precision_score(t, -d) for t, d in zip(true, distances)])
+    assert papers.measures.average_precision(distances, true) == pytest.approx(expected)
+
+
+def test_recall_at_ranks(papers):
+    found = [[3, 1, 2], [5, 6, 7], [4, 9, 8]]
+    recall = papers.measures.recall_at(found, [[3], [7], [0]], [1, 2, 3])
+    np.testing.assert_allclose(recall, [1 / 3, 1 / 3, 2 / 3])
+
+
+def test_clearly_above_is_a_t_test_of_pairs(papers):
+    above = papers.measures.clearly_above
+    rng = np.random.default_rng(5)
+    for shift in np.linspace(-1, 3, 9):
+        a, b = rng.normal(shift, size=6), rng.normal(size=6)
+        assert above(a, b) == (stats.ttest_rel(a, b, alternative="greater").pvalue < 0.01)
+    assert above([2, 2, 2], 1) and not above([1, 1, 1], 1)
+    with pytest.raises(ValueError, match="at least two"):
+        above([1], 0)
+
+
+# ------------------------------------------------------------ the quick run
+
+
+def test_findings_hold_in_a_quick_run(environment, tmp_path):
+    def reproduce(*arguments):
+        command = [sys.executable, FOLDER / "reproduce.py", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    reproduce("--quick", "--out", tmp_path, "--docs", tmp_path / "docs")
+    names = [line.split()[0] for line in reproduce("--list").splitlines()]
+    assert {name[:3] for name in names} == {"001", "002", "003", "004", "005"}
+    page = (tmp_path / "docs" / "reproduction.md").read_text()
+    assert len(names) == len(set(names)) == page.count("\n### ")
+    failed = []
+    for name in names:
+        assert f"\n### {name}: " in page
+        findings = json.loads((tmp_path / f"{name}.json").read_text())["findings"]
+        assert findings
+        assert (tmp_path / f"{name}.csv").exists() or all(f["holds"] is None for f in findings), name
+        failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and not f["holds"]]
     assert not failed, "\n".join(failed)
-
-
-def test_every_experiment_has_its_files_and_its_section(results):
-    page = (results / "docs" / "reproduction.md").read_text()
-    listed = subprocess.run([sys.executable, FOLDER / "reproduce.py", "--list"], capture_output=True, text=True, check=True)
-    for line in listed.stdout.splitlines():
-        name = line.split()[0]
-        assert f"### {name}: " in page
-        record = json.loads((results / f"{name}.json").read_text())
-        assert all(f["holds"] is None for f in record["findings"]) or (results / f"{name}.csv").exists()

@@ -238,6 +238,18 @@ def test_strings_of_ours_are_understood(retrieval, kernel):
 # ------------------------------------------------------------ the whole of it
 
 
+def test_of_several_rounds_the_fastest_counts(retrieval):
+    def row(setting, batch, single):
+        return {"contender": "a", "setting": setting, "k": 10, "threads": 1, "recall_at_10": 0.9,
+                "batch_queries_per_s": batch, "search_batch_us": 1e6 / batch,
+                "single_queries_per_s": single, "search_single_us": 1e6 / single}
+
+    points = {}
+    for rows in ([row("x", 10, 4)], [row("x", 8, 5), row("y", 7, 3)], [row("y", 6, 2)]):
+        retrieval.report.keep_fastest(points, rows)
+    assert list(points.values()) == [row("x", 10, 5), row("y", 7, 3)]
+
+
 def test_a_quick_run(environment, tmp_path):
     import subprocess
 
