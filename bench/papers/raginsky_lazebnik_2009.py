@@ -310,7 +310,7 @@ def synthetic(run: Run) -> Outcome:
     shrunk_sik = np.array(spreads["SIK", 512]) / spreads["SIK", 32]
     findings = [
         Finding(
-            "With more bits SIK's distances cluster tighter around h_K: with 16 times the bits at less than half the deviation",
+            "With more bits SIK's distances cluster tighter around h_K: with 16 times the bits at less than half the spread",
             f"root mean square {measures.text(from_curve[32])} at 32 bits, {measures.text(from_curve[512])} at 512;"
             f" expected at most {0.5 / 32**0.5:.3f}, {0.5 / 512**0.5:.3f}",
             clearly_above(0.5 * np.array(from_curve[32]), from_curve[512]),
