@@ -16,10 +16,10 @@ effort_is_candidates   whether an effort below the number of candidates makes no
 import math
 import re
 
-NPROBES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
-EF = [16, 32, 64, 128, 256, 512]
+NPROBES = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+EF = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
 CODES_FACTORS = [4, 8, 16, 32, 64]
-PQ_FACTORS = [2, 4, 8, 16, 32]
+PQ_FACTORS = [2, 3, 4, 6, 8, 12, 16, 32]
 MAP_FACTORS = [2, 4]  # an explicit map is near the kernel
 MAP_OF = {kernel: f"HKM1({kernel})" for kernel in ("chi2", "intersection", "js", "hellinger")}
 OWN_METRIC = {"chi2": "chi2", "js": "js", "intersection": "l1"}  # on histograms of mass 1, in the same order

@@ -47,7 +47,7 @@ def test_true_neighbours_are_within_the_mean_distance_to_the_nth(papers):
 
 def test_exact_neighbours_are_kept(papers, tmp_path):
     rng = np.random.default_rng(2)
-    base, queries = rng.random((50, 4), np.float32), rng.random((5, 4), np.float32)
+    base, queries = (papers.vectors.normalised(rng.random((n, 4), np.float32)) for n in (50, 5))
     found = papers.measures.exact_neighbours(tmp_path, "intersection", base, queries, 3)
     values = np.minimum(queries[:, None], base[None]).sum(axis=2)
     np.testing.assert_array_equal(np.take_along_axis(values, found, 1), -np.sort(-values, axis=1)[:, :3])
