@@ -209,7 +209,8 @@ TEST(SpectralHash, RefusesWhatHasNoRange) {
     EXPECT_NE(error(2, wide).find("overflow"), std::string::npos);
     EXPECT_NE(error(9000, Floats(18000)).find("8192"), std::string::npos);
     EXPECT_EQ(error(3, {1, 2, 3, 1, 2, 4}), ""); // two are enough
-    EXPECT_TRUE(throws([] { applied(SpectralHash(), {}); }, "not trained"));
+    EXPECT_TRUE(throws(
+            [] { applied(SpectralHash(4, 16), Floats(4)); }, "not trained"));
 }
 
 // `SH` stands in strings of FAISS as well.
