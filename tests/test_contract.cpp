@@ -322,6 +322,7 @@ TEST_P(EachHash, Theory) {
         const std::string says = "no known expectation|no kernel";
         for (const std::string& error :
              {error_of([&] { hash->expected_hamming(0.5); }),
+              error_of([&] { hash->hamming_bounds(0.5); }),
               error_of([&] { hash->kernel_estimate(3); }),
               error_of([&] { hash->asymmetric_kernel_estimate(3); })}) {
             EXPECT_TRUE(has(error, says)) << error;
@@ -346,8 +347,10 @@ TEST_P(EachHash, Theory) {
     EXPECT_NEAR(hash->expected_hamming(1), 0, 1e-6);
     EXPECT_TRUE(throws([&] { hash->kernel_estimate(-1); }));
     EXPECT_TRUE(throws([&] { hash->kernel_estimate(65); }));
-    EXPECT_TRUE(throws([&] { hash->expected_hamming(NAN); }));
-    EXPECT_TRUE(throws([&] { hash->hamming_bounds(NAN); }));
+    for (float bad : {NAN, INFINITY, -INFINITY}) {
+        EXPECT_TRUE(throws([&] { hash->expected_hamming(bad); }, "value"));
+        EXPECT_TRUE(throws([&] { hash->hamming_bounds(bad); }, "value"));
+    }
 }
 
 TEST_P(EachHash, SeedsMatter) {

@@ -196,6 +196,9 @@ TEST_P(ShiftInvariantKernels, LipschitzConstant) {
         EXPECT_LE(square(distance), L * L * (1 + 1e-9));
     }
     EXPECT_NEAR(kernel->lipschitz_constant(9), 3 * L, 1e-12 * L);
+    EXPECT_TRUE(throws([&] { kernel->lipschitz_constant(0); }, "0 dimensions"));
+    EXPECT_TRUE(
+            throws([&] { c.make(0)->lipschitz_constant(2); }, "no bandwidth"));
 }
 
 // The power z^nu in the kernel of a rough process is nearly vertical at 0; in

@@ -28,9 +28,7 @@ namespace faiss_ext {
  *     double k = hash->kernel_estimate(100); // where 100 bits differ
  *
  * Source: S. Kim and S. Choi, Binary embedding with additive homogeneous
- * kernels, AAAI 2017. The paper's orders are 3 for chi2 and 10 for
- * intersection; the default here is 1, since up to thousands of bits the
- * deviations of codes are larger than the error of the map (docs/ahk.md).
+ * kernels, AAAI 2017.
  *
  * For histograms of other masses k is k(x, y) / sqrt(sum x sum y), which is
  * below 1 for x and 2 x; norm=l1 takes the scale out. A row of zeros has all

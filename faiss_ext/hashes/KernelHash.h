@@ -50,8 +50,8 @@ struct KernelHash : Transform {
 
     /** Expected Hamming distance, in bits (0 to nbits), of the codes of two
      * vectors with kernel value `kernel_value`, over the random choices of the
-     * scheme. A decreasing function. Throws if there is no theory of the scheme
-     * (SpectralHash), as the next two do.
+     * scheme. A decreasing function. Throws if the value is not one of the
+     * kernel, or if there is no theory of the scheme (SpectralHash).
      */
     virtual double expected_hamming(double kernel_value) const = 0;
 
@@ -68,7 +68,7 @@ struct KernelHash : Transform {
      *
      * Like expected_hamming they take directions to be Gaussian, as they are
      * with proj=dense. How far a distance may be from its expectation: bits_for
-     * (faiss_ext/hashes/bits_for.h).
+     * (faiss_ext/hashes/bits_for.h). Throws where expected_hamming does.
      */
     virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 

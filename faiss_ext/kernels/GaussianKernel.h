@@ -19,8 +19,8 @@ struct GaussianKernel : ShiftInvariantKernel {
     double profile(double r) const override;
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
-    /// sqrt(d gamma)
-    double lipschitz_constant(size_t d) const override;
+    /// 1, so that L_K = sqrt(d gamma)
+    double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
 

@@ -19,7 +19,7 @@ struct LaplacianKernel : ShiftInvariantKernel {
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
     /// Infinite: Cauchy numbers have no second moment.
-    double lipschitz_constant(size_t d) const override;
+    double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
 

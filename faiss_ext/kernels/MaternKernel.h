@@ -27,8 +27,9 @@ struct MaternKernel : ShiftInvariantKernel {
     double inverse_length() const override;
     double profile(double r) const override;
     double one_minus_profile(double r) const override;
-    /// sqrt(d gamma nu / (nu - 1)) for nu > 1, and infinite up to there
-    double lipschitz_constant(size_t d) const override;
+    /// nu / (nu - 1) for nu > 1, and infinite up to there, so that L_K =
+    /// sqrt(d gamma nu / (nu - 1))
+    double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;
 };

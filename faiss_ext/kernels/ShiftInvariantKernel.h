@@ -69,12 +69,16 @@ struct ShiftInvariantKernel : BandwidthKernel {
     virtual double one_minus_profile(double r) const;
 
     /** L_K = sqrt(E |omega|^2), omega from the spectral density of K at the
-     * present bandwidth, in d dimensions; infinite where omega has no second
-     * moment. It is the Lipschitz constant of the kernel's feature map, sqrt(2
-     * (1 - K(x - y))) <= L_K |x - y|_2, and what the bits in theorem 2.6 of
-     * Raginsky and Lazebnik 2009 are proportional to (bits_for).
+     * present bandwidth, in d >= 1 dimensions; infinite where omega has no
+     * second moment. It is a Lipschitz constant of the kernel's feature map,
+     * sqrt(2 (1 - K(x - y))) <= L_K |x - y|_2 (L_K / sqrt(d) is the least one),
+     * and what the bits in theorem 2.6 of Raginsky and Lazebnik 2009 are
+     * proportional to (bits_for). Throws if the bandwidth is not set.
      */
-    virtual double lipschitz_constant(size_t d) const = 0;
+    double lipschitz_constant(size_t d) const;
+
+    /// E omega_k^2 of a coordinate of sample_frequency's omega; may be infinite
+    virtual double frequency_variance() const = 0;
 
     /** Draws omega from the spectral density of K at gamma =
      * gamma_of_radius(1), so that E cos(omega . delta) = profile(|delta|).

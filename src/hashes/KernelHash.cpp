@@ -48,9 +48,7 @@ void KernelHash::map(size_t n, const float* x, float* xt) const {
 
 std::pair<double, double> KernelHash::hamming_bounds(
         double kernel_value) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(kernel_value),
-            "hamming_bounds: the kernel value is NaN");
+    expected_hamming(kernel_value); // throws where there is no theory
     return {0, nbits};
 }
 

@@ -139,8 +139,11 @@ void KernelizedLSH::check_input(idx_t n, const float* x, const char* where)
 
 double KernelizedLSH::expected_hamming(double kernel_value) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained && !std::isnan(kernel_value),
-            "expected_hamming: the hash is not trained, or the kernel value is NaN");
+            is_trained, "expected_hamming: the hash is not trained");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            std::isfinite(kernel_value),
+            "the kernel value is %g, expected a finite number",
+            kernel_value);
     const double s = map.scale;
     const double k = s > 0 ? std::exp(s * (kernel_value - 1)) : kernel_value;
     const double cosine = (k - mean_value) / (1 - mean_value);

@@ -33,8 +33,8 @@ double GaussianKernel::one_minus_profile(double r) const {
     return -std::expm1(-r * r / 2);
 }
 
-double GaussianKernel::lipschitz_constant(size_t d) const {
-    return std::sqrt(double(d) * gamma);
+double GaussianKernel::frequency_variance() const {
+    return 1;
 }
 
 void GaussianKernel::sample_frequency(

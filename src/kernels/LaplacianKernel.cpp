@@ -33,7 +33,7 @@ double LaplacianKernel::one_minus_profile(double r) const {
     return -std::expm1(-r);
 }
 
-double LaplacianKernel::lipschitz_constant(size_t) const {
+double LaplacianKernel::frequency_variance() const {
     return std::numeric_limits<double>::infinity();
 }
 

@@ -104,9 +104,8 @@ double MaternKernel::one_minus_profile(double r) const {
     return q < 1e-7 ? one_minus_series(nu, q) : 1 - profile(r);
 }
 
-double MaternKernel::lipschitz_constant(size_t d) const {
-    return nu > 1 ? std::sqrt(double(d) * gamma * nu / (nu - 1))
-                  : std::numeric_limits<double>::infinity();
+double MaternKernel::frequency_variance() const {
+    return nu > 1 ? nu / (nu - 1) : std::numeric_limits<double>::infinity();
 }
 
 void MaternKernel::sample_frequency(

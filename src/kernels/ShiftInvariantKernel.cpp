@@ -74,6 +74,16 @@ double ShiftInvariantKernel::one_minus_profile(double r) const {
     return 1 - profile(r);
 }
 
+double ShiftInvariantKernel::lipschitz_constant(size_t d) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "lipschitz_constant: %s has no bandwidth yet: call train, or give it in the string",
+            description().c_str());
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            d > 0, "lipschitz_constant: 0 dimensions, expected at least 1");
+    return inverse_length() * std::sqrt(double(d) * frequency_variance());
+}
+
 void ShiftInvariantKernel::kernel_of_norms(size_t n, float* v, bool distance)
         const {
     const double s = inverse_length();

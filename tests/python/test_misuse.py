@@ -324,12 +324,13 @@ def test_a_flag_set_by_hand_and_an_index_merged_into_itself():
 
 
 def test_theory_takes_rounded_kernel_values():
-    for string in ("SIK64(gaussian,gamma=1)", "RHBE64", "AHK64(chi2)", "SCR64"):
+    for string in ("SIK64(gaussian,gamma=1)", "RHBE64", "AHK64(chi2)", "AHK64(chi2,rot=itq)", "RHBE64(rot=itq)", "SCR64"):
         hash = hash_of(string)
         for value in (1.00001, 1.0):
             assert hash.expected_hamming(value) == pytest.approx(0, abs=1e-9)
-        with pytest.raises(RuntimeError, match="kernel value"):
-            hash.expected_hamming(1.01)
+        for theory in (hash.expected_hamming, hash.hamming_bounds):
+            with pytest.raises(RuntimeError, match="kernel value"):
+                theory(1.01)
     hash = hash_of("SIK64(gaussian,gamma=1)")
     assert hash.hamming_bounds(1.00001) == (0, 0)
     assert hash.hamming_bounds(-1e-5)[1] == pytest.approx(64 * 4 / np.pi**2)
