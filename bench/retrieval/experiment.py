@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,12 +90,12 @@ class Experiment:
 
     def build(self, contender):
         """Builds a contender's index, which later searches find in its folder; whether it did not fail."""
-        folder = self.folder / f"built{len(self.built)}"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(prefix="built", dir=self.folder))
         try:
             answer = self._work(
                 "build", contender, all_threads(), base=self._file(contender, "base"), index=str(folder / "index"))
         except WorkerError as error:
+            shutil.rmtree(folder)
             self._note(contender, f"failed: {error}")
             return False
         size = sum(path.stat().st_size for path in folder.iterdir())

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from helpers import ROOT, X
 from test_demo import BASE, QUERY, random_bytes, table, write_idx, write_vecs
 
 FOLDER = ROOT / "bench" / "retrieval"
-NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders")
+NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders", "experiment")
 
 
 @pytest.fixture(scope="module")
@@ -248,6 +249,28 @@ def test_of_several_rounds_the_fastest_counts(retrieval):
     for rows in ([row("x", 10, 4)], [row("x", 8, 5), row("y", 7, 3)], [row("y", 6, 2)]):
         retrieval.report.keep_fastest(points, rows)
     assert list(points.values()) == [row("x", 10, 5), row("y", 7, 3)]
+
+
+def test_a_contender_that_fails_does_not_stop_the_others(retrieval, tmp_path):
+    class Short(retrieval.experiment.Experiment):
+        def __init__(self):
+            self.folder, self.built, self.notes = tmp_path, {}, []
+            self.data, self.kernel = type("Data", (), {"name": "a set"}), "chi2"
+
+        def _work(self, task, contender, threads, base, index):
+            if contender["name"] == "bad":
+                raise retrieval.experiment.WorkerError("out of memory")
+            Path(index).write_bytes(bytes(10))
+            return {"build_s": 1}
+
+        def _file(self, contender, what):
+            return what
+
+    short = Short()
+    built = [short.build({"name": name, "ranks_itself": True}) for name in ("a", "bad", "b", "bad", "c")]
+    assert built == [True, False, True, False, True]
+    assert short.notes == ["a set, chi2, bad: failed: out of memory."]
+    assert {b.size for b in short.built.values()} == {10} and len({b.index for b in short.built.values()}) == 3
 
 
 def test_a_quick_run(environment, tmp_path):
