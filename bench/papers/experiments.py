@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import vectors
 
+import faiss_ext
+
 PAPERS = {
     "001": "Raginsky and Lazebnik 2009, Locality-sensitive binary codes from shift-invariant kernels",
     "002": "Jiang, Que and Kulis 2015, Revisiting kernelized locality-sensitive hashing",
@@ -32,6 +34,7 @@ class Finding(NamedTuple):
     """One statement of a paper beside what came out here.
 
     `holds` is None where it could not be tried, `because` then says why; it also says why one does not hold, if known.
+    Claims say of a number that is not the paper's "(our criterion)"; "Check: " begins those that are not the paper's at all.
     Where a quick run is large enough to show it, `in_quick_runs` is true, and the tests assert that it holds there.
     """
 
@@ -82,6 +85,16 @@ class Run:
     def descriptors(self) -> vectors.Dataset:
         """Local descriptors; in quick runs and without data synthetic ones."""
         return vectors.descriptors(self.data_now)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What results depend on, in words: those of other settings do not belong on the same page."""
+        return {
+            "run": self.choose(full="the full run", quick="the quick run"),
+            "version": f"faiss_ext {faiss_ext.__version__}",
+            "images": f"images {self.images().name}",
+            "descriptors": f"descriptors {self.descriptors().name}",
+        }
 
     @property
     def data_now(self) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,9 @@ def exact_neighbours(cache: Path, kernel: str, base, queries, k: int) -> np.ndar
     index.add(base)
     ids = index.search(queries, k)[1]
     cache.mkdir(parents=True, exist_ok=True)
-    np.save(file, ids)
+    unfinished = file.with_suffix(".part.npy")
+    np.save(unfinished, ids)
+    os.replace(unfinished, file)
     return ids
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
-from experiments import ALL, PAPERS, Experiment, Outcome
+from experiments import ALL, PAPERS, Experiment, Outcome, Run
 
 VERDICTS = {True: "holds", False: "does not hold", None: "not possible here"}
 HEADER = """# The papers' experiments, repeated
@@ -22,31 +23,42 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py --data FOLDER --docs d
 where the folder has a set of images (MNIST) and one of local descriptors
 ([scripts/datasets.py](../scripts/datasets.py) says in which formats). A finding holds where it exceeds what chance
 explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
-`--only` runs single ones; figures, and the numbers behind them as CSV, go to the folder of `--out`.
+Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
+"Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
+experiments; figures, and the numbers behind them as CSV, go to the folder of `--out`.
+
+This page is of {settings}.
 """
 
 
-def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, seconds: float) -> None:
+def write_outcome(folder: Path, experiment: Experiment, outcome: Outcome, seconds: float, run: Run) -> None:
     """CSV, PNG and JSON; the JSON last, since it says that the others are there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    path = {kind: folder / f"{experiment.name}.{kind}" for kind in ("csv", "png", "json")}
+    for old in path.values():
+        old.unlink(missing_ok=True)
     if outcome.rows:
-        with open(folder / f"{experiment.name}.csv", "w", newline="") as file:
+        with open(path["csv"], "w", newline="") as file:
             writer = csv.DictWriter(file, outcome.rows[0])
             writer.writeheader()
             writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in outcome.rows)
     if outcome.figure is not None:
-        outcome.figure.savefig(folder / f"{experiment.name}.png", dpi=90)
+        outcome.figure.savefig(path["png"], dpi=90)
     # (NumPy's truth values are not JSON's)
     findings = [
         dict(f._asdict(), holds=None if f.holds is None else bool(f.holds), in_quick_runs=bool(f.in_quick_runs))
         for f in outcome.findings
     ]
-    record = {"seconds": round(seconds, 1), "findings": findings}
-    (folder / f"{experiment.name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    record = {"settings": run.settings, "seconds": round(seconds, 1), "findings": findings}
+    unfinished = path["json"].with_suffix(".part")
+    unfinished.write_text(json.dumps(record, indent=1) + "\n")
+    os.replace(unfinished, path["json"])
 
 
-def is_done(folder: Path, experiment: Experiment) -> bool:
-    return (folder / f"{experiment.name}.json").exists()
+def record_of(folder: Path, experiment: Experiment, run: Run) -> dict | None:
+    """What the folder has of an experiment, if it was run with the same settings."""
+    path = folder / f"{experiment.name}.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    return record if record.get("settings") == run.settings else None
 
 
 def verdict(finding: dict) -> str:
@@ -54,21 +66,21 @@ def verdict(finding: dict) -> str:
     return VERDICTS[finding["holds"]] + because
 
 
-def write_page(folder: Path, docs: Path) -> None:
-    """docs/reproduction.md and its figures, from all experiments whose outcome is in the folder."""
+def write_page(folder: Path, docs: Path, run: Run) -> None:
+    """docs/reproduction.md and its figures, from all experiments that the folder has with these settings."""
     figures = docs / "figures" / "reproduction"
     figures.mkdir(parents=True, exist_ok=True)
-    lines = [HEADER]
+    lines = [HEADER.format(settings=", ".join(run.settings.values()))]
     for number, paper in PAPERS.items():
         lines.append(f"\n## {paper}\n")
         for experiment in ALL.values():
-            if experiment.name.startswith(number) and is_done(folder, experiment):
-                lines += section(folder, experiment, figures)
+            record = record_of(folder, experiment, run)
+            if experiment.name.startswith(number) and record:
+                lines += section(folder, experiment, record, figures)
     (docs / "reproduction.md").write_text("\n".join(lines) + "\n")
 
 
-def section(folder: Path, experiment: Experiment, figures: Path) -> list[str]:
-    record = json.loads((folder / f"{experiment.name}.json").read_text())
+def section(folder: Path, experiment: Experiment, record: dict, figures: Path) -> list[str]:
     lines = [
         f"### {experiment.name}: {experiment.title}\n",
         f"{experiment.paper}\n",

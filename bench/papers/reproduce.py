@@ -9,6 +9,7 @@ and prints the findings. `--docs` writes the page reproduction.md from all that 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import kim_choi_additive  # noqa: E402, F401
 import kim_choi_bilinear  # noqa: E402, F401
 import kulis_grauman_2012  # noqa: E402, F401
 import report  # noqa: E402
+import vectors  # noqa: E402
 from experiments import ALL, Run  # noqa: E402
 
 
@@ -32,13 +34,21 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data")
     parser.add_argument("--only", action="append", metavar="NAME", help="an experiment, or the beginning of names")
     parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for results (%(default)s)")
-    parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has")
+    parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has with the same settings")
     parser.add_argument("--docs", type=Path, help="folder in which to write reproduction.md and its figures")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     args = parser.parse_args()
-    unknown = [name for name in args.only or [] if not any(known.startswith(name) for known in ALL)]
-    if unknown:
-        parser.error(f"unknown experiment '{unknown[0]}'; there are: {', '.join(ALL)}")
+    for name in args.only or []:
+        if not name or not any(known.startswith(name) for known in ALL):
+            parser.error(f"unknown experiment '{name}'; --list shows all")
+    try:
+        if args.data:
+            vectors.check(args.data)
+        for folder in filter(None, () if args.list else (args.out, args.docs)):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # noqa: SIM115
+    except (vectors.datasets.DatasetError, OSError) as error:
+        parser.error(str(error))
     return args
 
 
@@ -47,21 +57,22 @@ def main():
     chosen = [e for e in ALL.values() if not args.only or e.name.startswith(tuple(args.only))]
     if args.list:
         for e in chosen:
-            print(f"{e.name:12} {e.title}")
+            print(f"{e.name:{max(map(len, ALL))}} {e.title}")
         return
     run = Run(args.quick, args.out / "exact", args.data)
+    print(", ".join(run.settings.values()), flush=True)
     for experiment in chosen:
-        if args.resume and report.is_done(args.out, experiment):
+        if args.resume and report.record_of(args.out, experiment, run):
             continue
         print(f"{experiment.name}: {experiment.title}", flush=True)
         begin = time.perf_counter()
         outcome = experiment.function(run)
-        report.write_outcome(args.out, experiment, outcome, time.perf_counter() - begin)
+        report.write_outcome(args.out, experiment, outcome, time.perf_counter() - begin, run)
         plt.close("all")
         for finding in outcome.findings:
             print(f"  {report.verdict(finding._asdict())}: {finding.claim}\n      here: {finding.here}", flush=True)
     if args.docs:
-        report.write_page(args.out, args.docs)
+        report.write_page(args.out, args.docs, run)
 
 
 if __name__ == "__main__":

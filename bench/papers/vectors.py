@@ -53,6 +53,13 @@ def uniform_rectangle(n, rng, aspect=0.5) -> np.ndarray:
     return (rng.random((n, 2)) * [aspect**-0.5, aspect**0.5]).astype(np.float32)
 
 
+def check(folder: Path) -> None:
+    """Throws DatasetError unless the folder has both kinds of sets."""
+    for of_images, kind in ((True, "images (the IDX files of MNIST)"), (False, "descriptors (.fvecs, .bvecs, .npy, .hdf5)")):
+        if _name(folder, of_images) is None:
+            raise datasets.DatasetError(f"{folder}: no set of {kind} here or in the folders directly below")
+
+
 def _name(folder, of_images):
     """The first set in the folder that consists of images, or that does not."""
     if folder is None:

@@ -125,3 +125,32 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
         assert (tmp_path / f"{name}.csv").exists() or all(f["holds"] is None for f in findings), name
         failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and not f["holds"]]
     assert not failed, "\n".join(failed)
+
+
+def test_what_belongs_together(environment, tmp_path):
+    """Interrupted runs go on where they stopped, but results of other settings are not mixed with these."""
+    def run(*arguments, fails=None):
+        command = [sys.executable, FOLDER / "reproduce.py", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert (done.returncode != 0) == bool(fails), done.stderr[-2000:]
+        assert (fails or "") in done.stderr
+        return done.stdout
+
+    out, docs, name = tmp_path / "out", tmp_path / "docs", "004-fig3"
+    quick = ("--quick", "--only", name, "--out", out, "--resume", "--docs", docs)
+    assert f"{name}: " in run(*quick)
+    assert f"{name}: " not in run(*quick)
+    record = json.loads((out / f"{name}.json").read_text())
+    record["settings"]["run"] = "the full run"
+    (out / f"{name}.json").write_text(json.dumps(record))
+    run("--quick", "--only", "004-fig4", "--out", out, "--docs", docs)
+    assert "### 004-fig3" not in (docs / "reproduction.md").read_text()
+    assert f"{name}: " in run(*quick)
+    assert not list(out.glob("*.part"))
+
+    (tmp_path / "a file").touch()
+    run("--data", tmp_path, "--out", out, fails="no set of images")
+    run("--data", tmp_path / "nowhere", "--out", out, fails="no such folder")
+    run("--out", tmp_path / "a file" / "below", fails="a file")
+    run("--only", "", fails="unknown experiment ''")
+    run("--only", "006", fails="unknown experiment '006'; --list")
