@@ -105,6 +105,21 @@ def test_lists_of_the_run_on_80_million_images():
     assert 0.0098 * n / (entries - 2 * lists) == pytest.approx(30, abs=0.5)
 
 
+def test_shares_searched_on_caltech_101():
+    assert says("1,515", "4.9", "1.2", "29.5", "8.7", "118", "35", "17.4", "6.7")
+    n = 101 * 15
+    shares = [100 * n ** (1 / (1 + eps)) / n for eps in (0.2, 0.5, 1.5)]
+    assert shares == pytest.approx([29.5, 8.7, 1.2], abs=0.05)
+    assert [4 * share for share in shares] == pytest.approx([118, 35, 4.9], abs=0.5)
+
+
+def test_bits_differ_more_with_a_larger_gamma():
+    assert says("15.0", "4.0", "25.9")
+    hash = faiss_ext.kernel_hash_factory(8, "SIK64(gaussian,gamma=1)")
+    bits = hash.expected_hamming(np.exp(-np.array([1, 1 / 16, 16]) / 2))
+    assert bits == pytest.approx([15.0, 4.0, 25.9], abs=0.05)
+
+
 def test_clt_draws_without_centring_collapse(digits):
     assert says("99", "14")
     x = digits.base / digits.base.sum(axis=1, keepdims=True)
