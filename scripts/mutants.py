@@ -256,6 +256,62 @@ FAULTS = [
      "if (b > 63) {"),
     ("io/index_factory.cpp", "m < 2 || m > 1024", "m < 1 || m > 1024"),
     ("io/index_factory.cpp", "delete refine->get_distance_computer();", ""),
+    # shuffled scans, lists, compact rows, selections
+    ("simd/nibble_scan.cpp", "scale = widest > 0 ? widest / "
+     "(nibble_max_sum - 2) : 1;", "scale = widest > 0 ? widest / "
+     "(2 * nibble_max_sum) : 1;"),
+    ("simd/nibble_scan.cpp", "constexpr size_t apart = 2 / rows_per_vector;",
+     "constexpr size_t apart = 2;"),
+    ("simd/nibble_scan.cpp", "std::memset(arranged, 0, 16);",
+     "std::memset(arranged, 1, 16);"),
+    ("simd/selection.cpp", "if (count < k) {", "if (count <= k + 1) {"),
+    ("simd/selection.cpp", "return bits >= 0 ? bits : int64_t(INT32_MIN) - "
+     "bits;", "return bits;"),
+    ("indexes/best_hits.h", "if (score <= bound) {", "if (score < bound) {"),
+    ("indexes/k_means.cpp", "sizes[largest] -= sizes[c];", ""),
+    ("indexes/k_means.cpp", "half_squares[c] += value * value / 2;",
+     "half_squares[c] += value * value;"),
+    ("indexes/nibble_codes.cpp", "code[m] | high << 4", "code[m] | high"),
+    ("indexes/nibble_codes.cpp", "uint64_t seed) {\n    constexpr int iterations "
+     "= 25;", "uint64_t seed) {\n    constexpr int iterations = 0;"),
+    ("indexes/IndexIVFPQ4.cpp", "sum += r[j] * (r[j] + (residual ? 2 * c[j] : "
+     "0));", "sum += r[j] * (r[j] + (residual ? c[j] : 0));"),
+    ("indexes/IndexIVFPQ4.cpp", "subtract(index.mean, y);", ""),
+    ("indexes/IndexIVFPQ4.cpp", "std::fill(list.offsets.begin() + n, "
+     "list.offsets.end(), no_score);", ""),
+    ("indexes/IndexIVFPQ4.cpp", "visits.push_back({base + tables.bias, "
+     "idx_t(l)});", "visits.push_back({base, idx_t(l)});"),
+    ("indexes/IndexIVFPQ4.cpp", "index.make_direct_map(has_map);", ""),
+    ("indexes/IndexIVFPQ4.cpp", "next[list[i]]++", "next[list[i]]"),
+    ("indexes/row_codec.cpp", "if (largest / step > 255.5) {",
+     "if (largest / step > 128) {"),
+    ("indexes/row_codec.cpp", "std::ldexp(1.0f, std::ilogb(largest)) : 0;",
+     "std::ldexp(1.0f, std::ilogb(largest) - 17) : 0;"),
+    # transformations in blocks, principal components, rotations
+    ("indexes/IndexPreTransformSIMD.cpp", "some_values(t) == seen", "true"),
+    ("indexes/IndexPreTransformSIMD.cpp",
+     "y[i * matrix.d_out + j] += bias[j];", ""),
+    ("indexes/IndexPreTransformSIMD.cpp", "        if (as_ours(chain[i])) {\n"
+     "            first = i;", "        if (as_ours(chain[i])) {\n"
+     "            first = 0;"),
+    ("projections/principal_components.cpp",
+     "if (captured - before <= tolerance * captured) {", "if (i == 0) {"),
+    ("projections/principal_components.cpp",
+     "whole[j * d + l] = S[l * d + j];", "whole[j * d + l] = 0;"),
+    ("projections/principal_components.cpp", "        if (*largest < 0) {",
+     "        if (false) {"),
+    ("hashes/learned_rotation.cpp",
+     "random_rotation(r, seed, first)", "random_rotation(r, seed, 0)"),
+    ("hashes/learned_rotation.cpp", "s = s >= 0 ? 1.0f : -1.0f;",
+     "s = s >= 0 ? 1.0f : 0.0f;"),
+    # what theory says
+    ("hashes/KernelHash.cpp", "    expected_hamming(kernel_value); // throws "
+     "where there is no theory\n", ""),
+    ("hashes/AdditiveKernelHash.cpp", "(kernel_value + delta) / square",
+     "(kernel_value + delta)"),
+    ("hashes/bits_for.cpp", "2 * delta * delta", "delta * delta"),
+    ("hashes/SpectralHash.cpp", "pi / 2 +", ""),
+    ("kernels/MaternKernel.cpp", "nu / (nu - 1)", "nu / (nu + 1)"),
 ]
 
 # Python tests that build by themselves, and would not see the fault

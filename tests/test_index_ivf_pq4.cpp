@@ -10,6 +10,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
+#include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 
 #include "testing.h"
@@ -289,6 +290,69 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     expect_throws(
             {{[&] { pieces->merge_from(*other); }, "one class and training"},
              {[&] { pieces->merge_from(*pieces); }, "itself"}});
+}
+
+// With a direct map or without, whatever was done to the index.
+TEST(IndexIVFPQ4, DirectMap) {
+    const auto x = vectors(n, 1);
+    const auto plain = filled("KIVF16(M=6)"), mapped = filled("KIVF16(M=6)");
+    mapped->make_direct_map();
+    const auto expect_equal = [&] {
+        std::vector<float> one(d), other(d);
+        idx_t found = 0;
+        for (idx_t id = -5; id < 2 * n + 5; id++) {
+            const auto error =
+                    error_of([&] { plain->reconstruct(id, &one[0]); });
+            EXPECT_EQ(
+                    error_of([&] { mapped->reconstruct(id, &other[0]); }),
+                    error);
+            if (error.empty()) {
+                EXPECT_EQ(one, other);
+                found++;
+            }
+        }
+        EXPECT_EQ(found, plain->ntotal);
+    };
+    const auto both = [&](auto&& change) {
+        change(*plain);
+        change(*mapped);
+        EXPECT_TRUE(mapped->direct_map);
+        EXPECT_FALSE(plain->direct_map);
+        expect_equal();
+    };
+    faiss::IDSelectorRange some(100, 350);
+    both([&](IndexIVFPQ4& index) { index.remove_ids(some); });
+    const auto ids = std::vector<idx_t>{1500, -3, 200};
+    both([&](IndexIVFPQ4& index) { index.add_with_ids(3, &x[0], &ids[0]); });
+    both([&](IndexIVFPQ4& index) {
+        const auto other = filled("KIVF16(M=6)");
+        other->remove_ids(faiss::IDSelectorRange(0, 900));
+        index.merge_from(*other, 200);
+    });
+    both([&](IndexIVFPQ4& index) { index.reset(); });
+    both([&](IndexIVFPQ4& index) { index.add(n, x.data()); });
+    const auto copy = clone_index(mapped.get());
+    std::vector<float> one(d), other(d);
+    copy->reconstruct(7, one.data());
+    mapped->reconstruct(7, other.data());
+    EXPECT_EQ(one, other);
+    mapped->make_direct_map(false);
+    expect_equal();
+}
+
+TEST(IndexIVFPQ4, SaysHowFarTrainingIs) {
+    const auto x = vectors(n, 1);
+    const auto index = make_index("KIVF16(M=6)");
+    index->verbose = true;
+    testing::internal::CaptureStdout();
+    index->train(n, x.data());
+    const auto printed = testing::internal::GetCapturedStdout();
+    EXPECT_NE(
+            printed.find("iteration 1 of 10, 1000 of 1000 vectors"),
+            std::string::npos)
+            << printed;
+    EXPECT_NE(printed.find("iteration 10 of 10"), std::string::npos) << printed;
+    EXPECT_NE(printed.find("6 parts"), std::string::npos) << printed;
 }
 
 // tables are those of queries less the mean, and so as fine as without offset

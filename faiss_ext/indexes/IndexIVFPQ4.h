@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -65,6 +67,13 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
 
     std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
 
+    /// Where vectors are, by id; see make_direct_map. An entry whose place has
+    /// another id, or none, is void.
+    struct Place {
+        idx_t list, at;
+    };
+    std::optional<std::unordered_map<idx_t, Place>> direct_map;
+
     IndexIVFPQ4(
             int d,
             idx_t nlist,
@@ -77,6 +86,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void restore() override;
 
     /// Centroids by k-means (at most 256 vectors each), and those of the parts.
+    /// `verbose` prints how far it is.
     void train(idx_t n, const float* x) override;
 
     void add(idx_t n, const float* x) override;
@@ -99,7 +109,13 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// The quantised vector of an id; looks through all lists for it.
+    /** Has `reconstruct` look an id up, instead of in all lists, from now on,
+     * in some 50 bytes more for each vector. Files do not hold it.
+     */
+    void make_direct_map(bool on = true);
+
+    /// The quantised vector of an id (one of them, if it is there repeatedly);
+    /// looks through all lists for it, unless there is a direct map.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 

@@ -349,6 +349,7 @@ class IndexIVFPQ4(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def make_direct_map(self, on: bool = ...) -> None: ...
     def reconstruct(
         self,
         key: int,

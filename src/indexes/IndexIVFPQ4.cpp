@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -341,6 +342,45 @@ void for_visits(
     });
 }
 
+using Places = std::unordered_map<idx_t, IndexIVFPQ4::Place>;
+
+/// Where the vectors with ids from i0 to i0 + ni - 1 are.
+Places places_of(
+        const IndexIVFPQ4& index,
+        idx_t i0 = std::numeric_limits<idx_t>::min(),
+        uint64_t ni = std::numeric_limits<uint64_t>::max()) {
+    Places places;
+    places.reserve(std::min<uint64_t>(ni, index.ntotal));
+    for (size_t l = 0; l < index.lists.size(); l++) {
+        const auto& ids = index.lists[l].ids;
+        for (size_t at = 0; at < ids.size(); at++) {
+            if (uint64_t(ids[at]) - uint64_t(i0) < ni) {
+                places[ids[at]] = {idx_t(l), idx_t(at)};
+            }
+        }
+    }
+    return places;
+}
+
+bool is_at(const IndexIVFPQ4& index, const Places::value_type& entry) {
+    const auto& [id, place] = entry;
+    const auto& ids = index.lists[place.list].ids;
+    return place.at < idx_t(ids.size()) && ids[place.at] == id;
+}
+
+/// Has the direct map, if there is one, made again after a change.
+struct RemakesDirectMap {
+    IndexIVFPQ4& index;
+    const bool has_map = index.direct_map.has_value();
+
+    explicit RemakesDirectMap(IndexIVFPQ4& index) : index(index) {
+        index.direct_map.reset();
+    }
+    void done() {
+        index.make_direct_map(has_map);
+    }
+};
+
 void check_ready(const IndexIVFPQ4& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.is_trained, "IndexIVFPQ4::%s: call train first", where);
@@ -453,7 +493,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
         found_mean.assign(m.begin(), m.end());
         subtract(found_mean, sample);
     }
-    auto found = k_means(d, nlist, nsample, sample.data(), 10, seed);
+    auto found = k_means(d, nlist, nsample, sample.data(), 10, seed, verbose);
     auto found_packed =
             std::make_shared<const PackedCentroids>(d, nlist, found.data());
     auto vectors = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
@@ -466,6 +506,11 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
                 vectors[i * d + j] -= found[list[i] * d + j];
             }
         }
+    }
+    if (verbose) {
+        printf("IndexIVFPQ4: training %d parts on %" PRId64 " vectors\n",
+               M,
+               int64_t(nvectors));
     }
     auto of_parts =
             train_nibble_codebook(d, M, nvectors, vectors.data(), seed + 2);
@@ -510,6 +555,16 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     }
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
         reserve_list(lists[l], added[l], parts.rows);
+    }
+    if (direct_map) {
+        std::vector<idx_t> next(nlist);
+        for (idx_t l = 0; l < nlist; l++) {
+            next[l] = lists[l].ids.size();
+        }
+        for (idx_t i = 0; i < n; i++) {
+            const idx_t id = xids ? xids[i] : ntotal + i;
+            (*direct_map)[id] = {list[i], next[list[i]]++};
+        }
     }
     for (idx_t i = 0; i < n; i++) {
         List& to = lists[list[i]];
@@ -611,42 +666,45 @@ void IndexIVFPQ4::range_search(
             [](const Hit& hit) { return hit.second; });
 }
 
+void IndexIVFPQ4::make_direct_map(bool on) {
+    direct_map.reset();
+    if (on) {
+        direct_map = places_of(*this);
+    }
+}
+
 void IndexIVFPQ4::reconstruct(idx_t key, float* recons) const {
     reconstruct_n(key, 1, recons);
 }
 
 void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     check_ready(*this, "reconstruct");
+    const Places found = direct_map
+            ? Places()
+            : places_of(*this, i0, std::max<idx_t>(0, ni));
+    const Places& places = direct_map ? *direct_map : found;
     const NibbleCodes parts = codes_of(*this);
-    std::vector<bool> is_found(ni);
     std::vector<uint8_t> code(M);
-    for (size_t l = 0; l < lists.size(); l++) {
-        const auto& ids = lists[l].ids;
-        for (size_t i = 0; i < ids.size(); i++) {
-            if (ids[i] < i0 || ids[i] - i0 >= ni || is_found[ids[i] - i0]) {
-                continue;
-            }
-            is_found[ids[i] - i0] = true;
-            float* to = recons + (ids[i] - i0) * d;
-            slot_of(const_cast<List&>(lists[l]), i, parts.rows)
-                    .get(code.data(), M);
-            parts.decode(code.data(), to);
-            for (int j = 0; j < d; j++) {
-                to[j] += mean[j] + (residual ? centroids[l * d + j] : 0);
-            }
-        }
-    }
-    for (idx_t i = 0; i < ni; i++) {
+    for (idx_t i = 0; i < ni; i++, recons += d) {
+        const auto place = places.find(i0 + i);
         FAISS_EXT_THROW_IF_NOT_FMT(
-                is_found[i],
+                place != places.end() && is_at(*this, *place),
                 "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
                 int64_t(i0 + i));
+        const auto [l, at] = place->second;
+        slot_of(const_cast<List&>(lists[l]), at, parts.rows)
+                .get(code.data(), M);
+        parts.decode(code.data(), recons);
+        for (int j = 0; j < d; j++) {
+            recons[j] += mean[j] + (residual ? centroids[l * d + j] : 0);
+        }
     }
 }
 
 size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
     const size_t rows = (M + 1) / 2;
     size_t removed = 0;
+    RemakesDirectMap remaking(*this);
     for (List& list : lists) {
         const size_t n = list.ids.size();
         size_t kept = 0;
@@ -664,6 +722,7 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
         }
     }
     ntotal -= removed;
+    remaking.done();
     return removed;
 }
 
@@ -672,6 +731,7 @@ void IndexIVFPQ4::reset() {
         list = {};
     }
     ntotal = 0;
+    make_direct_map(direct_map.has_value());
 }
 
 void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
@@ -694,6 +754,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
         reserve_list(lists[l], source.lists[l].ids.size(), rows);
     }
+    RemakesDirectMap remaking(*this);
     for (idx_t l = 0; l < nlist; l++) {
         List& to = lists[l];
         List& from = source.lists[l];
@@ -707,6 +768,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     }
     ntotal += source.ntotal;
     source.reset();
+    remaking.done();
 }
 
 size_t IndexIVFPQ4::bytes_per_vector() const {

@@ -1,7 +1,10 @@
 #include "indexes/k_means.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
+#include <functional>
 #include <numeric>
 
 #include "core/errors.h"
@@ -146,12 +149,34 @@ AlignedVector<float> k_means(
         idx_t n,
         const float* x,
         int iterations,
-        uint64_t seed) {
+        uint64_t seed,
+        bool verbose) {
     const auto begin = gather_rows(sample_ids(n, k, seed), x, d);
     AlignedVector<float> centroids(begin.begin(), begin.end());
+    std::vector<idx_t> last;
     for (int i = 0; i < iterations; i++) {
         const PackedCentroids packed(d, k, centroids.data());
-        const Clusters clusters(k, packed.nearest(n, x));
+        auto cluster_of = packed.nearest(n, x);
+        if (verbose) {
+            last.resize(n, -1);
+            const idx_t moved = std::transform_reduce(
+                    last.begin(),
+                    last.end(),
+                    cluster_of.begin(),
+                    idx_t(0),
+                    std::plus<>(),
+                    std::not_equal_to<>());
+            printf("k-means, %zu centroids: iteration %d of %d, %" PRId64
+                   " of %" PRId64 " vectors change cluster\n",
+                   k,
+                   i + 1,
+                   iterations,
+                   int64_t(moved),
+                   int64_t(n));
+            fflush(stdout);
+            last = cluster_of;
+        }
+        const Clusters clusters(k, cluster_of);
         move_to_means(clusters, d, x, centroids);
         split_for_empty(clusters, d, centroids);
     }

@@ -35,8 +35,9 @@ struct PackedCentroids {
  * An empty cluster takes half of the largest one. The result does not depend on
  * the number of threads.
  *
- * @param n  from k
- * @return   size k * d
+ * @param n        from k
+ * @param verbose  prints how far it is
+ * @return         size k * d
  */
 AlignedVector<float> k_means(
         size_t d,
@@ -44,6 +45,7 @@ AlignedVector<float> k_means(
         idx_t n,
         const float* x,
         int iterations,
-        uint64_t seed);
+        uint64_t seed,
+        bool verbose = false);
 
 } // namespace faiss_ext
