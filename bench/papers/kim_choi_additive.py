@@ -516,10 +516,12 @@ def retrieval_from_clusters(run: Run, kernel) -> tuple[dict[str, np.ndarray], bo
 
 
 def one_cluster(base, which):
-    """The vectors of one of ten k-means clusters."""
+    """The vectors of one of ten k-means clusters, the largest for which = 0: the smallest can have a single vector."""
     kmeans = faiss.Kmeans(base.shape[1], 10, niter=10, seed=1)
     kmeans.train(base)
-    return base[kmeans.index.search(base, 1)[1][:, 0] == which]
+    cluster = kmeans.index.search(base, 1)[1][:, 0]
+    by_size = np.argsort(-np.bincount(cluster, minlength=10), kind="stable")
+    return base[cluster == by_size[which]]
 
 
 # ---------------------------------------------------------------- the order of the map
