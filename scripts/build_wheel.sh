@@ -58,11 +58,14 @@ headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\) //p' \
     fail "the headers in $include are of FAISS $headers; wheels can be linked since 1.14.2"
 
 install_deps wheel
-license=/usr/share/doc/libhwy-dev/copyright # of Highway, which is put in
-[[ -r "$license" ]] || license=
 work="$FAISS_EXT_ROOT/build/wheel"
 rm -rf "$work"
 mkdir -p "$work"
+license="$work/LICENSE.bundled" # of the libraries that are put in
+for package in libhwy-dev libxxhash-dev libeigen3-dev; do
+    copyright="/usr/share/doc/$package/copyright"
+    [[ ! -r "$copyright" ]] || cat "$copyright"
+done > "$license"
 
 # new_environment FOLDER PACKAGE...
 new_environment() {

@@ -2,7 +2,7 @@
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [wheel] [matrix]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [wheel] [matrix]     (default: build)
 #
 # Or source it and call
 #
@@ -26,6 +26,7 @@ build libfaiss-dev FAISS for C++
 build libopenblas-dev fast BLAS and LAPACK, used by FAISS as well
 build libeigen3-dev linear algebra
 build libhwy-dev SIMD with run-time dispatch
+build libxxhash-dev checksums of files
 build swig generates the Python module
 build python3 Python
 build python3-dev Python headers
@@ -39,6 +40,7 @@ test python3-hypothesis property tests
 test python3-mypy checks the type stubs
 test python3-sklearn independent references, digits data set
 test python3-scipy independent references
+test python3-xxhash reads files as documented
 test python3-venv packaging test
 test python3-pip packaging test
 test python3-matplotlib the demo is tested
@@ -50,11 +52,15 @@ ci clang-format checks the formatting
 ci clang another compiler
 ci libomp-dev its OpenMP
 ci libbenchmark-dev benchmarks
+fuzz clang libFuzzer
+fuzz libclang-rt-dev its runtime
+fuzz libomp-dev its OpenMP
 wheel g++ C++20 compiler
 wheel cmake build system, 3.22 or newer
 wheel ninja-build build tool
 wheel libeigen3-dev linear algebra
 wheel libhwy-dev SIMD with run-time dispatch
+wheel libxxhash-dev checksums of files
 wheel python3-dev Python
 wheel python3-venv environments of their own
 wheel python3-pip packages of the environments

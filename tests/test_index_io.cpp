@@ -498,8 +498,9 @@ struct FullWriter : faiss::IOWriter {
     }
 };
 
-/// Every prefix of a file is refused, no changed byte does harm, and every
-/// writer that takes less than all of it is noticed.
+/// Every prefix of a file is refused, every changed byte and every byte behind,
+/// and every writer that takes less than all of it is noticed. Where checksums
+/// fit, no changed byte does harm.
 template <class T>
 void check_damage(const std::string& string) {
     SCOPED_TRACE(string);
@@ -507,7 +508,11 @@ void check_damage(const std::string& string) {
     fill(*index, 6);
     const Bytes good = to_bytes(*index);
     EXPECT_TRUE(survives<T>(good));
-    idx_t objects = 0, errors = 0;
+    const auto changed = [](Bytes bytes, size_t i) {
+        const uint8_t changes[] = {uint8_t(1 << i % 8), 0xff, bytes[i]};
+        bytes[i] ^= changes[i % 3] ? changes[i % 3] : 1;
+        return bytes;
+    };
     for (size_t i = 0; i < good.size(); i++) {
         const Bytes part(good.begin(), good.begin() + i);
         ASSERT_TRUE(throws([&] { from_bytes<T>(part); })) << i << " bytes";
@@ -516,14 +521,26 @@ void check_damage(const std::string& string) {
             write(index.get(), static_cast<faiss::IOWriter*>(&writer));
         })) << i
             << " bytes";
-        Bytes bad = good;
-        const uint8_t changes[] = {uint8_t(1 << i % 8), 0xff, good[i]};
-        bad[i] ^= changes[i % 3];
-        EXPECT_NO_THROW((survives<T>(bad) ? objects : errors)++)
-                << "byte " << i << " is " << int(bad[i]);
+        ASSERT_TRUE(throws([&] { from_bytes<T>(changed(good, i)); }))
+                << "byte " << i;
+    }
+    const std::string magic(good.begin(), good.begin() + 4);
+    const Bytes content = content_of(good);
+    ASSERT_EQ(sealed(content, magic.c_str()), good);
+    idx_t objects = 0, errors = 0;
+    for (size_t i = 0; i < content.size(); i++) {
+        EXPECT_NO_THROW(
+                (survives<T>(sealed(changed(content, i), magic)) ? objects
+                                                                 : errors)++)
+                << "byte " << i << " of the content";
+        const Bytes part(content.begin(), content.begin() + i);
+        ASSERT_FALSE(survives<T>(sealed(part, magic)));
     }
     EXPECT_GT(objects, 0); // a value, say
     EXPECT_GT(errors, 20);
+    EXPECT_TRUE(
+            throws([&] { from_bytes<T>(sealed(joined(content, {0}), magic)); },
+                   "1 bytes follow"));
     FullWriter writer(good.size());
     write(index.get(), static_cast<faiss::IOWriter*>(&writer));
     EXPECT_EQ(writer.room, 0u);
@@ -585,37 +602,88 @@ TEST(Io, ForeignFiles) {
     }
 }
 
+/// `bytes` with another text in place of the first `from`.
+Bytes replaced(
+        const Bytes& bytes,
+        const std::string& from,
+        const std::string& to) {
+    Bytes other = bytes;
+    const auto at =
+            std::search(other.begin(), other.end(), from.begin(), from.end());
+    EXPECT_NE(at, other.end()) << from;
+    if (at != other.end()) {
+        std::copy(to.begin(), to.end(), at);
+    }
+    return other;
+}
+
 TEST(Io, VersionsAndClassesThatAreNotKnown) {
     const Bytes index = to_bytes(*make("IDMap," + sik + ",BFlat"));
+    for (char version : {0, 1, 3, 5, 127}) {
+        const Bytes other =
+                replaced(index, "FxIx\4", "FxIx"s + std::string(1, version));
+        EXPECT_TRUE(
+                throws([&] { from_bytes<Index>(other); },
+                       "version " + std::to_string(version)));
+    }
+    const Bytes content = content_of(index);
     for (const auto& [from, to, named] :
          std::vector<std::tuple<std::string, std::string, std::string>>{
-                 {"FxIx\3\0"s, "FxIx\0\0"s, "version 0"},
-                 {"FxIx\3\0"s, "FxIx\1\0"s, "version 1"},
-                 {"FxIx\3\0"s, "FxIx\4\0"s, "version 4"},
-                 {"FxVT\3\0"s, "FxVT\4\0"s, "version 4"}, // inside, too
                  {"SIK", "XYZ", "XYZ"},
                  {"KernelHash", "KernelHull", "'KernelHull'"},
-                 {"gaussian", "caussian", "caussian"}}) {
-        Bytes other = index;
-        const auto at = std::search(
-                other.begin(), other.end(), from.begin(), from.end());
-        ASSERT_NE(at, other.end()) << from;
-        std::copy(to.begin(), to.end(), at);
-        EXPECT_TRUE(throws([&] { from_bytes<Index>(other); }, named));
+                 {"gaussian", "caussian", "caussian"},
+                 {"FxIx", "FxIB", "begins with 'FxIB'"},
+                 {"FxVT", "FxIx", "begins with 'FxIx'"},
+                 {"Fais", "fais", "begins with 'fais'"}}) {
+        const Bytes other = sealed(replaced(content, from, to));
+        EXPECT_TRUE(throws([&] { from_bytes<Index>(other); }, named)) << from;
     }
+}
+
+TEST(Io, MappedFiles) {
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const auto index = make("IDMap," + sik + ",BIVF2");
+    const Bytes good = to_bytes(*index);
+    const auto read_mapped = [&](const Bytes& bytes) {
+        write_file(name, bytes);
+        return read_index(name.c_str(), faiss::IO_FLAG_MMAP);
+    };
+    const auto q = data_for<Index>(5, 9);
+    expect_same(search(*read_mapped(good), q, 4), search(*index, q, 4));
+    for (size_t i = 0; i < good.size(); i += 7) { // FAISS sees none of it
+        Bytes bad = good;
+        bad[i] ^= 2;
+        EXPECT_TRUE(throws([&] { read_mapped(bad); })) << i;
+        bad.resize(i);
+        EXPECT_TRUE(throws([&] { read_mapped(bad); })) << i;
+    }
+    // lengths that do not fit what FAISS reads
+    const Bytes content = content_of(good);
+    const std::string magic = "Fais";
+    const auto at = std::search(
+            content.begin(), content.end(), magic.begin(), magic.end());
+    ASSERT_NE(at, content.end());
+    Bytes bad = content;
+    bad[at - content.begin() + 4]++;
+    EXPECT_TRUE(throws([&] { read_mapped(sealed(bad)); }, "ends after"));
+    EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(bad)); }));
+    bad = joined(content, {0});
+    EXPECT_TRUE(throws([&] { read_mapped(sealed(bad)); }, "ends after"));
 }
 
 TEST(Io, NestingWithoutEnd) {
     // an IDMap of an IDMap of an IDMap ...
-    const Bytes index = to_bytes(*make_empty("IDMap,KFlat(linear)"));
-    const Bytes inner = to_bytes(*make_empty("KFlat(linear)"));
+    const Bytes index =
+            content_of(to_bytes(*make_empty("IDMap,KFlat(linear)")));
+    const Bytes inner = content_of(to_bytes(*make_empty("KFlat(linear)")));
     const Bytes level(index.begin(), index.end() - inner.size());
     const auto nested = [&](int depth) {
         Bytes bytes;
         for (int i = 0; i < depth; i++) {
             bytes.insert(bytes.end(), level.begin(), level.end());
         }
-        return joined(bytes, inner);
+        return sealed(joined(bytes, inner));
     };
     EXPECT_TRUE(throws([&] { from_bytes<Index>(nested(100000)); }, "inside"));
     // the exception leaves no trace

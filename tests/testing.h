@@ -50,6 +50,8 @@
 #include <faiss_ext/projections/ProjectionChoice.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
+#include "core/io_fields.h"
+#include "io/frame.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext_test {
@@ -577,6 +579,26 @@ struct TemporaryFolder {
         return names;
     }
 };
+
+/// The content of a file of this library, without its frame;
+/// docs/file-format.md.
+inline Bytes content_of(const Bytes& file) {
+    uint64_t length;
+    std::memcpy(&length, &file.at(8), sizeof(length));
+    return Bytes(file.end() - length, file.end());
+}
+
+/// A file with this content, whose checksums fit.
+inline Bytes sealed(const Bytes& content, const std::string& magic = "FxIx") {
+    faiss::VectorIOWriter writer;
+    write_frame(
+            magic.c_str(),
+            [&](faiss::IOWriter* f) {
+                write_bytes(f, content.data(), content.size());
+            },
+            &writer);
+    return writer.data;
+}
 
 inline Bytes file_bytes(const std::string& name) {
     std::ifstream file(name, std::ios::binary);

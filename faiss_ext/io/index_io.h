@@ -18,7 +18,8 @@ namespace faiss_ext {
  * IndexShards, IndexReplicas, and IndexHNSW over IndexFlatKernel.
  *
  * What holds no object of this library is written by faiss::write_index, in
- * FAISS's own format. Otherwise a file appears under its name only when it is
+ * FAISS's own format. Anything else is written with checksums
+ * (docs/file-format.md), and a file appears under its name only when it is
  * complete: it is written beside it and renamed. Throws a faiss::FaissException
  * on any failure, or for a class that is not in the list.
  */
@@ -27,9 +28,11 @@ void write_index(const faiss::Index* index, faiss::IOWriter* f);
 
 /** Reads what write_index of this library or of FAISS has written.
  *
- * A truncated, damaged or foreign file gives a faiss::FaissException.
+ * A truncated, damaged or foreign file gives a faiss::FaissException; no byte
+ * is used before its checksum has been verified.
  *
- * @param io_flags  faiss::IO_FLAG_...; they concern FAISS's own classes
+ * @param io_flags  faiss::IO_FLAG_...; they concern FAISS's own classes. To map
+ *                  a file into memory, it is read once for its checksums
  */
 std::unique_ptr<faiss::Index> read_index(const char* fname, int io_flags = 0);
 std::unique_ptr<faiss::Index> read_index(faiss::IOReader* f, int io_flags = 0);

@@ -2,45 +2,34 @@
 
 #include <faiss/impl/io.h>
 
-#include <faiss_ext/io/index_io.h>
-
 #include "core/errors.h"
 #include "core/field_files.h"
+#include "io/nested_io.h"
 
 namespace faiss_ext {
 
 namespace {
 
-template <class IndexT, class Write, class Read>
-std::unique_ptr<IndexT> copy(const IndexT* index, Write write, Read read) {
+template <class IndexT>
+std::unique_ptr<IndexT> copy(const IndexT* index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "the index is null");
     const PartsInMemory parts;
     faiss::VectorIOWriter writer;
-    write(index, &writer);
+    write_nested(index, &writer);
     faiss::VectorIOReader reader;
     reader.data.swap(writer.data);
-    return read(&reader);
+    return read_nested<IndexT>(&reader, 0);
 }
 
 } // namespace
 
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index) {
-    return copy(
-            index,
-            [](const faiss::Index* from, faiss::IOWriter* f) {
-                write_index(from, f);
-            },
-            [](faiss::IOReader* f) { return read_index(f); });
+    return copy(index);
 }
 
 std::unique_ptr<faiss::IndexBinary> clone_binary_index(
         const faiss::IndexBinary* index) {
-    return copy(
-            index,
-            [](const faiss::IndexBinary* from, faiss::IOWriter* f) {
-                write_index_binary(from, f);
-            },
-            [](faiss::IOReader* f) { return read_index_binary(f); });
+    return copy(index);
 }
 
 } // namespace faiss_ext

@@ -15,12 +15,12 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
-#include <faiss_ext/io/index_io.h>
 
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
 #include "indexes/index_compat.h"
+#include "io/nested_io.h"
 
 namespace faiss_ext {
 
@@ -30,29 +30,11 @@ using faiss::Index;
 using faiss::IndexBinary;
 using faiss::IOReader;
 using faiss::IOWriter;
+using faiss::VectorTransform;
 
 void check_file(bool good, IOReader* f, const char* what) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             good, "%s is damaged: %s", f->name.c_str(), what);
-}
-
-// The parts of an index, float or binary.
-
-void write_part(const Index* index, IOWriter* f) {
-    write_index(index, f);
-}
-
-void write_part(const IndexBinary* index, IOWriter* f) {
-    write_index_binary(index, f);
-}
-
-template <class IndexT>
-std::unique_ptr<IndexT> read_part(IOReader* f, int io_flags) {
-    if constexpr (std::is_same_v<IndexT, Index>) {
-        return read_index(f, io_flags);
-    } else {
-        return read_index_binary(f, io_flags);
-    }
 }
 
 // The fields of the base class, float or binary.
@@ -98,8 +80,8 @@ struct Header {
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
     write_header<IndexT>(index, f);
-    write_VectorTransform(index.hash, f);
-    write_index_binary(index.storage, f);
+    write_nested<VectorTransform>(index.hash, f);
+    write_nested<IndexBinary>(index.storage, f);
 }
 
 template <class HashIndex>
@@ -107,11 +89,11 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     auto index = std::make_unique<HashIndex>();
     index->own_fields = true;
     Header(f).apply(*index);
-    auto vt = read_VectorTransform(f);
+    auto vt = read_nested<VectorTransform>(f, io_flags);
     index->hash = dynamic_cast<KernelHash*>(vt.get());
     check_file(index->hash, f, "it holds no hash where one must stand");
     vt.release();
-    index->storage = read_index_binary(f, io_flags).release();
+    index->storage = read_nested<IndexBinary>(f, io_flags).release();
     const int d = std::is_base_of_v<IndexBinary, HashIndex> ? index->hash->nbits
                                                             : index->hash->d_in;
     check_file(
@@ -129,14 +111,16 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
 
 void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
     write_header<Index>(index, f);
-    write_VectorTransform(index.hash.get(), f);
+    write_nested<VectorTransform>(index.hash.get(), f);
     write_vector(f, index.codes);
 }
 
-std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(IOReader* f, int) {
+std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
+        IOReader* f,
+        int io_flags) {
     auto index = std::make_unique<IndexAsymmetricHash>();
     Header(f).apply(*index);
-    auto vt = read_VectorTransform(f);
+    auto vt = read_nested<VectorTransform>(f, io_flags);
     auto* hash = dynamic_cast<KernelHash*>(vt.get());
     check_file(hash, f, "it holds no hash where one must stand");
     vt.release();
@@ -174,7 +158,7 @@ template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
-    write_part(index.index, f);
+    write_nested<IndexT>(index.index, f);
 }
 
 template <class Map, class IndexT>
@@ -183,7 +167,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
     index->own_fields = true;
     Header(f).apply(*index);
     read_vector(f, index->id_map, index->ntotal, "id_map");
-    index->index = read_part<IndexT>(f, io_flags).release();
+    index->index = read_nested<IndexT>(f, io_flags).release();
     check_file(
             index->index->d == index->d &&
                     index->index->ntotal == index->ntotal,
@@ -200,10 +184,10 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
 void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
     write_header<Index>(index, f);
     write_value(f, int32_t(index.chain.size()));
-    for (const faiss::VectorTransform* vt : index.chain) {
-        write_VectorTransform(vt, f);
+    for (const VectorTransform* vt : index.chain) {
+        write_nested<VectorTransform>(vt, f);
     }
-    write_index(index.index, f);
+    write_nested<Index>(index.index, f);
 }
 
 template <class Class>
@@ -214,14 +198,15 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
     const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
     int d = index->d;
     for (int i = 0; i < n; i++) {
-        index->chain.push_back(read_VectorTransform(f).release());
+        index->chain.push_back(
+                read_nested<VectorTransform>(f, io_flags).release());
         check_file(
                 index->chain.back()->d_in == d,
                 f,
                 "a transformation does not fit");
         d = index->chain.back()->d_out;
     }
-    index->index = read_index(f, io_flags).release();
+    index->index = read_nested<Index>(f, io_flags).release();
     check_file(
             index->index->d == d && index->index->ntotal == index->ntotal,
             f,
@@ -234,8 +219,8 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
-    write_index(index.base_index, f);
-    write_index(index.refine_index, f);
+    write_nested<Index>(index.base_index, f);
+    write_nested<Index>(index.refine_index, f);
 }
 
 template <class Refine>
@@ -249,8 +234,8 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
             index->k_factor >= 1 && index->k_factor < 1e9f,
             f,
             "its k_factor is below 1, or no number");
-    index->base_index = read_index(f, io_flags).release();
-    index->refine_index = read_index(f, io_flags).release();
+    index->base_index = read_nested<Index>(f, io_flags).release();
+    index->refine_index = read_nested<Index>(f, io_flags).release();
     for (const Index* part : {index->base_index, index->refine_index}) {
         check_file(
                 part->d == index->d && part->ntotal == index->ntotal,
@@ -287,7 +272,7 @@ void write_group(const Group& index, IOWriter* f) {
     }
     write_value(f, int32_t(index.count()));
     for (int i = 0; i < index.count(); i++) {
-        write_part(index.at(i), f);
+        write_nested<IndexT>(index.at(i), f);
     }
 }
 
@@ -305,7 +290,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
     own_group(*index);
     const auto n = read_value_in<int32_t>(f, "count", 0, 1 << 20);
     for (int i = 0; i < n; i++) {
-        auto part = read_part<IndexT>(f, io_flags);
+        auto part = read_nested<IndexT>(f, io_flags);
         // what addIndex would refuse while the part is still ours; what it
         // refuses later belongs to the group already
         check_file(
@@ -335,7 +320,7 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_value(f, hnsw.max_level);
     write_value(f, hnsw.efConstruction);
     write_value(f, hnsw.efSearch);
-    write_index(index.storage, f);
+    write_nested<Index>(index.storage, f);
 }
 
 void write_hnsw_kernel(const IndexHNSWKernel& index, IOWriter* f) {
@@ -413,7 +398,7 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     hnsw.efConstruction = read_value<int>(f, "efConstruction");
     hnsw.efSearch = read_value<int>(f, "efSearch");
     check_file(is_sound(hnsw, index->ntotal), f, "its graph is broken");
-    index->storage = read_index(f, io_flags).release();
+    index->storage = read_nested<Index>(f, io_flags).release();
     check_file(
             index->storage->d == index->d &&
                     index->storage->ntotal == index->ntotal,

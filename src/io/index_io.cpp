@@ -27,13 +27,10 @@
 #include "core/field_files.h"
 #include "core/io_fields.h"
 #include "indexes/index_parts.h"
+#include "io/frame.h"
 #include "io/index_codecs.h"
 #include "io/io_compat.h"
-
-// The format: four characters that tell what kind of object follows, the
-// version of the format, the name of the class, and the fields of the class.
-// Objects inside objects are written in the same way, FAISS's own ones in
-// FAISS's format.
+#include "io/nested_io.h"
 
 namespace faiss_ext {
 
@@ -46,9 +43,6 @@ using faiss::IndexBinary;
 using faiss::IOReader;
 using faiss::IOWriter;
 using faiss::VectorTransform;
-
-constexpr uint32_t format_version = 3;
-constexpr size_t magic_size = 4;
 
 // What the three kinds of objects have in a file, and how FAISS does it.
 
@@ -224,15 +218,8 @@ struct ReaderWithHead : IOReader {
 };
 
 template <class T>
-std::unique_ptr<T> read_ours(IOReader* f, int io_flags) {
+std::unique_ptr<T> read_content(IOReader* f, int io_flags) {
     DepthGuard guard(f->name);
-    const auto version = read_value<uint32_t>(f, "version");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            version == format_version,
-            "%s has format version %u, this library reads version %u",
-            f->name.c_str(),
-            version,
-            format_version);
     return read_body<T>(read_string(f, "class"), f, io_flags);
 }
 
@@ -257,7 +244,11 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
     reader.name = f->name;
     read_bytes(f, reader.head, magic_size, "the first field");
     if (std::memcmp(reader.head, Kind<T>::magic, magic_size) == 0) {
-        return read_ours<T>(f, io_flags);
+        std::unique_ptr<T> object;
+        read_frame(reader.head, f, io_flags, [&](IOReader* content) {
+            object = read_content<T>(content, io_flags);
+        });
+        return object;
     }
     check_other_kinds<Index, IndexBinary, VectorTransform>(reader);
     // FAISS may want to map the file into memory, so it gets the file itself
@@ -285,9 +276,10 @@ void write_any(const T* object, IOWriter* f) {
         return;
     }
     DepthGuard guard(f->name);
-    write_bytes(f, Kind<T>::magic, magic_size);
-    write_value(f, format_version);
-    write_body(object, f);
+    write_frame(
+            Kind<T>::magic,
+            [&](IOWriter* content) { write_body(object, content); },
+            f);
 }
 
 /// A file being written, closed without a word if something goes wrong.
@@ -390,7 +382,54 @@ bool index_holds_ours(const IndexT* index) {
     });
 }
 
+/// In front of an object of FAISS's inside one of ours.
+constexpr char faiss_magic[] = "Fais";
+
 } // namespace
+
+template <class T>
+void write_nested(const T* object, IOWriter* f) {
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "a part of the object to write is null");
+    if (holds_faiss_ext(object)) {
+        DepthGuard guard(f->name);
+        write_bytes(f, Kind<T>::magic, magic_size);
+        write_body(object, f);
+    } else {
+        write_bytes(f, faiss_magic, magic_size);
+        write_with_length(
+                [&](IOWriter* part) { Kind<T>::faiss_write(object, part); }, f);
+    }
+}
+
+template <class T>
+std::unique_ptr<T> read_nested(IOReader* f, int io_flags) {
+    char magic[magic_size];
+    read_bytes(f, magic, magic_size, "the first field of a part");
+    if (std::memcmp(magic, Kind<T>::magic, magic_size) == 0) {
+        return read_content<T>(f, io_flags);
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            std::memcmp(magic, faiss_magic, magic_size) == 0,
+            "%s is damaged: a part begins with '%s', expected '%s' or '%s'",
+            f->name.c_str(),
+            printable(std::string(magic, magic_size)).c_str(),
+            Kind<T>::magic,
+            faiss_magic);
+    std::unique_ptr<T> object;
+    read_with_length(f, [&](IOReader* part) {
+        object.reset(Kind<T>::faiss_read(part, io_flags));
+    });
+    return object;
+}
+
+template void write_nested(const Index* object, IOWriter* f);
+template void write_nested(const IndexBinary* object, IOWriter* f);
+template void write_nested(const VectorTransform* object, IOWriter* f);
+template std::unique_ptr<Index> read_nested(IOReader* f, int io_flags);
+template std::unique_ptr<IndexBinary> read_nested(IOReader* f, int io_flags);
+template std::unique_ptr<VectorTransform> read_nested(
+        IOReader* f,
+        int io_flags);
 
 bool holds_faiss_ext(const Index* index) {
     if (!index) {

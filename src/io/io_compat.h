@@ -2,8 +2,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
@@ -27,6 +29,30 @@ inline std::unique_ptr<faiss::IOReader> open_file(
     }
 #endif
     return std::make_unique<faiss::FileIOReader>(fname);
+}
+
+/// Whether flags ask for parts that are used where they lie in the file.
+inline bool asks_for_mapping(int io_flags) {
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+    if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {
+        return true;
+    }
+#endif
+    return (io_flags & faiss::IO_FLAG_MMAP) == faiss::IO_FLAG_MMAP;
+}
+
+/// Where a reader is in its file, if it can tell and go back.
+inline std::optional<uint64_t> position_of(const faiss::IOReader* f) {
+    if (auto* file = dynamic_cast<const faiss::FileIOReader*>(f)) {
+        const long position = ftell(file->f);
+        return position < 0 ? std::nullopt : std::optional<uint64_t>(position);
+    }
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+    if (auto* mapped = dynamic_cast<const faiss::MappedFileIOReader*>(f)) {
+        return mapped->pos;
+    }
+#endif
+    return std::nullopt;
 }
 
 /// Goes back by n bytes; returns whether this reader can.

@@ -1,0 +1,93 @@
+"""Writes the golden files: one of every class, small, with what a search in it has to find.
+
+    PYTHONPATH=build/python python3 tests/golden/make.py
+
+They are written once for each version of the format, and read by every later build (tests/python/test_golden_files.py).
+"""
+
+import json
+from pathlib import Path
+
+import faiss
+import faiss_ext
+import numpy as np
+
+FOLDER = Path(__file__).resolve().parent
+D, N, K = 16, 60, 4
+INDEXES = {
+    "ahk_asymmetric": "AHK32(js),AFlat", "ahk_flat": "AHK32(chi2,norm=l1),BFlat",
+    "bsik_flat": "BSIK32(4x4,gamma=0.01),BFlat", "bsik_dense": "BSIK32(4x4,w=dense,shuffle=1,gamma=0.01),BFlat",
+    "klsh_flat": "KLSH32(expchi2,p=20),BFlat", "rhbe_permuted": "RHBE32(rot=pca,seed=3),BPerm(M=3)",
+    "scr_hnsw": "SCR32,BHNSW4", "sh_flat": "SH16,BFlat", "sik_hash": "SIK32(laplacian,proj=dense,gamma=0.01),BHash2x8",
+    "sik_ivf": "SIK32(matern,nu=2),BIVF2", "idmap": "IDMap,SIK32(gaussian),BFlat", "idmap2": "IDMap2,KFlat(chi2)",
+    "kflat": "KFlat(exponential(normalized(poly(degree=2)),scale=2))", "kflat_f16": "KFlat(intersection,store=f16)",
+    "kflat_u8": "KFlat(hellinger,store=u8)", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
+    "kivf_m": "KIVF2(M=4,residual=0)", "kpca": "KPCA4(cosine,p=20),Flat", "rff": "RFF8(gaussian),Flat",
+    "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
+BINARY = {"binary_sik": "SIK32(gaussian),BFlat", "binary_idmap2": "IDMap2,AHK32(chi2),BIVF2"}
+
+
+def data():
+    """Counts of 0 to 99, the same in every version of NumPy."""
+    state, values = 1, []
+    for _ in range((N + 5) * D):
+        state = (1103515245 * state + 12345) % 2**31
+        values.append(state // 65536 % 100)
+    x = np.array(values, dtype="float32").reshape(N + 5, D)
+    return x[:N], x[N:]
+
+
+def groups():
+    shards = faiss.IndexShards(D, False, True)
+    replicas = faiss.IndexReplicas(D)
+    for add in (shards.add_shard, replicas.addIndex):
+        for _ in range(2):
+            add(faiss.index_factory(D, "KFlat(chi2)"))
+    refine = faiss.IndexRefine(faiss.IndexFlatL2(D), faiss_ext.IndexFlatKernel(D, faiss_ext.Chi2Kernel()))
+    return {"shards": shards, "replicas": replicas, "refine": refine}
+
+
+def fill(index, x):
+    ids = 10 * np.arange(len(x)) + 3
+    if isinstance(index, faiss.IndexBinaryIDMap):
+        index.index.train(x)
+        index.add_with_ids(index.index.hash.encode(x), ids)
+        return
+    index.train(x)
+    if isinstance(index, faiss.IndexIDMap):
+        index.add_with_ids(x, ids)
+    else:
+        index.add(x)
+
+
+def found(index, queries):
+    if isinstance(index, faiss.IndexBinaryIDMap):
+        queries = faiss.downcast_IndexBinary(index.index).hash.encode(queries)
+    distances, labels = index.search(queries, K)
+    return {"class": type(index).__name__, "ntotal": index.ntotal, "distances": distances.tolist(), "labels": labels.tolist()}
+
+
+def main():
+    x, queries = data()
+    report = {}
+    made = {name: faiss.index_factory(D, string) for name, string in INDEXES.items()}
+    for name, index in {**made, **groups()}.items():
+        fill(index, x)
+        faiss.write_index(index, str(FOLDER / f"{name}.index"))
+        report[name] = {"kind": "index", **found(index, queries)}
+    for name, string in BINARY.items():
+        index = faiss.index_binary_factory(D, string)
+        fill(index, x)
+        faiss.write_index_binary(index, str(FOLDER / f"{name}.index"))
+        report[name] = {"kind": "index_binary", **found(index, queries)}
+    for name, string in {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}.items():
+        hash = faiss_ext.kernel_hash_factory(D, string)
+        hash.train(x)
+        faiss.write_VectorTransform(hash, str(FOLDER / f"{name}.index"))
+        report[name] = {"kind": "VectorTransform", "class": type(hash).__name__, "codes": hash.encode(queries).tolist()}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(report.items()))
+    (FOLDER / "found.json").write_text(f"{{\n{lines}\n}}\n")
+
+
+if __name__ == "__main__":
+    main()

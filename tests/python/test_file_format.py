@@ -1,0 +1,216 @@
+"""docs/file-format.md is true: a reader that follows the page, and knows nothing else, reads real files to their last byte."""
+
+import re
+import struct
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+import xxhash
+from helpers import ROOT, X, fill
+
+BLOCK = re.compile(r"^```layout\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBERS = {"u8": "B", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
+OBJECTS = {"index": "FxIx", "binary index": "FxIB", "transformation": "FxVT"}
+BLOCK_SIZE = 2**20
+
+
+def layouts():
+    """The fields of each structure of the page: pairs of a name and a type."""
+    found = {}
+    for block in BLOCK.findall((ROOT / "docs/file-format.md").read_text()):
+        for line in block.splitlines():
+            if line and not line.startswith(" "):
+                names = re.split(r"\s{2,}", line)[0].split(", ")
+                found.update((name, []) for name in names)
+            elif line:
+                found[names[-1]].append(tuple(re.split(r"\s{2,}", line.strip())[:2]))
+    return found
+
+
+LAYOUTS = layouts()
+used = set()
+
+
+class PageReader:
+    """Reads a value of a type of the page from bytes."""
+
+    def __init__(self, data):
+        self.data, self.position = data, 0
+
+    def bytes(self, n):
+        assert self.position + n <= len(self.data), "the file ends before its last field does"
+        self.position += n
+        return self.data[self.position - n : self.position]
+
+    def number(self, kind):
+        return struct.unpack("<" + NUMBERS[kind], self.bytes(struct.calcsize("<" + NUMBERS[kind])))[0]
+
+    def structure(self, name, kind=None):
+        used.add(name)
+        values = {}
+        for field, type_ in LAYOUTS[name]:
+            type_, _, condition = type_.partition(" if ")
+            flat = {**values, **values.get("header", {})}
+            if condition and not flat[condition]:
+                continue
+            values[field] = self.value(type_, flat, kind)
+        return values
+
+    def value(self, type_, values, kind):
+        item, times, count = type_.partition("*")
+        if times:
+            return [self.value(item, values, kind) for _ in range(values[count])]
+        if type_.endswith("[]"):
+            n = self.number("u64")
+            one = NUMBERS[type_[:-2]]
+            return np.frombuffer(self.bytes(n * struct.calcsize("<" + one)), "<" + one)
+        if type_ in NUMBERS:
+            return self.number(type_)
+        if type_ == "bool":
+            byte = self.number("u8")
+            assert byte in (0, 1)
+            return bool(byte)
+        if type_ == "text":
+            return self.bytes(self.number("u64")).decode()
+        if type_ in ("kernel", "projection"):
+            name = self.value("text", values, kind)
+            if not name:
+                return None
+            trained = {"is_trained": self.value("bool", values, kind)} if type_ == "kernel" else {}
+            return {"class": name, **trained, **self.structure(name)}
+        if type_ == "same":
+            return self.object(kind)
+        if type_ in OBJECTS:
+            return self.object(type_)
+        return self.structure(type_, kind)
+
+    def object(self, kind):
+        magic = self.bytes(4).decode()
+        if magic == "Fais":
+            return self.bytes(self.number("u64"))
+        assert magic == OBJECTS[kind]
+        return self.content(kind)
+
+    def content(self, kind):
+        top = "Transformation" if kind == "transformation" else "Index"
+        used.add(top)
+        values = {}
+        for field, type_ in LAYOUTS[top][:-1]:
+            values[field] = self.value(type_, values, kind)
+        return {**values, **self.structure(values["class"], kind)}
+
+    def frame(self, kind):
+        used.add("Frame")
+        assert [field for field, _ in LAYOUTS["Frame"]] == [
+            "magic", "version", "length", "checksums", "header", "content"]
+        assert self.bytes(4).decode() == OBJECTS[kind]
+        assert self.number("u32") == 4
+        length = self.number("u64")
+        checksums = [self.number("u64") for _ in range(-(-length // BLOCK_SIZE))]
+        assert xxhash.xxh3_64_intdigest(self.data[: self.position]) == self.number("u64")
+        begin = self.position
+        for i, checksum in enumerate(checksums):
+            block = self.data[begin + i * BLOCK_SIZE : begin + min((i + 1) * BLOCK_SIZE, length)]
+            assert xxhash.xxh3_64_intdigest(block) == checksum
+        values = self.content(kind)
+        assert self.position == begin + length
+        return values
+
+
+def read(data, kind):
+    reader = PageReader(bytes(data))
+    values = reader.frame(kind)
+    assert reader.position == len(data)
+    return values
+
+
+STRINGS = [
+    "SIK16(gaussian),BFlat", "SIK16(laplacian,proj=dense,gamma=2),BHash4x4", "SIK16(matern,nu=2),BIVF4", "SCR16,BHNSW8",
+    "BSIK16(8x8,m=2),BFlat", "BSIK16(8x8,w=dense,shuffle=1),BFlat", "SH16,BFlat",
+    "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
+    "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
+    "KFlat(poly(degree=2))", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
+    "KFlat(linear,store=f16)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
+    "RFF8(gaussian),KIVF2(M=4,residual=0),Refine(KFlat(gaussian))", "PCA4,L2norm,KFlat(linear)",
+    "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))"]
+
+
+def by_hand():
+    kernel = faiss_ext.LinearKernel()
+    shards = faiss.IndexShards(64, False, True)
+    replicas = faiss.IndexReplicas(64)
+    for add in (shards.add_shard, replicas.addIndex):
+        for _ in range(2):
+            add(faiss.index_factory(64, "KFlat(linear)"))
+    flat = faiss_ext.IndexFlatKernel(64, kernel)
+    refine = faiss.IndexRefine(faiss.IndexFlatL2(64), flat)
+    pre = faiss.IndexPreTransform(faiss.PCAMatrix(64, 64), faiss_ext.IndexFlatKernel(64, kernel))
+    flat_refine = faiss.IndexRefineFlat(faiss.index_factory(64, "SIK16(gaussian),BFlat"))
+    return [shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
+
+
+def check_header(values, index):
+    assert values["d"] == index.d and values["ntotal"] == index.ntotal
+    assert values["is_trained"] == index.is_trained and values["metric"] == index.metric_type
+
+
+@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize("string", STRINGS)
+def test_indexes_are_written_as_documented(string, filled):
+    index = faiss.index_factory(64, string)
+    if filled:
+        fill(index, X[:300])
+    values = read(faiss.serialize_index(index), "index")
+    while "header" not in values:  # "all" or "map", of the same fields
+        values = next(iter(v for v in values.values() if isinstance(v, dict)))
+    check_header(values["header"], index)
+    if "id_map" in values:
+        assert np.array_equal(values["id_map"], faiss.vector_to_array(index.id_map))
+
+
+def test_wrappers_put_together_by_hand():
+    for index in by_hand():
+        values = read(faiss.serialize_index(fill(index, X[:300])), "index")
+        check_header(values.get("header") or values["all"]["header"], index)
+
+
+def test_binary_indexes_and_transformations():
+    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)"):
+        index = fill(faiss.index_binary_factory(64, string), X[:300])
+        read(faiss.serialize_index_binary(index), "binary index")
+    bare = faiss_ext.IndexBinaryPermuted(64)
+    bare.add(X[:50].view("uint8")[:, :8].copy())
+    values = read(faiss.serialize_index_binary(bare), "binary index")
+    assert np.array_equal(values["codes"], X[:50].view("uint8")[:, :8].ravel())
+    hash = faiss_ext.ShiftInvariantHash(64, 32, faiss_ext.GaussianKernel(0.25))
+    hash.train(X)
+    writer = faiss.VectorIOWriter()
+    faiss.write_VectorTransform(hash, writer)
+    values = read(faiss.vector_to_array(writer.data), "transformation")
+    assert values["d_in"] == 64 and values["d_out"] == 32 and values["kernel"]["all"]["gamma"] == 0.25
+    assert np.array_equal(values["all"]["threshold"], faiss.vector_to_array(hash.threshold))
+
+
+def test_the_vectors_of_kflat_are_where_the_page_says():
+    index = fill(faiss.index_factory(64, "KFlat(linear)"), X[:100])
+    rows = read(faiss.serialize_index(index), "index")["vectors"]
+    assert np.array_equal(rows.view("<f4").reshape(100, 64), X[:100])
+
+
+def test_files_of_several_blocks():
+    x = np.random.default_rng(1).random((9000, 64), dtype="float32")  # 2.2 blocks
+    index = fill(faiss.index_factory(64, "KFlat(linear)"), x)
+    rows = read(faiss.serialize_index(index), "index")["vectors"]
+    assert np.array_equal(rows.view("<f4").reshape(x.shape), x)
+
+
+def test_every_class_of_the_page_occurs():
+    """What the tests above read is all that the page describes."""
+    used.clear()
+    for string in STRINGS:
+        test_indexes_are_written_as_documented(string, True)
+    test_wrappers_put_together_by_hand()
+    test_binary_indexes_and_transformations()
+    assert used == set(LAYOUTS)
