@@ -43,7 +43,9 @@ std::unique_ptr<faiss::IndexBinary> index_binary_factory(
         const std::string& description);
 
 /// Whether a string names a kernel, a hash or an index of this library, so
-/// that the factories above do not just hand it to FAISS's.
+/// that the factories above do not just hand it to FAISS's. Throws for more
+/// than 4,096 characters or 64 parentheses inside each other, which FAISS's
+/// parser may not survive.
 bool is_faiss_ext_string(const std::string& description);
 
 } // namespace faiss_ext

@@ -14,6 +14,10 @@ namespace faiss_ext {
 
 namespace {
 
+constexpr size_t max_length = 4096;
+constexpr size_t max_depth = 64; ///< of parentheses
+constexpr size_t quoted = 100;   ///< about so much around an error is shown
+
 bool is_name_char(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
@@ -57,12 +61,16 @@ void throw_parse_error(
         size_t position,
         const std::string& message,
         const std::vector<std::string>& expected) {
-    const std::string shown = on_one_line(text);
-    const size_t column = num_characters(on_one_line(text.substr(0, position)));
+    const size_t begin = position > 2 * quoted ? position - quoted : 0;
+    const std::string before = on_one_line(
+            (begin ? "..." : "") + text.substr(begin, position - begin));
+    const std::string shown = before +
+            on_one_line(text.substr(position, 2 * quoted) +
+                        (text.size() > position + 2 * quoted ? "..." : ""));
     std::ostringstream out;
     out << "invalid factory string \"" << shown << "\", position " << position
         << ": " << printable(message) << "\n  " << shown << "\n  "
-        << std::string(column, ' ') << "^";
+        << std::string(num_characters(before), ' ') << "^";
     if (!expected.empty()) {
         out << "\n  accepted here: ";
         for (size_t i = 0; i < expected.size(); i++) {
@@ -72,7 +80,26 @@ void throw_parse_error(
     throw faiss::FaissException(out.str());
 }
 
+void check_size(const std::string& text) {
+    if (text.size() > max_length) {
+        throw_parse_error(
+                text,
+                max_length,
+                "it has " + std::to_string(text.size()) +
+                        " characters, expected at most " +
+                        std::to_string(max_length));
+    }
+    size_t depth = 0;
+    for (size_t i = 0; i < text.size(); i++) {
+        if (text[i] == '(' && ++depth > max_depth) {
+            throw_parse_error(text, i, "too many '(' inside each other");
+        }
+        depth -= text[i] == ')' && depth > 0;
+    }
+}
+
 std::string without_spaces(const std::string& text) {
+    check_size(text);
     const auto is_space = [](char c) {
         return c == ' ' || c == '\t' || c == '\n' || c == '\r';
     };
@@ -108,9 +135,6 @@ std::vector<std::pair<size_t, size_t>> split_arguments(
     for (size_t i = begin; i < end; i++) {
         if (text[i] == '(') {
             open.push_back(i);
-            if (open.size() > 64) {
-                throw_parse_error(text, i, "too many '(' inside each other");
-            }
         } else if (text[i] == ')') {
             if (open.empty()) {
                 throw_parse_error(text, i, "')' without '('");

@@ -542,3 +542,28 @@ def test_queries_of_auto_are_held_out():
             hash.train(x)
         hash.train(np.concatenate([x, vectors(50, seed=3)]))
         assert hash.is_trained
+
+
+# ----------------------------------------------------------------- strings
+
+@pytest.mark.parametrize("string", [
+    "(" * 100_000, "(" * 65, "IVF8," * 20_000 + "Flat", "KFlat(" * 100, "x" * 1_000_000, "PQ8," + "(" * 80 + ")" * 80,
+    "KFlat(chi2)" + " " * 10_000, "\0" * 5000, "ü" * 3000])
+def test_strings_that_are_too_long_or_too_deep(string):
+    """FAISS's own parser crashes on some of them; no message quotes all of it."""
+    for make in (lambda: faiss.index_factory(D, string), lambda: faiss.index_binary_factory(64, string),
+                 lambda: faiss_ext.index_factory(D, string), lambda: faiss_ext.kernel_factory(string),
+                 lambda: faiss_ext.kernel_hash_factory(D, string), lambda: faiss_ext.map_factory(D, string)):
+        with pytest.raises(RuntimeError, match="characters|inside each other") as caught:
+            make()
+        assert len(str(caught.value)) < 3000
+
+
+def test_the_place_of_an_error_in_a_long_string():
+    string = "KFlat(chi2," + "store=u8," * 50 + "nosuchkey=1)"
+    with pytest.raises(RuntimeError) as caught:
+        faiss.index_factory(D, string)
+    lines = str(caught.value).splitlines()
+    assert len(lines[0]) < 400
+    marked = lines[1][lines[2].index("^"):]
+    assert string[string.index(marked.removesuffix("...")) :].startswith(marked.removesuffix("..."))
