@@ -1,0 +1,177 @@
+"""Random sequences of what an index can do, beside brute force in NumPy."""
+
+import copy
+
+import faiss
+import faiss_ext  # noqa: F401
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+D = 8
+POOL = np.random.default_rng(3).integers(1, 100, (50, D)).astype("float32")
+POOL[45:] = POOL[:5]
+rows = st.lists(st.integers(0, len(POOL) - 1), max_size=6)
+
+
+def chi2(q, x):
+    return ((q - x) ** 2 / (q + x)).sum(axis=1)
+
+
+def intersection(q, x):
+    return q.sum() + x.sum(axis=1) - 2 * np.minimum(q, x).sum(axis=1)
+
+
+def hamming_by(index):
+    hash = index.hash
+
+    def distance(q, x):
+        codes = np.unpackbits(hash.encode(np.vstack([q[None], x])), axis=1).astype(int)
+        return np.abs(codes[1:] - codes[0]).sum(axis=1).astype(float)
+
+    return distance
+
+
+class Machine(RuleBasedStateMachine):
+    """An index of `string`, and the same as lists of ids and rows of POOL."""
+
+    string, ids = "KFlat(chi2)", "places"
+    removes = merges = ranges = True
+    make_distance = staticmethod(lambda index: chi2)
+    exact = True
+
+    def make(self):
+        index = faiss.index_factory(D, self.string)
+        index.train(POOL)
+        return index
+
+    @initialize()
+    def begin(self):
+        self.index = self.make()
+        self.model = []  # (id, row of POOL)
+        self.next_id = 1000
+        inner = self.index
+        while isinstance(inner, faiss.IndexIDMap):
+            inner = inner.index
+        self.distance = self.make_distance(faiss.downcast_index(inner) if inner is not self.index else inner)
+
+    def fill(self, index, which):
+        added = []
+        for i, row in enumerate(which):
+            id = self.next_id if self.ids == "given" else index.ntotal + i
+            self.next_id += 1
+            added.append((id, row))
+        if self.ids == "given":
+            index.add_with_ids(POOL[which], np.array([id for id, _ in added], dtype="int64"))
+        else:
+            index.add(POOL[which])
+        return added
+
+    @rule(which=rows)
+    def add(self, which):
+        self.model += self.fill(self.index, which)
+
+    @rule(which=rows, at=st.integers(0, 5), bad=st.sampled_from([np.nan, np.inf, -1.0]))
+    def add_what_is_refused(self, which, at, bad):
+        x = POOL[which]
+        if not len(x) or (bad == -1 and self.make_distance is hamming_by):
+            return
+        x[at % len(x), 3] = bad
+        with pytest.raises(RuntimeError):
+            if self.ids == "given":
+                self.index.add_with_ids(x, np.arange(len(x)))
+            else:
+                self.index.add(x)
+
+    @precondition(lambda self: self.removes)
+    @rule(low=st.integers(0, 1060), size=st.integers(0, 8), as_array=st.booleans())
+    def remove(self, low, size, as_array):
+        if self.ids != "given":
+            low %= 60
+        ids = np.arange(low, low + size)
+        left = [(id, row) for id, row in self.model if id not in ids]
+        selector = faiss.IDSelectorBatch(ids) if as_array else faiss.IDSelectorRange(low, low + size)
+        assert self.index.remove_ids(selector) == len(self.model) - len(left)
+        self.model = list(enumerate(row for _, row in left)) if self.ids == "places" else left
+
+    @precondition(lambda self: self.merges)
+    @rule(which=rows)
+    def merge(self, which):
+        other = self.make()
+        added = self.fill(other, which)
+        self.index.merge_from(other, 0)
+        self.model += [(len(self.model) + i if self.ids == "places" else id, row) for i, (id, row) in enumerate(added)]
+
+    @rule(how=st.sampled_from(["file", "clone", "copy"]))
+    def renew(self, how):
+        if how == "file":
+            self.index = faiss.deserialize_index(faiss.serialize_index(self.index))
+        else:
+            self.index = faiss.clone_index(self.index) if how == "clone" else copy.deepcopy(self.index)
+
+    @rule()
+    def reset(self):
+        self.index.reset()
+        self.model = []
+
+    def truth(self, q):
+        if not self.model:
+            return np.zeros(0)
+        return self.distance(q, POOL[[row for _, row in self.model]])
+
+    def check_labels(self, labels, distances, truth):
+        left = {}
+        for (id, _), distance in zip(self.model, truth):
+            left.setdefault(id, []).append(distance)
+        for label, distance in zip(labels, distances):
+            close = [i for i, d in enumerate(left.get(label, [])) if abs(d - distance) <= 1e-3 * max(1, abs(d))]
+            assert close, (label, distance)
+            left[label].pop(close[0])
+
+    @rule(row=st.integers(0, len(POOL) - 1), k=st.integers(1, 30))
+    def search(self, row, k):
+        distances, labels = self.index.search(POOL[row : row + 1], k)
+        truth = self.truth(POOL[row])
+        there = labels[0] >= 0
+        count = there.sum()
+        assert there[:count].all() and (labels[0, count:] == -1).all()
+        self.check_labels(labels[0, :count], distances[0, :count], truth)
+        if self.exact:
+            assert count == min(k, len(self.model))
+            np.testing.assert_allclose(distances[0, :count], np.sort(truth)[:count], rtol=1e-3, atol=1e-3)
+
+    @precondition(lambda self: self.ranges)
+    @rule(row=st.integers(0, len(POOL) - 1), quantile=st.floats(0, 1))
+    def range_search(self, row, quantile):
+        truth = self.truth(POOL[row])
+        radius = float(np.quantile(truth, quantile)) + 0.5 if len(truth) else 3.0
+        if (np.abs(truth - radius) < 1e-2 * (1 + radius)).any():
+            return
+        limits, distances, labels = self.index.range_search(POOL[row : row + 1], radius)
+        assert limits[1] == len(labels) == (truth < radius).sum()
+        self.check_labels(labels, distances, truth)
+
+    @invariant()
+    def count(self):
+        if hasattr(self, "model"):
+            assert self.index.ntotal == len(self.model)
+
+
+CASES = {
+    "KFlat": {},
+    "KFlatBytes": {"string": "KFlat(intersection,store=u8)", "make_distance": staticmethod(lambda index: intersection)},
+    "IDMap2": {"string": "IDMap2,KFlat(chi2)", "ids": "given"},
+    "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by), "merges": False},
+    "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by),
+                  "ids": "given", "merges": False},
+    "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by)},
+    "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "merges": False, "ranges": False, "exact": False},
+}
+for name, attributes in CASES.items():
+    case = type(name, (Machine,), attributes).TestCase
+    case.settings = settings(max_examples=40, stateful_step_count=50, deadline=None,
+                             suppress_health_check=list(HealthCheck), derandomize=True)
+    globals()[f"Test{name}"] = case
+del case  # which pytest would take for one more
