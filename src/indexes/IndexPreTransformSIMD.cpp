@@ -187,8 +187,14 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(trained.A.size(), trained.A.data()),
             "IndexPreTransformSIMD::train: vectors do not vary in as many directions as are to be whitened");
-    trained.is_trained = true;
-    pca = std::move(trained);
+    // (FAISS's class has no move assignment, and a copy may fail half-way)
+    pca.mean = std::move(trained.mean);
+    pca.eigenvalues = std::move(trained.eigenvalues);
+    pca.PCAMat = std::move(trained.PCAMat);
+    pca.A = std::move(trained.A);
+    pca.b = std::move(trained.b);
+    pca.is_orthonormal = trained.is_orthonormal;
+    pca.is_trained = true;
 }
 
 /// How many vectors train_pca needs.

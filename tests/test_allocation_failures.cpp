@@ -1,0 +1,250 @@
+// Memory runs out at every allocation, one after the other: what fails throws,
+// and leaves an index with what it had.
+
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+
+#include <faiss/IndexIDMap.h>
+
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "testing.h"
+#include "testing_strings.h"
+
+namespace {
+
+/// Allocations that succeed before one fails; negative: all do.
+thread_local long before_failure = -1;
+thread_local bool has_failed = false;
+
+void* allocate(size_t size, size_t alignment) {
+    if (before_failure == 0) {
+        before_failure = -1;
+        has_failed = true;
+        return nullptr;
+    }
+    before_failure -= before_failure > 0;
+    size = (size + alignment - 1) / alignment * alignment;
+    return std::aligned_alloc(alignment, std::max(size, alignment));
+}
+
+void* allocate_or_throw(size_t size, size_t alignment) {
+    void* p = allocate(size, alignment);
+    if (!p) {
+        throw std::bad_alloc();
+    }
+    return p;
+}
+
+} // namespace
+
+void* operator new(size_t size) {
+    return allocate_or_throw(size, 16);
+}
+void* operator new[](size_t size) {
+    return allocate_or_throw(size, 16);
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+    return allocate_or_throw(size, size_t(alignment));
+}
+void* operator new[](size_t size, std::align_val_t alignment) {
+    return allocate_or_throw(size, size_t(alignment));
+}
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+    return allocate(size, 16);
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+    return allocate(size, 16);
+}
+void operator delete(void* p) noexcept {
+    std::free(p);
+}
+void operator delete[](void* p) noexcept {
+    std::free(p);
+}
+void operator delete(void* p, size_t) noexcept {
+    std::free(p);
+}
+void operator delete[](void* p, size_t) noexcept {
+    std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+    std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+    std::free(p);
+}
+void operator delete(void* p, size_t, std::align_val_t) noexcept {
+    std::free(p);
+}
+void operator delete[](void* p, size_t, std::align_val_t) noexcept {
+    std::free(p);
+}
+
+using namespace faiss_ext_test;
+using testing_strings::d;
+using testing_strings::Row;
+
+namespace {
+
+constexpr idx_t n = 60, nq = 3;
+
+/// Has every allocation of f fail, until it has all that it asks for, and calls
+/// check after each failure. Gives the number of failures.
+template <class F, class Check>
+long with_failures(F&& f, Check&& check) {
+    for (long i = 0;; i++) {
+        has_failed = false;
+        before_failure = i;
+        std::string error;
+        try {
+            f();
+        } catch (const std::exception& e) {
+            error = e.what();
+        }
+        before_failure = -1;
+        if (!has_failed) {
+            EXPECT_EQ(error, "");
+            return i;
+        }
+        // some are not needed: memory that is kept for later, say
+        if (!error.empty()) {
+            check();
+        } else {
+            return i + 1;
+        }
+    }
+}
+
+Bytes bytes_of(const faiss::Index& index) {
+    faiss::VectorIOWriter writer;
+    write_index(&index, &writer);
+    return writer.data;
+}
+
+void add(faiss::Index& index, const Floats& x) {
+    std::vector<idx_t> ids(x.size() / d);
+    std::iota(ids.begin(), ids.end(), 1000 + index.ntotal);
+    if (dynamic_cast<faiss::IndexIDMap*>(&index)) {
+        index.add_with_ids(ids.size(), x.data(), ids.data());
+    } else {
+        index.add(ids.size(), x.data());
+    }
+}
+
+/// Those whose storage is ours, or a plain vector of FAISS's.
+std::vector<Row> rows_with_own_storage() {
+    std::vector<Row> chosen;
+    for (const Row& row : testing_strings::indexes) {
+        const std::string text = row.text;
+        const bool has_faiss = text.find("),Flat") != std::string::npos ||
+                text.find("BHash") != std::string::npos ||
+                text.find("BIVF") != std::string::npos ||
+                text.find("BHNSW") != std::string::npos ||
+                text.find(",IVF4") != std::string::npos ||
+                text.find("IVF4,Flat") != std::string::npos ||
+                text.find("RFlat") != std::string::npos ||
+                text.find(",HNSW") != std::string::npos;
+        if (!has_faiss) {
+            chosen.push_back(row);
+        }
+    }
+    return chosen;
+}
+
+struct EachIndex : testing::TestWithParam<Row> {
+    const std::string text = GetParam().text;
+    const Floats x = clustered_histograms(n, d, 3, 20, 1);
+    const Floats more = clustered_histograms(9, d, 3, 20, 2);
+    const Floats q = clustered_histograms(nq, d, 3, 20, 3);
+
+    void SetUp() override {
+        omp_set_num_threads(1); // all allocations are on this thread
+    }
+
+    std::unique_ptr<faiss::Index> trained() const {
+        auto index = index_factory(d, text);
+        index->train(n, x.data());
+        return index;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        AllocationFailures,
+        EachIndex,
+        testing::ValuesIn(rows_with_own_storage()),
+        testing_strings::name_of_row);
+
+TEST_P(EachIndex, Construction) {
+    std::unique_ptr<faiss::Index> index;
+    const auto make = [&] { index = index_factory(d, text); };
+    EXPECT_GT(with_failures(make, [&] { EXPECT_FALSE(index); }), 3);
+    EXPECT_TRUE(index);
+}
+
+TEST_P(EachIndex, Training) {
+    const auto expected = trained();
+    add(*expected, x);
+    auto index = index_factory(d, text);
+    with_failures([&] { index->train(n, x.data()); }, [] {});
+    add(*index, x);
+    expect_same(search(*index, q, 5), search(*expected, q, 5));
+}
+
+TEST_P(EachIndex, Adding) {
+    if (text.find("IDMap") == 0) {
+        GTEST_SKIP() << "FAISS adds to the index before it notes the ids";
+    }
+    if (text.find("HNSW") == 0) {
+        GTEST_SKIP() << "a graph has to be built again then";
+    }
+    const auto expected = trained();
+    add(*expected, x);
+    add(*expected, more);
+    const auto index = trained();
+    add(*index, x);
+    const Bytes before = bytes_of(*index);
+    const auto found = search(*index, q, 5);
+    with_failures(
+            [&] { add(*index, more); },
+            [&] {
+                ASSERT_EQ(index->ntotal, n);
+                ASSERT_EQ(bytes_of(*index), before);
+                expect_same(search(*index, q, 5), found);
+            });
+    EXPECT_EQ(index->ntotal, n + 9);
+    EXPECT_EQ(bytes_of(*index), bytes_of(*expected));
+}
+
+TEST_P(EachIndex, SearchesFilesAndCopies) {
+    const auto index = trained();
+    add(*index, x);
+    const Bytes before = bytes_of(*index);
+    const auto found = search(*index, q, 5);
+    const auto unchanged = [&] { ASSERT_EQ(bytes_of(*index), before); };
+    std::vector<float> distances(5 * nq);
+    std::vector<idx_t> labels(5 * nq);
+    with_failures(
+            [&] {
+                index->search(nq, q.data(), 5, distances.data(), labels.data());
+            },
+            unchanged);
+    EXPECT_EQ(labels, found.labels);
+    EXPECT_EQ(distances, found.distances);
+    with_failures([&] { clone_index(index.get()); }, unchanged);
+    std::unique_ptr<faiss::Index> copy;
+    with_failures(
+            [&] {
+                faiss::VectorIOReader reader;
+                reader.data = before;
+                copy = read_index(&reader);
+            },
+            [&] { EXPECT_FALSE(copy); });
+    expect_same(search(*copy, q, 5), found);
+}
+
+} // namespace
