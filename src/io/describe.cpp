@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "simd/pairwise.h"
 
 namespace faiss_ext {
 
@@ -50,6 +51,10 @@ std::vector<std::string> described_names() {
         }
     });
     return names;
+}
+
+std::string instruction_set() {
+    return simd::target_name();
 }
 
 } // namespace faiss_ext

@@ -4,6 +4,8 @@
 
 #include <hwy/cache_control.h>
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/bilinear.cpp"
 #include <hwy/foreach_target.h>

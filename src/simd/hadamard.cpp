@@ -4,6 +4,8 @@
 #include <bit>
 #include <type_traits>
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/hadamard.cpp"
 #include <hwy/foreach_target.h>

@@ -7,6 +7,8 @@
 // with it, Highway uses AVX-512's popcount where there is one
 #define HWY_WANT_AVX3_DL
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/hamming_scan.cpp"
 #include <hwy/foreach_target.h>

@@ -1,5 +1,7 @@
 #include "simd/homogeneous_map.h"
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/homogeneous_map.cpp"
 #include <hwy/foreach_target.h>

@@ -1,5 +1,7 @@
 #include "simd/margins.h"
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/margins.cpp"
 #include <hwy/foreach_target.h>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/nibble_scan.cpp"
 #include <hwy/foreach_target.h>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/cache_sizes.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/pairwise.cpp"

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/projection.cpp"
 #include <hwy/foreach_target.h>

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "simd/instruction_set.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/selection.cpp"
 #include <hwy/foreach_target.h>
