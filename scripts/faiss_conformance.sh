@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs FAISS's own Python tests with classes of faiss_ext in the place of FAISS's
+# (tests/conformance/faiss_with_ours.py says which).
+#
+#   scripts/faiss_conformance.sh SOURCE
+#
+# SOURCE is a source tree of the FAISS version that faiss_ext is built with. What
+# differs is listed, with the reason, in tests/conformance/differences.txt, which
+# is for FAISS 1.7.3.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+if (($# != 1)) || [[ "$1" == --help || "$1" == -h ]]; then
+    print_usage
+    exit $(($# != 1))
+fi
+tests="$1/tests"
+if [[ ! -r "$tests/test_index.py" ]]; then
+    echo "there is no $tests/test_index.py: $1 is no source tree of FAISS" >&2
+    exit 1
+fi
+
+install_deps build test
+find_tools
+configure build -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON"
+"$CMAKE" --build build --parallel "$(build_jobs)" --target faiss_ext_python
+
+files=()
+for name in binary_factory binary_hashindex binary_io factory index index_binary \
+    index_composite io merge_index meta_index referenced_objects refine search_params; do
+    [[ ! -e "$tests/test_$name.py" ]] || files+=("test_$name.py")
+done
+conformance="$PWD/tests/conformance"
+export PYTHONPATH="$PWD/build/python:$conformance${PYTHONPATH:+:$PYTHONPATH}"
+cd "$tests"
+"$PYTHON" -m pytest -q --rootdir . -p no:cacheprovider -p no:warnings -p faiss_with_ours \
+    --differences "$conformance/differences.txt" "${files[@]}"
