@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 from pathlib import Path
 
 from experiments import ALL, PAPERS, Experiment, Outcome, Run
@@ -25,7 +24,7 @@ where the folder has a set of images (MNIST) and one of local descriptors
 explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
 Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
 "Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
-experiments; figures, and the numbers behind them as CSV, go to the folder of `--out`.
+experiments. The numbers behind the figures are in [{folder}]({folder}), as CSV.
 
 This page is of {settings}.
 """
@@ -66,21 +65,22 @@ def verdict(finding: dict) -> str:
     return VERDICTS[finding["holds"]] + because
 
 
-def write_page(folder: Path, docs: Path, run: Run) -> None:
-    """docs/reproduction.md and its figures, from all experiments that the folder has with these settings."""
-    figures = docs / "figures" / "reproduction"
-    figures.mkdir(parents=True, exist_ok=True)
-    lines = [HEADER.format(settings=", ".join(run.settings.values()))]
+def write_page(folder: Path, run: Run) -> None:
+    """A page beside the folder and of its name, from all experiments that the folder has with these settings."""
+    lines = [HEADER.format(settings=", ".join(run.settings.values()), folder=folder.name)]
+    missing = [e.name for e in ALL.values() if not record_of(folder, e, run)]
+    if missing:
+        lines.append(f"Not run yet: {', '.join(missing)}.\n")
     for number, paper in PAPERS.items():
         lines.append(f"\n## {paper}\n")
         for experiment in ALL.values():
             record = record_of(folder, experiment, run)
             if experiment.name.startswith(number) and record:
-                lines += section(folder, experiment, record, figures)
-    (docs / "reproduction.md").write_text("\n".join(lines) + "\n")
+                lines += section(folder, experiment, record)
+    folder.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
-def section(folder: Path, experiment: Experiment, record: dict, figures: Path) -> list[str]:
+def section(folder: Path, experiment: Experiment, record: dict) -> list[str]:
     lines = [
         f"### {experiment.name}: {experiment.title}\n",
         f"{experiment.paper}\n",
@@ -91,6 +91,5 @@ def section(folder: Path, experiment: Experiment, record: dict, figures: Path) -
     ]
     picture = folder / f"{experiment.name}.png"
     if picture.exists():
-        shutil.copy(picture, figures / picture.name)
-        lines.append(f"![{experiment.title}](figures/reproduction/{picture.name})\n")
+        lines.append(f"![{experiment.title}]({folder.name}/{picture.name})\n")
     return lines

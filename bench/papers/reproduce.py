@@ -3,7 +3,8 @@
     PYTHONPATH=build/python python3 bench/papers/reproduce.py [--data FOLDER] [--quick] [--only 003-fig5] [--docs docs]
 
 Writes a CSV file, a PNG with the paper's axes and the findings as JSON for each experiment into the folder of `--out`,
-and prints the findings. `--docs` writes the page reproduction.md from all that the folder has.
+and prints the findings. `--docs` keeps them in its folder `reproduction`, and writes the page reproduction.md from all
+that is there.
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ def parse_arguments():
     parser.add_argument("--data", type=Path, help="folder with images and descriptors (default: digits, synthetic data)")
     parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data")
     parser.add_argument("--only", action="append", metavar="NAME", help="an experiment, or the beginning of names")
-    parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for results (%(default)s)")
+    parser.add_argument("--out", type=Path, help="folder for results (reproduction, or DOCS/reproduction)")
     parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has with the same settings")
-    parser.add_argument("--docs", type=Path, help="folder in which to write reproduction.md and its figures")
+    parser.add_argument("--docs", type=Path, help="folder in which to write reproduction.md, beside the folder of results")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     args = parser.parse_args()
+    if args.docs and args.out:
+        parser.error("--docs keeps the results in its folder reproduction; it cannot be given with --out")
+    args.out = args.docs / "reproduction" if args.docs else args.out or Path("reproduction")
     for name in args.only or []:
         if not name or not any(known.startswith(name) for known in ALL):
             parser.error(f"unknown experiment '{name}'; --list shows all")
     try:
         if args.data:
             vectors.check(args.data)
-        for folder in filter(None, () if args.list else (args.out, args.docs)):
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()  # noqa: SIM115
+        if not args.list:
+            args.out.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=args.out).close()  # noqa: SIM115
     except (vectors.datasets.DatasetError, OSError) as error:
         parser.error(str(error))
     return args
@@ -72,7 +76,7 @@ def main():
         for finding in outcome.findings:
             print(f"  {report.verdict(finding._asdict())}: {finding.claim}\n      here: {finding.here}", flush=True)
     if args.docs:
-        report.write_page(args.out, args.docs, run)
+        report.write_page(args.out, run)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -112,17 +113,20 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 
-    reproduce("--quick", "--out", tmp_path, "--docs", tmp_path / "docs")
+    reproduce("--quick", "--docs", tmp_path)
+    out = tmp_path / "reproduction"
     names = [line.split()[0] for line in reproduce("--list").splitlines()]
     assert {name[:3] for name in names} == {"001", "002", "003", "004", "005"}
-    page = (tmp_path / "docs" / "reproduction.md").read_text()
+    page = (tmp_path / "reproduction.md").read_text()
     assert len(names) == len(set(names)) == page.count("\n### ")
+    assert "Not run yet" not in page
+    assert all((tmp_path / picture).exists() for picture in re.findall(r"\]\((\S+\.png)\)", page))
     failed = []
     for name in names:
         assert f"\n### {name}: " in page
-        findings = json.loads((tmp_path / f"{name}.json").read_text())["findings"]
+        findings = json.loads((out / f"{name}.json").read_text())["findings"]
         assert findings
-        assert (tmp_path / f"{name}.csv").exists() or all(f["holds"] is None for f in findings), name
+        assert (out / f"{name}.csv").exists() or all(f["holds"] is None for f in findings), name
         failed += [f"{name}: {f['claim']}; here: {f['here']}" for f in findings if f["in_quick_runs"] and not f["holds"]]
     assert not failed, "\n".join(failed)
 
@@ -136,15 +140,17 @@ def test_what_belongs_together(environment, tmp_path):
         assert (fails or "") in done.stderr
         return done.stdout
 
-    out, docs, name = tmp_path / "out", tmp_path / "docs", "004-fig3"
-    quick = ("--quick", "--only", name, "--out", out, "--resume", "--docs", docs)
+    docs, out, name = tmp_path / "docs", tmp_path / "docs" / "reproduction", "004-fig3"
+    quick = ("--quick", "--only", name, "--resume", "--docs", docs)
     assert f"{name}: " in run(*quick)
     assert f"{name}: " not in run(*quick)
     record = json.loads((out / f"{name}.json").read_text())
     record["settings"]["run"] = "the full run"
     (out / f"{name}.json").write_text(json.dumps(record))
-    run("--quick", "--only", "004-fig4", "--out", out, "--docs", docs)
-    assert "### 004-fig3" not in (docs / "reproduction.md").read_text()
+    run("--quick", "--only", "004-fig4", "--docs", docs)
+    page = (docs / "reproduction.md").read_text()
+    assert "### 004-fig3" not in page and "### 004-fig4" in page
+    assert name in page[page.index("Not run yet: ") :].splitlines()[0]
     assert f"{name}: " in run(*quick)
     assert not list(out.glob("*.part"))
 
@@ -152,5 +158,6 @@ def test_what_belongs_together(environment, tmp_path):
     run("--data", tmp_path, "--out", out, fails="no set of images")
     run("--data", tmp_path / "nowhere", "--out", out, fails="no such folder")
     run("--out", tmp_path / "a file" / "below", fails="a file")
+    run("--out", out, "--docs", docs, fails="--docs keeps the results")
     run("--only", "", fails="unknown experiment ''")
     run("--only", "006", fails="unknown experiment '006'; --list")
