@@ -19,8 +19,14 @@ from . import swigfaiss_ext as swig
 from .documentation import Attribute
 
 
+FLOAT = np.dtype("float32")
+
+
 def as_vectors(x, d, where):
     """x as a C-contiguous float32 array of shape (n, d)."""
+    if (type(x) is np.ndarray and x.dtype == FLOAT and x.shape[1:] == (d,)
+            and x.flags.c_contiguous):
+        return x  # single queries come here: the rest takes microseconds
     x = np.asarray(x)
     if x.ndim != 2 or x.shape[1] != d:
         raise ValueError(
@@ -88,19 +94,23 @@ def checked(method, name, as_input):
     return function
 
 
+TAKE_K = {"search", "assign", "search_and_reconstruct"}
+
+
 def checked_arguments(name, n, args, kwargs, where):
     """What stands behind the n vectors of a method: k, ids and parameters."""
-    checks = {"search": ("k", as_k), "assign": ("k", as_k),
-              "search_and_reconstruct": ("k", as_k),
-              "add_with_ids": ("ids", lambda ids, _: as_ids(ids, n, where))}
-    if name in checks:
-        key, check = checks[name]
+    if name in TAKE_K:
         if args:
-            args = (check(args[0], where), *args[1:])
-        elif key in kwargs:
-            kwargs = {**kwargs, key: check(kwargs[key], where)}
+            args = (as_k(args[0], where), *args[1:])
+        elif "k" in kwargs:
+            kwargs = {**kwargs, "k": as_k(kwargs["k"], where)}
+    elif name == "add_with_ids":
+        if args:
+            args = (as_ids(args[0], n, where), *args[1:])
+        elif "ids" in kwargs:
+            kwargs = {**kwargs, "ids": as_ids(kwargs["ids"], n, where)}
     params = kwargs.get("params")
-    if not getattr(params, "k_factor", 1) >= 1:
+    if params is not None and not getattr(params, "k_factor", 1) >= 1:
         raise ValueError(f"{where}: k_factor must be at least 1, "
                          f"got {params.k_factor}")
     return args, kwargs
