@@ -12,6 +12,8 @@ parameters of each.
 
 import inspect
 
+from . import check_interpreter  # before NumPy and FAISS are loaded
+
 import faiss  # first: it loads the FAISS that faiss_ext is linked with
 
 from . import check_faiss

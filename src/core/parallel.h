@@ -31,6 +31,11 @@ inline void check_interrupt() {
     }
 }
 
+/** Has a child process that this one forks from now on use one thread: those of
+ * OpenMP do not survive a fork, and libgomp would wait for them without end.
+ */
+void survive_forks();
+
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
  * The first exception thrown by a block ends the loop and is thrown again on
@@ -46,6 +51,7 @@ void parallel_blocks(idx_t n, idx_t block, F&& fn) {
         }
         return;
     }
+    survive_forks();
     std::exception_ptr error;
     std::atomic<bool> stop{false};
 #pragma omp parallel for schedule(dynamic)

@@ -1,0 +1,13 @@
+#include "core/parallel.h"
+
+#include <pthread.h>
+
+namespace faiss_ext {
+
+void survive_forks() {
+    static const int registered =
+            pthread_atfork(nullptr, nullptr, [] { omp_set_num_threads(1); });
+    (void)registered;
+}
+
+} // namespace faiss_ext
