@@ -33,9 +33,9 @@ struct ClonePtr {
     requires std::is_base_of_v<T, U> ClonePtr(U object)
             : pointer(std::make_unique<U>(std::move(object))) {}
     ClonePtr(const ClonePtr& other) : pointer(copy(other)) {}
-    ClonePtr(ClonePtr&&) = default;
+    ClonePtr(ClonePtr&&) noexcept = default;
 
-    ClonePtr& operator=(ClonePtr&& other) {
+    ClonePtr& operator=(ClonePtr&& other) noexcept {
         pointer = std::move(other.pointer);
         return *this;
     }
