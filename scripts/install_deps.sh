@@ -2,7 +2,7 @@
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [wheel] [matrix]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [wheel] [matrix] [arm64]     (default: build)
 #
 # Or source it and call
 #
@@ -55,6 +55,7 @@ ci libbenchmark-dev benchmarks
 fuzz clang libFuzzer
 fuzz libclang-rt-dev its runtime
 fuzz libomp-dev its OpenMP
+fuzz libgtest-dev the headers of the tests
 wheel g++ C++20 compiler
 wheel cmake build system, 3.22 or newer
 wheel ninja-build build tool
@@ -65,6 +66,8 @@ wheel python3-dev Python
 wheel python3-venv environments of their own
 wheel python3-pip packages of the environments
 matrix debootstrap minimal systems
+arm64 g++-aarch64-linux-gnu compiler for arm64
+arm64 qemu-user runs its programs
 bench libbenchmark-dev benchmarks
 bench libflann-dev a peer of the exact kernels
 bench liblz4-dev needed by FLANN

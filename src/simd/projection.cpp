@@ -49,14 +49,15 @@ HWY_INLINE void finish_run(
         bool is_last,
         const Output& out,
         size_t i) {
-    double* HWY_RESTRICT total = out.total + i * width;
     if (!is_last) {
+        double* HWY_RESTRICT total = out.total + i * width;
         for (size_t j = 0; j < width; j++) {
             total[j] = is_first ? values[j] : total[j] + values[j];
         }
         return;
     }
-    if (!is_first) {
+    if (!is_first) { // otherwise there are no totals
+        const double* HWY_RESTRICT total = out.total + i * width;
         for (size_t j = 0; j < width; j++) {
             values[j] = static_cast<float>(total[j] + values[j]);
         }

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds the fuzzers of tests/fuzz with clang's AddressSanitizer and
+# UndefinedBehaviorSanitizer, and runs each of them.
+#
+#   scripts/fuzz.sh MINUTES [files] [strings] [walks]
+#
+# MINUTES may be a fraction. What the fuzzers keep from one run to the next lies
+# in build/fuzz/corpus; an input that breaks something is written to
+# build/fuzz/found, and the exit status is then 1. The inputs in
+# tests/fuzz/found, which broke something once, are run first.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+if (($# == 0)) || [[ "$1" == --help || "$1" == -h ]]; then
+    print_usage
+    exit $(($# == 0))
+fi
+seconds="$(awk -v minutes="$1" 'BEGIN { print int(60 * minutes) }')"
+shift
+targets=("$@")
+((${#targets[@]})) || targets=(files strings walks)
+
+install_deps build fuzz
+find_tools
+build=build/fuzz
+configure "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
+    -DFAISS_EXT_BUILD_TESTS=OFF -DFAISS_EXT_BUILD_FUZZERS=ON \
+    -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link
+"$CMAKE" --build "$build" --parallel "$(build_jobs)"
+"$PYTHON" tests/fuzz/seeds.py "$build/seeds"
+
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+export UBSAN_OPTIONS="print_stacktrace=1"
+export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0"
+export LSAN_OPTIONS="suppressions=$PWD/tests/sanitizer/lsan.supp:print_suppressions=0"
+status=0
+for target in "${targets[@]}"; do
+    fuzzer="$build/tests/fuzz/fuzz_$target"
+    mkdir -p "$build/corpus/$target" "$build/found"
+    echo "=== $target"
+    if [[ -d "tests/fuzz/found/$target" ]]; then
+        "$fuzzer" -rss_limit_mb=2048 -malloc_limit_mb=256 "tests/fuzz/found/$target"/* 2>&1 | tail -n 1
+    fi
+    # no input is larger than 16 kB: none needs more memory than this
+    "$fuzzer" -max_total_time="$seconds" -max_len=16384 -timeout=20 \
+        -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
+        -artifact_prefix="$build/found/$target-" -verbosity=0 \
+        "$build/corpus/$target" "$build/seeds/$target" || status=1
+done
+exit "$status"

@@ -1,0 +1,96 @@
+// Files that a fuzzer makes up. The first byte says of which kind, and whether
+// the rest is a whole file or a content, which then gets checksums that fit.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include <faiss/impl/FaissException.h>
+#include <faiss/impl/io.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "core/io_fields.h"
+#include "io/frame.h"
+
+using namespace faiss_ext;
+
+namespace {
+
+constexpr const char* magics[] = {"FxIx", "FxIB", "FxVT"};
+
+/// Objects of FAISS's are read by FAISS, which is not what is tested here.
+bool has_faiss_part(const std::string& content) {
+    return content.find("Fais") != std::string::npos;
+}
+
+std::vector<uint8_t> framed(const char* magic, const std::string& content) {
+    faiss::VectorIOWriter writer;
+    write_frame(
+            magic,
+            [&](faiss::IOWriter* f) {
+                write_bytes(f, content.data(), content.size());
+            },
+            &writer);
+    return writer.data;
+}
+
+void use(faiss::Index& index) {
+    if (index.is_trained && index.d <= 1000 && index.ntotal <= 10000) {
+        const std::vector<float> x(index.d, 0.25f);
+        float distances[3];
+        idx_t labels[3];
+        index.search(1, x.data(), 3, distances, labels);
+    }
+}
+
+void use(faiss::IndexBinary& index) {
+    if (index.is_trained && index.d <= 100000 && index.ntotal <= 10000 &&
+        typeid(index) != typeid(IndexBinaryKernelHash)) {
+        const std::vector<uint8_t> x(index.code_size, 0x5a);
+        int32_t distances[3];
+        idx_t labels[3];
+        index.search(1, x.data(), 3, distances, labels);
+    }
+}
+
+void use(faiss::VectorTransform& vt) {
+    if (vt.is_trained && vt.d_in <= 1000 && vt.d_out <= 10000) {
+        const std::vector<float> x(vt.d_in, 0.25f);
+        std::vector<float> y(vt.d_out);
+        vt.apply_noalloc(1, x.data(), y.data());
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    if (size < 1) {
+        return -1;
+    }
+    const int kind = data[0] % 3;
+    std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
+    faiss::VectorIOReader reader;
+    if (data[0] & 128) {
+        content.resize(std::max<size_t>(content.size(), 4));
+        std::memcpy(content.data(), magics[kind], 4);
+        reader.data.assign(content.begin(), content.end());
+    } else if (has_faiss_part(content)) {
+        return -1;
+    } else {
+        reader.data = framed(magics[kind], content);
+    }
+    try {
+        if (kind == 0) {
+            use(*read_index(&reader));
+        } else if (kind == 1) {
+            use(*read_index_binary(&reader));
+        } else {
+            use(*read_VectorTransform(&reader));
+        }
+    } catch (const faiss::FaissException&) {
+    }
+    return 0;
+}
