@@ -17,8 +17,8 @@ std::vector<FieldInfo> describe(const std::string& name);
 std::vector<std::string> described_names();
 
 /** Name of the instruction set that the inner loops use, as Highway calls it:
- * AVX2, say. It is the best one that the processor and the library have, or that
- * of the environment variable FAISS_EXT_SIMD if it is set.
+ * AVX2, say. It is the best one that the processor and the library have, or
+ * that of the environment variable FAISS_EXT_SIMD if it is set.
  */
 std::string instruction_set();
 
