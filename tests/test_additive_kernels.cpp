@@ -347,7 +347,9 @@ TEST(Strings, NestedKernelsAndErrors) {
             {"exponential(chi2,scale=0)", "scale"},
             {"exponential(chi2,scale=nan)", "scale"}};
     for (const auto& [name, says] : bad) {
-        EXPECT_TRUE(throws([&] { kernel_factory(name); }, name, says)) << name;
+        EXPECT_TRUE(
+                throws([&name = name] { kernel_factory(name); }, name, says))
+                << name;
     }
 }
 

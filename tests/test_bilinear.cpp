@@ -746,15 +746,18 @@ TEST(Strings, Bad) {
           {"RHBE64(proj=dense,m=5)", "'m'"},
           {"RHBE64(proj=fast)", "bilinear"}}) {
         EXPECT_TRUE(
-                throws([&] { kernel_hash_factory(784, text); }, text, name));
+                throws([&text = text] { kernel_hash_factory(784, text); },
+                       text,
+                       name));
     }
-    for (const auto& [d_w, d_v, k, m, name] :
+    for (const auto& [rows, columns, bits, factor, name] :
          {std::tuple(0, 3, 8, 1, "0 x 3"),
           {3, -1, 8, 1, "3 x -1"},
           {1 << 16, 1 << 16, 8, 1, "65536 x 65536"},
           {3, 3, 0, 1, "0"},
           {3, 3, 8, 0, "m "},
           {3, 3, 8, 1001, "1001"}}) {
+        const int d_w = rows, d_v = columns, k = bits, m = factor;
         EXPECT_TRUE(throws(
                 [=] { BilinearProjection(d_w, d_v, k, m, true, 1); }, name));
         EXPECT_TRUE(throws([=] { Hash(d_w, d_v, k, 1, m); }, name));

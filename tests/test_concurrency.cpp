@@ -1,5 +1,5 @@
 // Threads of the caller: searches of one index at the same time, and work on
-// different ones. scripts/tsan.sh runs it under ThreadSanitizer.
+// different ones.
 
 #include <thread>
 

@@ -558,7 +558,8 @@ TEST(Strings, Errors) {
             {"HKM1(chi2,period=1e5),Flat", "'1e5' of period"},
             {"HKM1(chi2(a=1)),Flat", "'a'"}};
     for (const auto& [text, names] : cases) {
-        EXPECT_TRUE(throws([&] { index_factory(8, text); }, text, names));
+        EXPECT_TRUE(throws(
+                [&text = text] { index_factory(8, text); }, text, names));
     }
     const Chi2Kernel chi2;
     EXPECT_TRUE(throws([&] { Map(-3, chi2); }, "dimension is -3"));

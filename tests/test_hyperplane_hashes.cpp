@@ -399,7 +399,8 @@ TEST(AllHashes, Arguments) {
           {"AHK64(gaussian)", "hellinger"},
           {"AHK64(chi2,proj=bilinear)", "dense"},
           {"AHK64(chi2,center=1,center=1)", "center"}}) {
-        EXPECT_TRUE(throws([&] { kernel_hash_factory(8, text); }, text, name));
+        EXPECT_TRUE(throws(
+                [&text = text] { kernel_hash_factory(8, text); }, text, name));
     }
 }
 

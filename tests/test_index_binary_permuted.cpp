@@ -161,7 +161,7 @@ TEST_P(Dimensions, CandidatesEqualTheDescription) {
             SCOPED_TRACE(testing::Message() << n << ' ' << M << ' ' << B);
             const auto index = make(d, M, B, codes);
             ASSERT_EQ(index->lists.size(), size_t(M));
-            const auto slow = [&](const uint8_t* x) {
+            const auto slow = [&, n = n, B = B](const uint8_t* x) {
                 const auto expected = slow_candidates(*index, x);
                 EXPECT_EQ(index->candidates(x), expected);
                 EXPECT_TRUE(B < n || int(expected.size()) == n);
@@ -448,7 +448,9 @@ TEST(Strings, Errors) {
           {"BPerm()", "argument"},
           {"BPerm(M=3),BFlat", "BFlat"}}) {
         EXPECT_TRUE(
-                throws([&] { index_binary_factory(64, text); }, text, names));
+                throws([&text = text] { index_binary_factory(64, text); },
+                       text,
+                       names));
     }
     expect_throws(
             {{[] { index_factory(64, "BPerm"); }, "BPerm"},

@@ -428,7 +428,7 @@ TEST(Factories, StringsOfNewerFaiss) {
                   10900}}) {
         if (faiss_version < number) {
             EXPECT_TRUE(
-                    throws([&] { made(index_, string); },
+                    throws([&, &string = string] { made(index_, string); },
                            string,
                            word,
                            since,
@@ -457,7 +457,8 @@ TEST(Factories, BadStringsForFaiss) {
           "IVF99999999999999,Flat,Refine(KFlat(linear))",
           "KFlat(linear),Refine(IVF99999999999999,Flat)"}) {
         EXPECT_TRUE(
-                throws([&] { made(index_, string); }, "\"" + string + "\""));
+                throws([&, &string = string] { made(index_, string); },
+                       "\"" + string + "\""));
     }
     // long ones
     const std::string ones(100000, '1'), open(100000, '(');
@@ -568,8 +569,11 @@ TEST(IndexFactory, BadDimensions) {
           {hash_, "SIK64(gaussian)"},
           {map_, "HKM(chi2)"}}) {
         for (int bad : {0, -1}) {
-            EXPECT_TRUE(
-                    throws([&] { made(factory, string, bad); }, "dimension"))
+            EXPECT_TRUE(throws(
+                    [&, factory = factory, &string = string] {
+                        made(factory, string, bad);
+                    },
+                    "dimension"))
                     << string;
         }
     }

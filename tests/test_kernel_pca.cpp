@@ -231,7 +231,7 @@ TEST(KernelPCA, Errors) {
             {"KPCA4(precomputed,gamma=1)", "gamma"},
             {"KPCA4(precomputed,p=20)", "p"}};
     for (const auto& [text, names] : cases) {
-        EXPECT_TRUE(throws([&] { make(dim, text); }, text, names));
+        EXPECT_TRUE(throws([&text = text] { make(dim, text); }, text, names));
     }
     const GaussianKernel gaussian(2);
     EXPECT_TRUE(throws([&] { KernelPCA(dim, 0, &gaussian); }, "rank"));

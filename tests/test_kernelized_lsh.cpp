@@ -378,8 +378,8 @@ TEST(Landmarks, Given) {
     bad[3 * dim + 1] = -1;
     for (const auto& [n, names] : std::vector<std::pair<idx_t, std::string>>{
                  {1, "2"}, {8193, "8192"}, {10, "component 1 of vector 3"}}) {
-        EXPECT_TRUE(
-                throws([&] { given->set_landmarks(n, bad.data()); }, names));
+        EXPECT_TRUE(throws(
+                [&, n = n] { given->set_landmarks(n, bad.data()); }, names));
         EXPECT_TRUE(given->map.landmarks.empty());
         EXPECT_EQ(given->map.p, 300);
     }
@@ -512,7 +512,7 @@ TEST(Errors, Strings) {
           {"KLSH64(precomputed,gamma=1)", "gamma"},
           {"KLSH64(precomputed,p=20)", "p"},
           {"KLSH64(precomputed,scale=auto)", "position 25"}}) {
-        EXPECT_TRUE(throws([&] { make(dim, text); }, text, names));
+        EXPECT_TRUE(throws([&text = text] { make(dim, text); }, text, names));
     }
 }
 
@@ -547,7 +547,8 @@ TEST(Errors, PrecomputedMatrices) {
               {Matrix(p * p, 0), "same"},
               {rows(K, p, 0, p - 1), "29"}}) {
             const size_t n = matrix.size() / p;
-            EXPECT_TRUE(throws([&] { hash->train(n, matrix.data()); }, names));
+            EXPECT_TRUE(throws(
+                    [&, x = matrix.data()] { hash->train(n, x); }, names));
             EXPECT_FALSE(hash->is_trained);
         }
         EXPECT_TRUE(throws(

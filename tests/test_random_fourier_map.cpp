@@ -148,7 +148,8 @@ TEST(RandomFourierMap, Errors) {
             {"RFF64(gaussian,gamma=0)", "'0' of gamma"},
             {"RFF64(gaussian,dims=32)", "dims"}};
     for (const auto& [text, names] : cases) {
-        EXPECT_TRUE(throws([&] { map_factory(4, text); }, text, names));
+        EXPECT_TRUE(
+                throws([&text = text] { map_factory(4, text); }, text, names));
     }
     make(4, "RFF(gaussian,gamma=1,dims=64)")
             ->check_identical(*make(4, "RFF64(gaussian,gamma=1)"));

@@ -334,7 +334,8 @@ TEST_F(Registry, Strings) {
             {"Scaled,Flat", "Scaled"},
             {"HNSW16,Scaled", "KFlat"}};
     for (const auto& [text, named] : bad_strings) {
-        EXPECT_TRUE(throws([&] { make_index(text); }, named)) << text;
+        EXPECT_TRUE(throws([&text = text] { make_index(text); }, named))
+                << text;
     }
     EXPECT_TRUE(throws(
             [] { faiss_ext::index_factory(101, "Scaled"); }, "100 dimensions"));

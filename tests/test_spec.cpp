@@ -349,7 +349,7 @@ TEST(Spec, BadStructure) {
             {"f\xc3\xa4(a)", 1, ""}};
     for (const auto& [text, place, named] : cases) {
         SCOPED_TRACE(text);
-        const auto error = parse_error([&] { Spec::parse(text); });
+        const auto error = parse_error([&text = text] { Spec::parse(text); });
         EXPECT_EQ(error.text, text);
         EXPECT_EQ(error.place, place);
         EXPECT_TRUE(contains(error.reason, named)) << error.reason;
@@ -388,7 +388,8 @@ TEST(Spec, RandomStrings) {
             EXPECT_EQ(again + (spec.arguments.empty() ? "" : ")"), text);
             parsed++;
         } catch (const faiss::FaissException&) {
-            const auto error = parse_error([&] { Spec::parse(text); });
+            const auto error =
+                    parse_error([&text = text] { Spec::parse(text); });
             EXPECT_EQ(error.text, text);
             EXPECT_LE(error.place, text.size());
             refused++;

@@ -471,7 +471,9 @@ TEST(Hashes, Strings) {
             const auto other = kernel_hash_factory(12, text + ",proj=dense)");
             projection_of<DenseProjection>(*other);
             EXPECT_TRUE(throws(
-                    [&] { kernel_hash_factory(12, text + ",proj=sparse)"); },
+                    [&text = text] {
+                        kernel_hash_factory(12, text + ",proj=sparse)");
+                    },
                     "proj"));
         }
     }
