@@ -197,6 +197,7 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
     Header(f).apply(*index);
     const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
     int d = index->d;
+    index->chain.reserve(n); // nothing may fail between release and push_back
     for (int i = 0; i < n; i++) {
         index->chain.push_back(
                 read_nested<VectorTransform>(f, io_flags).release());
