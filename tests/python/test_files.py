@@ -5,9 +5,13 @@ import importlib
 import io
 import json
 import pickle
+import subprocess
+import sys
+import time
 
 import faiss
 import faiss_ext
+import numpy as np
 import pytest
 from helpers import IP, L2, assert_equal, fill, made, made_binary
 
@@ -204,6 +208,36 @@ def test_what_cannot_be_written_says_so():
     for write in (faiss.serialize_index, faiss.clone_index, copy.deepcopy):
         with pytest.raises(RuntimeError):
             write(index)
+
+
+WRITER = """
+import sys
+import faiss, faiss_ext
+import numpy as np
+indexes = []
+for n in (20000, 30000):
+    index = faiss.index_factory(64, "IDMap,KFlat(linear)")
+    index.add_with_ids(np.full((n, 64), n, dtype="float32"), np.arange(n))
+    indexes.append(index)
+faiss.write_index(indexes[0], sys.argv[1])
+print("begin", flush=True)
+while True:
+    for index in indexes:
+        faiss.write_index(index, sys.argv[1])
+"""
+
+
+def test_a_killed_process_leaves_a_whole_file(environment, tmp_path):
+    """Whenever it is killed, the file is the one before or the one after."""
+    path = tmp_path / "index"
+    for i in range(6):
+        with subprocess.Popen([sys.executable, "-c", WRITER, path], env=environment, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"begin\n"
+            time.sleep(0.013 * i)
+            process.kill()
+        index = faiss.read_index(str(path))
+        assert index.ntotal in (20000, 30000)
+        assert index.search(np.full((1, 64), index.ntotal, dtype="float32"), 1)[0][0, 0] == 0
 
 
 # --------------------------------------------------------- FAISS's own files
