@@ -80,7 +80,7 @@ void throw_parse_error(
     throw faiss::FaissException(out.str());
 }
 
-void check_size(const std::string& text) {
+static void check_size(const std::string& text) {
     if (text.size() > max_length) {
         throw_parse_error(
                 text,
