@@ -133,8 +133,9 @@ struct Spec {
 
 /// A factory string without the white space that may stand at its ends and
 /// around its punctuation: `SIK512 (gaussian), BFlat` is
-/// `SIK512(gaussian),BFlat`. Throws where it is too long, or its parentheses are
-/// nested too deeply: parsers are recursive, and FAISS's crash on such strings.
+/// `SIK512(gaussian),BFlat`. Throws where it is too long, or its parentheses
+/// are nested too deeply: parsers are recursive, and FAISS's crash on such
+/// strings.
 std::string without_spaces(const std::string& text);
 
 /// Splits text[begin, end) at the commas outside parentheses; the pieces'
