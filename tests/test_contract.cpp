@@ -617,6 +617,43 @@ TEST_P(EachIndex, ThreadsAndBatches) {
     expect_same(search(*index, q, 5), found);
 }
 
+/// Some search for many queries part by part.
+TEST_P(EachIndex, ManyQueries) {
+    const auto index = filled();
+    const idx_t many = has(text, "KIVF") ? 65536 + 100 : 4096 + 100, k = 3;
+    Floats repeated;
+    for (idx_t i = 0; i < many; i++) {
+        repeated.insert(repeated.end(), &q[i % nq * d], &q[i % nq * d] + d);
+    }
+    const Threads threads(3);
+    const auto few = search(*index, q, k), found = search(*index, repeated, k);
+    // (FAISS's own Flat computes batches in another way)
+    const float rounding = has(text, "[)],Flat") ? 1e-5f : 0;
+    for (idx_t i = 0; i < many * k; i++) {
+        ASSERT_EQ(found.labels[i], few.labels[i % (nq * k)]) << i / k;
+        ASSERT_NEAR(found.distances[i], few.distances[i % (nq * k)], rounding);
+    }
+    const float radius = few.distances[k];
+    if (error_of([&] { range_search(*index, q, radius); }).empty()) {
+        const Ranges within = range_search(*index, q, radius),
+                     all = range_search(*index, repeated, radius);
+        for (idx_t i = 0; i < many && rounding == 0; i++) {
+            ASSERT_EQ(all[i], within[i % nq]) << i;
+        }
+    }
+    // a bad one is named by its number among all
+    repeated.back() = NAN;
+    const std::string number = std::to_string(many - 1);
+    for (const std::string& error :
+         {error_of([&] { search(*index, repeated, k); }),
+          error_of([&] { range_search(*index, repeated, radius); })}) {
+        if (error.find("nan") != std::string::npos) {
+            EXPECT_NE(error.find("vector " + number), std::string::npos)
+                    << error;
+        }
+    }
+}
+
 TEST_P(EachIndex, BadInput) {
     const auto index = filled();
     const auto bytes = bytes_of(*index);

@@ -76,11 +76,15 @@ std::vector<float> with_axes(idx_t n, int d, int seed) {
     return x;
 }
 
-// by LAPACK (d = 40), and by subspace iteration (d = 600)
+// by LAPACK (d = 40), by subspace iteration (d = 600), and by products of
+// vectors where these are few
 TEST(PrincipalComponents, AreThoseOfFaiss) {
     for (auto [d, k, n] :
-         {std::tuple<int, int, idx_t>{40, 7, 500}, {600, 20, 900}}) {
-        SCOPED_TRACE(d);
+         {std::tuple<int, int, idx_t>{40, 7, 500},
+          {600, 20, 900},
+          {600, 20, 90},
+          {9000, 9, 10}}) {
+        SCOPED_TRACE(n);
         const auto x = with_axes(n, d, 1);
         const auto found = principal_components(n, x.data(), d, k, true);
         faiss::PCAMatrix pca(d, k);

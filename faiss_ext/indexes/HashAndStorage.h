@@ -30,16 +30,27 @@ struct HashAndStorage {
     /// The codes of n vectors.
     std::vector<uint8_t> encode_vectors(idx_t n, const float* x) const;
 
-    /// Adds codes, with ids if xids is not null.
+    /// Adds codes, with ids if xids is not null. Interrupts are looked for
+    /// before the first is added, and while a graph is built, which is then as
+    /// it was.
     void add_codes(idx_t n, const uint8_t* codes, const idx_t* xids);
 
-    /// Searches for codes; answers nothing for n = 0.
+    /// Searches for codes; answers nothing for n = 0. Interrupts are looked for
+    /// between some of the queries.
     void search_codes(
             idx_t n,
             const uint8_t* codes,
             idx_t k,
             int32_t* distances,
             idx_t* labels,
+            const faiss::SearchParameters* params) const;
+
+    /// Finds all codes at a distance below the radius.
+    void range_search_codes(
+            idx_t n,
+            const uint8_t* codes,
+            int radius,
+            faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params) const;
 
     /// Throws unless the storage is trained, and n and codes agree.

@@ -1,15 +1,69 @@
 #include <faiss_ext/indexes/HashAndStorage.h>
 
+#include <algorithm>
 #include <cinttypes>
+#include <memory>
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexBinaryHNSW.h>
 #include <faiss/IndexBinaryIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/slices.h"
 
 namespace faiss_ext {
+
+namespace {
+
+/// Our indexes look for interrupts themselves.
+bool is_ours(const faiss::IndexBinary& storage) {
+    return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
+            dynamic_cast<const IndexBinaryPermuted*>(&storage);
+}
+
+/// What fails, or is interrupted, leaves the graph as it was. FAISS's loop
+/// looks for no interrupts, so that many vectors come in parts.
+void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
+    constexpr idx_t part = 1000; // fixed: the graph depends on it
+    auto* flat = dynamic_cast<faiss::IndexBinaryFlat*>(graph.storage);
+    if (n <= part || !flat) {
+        graph.add(n, x);
+        return;
+    }
+    const faiss::HNSW before = graph.hnsw;
+    const idx_t ntotal = graph.ntotal;
+    try {
+        for (idx_t begin = 0; begin < n; begin += part) {
+            check_interrupt();
+            graph.add(std::min(part, n - begin), x + begin * graph.code_size);
+        }
+    } catch (...) {
+        graph.hnsw = before;
+        flat->xb.resize(ntotal * flat->code_size);
+        flat->ntotal = graph.ntotal = ntotal;
+        throw;
+    }
+}
+
+void add_to_lists(
+        faiss::IndexBinaryIVF& ivf,
+        idx_t n,
+        const uint8_t* x,
+        const idx_t* ids) {
+    std::vector<idx_t> lists(n);
+    in_slices(n, [&](idx_t begin, idx_t end) {
+        ivf.quantizer->assign(
+                end - begin, x + begin * ivf.code_size, &lists[begin]);
+    });
+    ivf.add_core(n, x, ids, lists.data());
+}
+
+} // namespace
 
 HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
         : hash(hash), storage(storage) {
@@ -70,9 +124,18 @@ void HashAndStorage::add_codes(
         const uint8_t* codes,
         const idx_t* xids) {
     check_codes(n, codes, xids ? "add_with_ids" : "add");
-    if (n > 0 && xids) {
+    auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(storage);
+    auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
+    if (n == 0) {
+        return;
+    }
+    if (ivf) {
+        add_to_lists(*ivf, n, codes, xids);
+    } else if (xids) {
         storage->add_with_ids(n, codes, xids);
-    } else if (n > 0) {
+    } else if (graph) {
+        add_to_graph(*graph, n, codes);
+    } else {
         storage->add(n, codes);
     }
 }
@@ -107,8 +170,54 @@ void HashAndStorage::search_codes(
             k > 0,
             "search: k is %" PRId64 ", expected a positive number",
             int64_t(k));
-    if (n > 0) {
-        storage->search(n, codes, k, distances, labels, params);
+    const auto search = [&](idx_t begin, idx_t end) {
+        storage->search(
+                end - begin,
+                codes + begin * storage->code_size,
+                k,
+                distances + begin * k,
+                labels + begin * k,
+                params);
+    };
+    if (!is_ours(*storage)) {
+        in_slices(n, search);
+    } else if (n > 0) {
+        search(0, n);
+    }
+}
+
+void HashAndStorage::range_search_codes(
+        idx_t n,
+        const uint8_t* codes,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_codes(n, codes, "range_search");
+    if (is_ours(*storage) || n == 0) {
+        storage->range_search(n, codes, radius, result, params);
+        return;
+    }
+    std::vector<std::unique_ptr<faiss::RangeSearchResult>> parts;
+    in_slices(n, [&](idx_t begin, idx_t end) {
+        auto part = std::make_unique<faiss::RangeSearchResult>(end - begin);
+        storage->range_search(
+                end - begin,
+                codes + begin * storage->code_size,
+                radius,
+                part.get(),
+                params);
+        for (idx_t i = begin; i < end; i++) {
+            result->lims[i] = part->lims[i - begin + 1] - part->lims[i - begin];
+        }
+        parts.push_back(std::move(part));
+    });
+    result->do_allocation();
+    size_t to = 0;
+    for (const auto& part : parts) {
+        const size_t size = part->lims[part->nq];
+        std::copy_n(part->labels, size, result->labels + to);
+        std::copy_n(part->distances, size, result->distances + to);
+        to += size;
     }
 }
 

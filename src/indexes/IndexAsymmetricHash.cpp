@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/slices.h"
 #include "indexes/best_hits.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/nibble_codes.h"
@@ -88,6 +89,18 @@ struct AsymmetricQuery {
         }
     }
 };
+
+/// Queries that are searched for together: tables and weights of one take 4
+/// bytes for each bit, and more.
+constexpr idx_t most_queries = 4096;
+
+/// Throws where a batch holds a vector that the hash refuses, and names it by
+/// its number there, not in a part.
+void check_queries(const IndexAsymmetricHash& index, idx_t n, const float* x) {
+    if (n > most_queries) {
+        index.hash->check_input(n, x, "apply");
+    }
+}
 
 std::vector<AsymmetricQuery> make_queries(
         const IndexAsymmetricHash& index,
@@ -193,6 +206,22 @@ float metric_of(const IndexAsymmetricHash& index, float distance) {
             : float(index.hash->nbits) - 2 * distance;
 }
 
+/// Writes what was found, in order, and what stands for the rest of the k.
+void write_hits(
+        const IndexAsymmetricHash& index,
+        const std::vector<Hit>& hits,
+        idx_t k,
+        float* distances,
+        idx_t* labels) {
+    const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+    for (idx_t j = 0; j < k; j++) {
+        const bool is_there = size_t(j) < hits.size();
+        distances[j] = is_there ? metric_of(index, hits[j].first)
+                                : (is_l2 ? no_score : -no_score);
+        labels[j] = is_there ? hits[j].second : -1;
+    }
+}
+
 void check_ready(const IndexAsymmetricHash& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.hash, "IndexAsymmetricHash::%s: it has no hash", where);
@@ -261,39 +290,47 @@ void IndexAsymmetricHash::search(
             ", expected a positive number",
             int64_t(k));
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const auto queries = make_queries(*this, n, x);
+    check_queries(*this, n, x);
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
-    std::vector<Best> found;
-    const idx_t nslices = scan_all(
-            *this, n, found, [&](Best& best, idx_t q, idx_t begin, idx_t end) {
-                best.k = kept;
-                scan_blocks(
+    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
+        std::vector<Best> found;
+        const idx_t nslices = scan_all(
+                *this,
+                q1 - q0,
+                found,
+                [&](Best& best, idx_t q, idx_t begin, idx_t end) {
+                    best.k = kept;
+                    scan_blocks(
+                            *this,
+                            queries[q],
+                            begin,
+                            end,
+                            sel,
+                            [&] { return best.bound; },
+                            [&](float score, idx_t id) {
+                                best.push(score, id);
+                            });
+                });
+        parallel_blocks(q1 - q0, 16, [&](idx_t begin, idx_t end) {
+            for (idx_t q = begin; q < end; q++) {
+                std::vector<Hit> hits;
+                for (idx_t s = 0; s < nslices; s++) {
+                    const auto more = found[q * nslices + s].sorted(k);
+                    hits.insert(hits.end(), more.begin(), more.end());
+                }
+                const size_t best = std::min<size_t>(k, hits.size());
+                std::partial_sort(
+                        hits.begin(), hits.begin() + best, hits.end());
+                hits.resize(best);
+                write_hits(
                         *this,
-                        queries[q],
-                        begin,
-                        end,
-                        sel,
-                        [&] { return best.bound; },
-                        [&](float score, idx_t id) { best.push(score, id); });
-            });
-    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
-        for (idx_t q = begin; q < end; q++) {
-            std::vector<Hit> hits;
-            for (idx_t s = 0; s < nslices; s++) {
-                const auto more = found[q * nslices + s].sorted(k);
-                hits.insert(hits.end(), more.begin(), more.end());
+                        hits,
+                        k,
+                        distances + (q0 + q) * k,
+                        labels + (q0 + q) * k);
             }
-            const size_t best = std::min<size_t>(k, hits.size());
-            std::partial_sort(hits.begin(), hits.begin() + best, hits.end());
-            for (idx_t j = 0; j < k; j++) {
-                const bool is_there = j < idx_t(best);
-                const float padding =
-                        metric_type == faiss::METRIC_L2 ? no_score : -no_score;
-                distances[q * k + j] =
-                        is_there ? metric_of(*this, hits[j].first) : padding;
-                labels[q * k + j] = is_there ? hits[j].second : -1;
-            }
-        }
+        });
     });
 }
 
@@ -307,36 +344,39 @@ void IndexAsymmetricHash::range_search(
     check_batch(n, x, "IndexAsymmetricHash::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const auto queries = make_queries(*this, n, x);
+    check_queries(*this, n, x);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     // what is too large by rounding is let through, and looked at again
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
     const float bound = std::min(limit + 1e-6f * (hash->nbits + 1), no_score);
-    std::vector<std::vector<Hit>> found;
-    const idx_t nslices = scan_all(
-            *this,
-            n,
-            found,
-            [&](std::vector<Hit>& hits, idx_t q, idx_t begin, idx_t end) {
-                scan_blocks(
-                        *this,
-                        queries[q],
-                        begin,
-                        end,
-                        sel,
-                        [&] { return bound; },
-                        [&](float score, idx_t id) {
-                            const float value = metric_of(*this, score);
-                            if (is_l2 ? value < radius : value > radius) {
-                                hits.emplace_back(value, id);
-                            }
-                        });
-            });
     std::vector<std::vector<Hit>> all(n);
-    for (size_t i = 0; i < found.size(); i++) {
-        auto& hits = all[i / nslices];
-        hits.insert(hits.end(), found[i].begin(), found[i].end());
-    }
+    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
+        std::vector<std::vector<Hit>> found;
+        const idx_t nslices = scan_all(
+                *this,
+                q1 - q0,
+                found,
+                [&](std::vector<Hit>& hits, idx_t q, idx_t begin, idx_t end) {
+                    scan_blocks(
+                            *this,
+                            queries[q],
+                            begin,
+                            end,
+                            sel,
+                            [&] { return bound; },
+                            [&](float score, idx_t id) {
+                                const float value = metric_of(*this, score);
+                                if (is_l2 ? value < radius : value > radius) {
+                                    hits.emplace_back(value, id);
+                                }
+                            });
+                });
+        for (size_t i = 0; i < found.size(); i++) {
+            auto& hits = all[q0 + i / nslices];
+            hits.insert(hits.end(), found[i].begin(), found[i].end());
+        }
+    });
     fill_range_result(
             all,
             result,

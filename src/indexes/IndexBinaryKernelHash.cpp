@@ -79,8 +79,7 @@ void IndexBinaryKernelHash::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_codes(n, codes, "range_search");
-    storage->range_search(n, codes, radius, result, params);
+    range_search_codes(n, codes, radius, result, params);
 }
 
 void IndexBinaryKernelHash::range_search(

@@ -20,6 +20,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "core/slices.h"
 #include "indexes/best_hits.h"
 #include "indexes/k_means.h"
 #include "indexes/nibble_codes.h"
@@ -94,13 +95,11 @@ void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
     }
 }
 
-/// Checked vectors, less the mean.
-std::vector<float> centred(
-        const IndexIVFPQ4& index,
-        idx_t n,
-        const float* x,
-        const char* where) {
-    check_vectors(index.d, n, x, where);
+/// Queries that are searched for together.
+constexpr idx_t most_queries = 65536;
+
+/// Vectors less the mean.
+std::vector<float> centred(const IndexIVFPQ4& index, idx_t n, const float* x) {
     std::vector<float> y(x, x + n * index.d);
     subtract(index.mean, y);
     return y;
@@ -415,8 +414,13 @@ void IndexIVFPQ4::fields(FieldVisitor& v) {
     v.array("centroids", centroids, is_trained ? nlist * d : 0);
     v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
     const size_t rows = (M + 1) / 2;
-    lists.resize(is_trained ? nlist : 0);
-    for (List& list : lists) {
+    const size_t count = is_trained ? nlist : 0;
+    lists.resize(std::min(lists.size(), count));
+    for (size_t l = 0; l < count; l++) {
+        if (l == lists.size()) { // one by one: nlist may be damaged
+            lists.emplace_back();
+        }
+        List& list = lists[l];
         v.array("ids", list.ids);
         const size_t blocks =
                 (list.ids.size() + nibble_block - 1) / nibble_block;
@@ -528,7 +532,8 @@ void IndexIVFPQ4::add(idx_t n, const float* x) {
 
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
-    const auto y = centred(*this, n, x, "IndexIVFPQ4::add");
+    check_vectors(d, n, x, "IndexIVFPQ4::add");
+    const auto y = centred(*this, n, x);
     const auto list = packed->nearest(n, y.data());
     const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
@@ -589,41 +594,47 @@ void IndexIVFPQ4::search(
             k > 0,
             "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
             int64_t(k));
-    const auto y = centred(*this, n, x, "IndexIVFPQ4::search");
+    check_vectors(d, n, x, "IndexIVFPQ4::search");
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
-    std::vector<Best> best(n);
-    for_visits(
-            *this,
-            n,
-            y.data(),
-            how.nprobe,
-            [&](idx_t i, const Query& query, const Visit& visit) {
-                Best& found = best[i];
-                if (&visit == query.visits.data()) {
-                    found.start(std::max<idx_t>(1, std::min(k, ntotal)));
-                }
-                scan_list(
-                        *this,
-                        query,
-                        visit,
-                        how.sel,
-                        found.room(),
-                        [&] { return found.bound; },
-                        [&](float score, idx_t id) { found.push(score, id); });
-            },
-            [&](idx_t i) {
-                if (best[i].scores.size() > best[i].k) {
-                    best[i].shrink();
-                }
-                std::vector<Hit> hits = best[i].sorted(k);
-                best[i] = {};
-                hits.resize(k, {no_score, -1});
-                for (idx_t j = 0; j < k; j++) {
-                    distances[i * k + j] = sign * hits[j].first;
-                    labels[i * k + j] = hits[j].second;
-                }
-            });
+    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+        const auto y = centred(*this, q1 - q0, x + q0 * d);
+        std::vector<Best> best(q1 - q0);
+        for_visits(
+                *this,
+                q1 - q0,
+                y.data(),
+                how.nprobe,
+                [&](idx_t i, const Query& query, const Visit& visit) {
+                    Best& found = best[i];
+                    if (&visit == query.visits.data()) {
+                        found.start(std::max<idx_t>(1, std::min(k, ntotal)));
+                    }
+                    scan_list(
+                            *this,
+                            query,
+                            visit,
+                            how.sel,
+                            found.room(),
+                            [&] { return found.bound; },
+                            [&](float score, idx_t id) {
+                                found.push(score, id);
+                            });
+                },
+                [&](idx_t i) {
+                    if (best[i].scores.size() > best[i].k) {
+                        best[i].shrink();
+                    }
+                    std::vector<Hit> hits = best[i].sorted(k);
+                    best[i] = {};
+                    hits.resize(k, {no_score, -1});
+                    for (idx_t j = 0; j < k; j++) {
+                        const idx_t to = (q0 + i) * k + j;
+                        distances[to] = sign * hits[j].first;
+                        labels[to] = hits[j].second;
+                    }
+                });
+    });
 }
 
 void IndexIVFPQ4::range_search(
@@ -634,31 +645,37 @@ void IndexIVFPQ4::range_search(
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
-    const auto y = centred(*this, n, x, "IndexIVFPQ4::range_search");
+    check_vectors(d, n, x, "IndexIVFPQ4::range_search");
     const Search how = search_of(*this, params);
     const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     std::vector<std::vector<Hit>> found(n);
     const float bound = sign * radius;
-    for_visits(
-            *this,
-            n,
-            y.data(),
-            how.nprobe,
-            [&](idx_t i, const Query& query, const Visit& visit) {
-                scan_list(
-                        *this,
-                        query,
-                        visit,
-                        how.sel,
-                        0,
-                        [&] { return bound; },
-                        [&](float score, idx_t id) {
-                            if (score < bound) {
-                                found[i].emplace_back(score, id);
-                            }
-                        });
-            },
-            [&](idx_t i) { std::sort(found[i].begin(), found[i].end()); });
+    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+        const auto y = centred(*this, q1 - q0, x + q0 * d);
+        for_visits(
+                *this,
+                q1 - q0,
+                y.data(),
+                how.nprobe,
+                [&](idx_t i, const Query& query, const Visit& visit) {
+                    scan_list(
+                            *this,
+                            query,
+                            visit,
+                            how.sel,
+                            0,
+                            [&] { return bound; },
+                            [&](float score, idx_t id) {
+                                if (score < bound) {
+                                    found[q0 + i].emplace_back(score, id);
+                                }
+                            });
+                },
+                [&](idx_t i) {
+                    std::vector<Hit>& hits = found[q0 + i];
+                    std::sort(hits.begin(), hits.end());
+                });
+    });
     fill_range_result(
             found,
             result,

@@ -162,9 +162,8 @@ void IndexKernelHash::range_search(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const std::vector<uint8_t> codes = encode_vectors(n, x);
-    check_codes(n, codes.data(), "range_search");
-    const int hamming_radius = to_hamming_radius(*this, radius);
-    storage->range_search(n, codes.data(), hamming_radius, result, params);
+    range_search_codes(
+            n, codes.data(), to_hamming_radius(*this, radius), result, params);
     for (size_t i = 0; i < result->lims[n]; i++) {
         result->distances[i] = metric_of_hamming(*this, result->distances[i]);
     }

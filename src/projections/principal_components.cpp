@@ -210,26 +210,91 @@ std::vector<float> mean_of(idx_t n, const float* x, size_t d) {
     return mean;
 }
 
+namespace {
+
+constexpr size_t vectors_together = 1024;
+
+/// Those of fewer vectors than dimensions, from the n^2 products of centred
+/// vectors: where u is an eigenvector of X X', X' u is one of X' X.
+PrincipalAxes axes_of_few(
+        const std::vector<float>& x,
+        size_t n,
+        size_t d,
+        size_t k) {
+    constexpr float smallest = 1e-6f; // relative to the largest eigenvalue
+    ScatterMatrix products(n);
+    std::vector<float> columns;
+    for (size_t begin = 0; begin < d; begin += vectors_together) {
+        const size_t m = std::min(vectors_together, d - begin);
+        columns.resize(m * n);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t j = 0; j < m; j++) {
+                columns[j * n + i] = x[i * d + begin + j];
+            }
+        }
+        products.add(idx_t(m), columns.data());
+    }
+    const PrincipalAxes few = products.leading(std::min(k, n));
+    PrincipalAxes result;
+    result.values.resize(k);
+    result.vectors.resize(k * d);
+    using Row = Eigen::RowVectorXd;
+    std::vector<Row> axes;
+    for (size_t a = 0; a < few.values.size(); a++) {
+        if (!(few.values[a] > smallest * few.values[0])) {
+            break;
+        }
+        Row axis = Row::Zero(Eigen::Index(d));
+        for (size_t i = 0; i < n; i++) {
+            axis += double(few.vectors[a * n + i]) *
+                    Eigen::Map<const Eigen::RowVectorXf>(
+                            &x[i * d], Eigen::Index(d))
+                            .cast<double>();
+        }
+        for (int time = 0; time < 2; time++) { // rounding adds parts of others
+            for (const Row& other : axes) {
+                axis -= axis.dot(other) * other;
+            }
+        }
+        axes.push_back(axis.normalized());
+        result.values[a] = few.values[a];
+        for (size_t j = 0; j < d; j++) {
+            result.vectors[a * d + j] = float(axes[a][Eigen::Index(j)]);
+        }
+    }
+    choose_signs(d, result.vectors);
+    return result;
+}
+
+} // namespace
+
 PrincipalComponents principal_components(
         idx_t n,
         const float* x,
         size_t d,
         size_t k,
         bool center) {
-    constexpr idx_t vectors_together = 1024;
     PrincipalComponents result;
     result.mean = center ? mean_of(n, x, d) : std::vector<float>(d);
-    ScatterMatrix scatter(d);
     std::vector<float> centred;
-    for (idx_t begin = 0; begin < n; begin += vectors_together) {
-        const idx_t m = std::min(vectors_together, n - begin);
-        centred.assign(x + begin * d, x + (begin + m) * d);
+    const auto centre = [&](size_t begin, size_t end) {
+        centred.assign(x + begin * d, x + end * d);
         for (size_t i = 0; i < centred.size(); i++) {
             centred[i] -= result.mean[i % d];
         }
-        scatter.add(m, centred.data());
+    };
+    PrincipalAxes& axes = result;
+    if (size_t(n) < d) {
+        centre(0, n);
+        axes = axes_of_few(centred, n, d, k);
+        return result;
     }
-    static_cast<PrincipalAxes&>(result) = scatter.leading(k);
+    ScatterMatrix scatter(d);
+    for (size_t begin = 0; begin < size_t(n); begin += vectors_together) {
+        centre(begin, std::min(begin + vectors_together, size_t(n)));
+        scatter.add(idx_t(centred.size() / d), centred.data());
+    }
+    axes = scatter.leading(k);
     return result;
 }
 

@@ -46,7 +46,8 @@ struct PrincipalComponents : PrincipalAxes {
 };
 
 /// Those of the scatter matrix of n vectors, less their mean if `center`. x:
-/// size n * d, finite
+/// size n * d, finite. Where the rank is less than k, the rest is zeros. Memory
+/// and time grow with the square of the smaller of n and d.
 PrincipalComponents principal_components(
         idx_t n,
         const float* x,

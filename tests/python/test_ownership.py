@@ -1,4 +1,4 @@
-"""Who keeps what alive, threads, and interrupts.
+"""Who keeps what alive, and threads.
 
 Nothing here measures time, so that the file also runs under AddressSanitizer.
 """
@@ -15,7 +15,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import assert_equal, fill, is_interrupted, made, made_binary
+from helpers import assert_equal, fill, made, made_binary
 
 HASH = "SIK64(gaussian,gamma=0.001)"
 CODES = f"{HASH},BFlat"
@@ -270,58 +270,3 @@ def test_other_functions_in_several_threads(digits):
     with ThreadPoolExecutor(4) as pool:
         for found, right in zip(pool.map(job, range(20)), expected):
             assert_equal(found, right)
-
-
-# -------------------------------------------------------------- interrupts
-
-def interrupt(function):
-    assert is_interrupted(function, 0.3)
-
-
-# Each of these would need many seconds. What the calls leave unwritten tells
-# an interrupt in the middle from one that waited for the end.
-
-
-def test_searches_and_gram_matrices_can_be_interrupted(digits):
-    base = np.tile(digits.base, (50, 1))
-    index, wrapped = made(KFLAT, base), made(f"IDMap,{KFLAT}", base)
-    kernel = faiss_ext.kernel_factory("matern(nu=0.7,gamma=0.001)")
-    x = np.tile(digits.queries, (500, 1))
-    expected = index.search(digits.queries, 3)
-    found = []
-    for each in (index, wrapped):
-        D = np.full((len(x), 1), -5, "float32")
-        I = np.full((len(x), 1), -5, "int64")
-        interrupt(lambda: each.search(x, 1, D=D, I=I))
-        assert (I[-1] == -5).all() and (D[-1] == -5).all()
-    interrupt(lambda: found.append(index.range_search(x, 1e-9)))
-    interrupt(lambda: found.append(kernel.gram(base[:16000])))
-    assert found == []
-    assert_equal(index.search(digits.queries, 3), expected)
-
-
-def test_encoding_can_be_interrupted(digits):
-    index = faiss.index_factory(512, "SIK8192(gaussian,gamma=1,proj=dense),BFlat")
-    x = np.zeros((50_000, 512), "float32")
-    codes = np.full((len(x), 1024), 0xAA, "uint8")
-    expected = index.hash.encode(x[:3])
-    interrupt(lambda: index.sa_encode(x, codes))
-    assert (codes[-1] == 0xAA).all()
-    np.testing.assert_array_equal(index.hash.encode(x[:3]), expected)
-    interrupt(lambda: index.add(x))
-    assert index.ntotal == index.storage.ntotal == 0
-
-
-@pytest.mark.parametrize("kind", ["kernel", "hash"])
-def test_training_can_be_interrupted(digits, kind):
-    trained = faiss_ext.kernel_hash_factory(64, "SIK64(gaussian)")
-    kernel = trained.kernel
-    if kind == "kernel":
-        trained = kernel
-    x = np.tile(digits.base, (41, 1))
-    kernel.sample_queries = len(x)
-    interrupt(lambda: trained.train(x))
-    assert not trained.is_trained and kernel.gamma == 0
-    kernel.sample_queries = 100
-    trained.train(digits.base)
-    assert trained.is_trained and kernel.gamma > 0

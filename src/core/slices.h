@@ -1,0 +1,51 @@
+// Long calls, made in slices.
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include <faiss_ext/core/compat.h>
+
+#include "core/parallel.h"
+
+namespace faiss_ext {
+
+/** Calls fn(begin, end) for consecutive slices of [0, n) and looks for
+ * interrupts in between: for loops of FAISS that look for none.
+ *
+ * A slice takes about a twentieth of a second, so results must not depend on
+ * where one ends.
+ */
+template <class F>
+void in_slices(idx_t n, F&& fn) {
+    using Clock = std::chrono::steady_clock;
+    using std::chrono::milliseconds;
+    idx_t size = 64;
+    for (idx_t begin = 0; begin < n;) {
+        check_interrupt();
+        const idx_t end = begin + std::min(size, n - begin);
+        const auto start = Clock::now();
+        fn(begin, end);
+        const auto time = Clock::now() - start;
+        if (time < milliseconds(25)) {
+            size *= 2;
+        } else if (time > milliseconds(100)) {
+            size = std::max<idx_t>(1, size / 2);
+        }
+        begin = end;
+    }
+}
+
+/// Calls fn(begin, end) for consecutive parts of [0, n), of at most `most`: for
+/// searches that need memory for each query.
+template <class F>
+void in_parts(idx_t n, idx_t most, F&& fn) {
+    for (idx_t begin = 0; begin < n;) {
+        const idx_t end = begin + std::min(most, n - begin);
+        fn(begin, end);
+        begin = end;
+    }
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,302 @@
+// Numbers and shapes at the edges: denormal, tiny and huge components, vectors
+// that are all the same, duplicates, features that do not vary, one dimension,
+// 100,000 dimensions.
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <faiss/IndexIDMap.h>
+
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "testing.h"
+#include "testing_strings.h"
+
+using namespace faiss_ext_test;
+using testing_strings::d;
+using testing_strings::Row;
+
+namespace {
+
+constexpr idx_t n = 120, nq = 7, k = 5;
+
+struct Edge {
+    const char* name;
+    Floats x;
+};
+
+Floats times(Floats x, double factor) {
+    for (float& v : x) {
+        v = float(v * factor);
+    }
+    return x;
+}
+
+/// n vectors each; components from 0 to 1e37, which every kernel takes
+const std::vector<Edge>& edges() {
+    static const std::vector<Edge> all = [] {
+        const Floats x = uniform_vectors(n, d, 1);
+        std::vector<Edge> made = {
+                {"denormal", times(x, 1e-40)},
+                {"smallest denormal", Floats(n * d, 1e-45f)},
+                {"tiny", times(x, 1e-30)},
+                {"squares are denormal", times(x, 1e-20)},
+                {"squares overflow", times(x, 1e25)},
+                {"huge", times(x, 9e36)},
+                {"zero", Floats(n * d)},
+                {"all the same", Floats(n * d, 0.25f)},
+                {"duplicates", x},
+                {"features that do not vary", x},
+                {"one feature varies", Floats(n * d, 0.5f)},
+                {"from denormal to huge", x}};
+        for (idx_t i = 0; i < n; i++) {
+            std::copy_n(&x[i % 5 * d], d, &made[8].x[i * d]);
+            std::fill_n(&made[9].x[i * d], d - 3, 0.125f);
+            made[10].x[i * d + 3] = float(i);
+            for (int j = 0; j < d; j++) {
+                made[11].x[i * d + j] *=
+                        float(std::pow(10.0, (i * 7 + j) % 76 - 40));
+            }
+        }
+        return made;
+    }();
+    return all;
+}
+
+/// Distances in order and no NaN, ids that exist and differ, -1 for what is
+/// missing behind all others.
+void expect_sound(
+        const Found<float>& found,
+        const faiss::Index& index,
+        idx_t ntotal) {
+    for (size_t at = 0; at < found.labels.size(); at += k) {
+        std::set<idx_t> ids;
+        for (idx_t j = 0; j < k; j++) {
+            const idx_t id = found.labels[at + j];
+            const float distance = found.distances[at + j];
+            ASSERT_FALSE(std::isnan(distance)) << at / k;
+            ASSERT_TRUE(id >= -1 && id < ntotal) << id;
+            ASSERT_TRUE(id == -1 || ids.insert(id).second) << "twice: " << id;
+            if (j > 0) {
+                const float before = found.distances[at + j - 1];
+                ASSERT_TRUE(
+                        index.metric_type == faiss::METRIC_INNER_PRODUCT
+                                ? before >= distance
+                                : before <= distance)
+                        << before << ", then " << distance;
+                ASSERT_TRUE(id == -1 || found.labels[at + j - 1] != -1);
+            }
+        }
+    }
+}
+
+void add(faiss::Index& index, const Floats& x) {
+    const idx_t count = x.size() / index.d;
+    if (dynamic_cast<faiss::IndexIDMap*>(&index)) {
+        std::vector<idx_t> ids(count);
+        std::iota(ids.begin(), ids.end(), index.ntotal);
+        index.add_with_ids(count, x.data(), ids.data());
+    } else {
+        index.add(count, x.data());
+    }
+}
+
+struct Index : testing::TestWithParam<Row> {
+    std::unique_ptr<faiss::Index> made(const Floats& train) const {
+        auto index = index_factory(d, GetParam().text);
+        index->train(n, train.data());
+        return index;
+    }
+
+    /// faiss::IndexIVF ends the process where squares overflow
+    bool aborts(const Edge& edge) const {
+        return std::string(GetParam().text).find("IVF") == 0 &&
+                *std::max_element(edge.x.begin(), edge.x.end()) > 1e18f;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        Edges,
+        Index,
+        testing::ValuesIn(testing_strings::indexes),
+        testing_strings::name_of_row);
+
+/// What is refused is refused by a faiss::FaissException, and whatever was
+/// taken is searched soundly, with the same results on any number of threads.
+TEST_P(Index, TrainsWithThem) {
+    for (const Edge& edge : edges()) {
+        SCOPED_TRACE(edge.name);
+        if (aborts(edge)) {
+            continue;
+        }
+        const auto index_of = [&] {
+            auto index = made(edge.x);
+            add(*index, edge.x);
+            return index;
+        };
+        std::unique_ptr<faiss::Index> index;
+        const std::string refused = error_of([&] { index = index_of(); });
+        if (!index) {
+            EXPECT_NE(refused, "");
+            continue;
+        }
+        const Floats q = rows(edge.x, d, 3, 3 + nq);
+        const auto found = search(*index, q, k);
+        expect_sound(found, *index, n);
+        if (std::string(GetParam().text).find("HNSW") == std::string::npos) {
+            const Threads several(3);
+            expect_same(search(*index_of(), q, k), found);
+        }
+    }
+}
+
+TEST_P(Index, TakesThemAfterOrdinaryTraining) {
+    const Floats ordinary = times(uniform_vectors(n, d, 2), 2.0 / d);
+    const auto index = made(ordinary);
+    add(*index, ordinary);
+    idx_t total = n;
+    for (const Edge& edge : edges()) {
+        SCOPED_TRACE(edge.name);
+        if (aborts(edge)) {
+            continue;
+        }
+        const Floats q = rows(edge.x, d, 3, 3 + nq);
+        Found<float> found;
+        if (error_of([&] { found = search(*index, q, k); }).empty()) {
+            expect_sound(found, *index, total);
+        }
+        if (error_of([&] { add(*index, edge.x); }).empty()) {
+            total += n;
+        }
+        ASSERT_EQ(index->ntotal, total);
+        const Floats usual = rows(ordinary, d, 0, nq);
+        if (error_of([&] { found = search(*index, q, k); }).empty()) {
+            expect_sound(found, *index, total);
+        }
+        found = search(*index, usual, k);
+        expect_sound(found, *index, total);
+    }
+}
+
+/// k(x, y) of every kernel is finite and symmetric, and so are distances, which
+/// are >= 0.
+TEST(Numerics, Kernels) {
+    for (const Row& row : testing_strings::kernels) {
+        SCOPED_TRACE(row.text);
+        for (const Edge& edge : edges()) {
+            SCOPED_TRACE(edge.name);
+            const auto kernel = kernel_factory(row.text);
+            const Floats some = times(uniform_vectors(n, d, 2), 2.0 / d);
+            kernel->train(n, some.data(), d);
+            const Floats x = rows(edge.x, d, 0, 9);
+            Floats values, distances;
+            const std::string refused = error_of([&] {
+                values = kernel_block(*kernel, x, x, d);
+                distances = kernel_distances(*kernel, x, x, d);
+            });
+            if (!refused.empty()) {
+                continue;
+            }
+            for (int i = 0; i < 9; i++) {
+                for (int j = 0; j < 9; j++) {
+                    const float value = values[i * 9 + j];
+                    const float distance = distances[i * 9 + j];
+                    if (values[i * 10] > Kernel::max_self_value ||
+                        values[j * 10] > Kernel::max_self_value) {
+                        continue; // indexes refuse such vectors
+                    }
+                    ASSERT_TRUE(std::isfinite(value)) << i << ", " << j;
+                    ASSERT_EQ(value, values[j * 9 + i]) << i << ", " << j;
+                    ASSERT_TRUE(std::isfinite(distance)) << i << ", " << j;
+                    ASSERT_GE(distance, 0) << i << ", " << j;
+                }
+            }
+        }
+    }
+}
+
+const char* const one_dimension[] = {
+        "SIK64(gaussian),BFlat",
+        "SIK64(laplacian),AFlat",
+        "SIK64(matern,proj=dense),BPerm(M=5,B=3)",
+        "BSIK64,BFlat",
+        "RHBE8(center=1),BHash8",
+        "RHBE8(rot=pca),BFlat",
+        "RHBE8(rot=itq),AFlat",
+        "AHK64(chi2),BFlat,Refine(KFlat(chi2))",
+        "AHK64(chi2,rot=itq),BIVF4",
+        "SCR64,BHNSW8",
+        "SH8,BFlat",
+        "KLSH64(chi2,p=40),BFlat",
+        "KFlat(chi2)",
+        "KFlat(gaussian)",
+        "KFlat(js,store=u8)",
+        "HNSW8,KFlat(chi2)",
+        "HKM1(chi2),KIVF4(M=3)",
+        "KPCA8(chi2,p=40),Flat",
+        "RFF16(gaussian),Flat",
+        "KIVF4(M=1),Refine(KFlat(laplacian))"};
+
+TEST(Numerics, OneDimension) {
+    Floats x(n);
+    for (idx_t i = 0; i < n; i++) {
+        x[i] = float(1 + i * 7919 % n);
+    }
+    for (const std::string text : one_dimension) {
+        SCOPED_TRACE(text);
+        const auto index = index_factory(1, text);
+        index->train(n, x.data());
+        add(*index, x);
+        const auto found = search(*index, x, k);
+        expect_sound(found, *index, n);
+        for (idx_t i = 0; i < n && text.find("KFlat") == 0; i++) {
+            EXPECT_EQ(found.labels[i * k], i);
+        }
+    }
+}
+
+const char* const many_dimensions[] = {
+        "SIK64(gaussian),BFlat",
+        "SIK64(laplacian),AFlat",
+        "SIK64(matern,proj=dense),BFlat",
+        "BSIK64,BPerm(M=5,B=3)",
+        "BSIK64(w=dense),BFlat",
+        "RHBE64(center=1),BHNSW8",
+        "AHK64(chi2),BFlat,Refine(KFlat(chi2))",
+        "SCR64,BHash8",
+        "KLSH64(chi2,p=40),BFlat",
+        "KLSH64(gaussian,p=40),BIVF4",
+        "KFlat(js,store=u8)",
+        "HNSW8,KFlat(intersection)",
+        "KPCA8(chi2,p=40),Flat",
+        "RFF16(gaussian),Flat",
+        "PCA9,SH16,BFlat",
+        "HKM0(chi2),PCAR8,KIVF4(M=4)"};
+
+TEST(Numerics, HundredThousandDimensions) {
+    constexpr int D = 100'000;
+    constexpr idx_t count = 50;
+    const Floats x = times(uniform_vectors(count, D, 5), 2.0 / D);
+    for (const char* text : many_dimensions) {
+        SCOPED_TRACE(text);
+        const auto index = index_factory(D, text);
+        index->train(count, x.data());
+        index->add(count, x.data());
+        const auto found = search(*index, rows(x, D, 0, nq), k);
+        expect_sound(found, *index, count);
+        for (idx_t i = 0; i < nq; i++) {
+            // others lie far away
+            EXPECT_EQ(found.labels[i * k], i);
+        }
+    }
+    // where a matrix of D x D is needed, the message says so
+    for (const char* text : {"AHK8(chi2,rot=pca),BFlat", "SH8,BFlat"}) {
+        const auto index = index_factory(D, text);
+        EXPECT_TRUE(
+                throws([&] { index->train(count, x.data()); }, "at most 8192"));
+    }
+}
+
+} // namespace
