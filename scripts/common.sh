@@ -61,3 +61,33 @@ configure() {
     fi
     "${command[@]}" -G Ninja
 }
+
+# configure_checked FOLDER ARGUMENT...: as configure, for clang with
+# AddressSanitizer, UndefinedBehaviorSanitizer, what libFuzzer needs, and
+# counters of the lines that are run. The runtimes are shared libraries, so that
+# Python can load what is built.
+configure_checked() {
+    local build="$1" runtimes
+    shift
+    runtimes="$(dirname "$(sanitizer_runtime)")"
+    configure "$build" \
+        -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
+        -DCMAKE_CXX_FLAGS=-shared-libasan \
+        -DCMAKE_EXE_LINKER_FLAGS="-shared-libasan -Wl,-rpath,$runtimes" \
+        -DCMAKE_SHARED_LINKER_FLAGS="-shared-libasan -Wl,-rpath,$runtimes" \
+        -DCMAKE_MODULE_LINKER_FLAGS="-shared-libasan -fopenmp=libomp" \
+        -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON -DFAISS_EXT_COVERAGE=ON \
+        -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link \
+        -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
+        -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"
+    export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+    export LSAN_OPTIONS="suppressions=$FAISS_EXT_ROOT/tests/sanitizer/lsan.supp:print_suppressions=0"
+    export UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1"
+}
+
+# Prints the path of clang's runtime of AddressSanitizer.
+sanitizer_runtime() {
+    clang -print-file-name="libclang_rt.asan-$(uname -m).so"
+}

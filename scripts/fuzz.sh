@@ -5,8 +5,8 @@
 #   scripts/fuzz.sh MINUTES [files] [strings] [walks]
 #
 # MINUTES may be a fraction. What the fuzzers keep from one run to the next lies
-# in build/fuzz/corpus; an input that breaks something is written to
-# build/fuzz/found, and the exit status is then 1. The inputs in
+# in build/checked/corpus; an input that breaks something is written to
+# build/checked/found, and the exit status is then 1. The inputs in
 # tests/fuzz/found, which broke something once, are run first.
 set -euo pipefail
 
@@ -25,19 +25,13 @@ targets=("$@")
 
 install_deps build fuzz
 find_tools
-build=build/fuzz
-configure "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
-    -DFAISS_EXT_BUILD_TESTS=OFF -DFAISS_EXT_BUILD_FUZZERS=ON \
-    -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link
-"$CMAKE" --build "$build" --parallel "$(build_jobs)"
+build=build/checked
+configure_checked "$build"
+"$CMAKE" --build "$build" --parallel "$(build_jobs)" --target fuzzers
 "$PYTHON" tests/fuzz/seeds.py "$build/seeds"
 
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-export UBSAN_OPTIONS="print_stacktrace=1"
-export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0"
-export LSAN_OPTIONS="suppressions=$PWD/tests/sanitizer/lsan.supp:print_suppressions=0"
+export LLVM_PROFILE_FILE=/dev/null
 status=0
 for target in "${targets[@]}"; do
     fuzzer="$build/tests/fuzz/fuzz_$target"

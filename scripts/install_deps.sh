@@ -49,13 +49,14 @@ demo python3-sklearn digits data set
 demo python3-matplotlib figures
 demo python3-tqdm progress bars
 ci clang-format checks the formatting
-ci clang another compiler
-ci libomp-dev its OpenMP
+ci clang-tidy finds mistakes
+ci libomp-dev headers for it
 ci libbenchmark-dev benchmarks
-fuzz clang libFuzzer
-fuzz libclang-rt-dev its runtime
+fuzz clang the compiler with sanitizers and libFuzzer
+fuzz libclang-rt-dev their runtimes
+fuzz llvm coverage
 fuzz libomp-dev its OpenMP
-fuzz libgtest-dev the headers of the tests
+fuzz libgtest-dev GoogleTest
 wheel g++ C++20 compiler
 wheel cmake build system, 3.22 or newer
 wheel ninja-build build tool

@@ -40,6 +40,11 @@ void* allocate_or_throw(size_t size, size_t alignment) {
     return p;
 }
 
+/// Not inlined: GCC warns where it sees one half of a pair.
+__attribute__((noinline)) void release(void* p) noexcept {
+    std::free(p);
+}
+
 } // namespace
 
 void* operator new(size_t size) {
@@ -61,22 +66,22 @@ void* operator new[](size_t size, const std::nothrow_t&) noexcept {
     return allocate(size, 16);
 }
 void operator delete(void* p) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete[](void* p) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete(void* p, size_t) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete[](void* p, size_t) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete(void* p, std::align_val_t) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete[](void* p, std::align_val_t) noexcept {
-    std::free(p);
+    release(p);
 }
 void operator delete(void* p, size_t, std::align_val_t) noexcept {
     std::free(p);

@@ -642,15 +642,11 @@ TEST_P(EachIndex, ManyQueries) {
         }
     }
     // a bad one is named by its number among all
-    repeated.back() = NAN;
-    const std::string number = std::to_string(many - 1);
-    for (const std::string& error :
-         {error_of([&] { search(*index, repeated, k); }),
-          error_of([&] { range_search(*index, repeated, radius); })}) {
-        if (error.find("nan") != std::string::npos) {
-            EXPECT_NE(error.find("vector " + number), std::string::npos)
-                    << error;
-        }
+    if (text.find("PCA12") != 0 &&
+        text.find("IVF4") != 0) { // FAISS's are first
+        repeated.back() = NAN;
+        const std::string number = "vector " + std::to_string(many - 1);
+        EXPECT_TRUE(throws([&] { search(*index, repeated, k); }, number));
     }
 }
 

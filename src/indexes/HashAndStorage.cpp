@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <memory>
+#include <utility>
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexBinaryHNSW.h>
@@ -26,26 +27,34 @@ bool is_ours(const faiss::IndexBinary& storage) {
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
 }
 
-/// What fails, or is interrupted, leaves the graph as it was. FAISS's loop
-/// looks for no interrupts, so that many vectors come in parts.
+/// FAISS's loop looks for no interrupts, so that many vectors come in parts;
+/// where one fails, or there is an interrupt, the graph is put back as it was.
 void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
-    constexpr idx_t part = 1000; // fixed: the graph depends on it
+    // the graph depends on the parts, so time must not decide; each part costs
+    // FAISS a pass over all nodes
+    const auto part = [&] {
+        return std::max<idx_t>(1000, graph.ntotal / 1000);
+    };
     auto* flat = dynamic_cast<faiss::IndexBinaryFlat*>(graph.storage);
-    if (n <= part || !flat) {
+    const bool levels_are_given =
+            graph.hnsw.levels.size() != size_t(graph.ntotal);
+    if (n <= part() || !flat || levels_are_given) {
         graph.add(n, x);
         return;
     }
-    const faiss::HNSW before = graph.hnsw;
+    faiss::HNSW before = graph.hnsw;
     const idx_t ntotal = graph.ntotal;
     try {
-        for (idx_t begin = 0; begin < n; begin += part) {
+        for (idx_t begin = 0; begin < n;) {
             check_interrupt();
-            graph.add(std::min(part, n - begin), x + begin * graph.code_size);
+            const idx_t m = std::min(part(), n - begin);
+            graph.add(m, x + begin * graph.code_size);
+            begin += m;
         }
     } catch (...) {
-        graph.hnsw = before;
         flat->xb.resize(ntotal * flat->code_size);
         flat->ntotal = graph.ntotal = ntotal;
+        graph.hnsw = std::move(before);
         throw;
     }
 }
@@ -124,6 +133,7 @@ void HashAndStorage::add_codes(
         const uint8_t* codes,
         const idx_t* xids) {
     check_codes(n, codes, xids ? "add_with_ids" : "add");
+    check_interrupt();
     auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(storage);
     auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
     if (n == 0) {

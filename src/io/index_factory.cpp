@@ -385,7 +385,7 @@ std::unique_ptr<Index> make_core(
                                       : "unexpected text",
                     parts.size() == 1
                             ? std::vector<
-                                      std::string>{",BFlat", ",BHash16x16", ",AFlat"}
+                                      std::string>{",BFlat", ",BIVF1024", ",AFlat"}
                             : std::vector<std::string>{
                                       ",Refine(KFlat(...))", "the end"});
         }

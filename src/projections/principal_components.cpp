@@ -238,28 +238,30 @@ PrincipalAxes axes_of_few(
     PrincipalAxes result;
     result.values.resize(k);
     result.vectors.resize(k * d);
-    using Row = Eigen::RowVectorXd;
-    std::vector<Row> axes;
-    for (size_t a = 0; a < few.values.size(); a++) {
-        if (!(few.values[a] > smallest * few.values[0])) {
-            break;
-        }
-        Row axis = Row::Zero(Eigen::Index(d));
+    size_t rank = 0;
+    while (rank < few.values.size() &&
+           few.values[rank] > smallest * few.values[0]) {
+        rank++;
+    }
+    Matrix axes = Matrix::Zero(rank, d);
+    parallel_blocks(rank, 1, [&](idx_t a, idx_t) {
         for (size_t i = 0; i < n; i++) {
-            axis += double(few.vectors[a * n + i]) *
-                    Eigen::Map<const Eigen::RowVectorXf>(
-                            &x[i * d], Eigen::Index(d))
+            axes.row(a) += double(few.vectors[a * n + i]) *
+                    Eigen::Map<const Eigen::RowVectorXf>(&x[i * d], d)
                             .cast<double>();
         }
+    });
+    for (size_t a = 0; a < rank; a++) {
+        check_interrupt();
         for (int time = 0; time < 2; time++) { // rounding adds parts of others
-            for (const Row& other : axes) {
-                axis -= axis.dot(other) * other;
+            for (size_t b = 0; b < a; b++) {
+                axes.row(a) -= axes.row(a).dot(axes.row(b)) * axes.row(b);
             }
         }
-        axes.push_back(axis.normalized());
+        axes.row(a).normalize();
         result.values[a] = few.values[a];
         for (size_t j = 0; j < d; j++) {
-            result.vectors[a * d + j] = float(axes[a][Eigen::Index(j)]);
+            result.vectors[a * d + j] = float(axes(a, j));
         }
     }
     choose_signs(d, result.vectors);

@@ -24,7 +24,8 @@ class ScatterMatrix {
     void add(idx_t n, const float* x);
 
     /** The k leading eigenvalues and eigenvectors; k is at most d. Where the
-     * rank is less than k, the rest is zeros. Throws if the sum overflows.
+     * rank is less than k, the other eigenvalues are 0 but for rounding. Throws
+     * if the sum overflows.
      *
      * Where k is a small part of d, they are found by subspace iteration (N.
      * Halko, P.-G. Martinsson and J. Tropp, Finding structure with randomness,
@@ -46,8 +47,9 @@ struct PrincipalComponents : PrincipalAxes {
 };
 
 /// Those of the scatter matrix of n vectors, less their mean if `center`. x:
-/// size n * d, finite. Where the rank is less than k, the rest is zeros. Memory
-/// and time grow with the square of the smaller of n and d.
+/// size n * d, finite. Memory and time grow with the square of the smaller of n
+/// and d; where that is n, axes whose eigenvalue is below 1e-6 of the largest
+/// are zeros.
 PrincipalComponents principal_components(
         idx_t n,
         const float* x,

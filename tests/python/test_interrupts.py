@@ -1,7 +1,7 @@
 """Ctrl-C ends the training, adding and searching of every class, and leaves it as it was.
 
 Each call would need many seconds. What it leaves unwritten tells an interrupt in the middle from one that waited for
-the end. Graphs are in test_misuse.py.
+the end. What becomes of a graph that is being built is in test_misuse.py.
 """
 
 import faiss
@@ -74,6 +74,13 @@ def test_training(string):
     assert not index.is_trained
     with pytest.raises(RuntimeError, match="train"):
         index.add(x[:5])
+
+
+def test_training_of_fewer_vectors_than_dimensions():
+    index = faiss.index_factory(4000, "HKM1(chi2),PCA2000,Flat")
+    x = np.random.default_rng(1).random((2500, 4000), dtype="float32")
+    interrupt(lambda: index.train(x))
+    assert not index.is_trained
 
 
 def test_gram_matrices(digits):

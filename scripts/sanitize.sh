@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Builds everything with clang's sanitizers, and runs the tests.
+#
+#   scripts/sanitize.sh [cpp] [python] [coverage] [threads] [-- PYTEST ARGUMENT...]
+#
+#   cpp       the C++ tests, with AddressSanitizer (leaks as well) and
+#             UndefinedBehaviorSanitizer
+#   python    the Python tests, or those that PYTEST's arguments name, with the
+#             same, but without a search for leaks
+#   coverage  how many of the lines and branches of src/ these have run; fails
+#             where it is less than 95 % of the lines
+#   threads   test_concurrency, with ThreadSanitizer
+#
+# Without names: cpp, python, coverage and threads. Builds in build/checked and
+# build/threads.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+least_coverage=95
+sets=()
+while (($#)) && [[ "$1" != -- ]]; do
+    case "$1" in
+        cpp | python | coverage | threads) sets+=("$1") ;;
+        --help | -h)
+            print_usage
+            exit
+            ;;
+        *)
+            echo "sanitize.sh: unknown set '$1'; known are cpp, python, coverage, threads" >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+shift $(($# > 0))
+pytest_args=("$@")
+((${#pytest_args[@]})) || pytest_args=(tests/python)
+((${#sets[@]})) || sets=(cpp python coverage threads)
+export OMP_WAIT_POLICY=passive
+build=build/checked
+profiles="$PWD/$build/profiles"
+
+has() {
+    [[ " ${sets[*]} " == *" $1 "* ]]
+}
+
+run_cpp() {
+    "$CMAKE" --build "$build" --parallel "$(build_jobs)"
+    local program
+    for program in "$build"/tests/test_*; do
+        if [[ -x "$program" && -f "$program" ]]; then
+            echo "$program"
+        fi
+    done | LLVM_PROFILE_FILE="$profiles/cpp-%4m.profraw" xargs -P "$(build_jobs)" -I '{}' \
+        sh -c '"$1" --gtest_brief=1 >"$1.log" 2>&1 || { cat "$1.log"; exit 1; }
+               echo "$(basename "$1"): $(tail -n 1 "$1.log")"' - '{}'
+}
+
+run_python() {
+    "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target faiss_ext_python faiss_ext_python_package
+    # Python itself leaks and keeps small objects in pools of its own. One
+    # OpenMP for all: clang's knows the calls of GCC's.
+    ASAN_OPTIONS="detect_leaks=0" PYTHONMALLOC=malloc \
+        LD_PRELOAD="$(sanitizer_runtime):$(clang -print-file-name=libomp.so.5)" \
+        LLVM_PROFILE_FILE="$profiles/python-%4m.profraw" \
+        PYTHONPATH="$PWD/$build/python" \
+        "$PYTHON" -m pytest -q -n "$(build_jobs)" "${pytest_args[@]}"
+}
+
+run_coverage() {
+    "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target faiss_ext
+    llvm-profdata merge -o "$profiles/all.profdata" "$profiles"/*.profraw
+    llvm-cov export -summary-only -instr-profile "$profiles/all.profdata" \
+        -object "$build"/libfaiss_ext.so >"$profiles/all.json"
+    "$PYTHON" scripts/coverage.py "$profiles/all.json" --least "$least_coverage"
+}
+
+run_threads() {
+    configure build/threads -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
+        -DFAISS_EXT_SANITIZE=thread -DFAISS_EXT_BUILD_TESTS=ON
+    "$CMAKE" --build build/threads --parallel "$(build_jobs)" --target test_concurrency
+    # where addresses are random in too many bits, the runtime does not start
+    local -a fixed_addresses=(setarch -R)
+    "${fixed_addresses[@]}" true 2>/dev/null || fixed_addresses=(env)
+    TSAN_OPTIONS="halt_on_error=1" "${fixed_addresses[@]}" \
+        build/threads/tests/test_concurrency --gtest_brief=1
+}
+
+install_deps build test fuzz
+find_tools
+if has cpp || has python; then
+    configure_checked "$build"
+    rm -rf "$profiles"
+    mkdir -p "$profiles"
+fi
+status=0
+for set in "${sets[@]}"; do
+    echo "=== $set"
+    # not as a condition, which would switch off "set -e" inside
+    set +e
+    (
+        set -e
+        "run_$set"
+    )
+    status=$((status | $?))
+    set -e
+done
+exit "$((status != 0))"
