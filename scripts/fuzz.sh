@@ -32,18 +32,23 @@ configure_checked "$build"
 
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 export LLVM_PROFILE_FILE=/dev/null
+runtime="$(sanitizer_runtime)" # which must be loaded first
 status=0
 for target in "${targets[@]}"; do
     fuzzer="$build/tests/fuzz/fuzz_$target"
     mkdir -p "$build/corpus/$target" "$build/found"
     echo "=== $target"
     if [[ -d "tests/fuzz/found/$target" ]]; then
-        "$fuzzer" -rss_limit_mb=2048 -malloc_limit_mb=256 "tests/fuzz/found/$target"/* 2>&1 | tail -n 1
+        LD_PRELOAD="$runtime" "$fuzzer" -rss_limit_mb=2048 -malloc_limit_mb=256 "tests/fuzz/found/$target"/* 2>&1 | tail -n 1
     fi
     # no input is larger than 16 kB: none needs more memory than this
-    "$fuzzer" -max_total_time="$seconds" -max_len=16384 -timeout=20 \
+    LD_PRELOAD="$runtime" "$fuzzer" -max_total_time="$seconds" -max_len=16384 -timeout=20 \
         -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
         -artifact_prefix="$build/found/$target-" -verbosity=0 \
-        "$build/corpus/$target" "$build/seeds/$target" || status=1
+        "$build/corpus/$target" "$build/seeds/$target" >"$build/found/$target.log" 2>&1 || {
+        status=1
+        tail -n 60 "$build/found/$target.log"
+    }
+    grep '^stat::' "$build/found/$target.log" || true
 done
 exit "$status"

@@ -82,10 +82,17 @@ struct AsymmetricQuery {
                 simd::widest_nibble_pair(width.size(), width.data());
         // sixteen of them may be rounded up by a half
         const float factor = (most - 8) / largest;
-        const bool can_scale = largest > 0 && std::isfinite(factor);
+        const bool can_scale =
+                largest > 0 && std::isfinite(largest) && std::isfinite(factor);
         for (size_t j = 0; j < nbits; j++) {
             float& w = weights[j];
-            w = can_scale ? std::round(w * factor) : w >= 0 ? 1.0f : -1.0f;
+            if (!can_scale) {
+                w = w >= 0 ? 1.0f : -1.0f;
+            } else if (std::isnan(w)) { // of a vector whose products overflow
+                w = 0;
+            } else {
+                w = std::round(w * factor);
+            }
         }
     }
 };
