@@ -8,6 +8,7 @@
 
 #include <faiss/IndexIDMap.h>
 
+#include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -98,11 +99,18 @@ namespace {
 
 constexpr idx_t n = 60, nq = 3;
 
-/// Has every allocation of f fail, until it has all that it asks for, and calls
-/// check after each failure. Gives the number of failures.
+#ifdef FAISS_EXT_SANITIZED
+constexpr long step = 7; // they are slow
+#else
+constexpr long step = 1;
+#endif
+
+/// Has every allocation of f fail (every seventh, with a sanitizer), until it
+/// has all that it asks for, and calls check after each failure. Gives the
+/// number of allocations.
 template <class F, class Check>
 long with_failures(F&& f, Check&& check) {
-    for (long i = 0;; i++) {
+    for (long i = 0;; i += step) {
         has_failed = false;
         before_failure = i;
         std::string error;
@@ -223,6 +231,52 @@ TEST_P(EachIndex, Adding) {
             });
     EXPECT_EQ(index->ntotal, n + 9);
     EXPECT_EQ(bytes_of(*index), bytes_of(*expected));
+}
+
+/// What came into FAISS's tables is taken out of them again.
+TEST(AllocationFailures, AddingToHashTables) {
+    omp_set_num_threads(1);
+    const Floats x = clustered_histograms(n, d, 3, 20, 1);
+    const Floats more = clustered_histograms(9, d, 3, 20, 2);
+    std::vector<idx_t> ids(9);
+    std::iota(ids.begin(), ids.end(), 5);
+    for (const std::string text :
+         {"AHK64(chi2),BHash8", "AHK64(chi2),BHash2x8"}) {
+        for (const bool with_ids : {false, true}) {
+            if (with_ids && text.find("2x8") != std::string::npos) {
+                continue; // takes no ids
+            }
+            SCOPED_TRACE(text + (with_ids ? ", ids" : ""));
+            const auto made = index_factory(d, text);
+            auto& index = dynamic_cast<IndexKernelHash&>(*made);
+            index.train(n, x.data());
+            index.add(n, x.data());
+            const auto found = search(index, x, n);
+            const auto add = [&](faiss::Index& to) {
+                if (with_ids) {
+                    to.add_with_ids(9, more.data(), ids.data());
+                } else {
+                    to.add(9, more.data());
+                }
+            };
+            EXPECT_GT(
+                    with_failures(
+                            [&] { add(index); },
+                            [&] {
+                                ASSERT_EQ(index.ntotal, n);
+                                ASSERT_EQ(index.storage->ntotal, n);
+                                expect_same(search(index, x, n), found);
+                            }),
+                    15);
+            EXPECT_EQ(index.ntotal, n + 9);
+            const auto again = index_factory(d, text);
+            again->train(n, x.data());
+            again->add(n, x.data());
+            add(*again);
+            expect_same(
+                    search(index, more, n + 9), search(*again, more, n + 9));
+        }
+    }
 }
 
 TEST_P(EachIndex, SearchesFilesAndCopies) {

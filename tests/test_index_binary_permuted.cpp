@@ -3,9 +3,7 @@
 
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
-#include <chrono>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include <faiss/IndexBinaryFlat.h>
@@ -357,22 +355,10 @@ TEST(Adding, LimitOfMemory) {
     EXPECT_TRUE(throws([&] { make(d, 1 << 24, 1, codes); }));
 }
 
-/// Asks for as long as it is there, however long the loop takes.
-struct Interrupt : faiss::InterruptCallback {
-    bool want_interrupt() override {
-        std::this_thread::sleep_for(std::chrono::milliseconds(110));
-        return true;
-    }
-};
-
 TEST(Adding, AnInterruptLeavesTheIndexAsItWas) {
     const Codes codes = random_codes(300, 64, 1);
     const auto index = make(64, 0, 2, rows(codes, 8, 0, 200));
-    // wait until the loop asks again
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
-    faiss::InterruptCallback::instance = std::make_unique<Interrupt>();
-    EXPECT_TRUE(throws([&] { index->add(100, &codes[1600]); }, "interrupted"));
-    faiss::InterruptCallback::clear_instance();
+    EXPECT_TRUE(interrupted_at(1, [&] { index->add(100, &codes[1600]); }));
     expect_same_lists(*index, *make(64, 0, 2, rows(codes, 8, 0, 200)));
     index->add(100, &codes[1600]);
     expect_same_lists(*index, *make(64, 0, 2, codes));

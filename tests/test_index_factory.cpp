@@ -295,6 +295,8 @@ struct BadString {
 const std::string bits = "multiple of 8", known = "laplacian";
 
 const BadString bad_strings[] = {
+        {index_, "AHK64(chi2),AFlat(x=1)", 12, "BHNSW<M>, AFlat, BPerm"},
+        {index_, "IDMap,IDMap2,KFlat(linear)", 6, "one map of ids"},
         // kernels
         {kernel_, "(gaussian)", 0, "name"},
         {kernel_, "gausian", 0, known},

@@ -32,6 +32,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -673,10 +674,21 @@ TEST(Io, MappedFiles) {
 }
 
 TEST(Io, NestingWithoutEnd) {
-    // an IDMap of an IDMap of an IDMap ...
-    const Bytes index =
-            content_of(to_bytes(*make_empty("IDMap,KFlat(linear)")));
-    const Bytes inner = content_of(to_bytes(*make_empty("KFlat(linear)")));
+    // an IndexPreTransform of an IndexPreTransform ...
+    IndexFlatKernel flat(d, LinearKernel());
+    const auto nested_indexes = [&](int depth) {
+        std::unique_ptr<Index> index;
+        for (int i = 0; i < depth; i++) {
+            auto outer = std::make_unique<faiss::IndexPreTransform>(
+                    index ? index.get() : &flat);
+            outer->own_fields = bool(index);
+            index.release();
+            index = std::move(outer);
+        }
+        return index;
+    };
+    const Bytes index = content_of(to_bytes(*nested_indexes(1)));
+    const Bytes inner = content_of(to_bytes<Index>(flat));
     const Bytes level(index.begin(), index.end() - inner.size());
     const auto nested = [&](int depth) {
         Bytes bytes;
@@ -687,14 +699,17 @@ TEST(Io, NestingWithoutEnd) {
     };
     EXPECT_TRUE(throws([&] { from_bytes<Index>(nested(100000)); }, "inside"));
     // the exception leaves no trace
-    EXPECT_EQ(to_bytes(*from_bytes<Index>(nested(50))), nested(50));
+    EXPECT_EQ(to_bytes(*from_bytes<Index>(nested(200))), nested(200));
 
     // what is too deep to be read is not written
+    EXPECT_TRUE(throws([&] { to_bytes(*nested_indexes(300)); }, "inside"));
+    // and whatever a string can ask for is not too deep
     std::string string = "KFlat(linear)";
-    for (int i = 0; i < 80; i++) {
-        string = "IDMap," + string;
+    while (string.size() + 22 < 4096) {
+        string += ",Refine(KFlat(linear))";
     }
-    EXPECT_TRUE(throws([&] { to_bytes(*make_empty(string)); }, "inside"));
+    const auto deep = make_empty(string);
+    EXPECT_EQ(to_bytes(*from_bytes<Index>(to_bytes(*deep))), to_bytes(*deep));
 
     // a kernel of a kernel of a kernel ...
     const auto file_of = [](int depth) {
@@ -704,8 +719,8 @@ TEST(Io, NestingWithoutEnd) {
         }
         return to_bytes<Index>(IndexFlatKernel(d, *kernel));
     };
-    EXPECT_TRUE(survives<Index>(file_of(50)));
-    EXPECT_TRUE(throws([&] { file_of(80); }, "inside"));
+    EXPECT_TRUE(survives<Index>(file_of(200)));
+    EXPECT_TRUE(throws([&] { file_of(300); }, "inside"));
 }
 
 // Files that are complete but do not make sense.
@@ -788,6 +803,98 @@ TEST(Io, PartsThatDoNotFit) {
     refused<Shards>(shards, "", [](auto& i) { i.at(1)->is_trained = false; });
     refused<faiss::IndexReplicas>(
             "Replicas KFlat(linear)", "", [](auto& i) { fill(*i.at(1), 5); });
+    const auto index = make(shards);
+    Bytes none = content_of(to_bytes(*index));
+    auto& parts = dynamic_cast<Shards&>(*index);
+    const Bytes part = content_of(to_bytes(*parts.at(0)));
+    const auto at =
+            std::search(none.begin(), none.end(), part.begin(), part.end()) -
+            none.begin();
+    ASSERT_LT(at, ptrdiff_t(none.size()));
+    none.resize(at - magic_size);
+    none[none.size() - 4] = 0; // the count
+    EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(none)); }, "count"));
+}
+
+/// Labels that IDMap and Refine would follow to places that do not exist.
+TEST(Io, LabelsThatAreNoPositions) {
+    const auto lists = make("KIVF1(M=3)");
+    std::vector<idx_t> ids(n);
+    std::iota(ids.begin(), ids.end(), 0);
+    const auto map_of = [&](Index* index, faiss::IndexIDMap& map) {
+        map.index = index;
+        map.id_map.assign(n, 1000);
+        map.d = d;
+        map.ntotal = n;
+        map.is_trained = true;
+        map.metric_type = index->metric_type;
+    };
+    faiss::IndexIDMap map;
+    map_of(lists.get(), map);
+    IndexFlatKernel flat(d, LinearKernel());
+    fill<Index>(flat, n);
+    faiss::IndexRefine refine(lists.get(), &flat);
+    IndexRefineKernel refine_kernel(lists.get(), &flat);
+    const auto bytes_of = [](const std::vector<idx_t>& ids) {
+        const auto* p = reinterpret_cast<const uint8_t*>(ids.data());
+        return std::string(p, p + ids.size() * sizeof(idx_t));
+    };
+    for (const Index* index :
+         std::vector<const Index*>{&map, &refine, &refine_kernel}) {
+        const Bytes good = content_of(to_bytes(*index));
+        EXPECT_TRUE(survives<Index>(sealed(good)));
+        for (idx_t id : {idx_t(-1), idx_t(-5), idx_t(n), idx_t(1) << 40}) {
+            SCOPED_TRACE(id);
+            std::vector<idx_t> others = ids;
+            others[n / 2] = id;
+            const Bytes bad = replaced(good, bytes_of(ids), bytes_of(others));
+            ASSERT_NE(bad, good);
+            EXPECT_TRUE(throws(
+                    [&] { from_bytes<Index>(sealed(bad)); }, "ids of its own"));
+        }
+    }
+    // what could not be read is not written
+    faiss::IndexIDMap outer;
+    map_of(&map, outer);
+    EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "ids of its own"));
+}
+
+/// FAISS's loops would end the process.
+TEST(Io, IndexesThatComputeNoDistances) {
+    for (const std::string& text : {sik + ",AFlat", "IVF2,Flat"s}) {
+        SCOPED_TRACE(text);
+        const auto base = make("KFlat(linear)");
+        const auto again = make(text);
+        IndexRefineKernel refine(base.get(), again.get());
+        EXPECT_TRUE(throws([&] { search(refine, data_for<Index>(5, 9), 3); }));
+        const Bytes bytes = to_bytes<Index>(refine);
+        EXPECT_TRUE(throws(
+                [&] { from_bytes<Index>(bytes); }, "computes no distances"));
+    }
+}
+
+TEST(Io, ListsMappedFromAFileAreNotWritten) {
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const auto index = make("RFF8(gaussian),IVF2,Flat");
+    faiss_ext::write_index(index.get(), name.c_str());
+    const Bytes before = file_bytes(name);
+    std::unique_ptr<Index> mapped;
+    if (!error_of([&] {
+             mapped = faiss_ext::read_index(name.c_str(), faiss::IO_FLAG_MMAP);
+         }).empty()) {
+        GTEST_SKIP() << "this FAISS cannot map it";
+    }
+    const std::string error = error_of(
+            [&] { faiss_ext::write_index(mapped.get(), name.c_str()); });
+    if (!error.empty()) {
+        EXPECT_NE(error.find("mapped"), std::string::npos) << error;
+        EXPECT_EQ(file_bytes(name), before);
+    }
+    const auto q = data_for<Index>(5, 9);
+    expect_same(
+            search(*faiss_ext::read_index(name.c_str()), q, 3),
+            search(*index, q, 3));
 }
 
 TEST(Io, ParametersAndArraysThatDoNotFit) {

@@ -253,6 +253,24 @@ TEST(IndexIVFPQ4, IdsOfTheCallers) {
     EXPECT_TRUE(throws([&] { index->reconstruct(6, one.data()); }, "id 6"));
 }
 
+/// Rounding could make distances to copies of the query negative.
+TEST(IndexIVFPQ4, DistancesAreNotNegative) {
+    const auto few = vectors(3, 1);
+    std::vector<float> x;
+    for (int i = 0; i < 300; i++) {
+        x.insert(x.end(), few.begin(), few.end());
+    }
+    const auto index = index_factory(d, "KIVF16(nprobe=16)");
+    index->train(900, x.data());
+    index->add(900, x.data());
+    for (float distance : search(*index, few, 300).distances) {
+        EXPECT_GE(distance, 0);
+        EXPECT_LT(distance, 1e-3);
+    }
+    EXPECT_EQ(total_size(range_search(*index, few, 1e-3f)), 900u);
+    EXPECT_EQ(total_size(range_search(*index, few, 0)), 0u);
+}
+
 // Added in small pieces, removed and merged, it is what one add makes.
 TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     const auto x = vectors(n, 1), q = vectors(nq, 2);
@@ -288,7 +306,8 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     const auto other = make_index("KIVF16(M=6,seed=2)");
     other->train(n, x.data());
     expect_throws(
-            {{[&] { pieces->merge_from(*other); }, "one class and training"},
+            {{[&] { pieces->merge_from(*other); },
+              "differ in their parameters"},
              {[&] { pieces->merge_from(*pieces); }, "itself"}});
 }
 

@@ -1,8 +1,6 @@
 // IndexBinaryKernelHash and IndexKernelHash.
 
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexFlat.h>
@@ -253,32 +251,13 @@ TEST_P(EachStorage, Changes) {
     EXPECT_EQ(search(*floats, q, k).distances, as_floats(found).distances);
 }
 
-/// Interrupts when it is asked for the n-th time, however fast that is.
-struct Interrupter : faiss::InterruptCallback {
-    int left;
-
-    explicit Interrupter(int n) : left(n) {}
-    bool want_interrupt() override {
-        std::this_thread::sleep_for(std::chrono::milliseconds(110));
-        return --left <= 0;
-    }
-};
-
-template <class F>
-void expect_interrupted(int n, F&& f) {
-    // wait until the loop asks again
-    std::this_thread::sleep_for(std::chrono::milliseconds(110));
-    faiss::InterruptCallback::instance = std::make_unique<Interrupter>(n);
-    EXPECT_TRUE(throws(f, "interrupted"));
-    faiss::InterruptCallback::clear_instance();
-}
-
 /// In the middle: FAISS's own loops do not ask.
 TEST_P(EachStorage, InterruptsChangeNothing) {
     fill_all();
     const Bytes many = random_bytes(5000 * code_size, 5);
     if (needs_training || is_graph) {
-        expect_interrupted(4, [&] { of_codes->add(5000, many.data()); });
+        EXPECT_TRUE(
+                interrupted_at(4, [&] { of_codes->add(5000, many.data()); }));
         expect_all_alike(5);
         for (auto* index : {bare.get(), of_codes->storage}) {
             index->add(500, many.data());
@@ -288,9 +267,10 @@ TEST_P(EachStorage, InterruptsChangeNothing) {
                 search(*of_codes, query_codes, 5),
                 search(*bare, query_codes, 5));
     }
-    expect_interrupted(3, [&] { search(*of_codes, many, 5); });
+    EXPECT_TRUE(interrupted_at(3, [&] { search(*of_codes, many, 5); }));
     if (!is_graph) {
-        expect_interrupted(3, [&] { range_search(*of_codes, many, 10); });
+        EXPECT_TRUE(
+                interrupted_at(3, [&] { range_search(*of_codes, many, 10); }));
     }
 }
 

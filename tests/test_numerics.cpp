@@ -263,6 +263,15 @@ TEST(Numerics, OneDimension) {
     }
 }
 
+TEST(Numerics, OneVectorHasNoDirections) {
+    const Floats x = uniform_vectors(1, d, 1);
+    for (const char* text : {"AHK8(chi2,rot=pca)", "RHBE8(rot=itq)"}) {
+        const auto hash = kernel_hash_factory(d, text);
+        EXPECT_TRUE(throws([&] { hash->train(1, x.data()); }, "at least 2"));
+        EXPECT_FALSE(hash->is_trained);
+    }
+}
+
 const char* const many_dimensions[] = {
         "SIK64(gaussian),BFlat",
         "SIK64(laplacian),AFlat",

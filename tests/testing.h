@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -451,6 +453,44 @@ inline void expect_throws(
     for (size_t i = 0; i < calls.size(); i++) {
         EXPECT_TRUE(throws(calls[i].first, calls[i].second)) << "call " << i;
     }
+}
+
+/// Interrupts as soon as now() holds.
+template <class Now>
+struct Interrupter : faiss::InterruptCallback {
+    Now now;
+
+    explicit Interrupter(Now now) : now(std::move(now)) {}
+    bool want_interrupt() override {
+        return now();
+    }
+};
+
+/// Whether f ends with an exception when it is to be interrupted as soon as
+/// now() holds.
+template <class Now, class F>
+::testing::AssertionResult interrupted_when(Now now, F&& f) {
+    faiss::InterruptCallback::instance =
+            std::make_unique<Interrupter<Now>>(std::move(now));
+    auto result = throws(f, "interrupted");
+    faiss::InterruptCallback::clear_instance();
+    return result;
+}
+
+/// The same for the n-th time that f asks, however fast it is: loops ask ten
+/// times a second.
+template <class F>
+::testing::AssertionResult interrupted_at(int n, F&& f) {
+    const auto wait = [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(110));
+    };
+    wait();
+    return interrupted_when(
+            [=, left = n]() mutable {
+                wait();
+                return --left <= 0;
+            },
+            f);
 }
 
 // Exact search.

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import vectors
+from measures import clearly_above
 
 import faiss_ext
 
@@ -43,6 +44,14 @@ class Finding(NamedTuple):
     holds: bool | None
     because: str = ""
     in_quick_runs: bool = True
+
+
+def comparison(claim: str, here: str, pairs, in_quick_runs: bool = True) -> Finding:
+    """Whether in all pairs of results of the repeats the first is above the second; either may be a number."""
+    holds = all(clearly_above(a, b) for a, b in pairs)
+    opposite = any(clearly_above(b, a) for a, b in pairs)
+    because = "" if holds or opposite else "the repeats do not tell it from chance"
+    return Finding(claim, here, holds, because, in_quick_runs)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import vectors
-from experiments import Finding, Outcome, Run, experiment
+from experiments import Finding, Outcome, Run, comparison, experiment
 from measures import clearly_above, exact_neighbours, mean_and_deviation, recall_at, text
 
 import faiss
@@ -504,10 +504,10 @@ def scale_findings(name: str, gains, at: str) -> list[Finding]:
             ", ".join(f"{KERNELS[k]}: best s = {scale_names(keys)}" for k, keys in chosen.items()),
             all(clearly_above(tops[k], of[SCALES[-1]]) for k, of in gains.items()),
         ),
-        Finding(
+        comparison(
             f"{name}: it gains more with χ² than with intersection",
             f"{text(chi2)} and {text(intersection)}",
-            clearly_above(chi2, intersection),
+            [(chi2, intersection)],
             in_quick_runs=False,
         ),
     ]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from experiments import Finding, Outcome, Run, experiment
+from experiments import Finding, Outcome, Run, comparison, experiment
 from measures import clearly_above, exact_neighbours, hamming, mean_and_deviation, precision_recall, text
 from scipy.sparse.linalg import eigsh
 from vectors import normalised
@@ -292,10 +292,10 @@ def preservation_findings(run, kernel, errors, limit) -> list[Finding]:
     few, many = at("Frobenius", "BE-AHK", 128), at("Frobenius", "BE-AHK")
     weak = f"KLSH({ranks(run)[0]})"
     findings = [
-        Finding(
+        comparison(
             f"{kernel}: from 128 to {BITS:,} bits the error of BE-AHK falls to less than a third (Frobenius norm; our criterion)",
             f"{text(few)} → {text(many)}",
-            clearly_above(few, 3 * many),
+            [(few, 3 * many)],
         ),
         Finding(
             f"{kernel}: with the bits it goes to zero: what remains, the error of the map, is below {DELTA} (our"

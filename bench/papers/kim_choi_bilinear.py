@@ -13,7 +13,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import vectors
-from experiments import Finding, Outcome, Run, experiment
+from experiments import Finding, Outcome, Run, comparison, experiment
 from measures import clearly_above, hamming, mean_and_deviation, precision_recall, radius_truth, text
 from scipy import ndimage, stats
 from vectors import Dataset, datasets
@@ -413,14 +413,6 @@ def curve_rows(curves: Curves, **more):
         for level, mean, deviation in zip(LEVELS, *mean_and_deviation(values)):
             yield {**more, "scheme": label, "bits": bits, "recall": float(level), "precision": float(mean),
                    "deviation": float(deviation)}  # fmt: skip
-
-
-def comparison(claim, here, pairs, in_quick_runs=True) -> Finding:
-    """Whether in all pairs of results of the repeats the first is above the second."""
-    holds = all(clearly_above(a, b) for a, b in pairs)
-    opposite = any(clearly_above(b, a) for a, b in pairs)
-    because = "" if holds or opposite else "the repeats do not tell it from chance"
-    return Finding(claim, here, holds, because, in_quick_runs)
 
 
 def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import vectors
-from experiments import Finding, Outcome, Run, experiment
+from experiments import Finding, Outcome, Run, comparison, experiment
 from measures import clearly_above, hamming, mean_and_deviation, text
 from scipy.ndimage import affine_transform
 from scipy.stats import anderson
@@ -370,10 +370,10 @@ def tree(run: Run) -> Outcome:
     axis.legend()
     return Outcome(
         [
-            Finding(
+            comparison(
                 "The tree examines all objects (98 % or more) to find the nearest one",
                 f"{text(shares)} of them",
-                clearly_above(shares, 0.98),
+                [(shares, 0.98)],
             ),
             Finding(
                 "KLSH at ε = 0.5 examines far fewer, less than half as many (our criterion)",
@@ -540,10 +540,10 @@ def scenes(run: Run) -> Outcome:
     axis.legend()
     loss = linear[:, None] - results[:, :, 0]
     findings = [
-        Finding(
+        comparison(
             "The loss against the linear scan grows with ε: less at 0.2 than at 0.5, less there than at 1.5",
             ", ".join(f"ε = {eps}: {text(loss[:, values.index(eps)])}" for eps in (0.2, 0.5, 1.5)),
-            all(clearly_above(loss[:, values.index(b)], loss[:, values.index(a)]) for a, b in ((0.2, 0.5), (0.5, 1.5))),
+            [(loss[:, values.index(b)], loss[:, values.index(a)]) for a, b in ((0.2, 0.5), (0.5, 1.5))],
             in_quick_runs=False,
         ),
         Finding(

@@ -22,11 +22,12 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py --data FOLDER --docs d
 where the folder has a set of images (MNIST) and one of local descriptors
 ([scripts/datasets.py](../scripts/datasets.py) says in which formats). A finding holds where it exceeds what chance
 explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
+± is the standard deviation of a repeat. A mean on the right side does not make a finding hold by itself.
 Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
 "Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
 experiments. The numbers behind the figures are in [{folder}]({folder}), as CSV.
 
-This page is of {settings}.
+This page is of {settings}; its experiments took {minutes:.0f} minutes.
 """
 
 
@@ -67,14 +68,16 @@ def verdict(finding: dict) -> str:
 
 def write_page(folder: Path, run: Run) -> None:
     """A page beside the folder and of its name, from all experiments that the folder has with these settings."""
-    lines = [HEADER.format(settings=", ".join(run.settings.values()), folder=folder.name)]
-    missing = [e.name for e in ALL.values() if not record_of(folder, e, run)]
+    records = {e.name: record_of(folder, e, run) for e in ALL.values()}
+    minutes = sum(record["seconds"] for record in records.values() if record) / 60
+    lines = [HEADER.format(settings=", ".join(run.settings.values()), folder=folder.name, minutes=minutes)]
+    missing = [name for name, record in records.items() if not record]
     if missing:
         lines.append(f"Not run yet: {', '.join(missing)}.\n")
     for number, paper in PAPERS.items():
         lines.append(f"\n## {paper}\n")
         for experiment in ALL.values():
-            record = record_of(folder, experiment, run)
+            record = records[experiment.name]
             if experiment.name.startswith(number) and record:
                 lines += section(folder, experiment, record)
     folder.with_suffix(".md").write_text("\n".join(lines) + "\n")

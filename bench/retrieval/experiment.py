@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,8 +62,15 @@ def packages(python, notes):
     return versions, missing
 
 
+def last_exception(lines):
+    """The message at the end of a traceback, which may have several lines; else the last line."""
+    begins = [i for i, line in enumerate(lines) if re.match(r"[A-Za-z_.]*(Error|Exception)\b", line)]
+    text = " ".join(line.strip() for line in lines[begins[-1] if begins else -1:])
+    return text if len(text) <= 300 else text[:300] + " ..."
+
+
 class WorkerError(Exception):
-    """A worker that did not end well; the message is the last line that it said."""
+    """A worker that did not end well; the message is its last exception."""
 
 
 class Built(NamedTuple):
@@ -188,7 +196,7 @@ class Experiment:
             raise WorkerError(f"{task} took more than {self.args.limit_s:.0f} s") from None
         if result.returncode:
             said = result.stderr.strip().splitlines() or [f"exit status {result.returncode}"]
-            raise WorkerError(f"{task}: {said[-1]}")
+            raise WorkerError(f"{task}: {last_exception(said)}")
         return json.loads(answer.read_text())
 
     def _points(self, contender, threads, index):

@@ -148,12 +148,20 @@ def short_tables(rows, args, versions, notes):
     return "".join(text)
 
 
+def around_marks(path):
+    """What stands before and after the marks in a file; a ValueError says what is missing."""
+    try:
+        old = path.read_text()
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    if old.count(BEGIN) != 1 or old.count(END) != 1:
+        raise ValueError(f"{path}: expected one line {BEGIN.strip()} and one {END.strip()}")
+    return old.split(BEGIN)[0], old.split(END)[1]
+
+
 def put_between_marks(path, text):
     """Replaces what stands between the marks in a file."""
-    old = path.read_text()
-    if old.count(BEGIN) != 1 or old.count(END) != 1:
-        raise SystemExit(f"{path}: expected one line {BEGIN.strip()} and one {END.strip()}")
-    before, after = old.split(BEGIN)[0], old.split(END)[1]
+    before, after = around_marks(path)
     path.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
 
 

@@ -23,14 +23,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import contenders  # noqa: E402
 import report  # noqa: E402
+import faiss_ext  # noqa: E402
 import sets  # noqa: E402
-from experiment import Experiment, all_threads, packages  # noqa: E402
+from experiment import DEPTH, Experiment, all_threads, packages  # noqa: E402
 
 QUICK_LIMIT = 5000
 
 
 def numbers(kind):
-    return lambda text: [kind(part) for part in text.split(",")]
+    def parse(text):
+        return [kind(part) for part in text.split(",")]
+    parse.__name__ = "list of numbers"  # argparse says: invalid list of numbers value
+    return parse
 
 
 def thread_count(text):
@@ -45,7 +49,7 @@ def parse_args(argv=None):
     parser.add_argument("--kernel", default=["chi2"], type=lambda text: re.split(r",(?![^(]*\))", text))
     parser.add_argument("--peers", metavar="PYTHON", help="an interpreter with the peers")
     parser.add_argument("--recall", default=[0.95, 0.99], type=numbers(float), help="targets")
-    parser.add_argument("--k", default=[10, 100], type=numbers(int), help="neighbours to search for: 10, 100")
+    parser.add_argument("--k", default=[10, 100], type=numbers(int), help="neighbours to search for: 10, 100 or both")
     parser.add_argument("--threads", default=[1], type=numbers(thread_count), help="1, all, or other numbers")
     parser.add_argument("--queries", default=500, type=int)
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many base vectors")
@@ -59,10 +63,26 @@ def parse_args(argv=None):
     args = parser.parse_args(argv)
     if unknown := set(args.k) - {10, 100}:
         parser.error(f"--k takes 10 and 100, not {unknown.pop()}")
+    if not all(0 < recall <= 1 for recall in args.recall):
+        parser.error("--recall takes shares above 0, up to 1")
+    try:
+        args.only = re.compile(args.only)
+    except re.error as error:
+        parser.error(f"--only: {error}")
+    for kernel in args.kernel:
+        try:
+            faiss_ext.kernel_factory(kernel)
+        except RuntimeError as error:
+            parser.error(f"--kernel: {error}")
+    if args.markdown:
+        try:
+            report.around_marks(args.markdown)
+        except ValueError as error:
+            parser.error(f"--markdown: {error}")
     if args.peers and not shutil.which(args.peers):
         parser.error(f"--peers: there is no program {args.peers}")
-    if min(args.times, args.queries, args.rounds, *args.threads) < 1:
-        parser.error("--times, --queries, --rounds and --threads take positive numbers")
+    if min(args.times, args.queries, args.rounds, *args.threads) < 1 or (args.limit is not None and args.limit < 1):
+        parser.error("--times, --queries, --rounds, --limit and --threads take positive numbers")
     return args
 
 
@@ -72,7 +92,11 @@ def candidates(args, experiment, missing):
     found = contenders.ours(experiment.kernel, n, map_dims, experiment.store)
     if args.peers:
         found += contenders.peers(experiment.kernel, n, map_dims)
-    found = [c for c in found if re.search(args.only, c["name"])]
+    chosen = [c for c in found if args.only.search(c["name"])]
+    if not chosen and not args.only.search(contenders.exact_scan(experiment.kernel)["name"]):
+        names = ", ".join(c["name"] for c in found)
+        sys.exit(f"run.py: --only matches none of the contenders, which are {names}")
+    found = chosen
     return [c for c in found if c["side"] == "ours" or not missing & needed(c)]
 
 
@@ -86,6 +110,8 @@ def measure(args, name, kernel, missing, rows, notes):
     start = time.perf_counter()
     data = sets.load(name, args.data, args.queries, args.limit or (QUICK_LIMIT if args.quick else None))
     data = sets.for_kernel(sets.enlarged(data, args.times), kernel)
+    if len(data.base) < DEPTH:
+        sys.exit(f"run.py: {data.name} has {len(data.base)} vectors, fewer than {DEPTH}")
     with tempfile.TemporaryDirectory() as folder:
         experiment = Experiment(args, data, kernel, Path(folder), notes)
         say(f"{data.name}, {experiment.kernel}: {len(data.base):,} vectors, d = {data.d}; exact neighbours, map, "

@@ -183,7 +183,7 @@ struct FieldVisitor {
             bool* automatic = nullptr) {
         int64_t v = int64_t(value);
         on(NumberField<int64_t>{{key, meaning}, v, low, high, automatic});
-        value = T(v);
+        set_if_changed(value, T(v));
     }
     void number(
             const char* key,
@@ -203,7 +203,7 @@ struct FieldVisitor {
             const char* meaning) {
         int v = int(value);
         on(WordField{{key, meaning}, v, words});
-        value = E(v);
+        set_if_changed(value, E(v));
     }
 
     void shape(
@@ -242,6 +242,16 @@ struct FieldVisitor {
     virtual void on_array(const char*, ArraySlot&, size_t) {}
     virtual void on_learned(const char*, double&) {}
     virtual void on_learned_part(const char*, PartSlot&) {}
+
+   private:
+    /// Writes nothing where a visitor only reads: an object may be visited by
+    /// several threads at once.
+    template <class T>
+    static void set_if_changed(T& value, T visited) {
+        if (value != visited) {
+            value = visited;
+        }
+    }
 };
 
 // The rest makes slots of pointers and vectors.
@@ -300,16 +310,15 @@ struct PartSlotOf : PartSlot {
         return part->clone();
     }
     void set(std::unique_ptr<HasFields> object) override {
-        auto* base = dynamic_cast<Base*>(object.get());
-        object.release();
-        take(std::unique_ptr<Base>(base));
+        take(std::move(object));
     }
 
    private:
-    bool take(std::unique_ptr<Base> object) {
+    template <class Object>
+    bool take(std::unique_ptr<Object> object) {
         auto* fitting = dynamic_cast<T*>(object.get());
         if (fitting) {
-            object.release();
+            static_cast<void>(object.release());
             part = std::unique_ptr<T>(fitting);
         }
         return fitting;

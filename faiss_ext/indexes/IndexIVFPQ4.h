@@ -28,8 +28,8 @@ struct PackedCentroids;
  * and the part in brackets, the offset of the vector, is kept with its code: 4
  * bytes more than the M / 2 of the code. Tables are rounded to whole numbers,
  * of which four parts have at most 255 together; distances are those to the
- * quantised vectors up to that. For
- * METRIC_INNER_PRODUCT they are <q, c> + <q, r>.
+ * quantised vectors up to that, and at least 0. For METRIC_INNER_PRODUCT they
+ * are <q, c> + <q, r>.
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on

@@ -72,13 +72,22 @@ def writer(ours):
             name = original.__name__
             check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
+            target = as_file_name(target)
             if not is_ours(thing):
                 return original(thing, target, *args)
-            if isinstance(target, (str, os.PathLike)):
-                target = os.fspath(target)
             return ours(thing, target)
         return function
     return make
+
+
+def as_file_name(file):
+    """A path as a string; anything else as it is."""
+    if not isinstance(file, (str, bytes, os.PathLike)):
+        return file
+    name = os.fsdecode(file)
+    if "\0" in name:
+        raise ValueError("a file name with a null character")
+    return name
 
 
 def is_stream(path):
@@ -89,7 +98,7 @@ def is_stream(path):
 def holds_magic(source):
     """Whether a file, or what a reader would read next, is of faiss_ext; None
     if only reading can tell."""
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, str):
         if not os.path.isfile(source):
             return None if is_stream(source) else False
         try:
@@ -106,9 +115,7 @@ def holds_magic(source):
 
 def read_by(ours, source, *args):
     check_not_none(source, "reading", "a file name or an IOReader")
-    if isinstance(source, (str, os.PathLike)):
-        source = os.fspath(source)
-    thing = ours(source, *args)
+    thing = ours(as_file_name(source), *args)
     return thing if is_ours(thing) else as_faiss_would(thing)
 
 
@@ -117,6 +124,7 @@ def reader(ours):
         def function(source, *args):
             check_not_none(
                 source, original.__name__, "a file name or an IOReader")
+            source = as_file_name(source)
             if holds_magic(source) is False:
                 return original(source, *args)
             return read_by(ours, source, *args)

@@ -12,7 +12,7 @@ namespace {
 thread_local PartsInMemory* in_memory = nullptr;
 
 /// Objects inside each other; files are read by recursion.
-constexpr int max_depth = 64;
+constexpr int max_depth = 256; // more than a string can ask for
 
 struct FileWriter : FieldVisitor {
     faiss::IOWriter* f;

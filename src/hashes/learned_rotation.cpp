@@ -140,6 +140,9 @@ std::unique_ptr<DenseProjection> learn_rotation(
         int nbits,
         int64_t seed,
         bool verbose) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            sample.n >= 2,
+            "train: 1 vector has no principal directions, expected at least 2");
     const size_t d = sample.size, r = std::min<size_t>(nbits, d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             sample.size <= most_components,

@@ -16,6 +16,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/slices.h"
+#include "indexes/add_to_storage.h"
 
 namespace faiss_ext {
 
@@ -25,51 +26,6 @@ namespace {
 bool is_ours(const faiss::IndexBinary& storage) {
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
-}
-
-/// FAISS's loop looks for no interrupts, so that many vectors come in parts;
-/// where one fails, or there is an interrupt, the graph is put back as it was.
-void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
-    // the graph depends on the parts, so time must not decide; each part costs
-    // FAISS a pass over all nodes
-    const auto part = [&] {
-        return std::max<idx_t>(1000, graph.ntotal / 1000);
-    };
-    auto* flat = dynamic_cast<faiss::IndexBinaryFlat*>(graph.storage);
-    const bool levels_are_given =
-            graph.hnsw.levels.size() != size_t(graph.ntotal);
-    if (n <= part() || !flat || levels_are_given) {
-        graph.add(n, x);
-        return;
-    }
-    faiss::HNSW before = graph.hnsw;
-    const idx_t ntotal = graph.ntotal;
-    try {
-        for (idx_t begin = 0; begin < n;) {
-            check_interrupt();
-            const idx_t m = std::min(part(), n - begin);
-            graph.add(m, x + begin * graph.code_size);
-            begin += m;
-        }
-    } catch (...) {
-        flat->xb.resize(ntotal * flat->code_size);
-        flat->ntotal = graph.ntotal = ntotal;
-        graph.hnsw = std::move(before);
-        throw;
-    }
-}
-
-void add_to_lists(
-        faiss::IndexBinaryIVF& ivf,
-        idx_t n,
-        const uint8_t* x,
-        const idx_t* ids) {
-    std::vector<idx_t> lists(n);
-    in_slices(n, [&](idx_t begin, idx_t end) {
-        ivf.quantizer->assign(
-                end - begin, x + begin * ivf.code_size, &lists[begin]);
-    });
-    ivf.add_core(n, x, ids, lists.data());
 }
 
 } // namespace
@@ -134,19 +90,8 @@ void HashAndStorage::add_codes(
         const idx_t* xids) {
     check_codes(n, codes, xids ? "add_with_ids" : "add");
     check_interrupt();
-    auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(storage);
-    auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
-    if (n == 0) {
-        return;
-    }
-    if (ivf) {
-        add_to_lists(*ivf, n, codes, xids);
-    } else if (xids) {
-        storage->add_with_ids(n, codes, xids);
-    } else if (graph) {
-        add_to_graph(*graph, n, codes);
-    } else {
-        storage->add(n, codes);
+    if (n > 0) {
+        add_to_storage(*storage, n, codes, xids);
     }
 }
 

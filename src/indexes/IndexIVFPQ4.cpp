@@ -380,6 +380,12 @@ struct RemakesDirectMap {
     }
 };
 
+/// Of a score, the smaller the better.
+float distance_of(const IndexIVFPQ4& index, float score) {
+    return index.metric_type == faiss::METRIC_L2 ? std::max(score, 0.0f)
+                                                 : -score;
+}
+
 void check_ready(const IndexIVFPQ4& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.is_trained, "IndexIVFPQ4::%s: call train first", where);
@@ -596,7 +602,6 @@ void IndexIVFPQ4::search(
             int64_t(k));
     check_vectors(d, n, x, "IndexIVFPQ4::search");
     const Search how = search_of(*this, params);
-    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
     in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
         std::vector<Best> best(q1 - q0);
@@ -630,7 +635,7 @@ void IndexIVFPQ4::search(
                     hits.resize(k, {no_score, -1});
                     for (idx_t j = 0; j < k; j++) {
                         const idx_t to = (q0 + i) * k + j;
-                        distances[to] = sign * hits[j].first;
+                        distances[to] = distance_of(*this, hits[j].first);
                         labels[to] = hits[j].second;
                     }
                 });
@@ -647,9 +652,10 @@ void IndexIVFPQ4::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     check_vectors(d, n, x, "IndexIVFPQ4::range_search");
     const Search how = search_of(*this, params);
-    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    const bool is_l2 = metric_type == faiss::METRIC_L2;
     std::vector<std::vector<Hit>> found(n);
-    const float bound = sign * radius;
+    // no distance is below 0, though its rounded parts may be together
+    const float bound = !is_l2 ? -radius : radius > 0 ? radius : -no_score;
     in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
         for_visits(
@@ -679,7 +685,7 @@ void IndexIVFPQ4::range_search(
     fill_range_result(
             found,
             result,
-            [&](const Hit& hit) { return sign * hit.first; },
+            [&](const Hit& hit) { return distance_of(*this, hit.first); },
             [](const Hit& hit) { return hit.second; });
 }
 
@@ -761,7 +767,7 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
                     residual == source->residual && mean == source->mean &&
                     centroids == source->centroids &&
                     codebook == source->codebook,
-            "cannot merge: the indexes are not of one class and training");
+            "cannot merge: the indexes differ in their parameters or in what training has learnt");
 }
 
 void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {

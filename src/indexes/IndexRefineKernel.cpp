@@ -18,6 +18,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
 
@@ -121,6 +122,7 @@ void IndexRefineKernel::search(
     }
     const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
     if (!flat) {
+        check_computes_distances(*refine_index);
         IndexRefine::search(n, x, k, distances, labels, params);
         guard.rethrow();
         return;

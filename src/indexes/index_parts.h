@@ -20,4 +20,14 @@ std::vector<const faiss::IndexBinary*> parts_of(
 std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
 
+/// Whether labels of searches are positions, from 0 to ntotal - 1, as
+/// IndexIDMap and IndexRefine expect of the index that they stand in front of.
+/// FAISS's own lists are not looked into.
+bool labels_are_positions(const faiss::Index& index);
+bool labels_are_positions(const faiss::IndexBinary& index);
+
+/// Has an index compute a distance, if it has vectors. One that cannot throws;
+/// inside FAISS's parallel loops that would end the process.
+void check_computes_distances(const faiss::Index& index);
+
 } // namespace faiss_ext

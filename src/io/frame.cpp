@@ -75,10 +75,16 @@ struct CountingWriter : IOWriter {
     }
 };
 
+/// for messages; a buffer has none
+template <class Stream>
+std::string name_of(const Stream& stream) {
+    return stream.name.empty() ? "the data" : stream.name;
+}
+
 ChecksumWriter summed(const WriteContent& content, IOWriter* to) {
     ChecksumWriter writer(to);
     if (to) {
-        writer.name = to->name;
+        writer.name = name_of(*to);
     }
     content(&writer);
     writer.finish();
@@ -142,7 +148,7 @@ struct BlockReader : IOReader {
     uint64_t position = 0;
 
     BlockReader(IOReader* f, const FrameHeader& header) : f(f), header(header) {
-        name = f->name;
+        name = name_of(*f);
     }
 
     size_t operator()(void* data, size_t size, size_t nitems) override {

@@ -20,6 +20,7 @@
 #include "core/field_files.h"
 #include "core/io_fields.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 #include "io/nested_io.h"
 
 namespace faiss_ext {
@@ -35,6 +36,35 @@ using faiss::VectorTransform;
 void check_file(bool good, IOReader* f, const char* what) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             good, "%s is damaged: %s", f->name.c_str(), what);
+}
+
+/// An index that others stand in front of, which take its labels for
+/// positions.
+template <class IndexT>
+void check_positions(const IndexT& index, const std::string& file) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            labels_are_positions(index),
+            "%s: an index behind IDMap or in front of Refine has ids of its own, which are not the positions of its vectors",
+            file.c_str());
+}
+
+/// An index that FAISS asks for single distances in a parallel loop.
+void check_distances(const Index& index, const std::string& file) {
+    std::string error;
+    try {
+        check_computes_distances(index);
+        return;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const faiss::FaissException& e) {
+        error = e.msg;
+    } catch (const std::exception& e) {
+        error = e.what();
+    }
+    FAISS_EXT_THROW_FMT(
+            "%s: an index that is to rank again, or that a graph stands on, computes no distances: %s",
+            file.c_str(),
+            error.c_str());
 }
 
 // The fields of the base class, float or binary.
@@ -156,6 +186,7 @@ std::unique_ptr<IndexT> read_registered(
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
+    check_positions(*index.index, f->name);
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
     write_nested<IndexT>(index.index, f);
@@ -173,6 +204,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
                     index->index->ntotal == index->ntotal,
             f,
             "its ids and its index do not fit");
+    check_positions(*index->index, f->name);
     if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
         index->construct_rev_map();
     }
@@ -218,6 +250,7 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
+    check_positions(*index.base_index, f->name);
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
     write_nested<Index>(index.base_index, f);
@@ -242,7 +275,9 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
                 part->d == index->d && part->ntotal == index->ntotal,
                 f,
                 "its index and its refine index do not fit");
+        check_positions(*part, f->name);
     }
+    check_distances(*index->refine_index, f->name);
     return index;
 }
 
@@ -289,7 +324,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
         index = std::make_unique<Group>(header.d, threaded);
     }
     own_group(*index);
-    const auto n = read_value_in<int32_t>(f, "count", 0, 1 << 20);
+    const auto n = read_value_in<int32_t>(f, "count", 1, 1 << 20);
     for (int i = 0; i < n; i++) {
         auto part = read_nested<IndexT>(f, io_flags);
         // what addIndex would refuse while the part is still ours; what it
@@ -411,6 +446,8 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
                 f,
                 "its graph is not one of an IndexFlatKernel");
     }
+    check_positions(*index->storage, f->name);
+    check_distances(*index->storage, f->name);
     return index;
 }
 

@@ -95,14 +95,19 @@ std::unique_ptr<IndexT> make_registered(
     return index;
 }
 
-std::unique_ptr<IndexBinary> make_storage(int nbits, const Part& part) {
-    std::vector<std::string> forms = {
-            "BFlat",
-            "BHash<b>",
-            "BHash<nhash>x<b>",
-            "BIVF<nlist>",
-            "BIVF<nlist>_HNSW<M>",
-            "BHNSW<M>"};
+/// @param forms  what else may stand there
+std::unique_ptr<IndexBinary> make_storage(
+        int nbits,
+        const Part& part,
+        std::vector<std::string> forms = {}) {
+    forms.insert(
+            forms.begin(),
+            {"BFlat",
+             "BHash<b>",
+             "BHash<nhash>x<b>",
+             "BIVF<nlist>",
+             "BIVF<nlist>_HNSW<M>",
+             "BHNSW<M>"});
     for (const std::string& name : class_table<IndexBinary>().names()) {
         forms.push_back(name + "(...)");
     }
@@ -190,8 +195,16 @@ bool is_hnsw(const Part& part) {
 /// IDMap or IDMap2 if that stands in front, else empty
 std::string id_map_name(const std::vector<Part>& parts) {
     const std::string name = parts[0].str();
-    const bool is_id_map = name == "IDMap" || name == "IDMap2";
-    return is_id_map && parts.size() > 1 ? name : "";
+    const auto is_id_map = [](const std::string& name) {
+        return name == "IDMap" || name == "IDMap2";
+    };
+    if (!is_id_map(name) || parts.size() < 2) {
+        return "";
+    }
+    if (is_id_map(parts[1].str())) {
+        parts[1].fail("one map of ids is enough");
+    }
+    return name;
 }
 
 template <class IndexT>
@@ -392,7 +405,7 @@ std::unique_ptr<Index> make_core(
         if (second.str() == "AFlat") {
             return std::make_unique<IndexAsymmetricHash>(*hash, metric);
         }
-        auto storage = make_storage(hash->nbits, second);
+        auto storage = make_storage(hash->nbits, second, {"AFlat"});
         auto index = std::make_unique<IndexKernelHash>(
                 hash.get(), storage.get(), metric);
         index->own_fields = true;

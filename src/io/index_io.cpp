@@ -10,9 +10,12 @@
 
 #include <unistd.h>
 
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVF.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
+#include <faiss/invlists/OnDiskInvertedLists.h>
 
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
@@ -49,12 +52,29 @@ using faiss::VectorTransform;
 template <class T>
 struct Kind;
 
+/// FAISS 1.7.3 writes lists that are mapped from a file without its name, and
+/// cannot read that.
+template <class IVF, class IndexT>
+void check_not_mapped(const IndexT& index) {
+    if (const auto* ivf = dynamic_cast<const IVF*>(&index)) {
+        const auto* lists =
+                dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !lists || !lists->filename.empty(),
+                "an index whose lists are mapped from a file cannot be written; read it without IO_FLAG_MMAP");
+    }
+    for (const IndexT* part : parts_of(index)) {
+        check_not_mapped<IVF>(*part);
+    }
+}
+
 template <>
 struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
     static constexpr const char* reader_name = "read_index";
     template <class To>
     static void faiss_write(const Index* index, To to) {
+        check_not_mapped<faiss::IndexIVF>(*index);
         faiss::write_index(index, to);
     }
     template <class From>
@@ -69,6 +89,7 @@ struct Kind<IndexBinary> {
     static constexpr const char* reader_name = "read_index_binary";
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
+        check_not_mapped<faiss::IndexBinaryIVF>(*index);
         faiss::write_index_binary(index, to);
     }
     template <class From>
@@ -179,7 +200,7 @@ std::unique_ptr<VectorTransform> read_body<VectorTransform>(
 
 /// Objects in objects: files that nest without end must not end the stack.
 struct DepthGuard {
-    static constexpr int limit = 64;
+    static constexpr int limit = 256; // more than a string can ask for
     static int& depth() {
         thread_local int value = 0;
         return value;
@@ -189,7 +210,7 @@ struct DepthGuard {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 depth() < limit,
                 "%s: more than %d objects inside each other",
-                file.c_str(),
+                file.empty() ? "the data" : file.c_str(),
                 limit);
         depth()++;
     }

@@ -29,7 +29,7 @@ bool limit_instruction_set() {
     }
     std::fprintf(
             stderr,
-            "faiss_ext: the environment variable FAISS_EXT_SIMD is '%s', expected one of %s; it has no effect\n",
+            "faiss_ext: the environment variable FAISS_EXT_SIMD is '%.40s', expected one of %s; it has no effect\n",
             wanted,
             names.c_str());
     return false;

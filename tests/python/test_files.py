@@ -147,6 +147,17 @@ def test_binary_indexes_come_back_the_same(digits, binary_indexes, tmp_path):
             assert_same(index, twin, digits.queries if is_ours else codes)
 
 
+def test_names_with_null_characters_are_refused(tmp_path):
+    index = faiss.index_factory(8, "KFlat(linear)")
+    name = str(tmp_path / "a\0b")
+    for call in (lambda: faiss.write_index(index, name), lambda: faiss.read_index(name),
+                 lambda: faiss.write_index(faiss.IndexFlatL2(8), name),
+                 lambda: faiss_ext.read_index_binary(name)):
+        with pytest.raises(ValueError, match="null character"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_no_binary_index_is_not_cloned():
     for thing in (faiss.IndexFlatL2(8), "BFlat", 3):
         with pytest.raises(TypeError):

@@ -34,12 +34,15 @@ def backend():
 def clean_environment():
     """Neither the checkout's build nor the user's pip settings count. What is
     compiled here need not be fast."""
+    targets = "|".join(f"HWY_{name}" for name in ("SSSE3", "SSE4", "AVX2", "AVX3", "AVX3_DL"))
     leave_out = ("PYTHON", "PIP_", "VIRTUAL_ENV")
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith(leave_out)},
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "FAISS_EXT_CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0",
+        "FAISS_EXT_CMAKE_ARGS": (
+            "-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0"
+            f" -DFAISS_EXT_DISABLED_TARGETS={targets}"),
     }
 
 

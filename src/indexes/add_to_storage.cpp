@@ -1,0 +1,177 @@
+#include "indexes/add_to_storage.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexBinaryIVF.h>
+
+#include "core/errors.h"
+#include "core/slices.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// FAISS's loop looks for no interrupts, so that many vectors come in parts;
+/// where one fails, or there is an interrupt, the graph is put back as it was.
+void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
+    // the graph depends on the parts, so time must not decide; each part costs
+    // FAISS a pass over all nodes
+    const auto part = [&] {
+        return std::max<idx_t>(1000, graph.ntotal / 1000);
+    };
+    auto* flat = dynamic_cast<faiss::IndexBinaryFlat*>(graph.storage);
+    const bool levels_are_given =
+            graph.hnsw.levels.size() != size_t(graph.ntotal);
+    if (n <= part() || !flat || levels_are_given) {
+        graph.add(n, x);
+        return;
+    }
+    faiss::HNSW before = graph.hnsw;
+    const idx_t ntotal = graph.ntotal;
+    try {
+        for (idx_t begin = 0; begin < n;) {
+            check_interrupt();
+            const idx_t m = std::min(part(), n - begin);
+            graph.add(m, x + begin * graph.code_size);
+            begin += m;
+        }
+    } catch (...) {
+        flat->xb.resize(ntotal * flat->code_size);
+        flat->ntotal = graph.ntotal = ntotal;
+        graph.hnsw = std::move(before);
+        throw;
+    }
+}
+
+void add_to_lists(
+        faiss::IndexBinaryIVF& ivf,
+        idx_t n,
+        const uint8_t* x,
+        const idx_t* ids) {
+    std::vector<idx_t> lists(n);
+    in_slices(n, [&](idx_t begin, idx_t end) {
+        ivf.quantizer->assign(
+                end - begin, x + begin * ivf.code_size, &lists[begin]);
+    });
+    ivf.add_core(n, x, ids, lists.data());
+}
+
+/// Bits of a code, the first one the lowest, as FAISS's hash tables read them.
+idx_t bits_of(const uint8_t* code, size_t begin, int count) {
+    uint64_t value = 0;
+    for (int i = 0; i < count; i++) {
+        const size_t at = begin + i;
+        value |= uint64_t(code[at / 8] >> at % 8 & 1) << i;
+    }
+    return idx_t(value);
+}
+
+/// Takes what was added since there were ntotal ids out of a table again: at
+/// most n, by their keys. FAISS adds one after the other.
+template <class Table, class Key, class Ids>
+void take_back(Table& table, idx_t ntotal, idx_t n, Key&& key, Ids&& ids_of) {
+    idx_t added = -ntotal;
+    for (auto& [_, bucket] : table) {
+        added += ids_of(bucket).size();
+    }
+    // the next one may have left an empty bucket
+    for (idx_t j = std::min(added, n - 1); j >= 0; j--) {
+        const auto at = table.find(key(j));
+        if (at == table.end()) {
+            continue;
+        }
+        std::vector<idx_t>& ids = ids_of(at->second);
+        if (j < added) {
+            ids.pop_back();
+        }
+        if (ids.empty()) {
+            table.erase(at);
+        }
+    }
+}
+
+void add_to_buckets(
+        faiss::IndexBinaryHash& table,
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* ids) {
+    using Bucket = faiss::IndexBinaryHash::InvertedList;
+    const idx_t ntotal = table.ntotal;
+    try {
+        table.add_with_ids(n, codes, ids);
+    } catch (...) {
+        take_back(
+                table.invlists,
+                ntotal,
+                n,
+                [&](idx_t j) {
+                    return bits_of(codes + j * table.code_size, 0, table.b);
+                },
+                [](Bucket & bucket) -> auto& { return bucket.ids; });
+        for (auto& [_, bucket] : table.invlists) {
+            bucket.vecs.resize(bucket.ids.size() * table.code_size);
+        }
+        table.ntotal = ntotal;
+        throw;
+    }
+}
+
+void add_to_buckets(
+        faiss::IndexBinaryMultiHash& tables,
+        idx_t n,
+        const uint8_t* codes) {
+    using Bucket = std::vector<idx_t>;
+    const idx_t ntotal = tables.ntotal;
+    try {
+        tables.add(n, codes);
+    } catch (...) {
+        for (size_t h = 0; h < tables.maps.size(); h++) {
+            take_back(
+                    tables.maps[h],
+                    ntotal,
+                    n,
+                    [&](idx_t j) {
+                        return bits_of(
+                                codes + j * tables.code_size,
+                                h * tables.b,
+                                tables.b);
+                    },
+                    [](Bucket & bucket) -> auto& { return bucket; });
+        }
+        tables.storage->xb.resize(ntotal * tables.code_size);
+        tables.storage->ntotal = tables.ntotal = ntotal;
+        throw;
+    }
+}
+
+} // namespace
+
+void add_to_storage(
+        faiss::IndexBinary& storage,
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* ids) {
+    if (auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(&storage)) {
+        add_to_lists(*ivf, n, codes, ids);
+    } else if (auto* table = dynamic_cast<faiss::IndexBinaryHash*>(&storage)) {
+        add_to_buckets(*table, n, codes, ids);
+    } else if (ids) {
+        storage.add_with_ids(n, codes, ids);
+    } else if (
+            auto* tables =
+                    dynamic_cast<faiss::IndexBinaryMultiHash*>(&storage)) {
+        add_to_buckets(*tables, n, codes);
+    } else if (auto* graph = dynamic_cast<faiss::IndexBinaryHNSW*>(&storage)) {
+        add_to_graph(*graph, n, codes);
+    } else {
+        storage.add(n, codes);
+    }
+}
+
+} // namespace faiss_ext
