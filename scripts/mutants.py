@@ -70,7 +70,7 @@ FAULTS = [
     ("core/field_files.cpp", "if (!field.is_valid()) {\n"
      "            fail(std::string(field.key)", "if (false) {\n"
      "            fail(std::string(field.key)"),
-    ("core/field_files.cpp", "max_depth = 64;", "max_depth = 1 << 30;"),
+    ("core/field_files.cpp", "max_depth = 256;", "max_depth = 1 << 30;"),
     ("core/field_files.cpp", "if (values.is_float() &&",
      "if (!values.is_float() &&"),
     # checks, threads, samples

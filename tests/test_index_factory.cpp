@@ -297,6 +297,10 @@ const std::string bits = "multiple of 8", known = "laplacian";
 const BadString bad_strings[] = {
         {index_, "AHK64(chi2),AFlat(x=1)", 12, "BHNSW<M>, AFlat, BPerm"},
         {index_, "IDMap,IDMap2,KFlat(linear)", 6, "one map of ids"},
+        {index_,
+         "KFlat(linear),Refine(AHK64(chi2),AFlat)",
+         14,
+         "cannot rank again"},
         // kernels
         {kernel_, "(gaussian)", 0, "name"},
         {kernel_, "gausian", 0, known},

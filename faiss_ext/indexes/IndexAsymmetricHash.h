@@ -73,6 +73,9 @@ struct IndexAsymmetricHash : faiss::Index {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throws: distances are computed by the block.
+    faiss::DistanceComputer* get_distance_computer() const override;
+
     void reset() override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;

@@ -391,6 +391,11 @@ void IndexAsymmetricHash::range_search(
             [](const Hit& hit) { return hit.second; });
 }
 
+faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {
+    FAISS_EXT_THROW_MSG(
+            "IndexAsymmetricHash computes no single distances: it cannot rank again, or hold the vectors of a graph");
+}
+
 void IndexAsymmetricHash::reset() {
     codes.clear();
     ntotal = 0;

@@ -12,7 +12,7 @@ from helpers import ROOT, X
 from test_demo import BASE, QUERY, random_bytes, table, write_idx, write_vecs
 
 FOLDER = ROOT / "bench" / "retrieval"
-NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders", "experiment")
+NAMES = ("sets", "neighbours", "pareto", "report", "timing", "contenders", "experiment", "run")
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +185,29 @@ def test_tables_are_put_between_marks(retrieval, tmp_path):
         retrieval.report.put_between_marks(page, "new\n")
         assert page.read_text() == f"before\n{retrieval.report.BEGIN}\nnew\n{retrieval.report.END}after\n"
     page.write_text("nothing")
-    with pytest.raises(SystemExit, match="expected one line"):
+    with pytest.raises(ValueError, match="expected one line"):
         retrieval.report.put_between_marks(page, "new\n")
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--kernel", "nosuch"], "unknown kernel 'nosuch'"),
+    (["--only", "("], "--only"),
+    (["--limit", "-5"], "positive"),
+    (["--recall", "2"], "up to 1"),
+    (["--k", "10,x"], "list of numbers"),
+    (["--markdown", "/nowhere/page.md"], "cannot read /nowhere/page.md"),
+])
+def test_arguments_are_checked_before_anything_is_measured(retrieval, capsys, arguments, said):
+    with pytest.raises(SystemExit):
+        retrieval.run.parse_args(arguments)
+    assert said in capsys.readouterr().err
+
+
+def test_the_message_of_a_worker_is_its_last_exception(retrieval):
+    lines = ["Traceback (most recent call last):", '  File "worker.py", line 1, in build', "RuntimeError: it cannot:",
+             "  more of it"]
+    assert retrieval.experiment.last_exception(lines) == "RuntimeError: it cannot: more of it"
+    assert retrieval.experiment.last_exception(["Killed"]) == "Killed"
 
 
 def test_the_page_has_the_marks(retrieval):
