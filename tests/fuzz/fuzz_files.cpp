@@ -1,11 +1,15 @@
 // Files that a fuzzer makes up. The first byte says of which kind, and whether
 // the rest is a whole file or a content, which then gets checksums that fit.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <faiss/impl/FaissException.h>
+#include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/core/compat.h>
@@ -37,11 +41,22 @@ std::vector<uint8_t> framed(const char* magic, const std::string& content) {
     return writer.data;
 }
 
+template <class IndexT>
+void change(IndexT& index) {
+    try {
+        index.remove_ids(faiss::IDSelectorRange(1, 3));
+    } catch (const faiss::FaissException&) {
+        // not every class removes
+    }
+}
+
 void use(faiss::Index& index) {
     if (index.is_trained && index.d <= 1000 && index.ntotal <= 10000) {
         const std::vector<float> x(index.d, 0.25f);
         float distances[3];
         idx_t labels[3];
+        index.search(1, x.data(), 3, distances, labels);
+        change(index);
         index.search(1, x.data(), 3, distances, labels);
     }
 }
@@ -52,6 +67,8 @@ void use(faiss::IndexBinary& index) {
         const std::vector<uint8_t> x(index.code_size, 0x5a);
         int32_t distances[3];
         idx_t labels[3];
+        index.search(1, x.data(), 3, distances, labels);
+        change(index);
         index.search(1, x.data(), 3, distances, labels);
     }
 }
@@ -65,6 +82,45 @@ void use(faiss::VectorTransform& vt) {
 }
 
 } // namespace
+
+/// Objects of one input in those of another: what stands behind one of its
+/// magics, which is where objects begin that are the last fields of others.
+extern "C" size_t LLVMFuzzerCustomCrossOver(
+        const uint8_t* data1,
+        size_t size1,
+        const uint8_t* data2,
+        size_t size2,
+        uint8_t* out,
+        size_t most,
+        unsigned seed) {
+    const std::string to(reinterpret_cast<const char*>(data1), size1);
+    const std::string from(reinterpret_cast<const char*>(data2), size2);
+    const auto places = [](const std::string& text) {
+        std::vector<size_t> found;
+        for (const char* magic : magics) {
+            for (size_t at = text.find(magic); at != std::string::npos;
+                 at = text.find(magic, at + 1)) {
+                found.push_back(at);
+            }
+        }
+        return found;
+    };
+    const auto at1 = places(to), at2 = places(from);
+    if (at1.empty() || size2 < 1) {
+        return 0;
+    }
+    const std::string kept = to.substr(0, at1[seed % at1.size()]);
+    const size_t which = seed / 64 % (at2.size() + 1);
+    const std::string taken = which < at2.size()
+            ? from.substr(at2[which])
+            : magics[data2[0] % 3] + from.substr(1);
+    const std::string made = kept + taken;
+    if (made.size() > most) {
+        return 0;
+    }
+    std::copy(made.begin(), made.end(), out);
+    return made.size();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size < 1) {
