@@ -87,7 +87,8 @@ run_threads() {
     # where addresses are random in too many bits, the runtime does not start
     local -a fixed_addresses=(setarch -R)
     "${fixed_addresses[@]}" true 2>/dev/null || fixed_addresses=(env)
-    TSAN_OPTIONS="halt_on_error=1:ignore_noninstrumented_modules=1" "${fixed_addresses[@]}" \
+    TSAN_OPTIONS="halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$PWD/tests/sanitizer/tsan.supp" \
+        "${fixed_addresses[@]}" \
         build/threads/tests/test_concurrency --gtest_brief=1
 }
 

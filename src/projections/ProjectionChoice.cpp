@@ -25,7 +25,9 @@ void ProjectionChoice::fields(
     }
     int chosen = found == kinds.end() ? 0 : int(found - kinds.begin());
     v.word("proj", chosen, words, "form of the random projection");
-    kind = kinds.at(chosen);
+    if (kind != kinds.at(chosen)) { // not where a visitor only reads
+        kind = kinds.at(chosen);
+    }
     if (kind == Kind::bilinear ||
         (v.wants_all() &&
          std::count(kinds.begin(), kinds.end(), Kind::bilinear))) {
