@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 #include <faiss/impl/FaissException.h>
 
@@ -164,7 +165,7 @@ Spec Spec::parse(
         size_t end) {
     const std::string& s = *text;
     Spec spec;
-    spec.text = text;
+    spec.text = std::move(text);
     spec.begin = begin;
     spec.end = end;
 

@@ -184,6 +184,7 @@ void SpectralHash::learn(idx_t n, const float* x) {
     const std::vector<Mode> modes = lowest_modes(ranges, nbits);
 
     std::vector<int> used;
+    used.reserve(modes.size());
     for (const Mode& m : modes) {
         used.push_back(m.component);
     }

@@ -194,7 +194,7 @@ bool is_hnsw(const Part& part) {
 
 /// IDMap or IDMap2 if that stands in front, else empty
 std::string id_map_name(const std::vector<Part>& parts) {
-    const std::string name = parts[0].str();
+    std::string name = parts[0].str();
     const auto is_id_map = [](const std::string& name) {
         return name == "IDMap" || name == "IDMap2";
     };
@@ -497,7 +497,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     return index;
 }
 
-std::unique_ptr<IndexBinary> make_binary_index(int d, Part part) {
+std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
     const std::vector<Part> parts = part.split();
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(

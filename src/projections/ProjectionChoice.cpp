@@ -14,6 +14,7 @@ void ProjectionChoice::fields(
         const std::vector<Kind>& kinds) {
     const std::vector<std::string> all = {"structured", "dense", "bilinear"};
     std::vector<std::string> words;
+    words.reserve(kinds.size());
     for (Kind k : kinds) {
         words.push_back(all[int(k)]);
     }
