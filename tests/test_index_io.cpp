@@ -857,6 +857,19 @@ TEST(Io, LabelsThatAreNoPositions) {
     faiss::IndexIDMap outer;
     map_of(&map, outer);
     EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "ids of its own"));
+
+    const auto codes = make<IndexBinary>("IDMap," + sik + ",BFlat");
+    faiss::IndexBinaryIDMap binary;
+    binary.index = codes.get();
+    binary.d = codes->d;
+    binary.code_size = codes->code_size;
+    binary.ntotal = n;
+    binary.id_map = ids;
+    EXPECT_TRUE(
+            throws([&] { to_bytes<IndexBinary>(binary); }, "ids of its own"));
+    faiss::IndexRefine half;
+    half.refine_index = &flat;
+    EXPECT_TRUE(throws([&] { to_bytes<Index>(half); }, "null"));
 }
 
 /// FAISS's loops would end the process.

@@ -11,6 +11,7 @@
 #include <faiss/IndexShards.h>
 #include <faiss/impl/DistanceComputer.h>
 
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
@@ -45,7 +46,7 @@ bool labels_are_positions_of_both(const IndexT& index) {
     }
     const auto parts = parts_of_both(index);
     return std::all_of(parts.begin(), parts.end(), [](const IndexT* part) {
-        return labels_are_positions(*part);
+        return labels_are_positions(part);
     });
 }
 
@@ -88,24 +89,27 @@ std::vector<const faiss::VectorTransform*> transforms_of(
                : std::vector<const faiss::VectorTransform*>();
 }
 
-bool labels_are_positions(const faiss::IndexBinary& index) {
-    return labels_are_positions_of_both(index);
+bool labels_are_positions(const faiss::IndexBinary* index) {
+    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(index)) {
+        return labels_are_positions(hash->storage);
+    }
+    return !index || labels_are_positions_of_both(*index);
 }
 
-bool labels_are_positions(const faiss::Index& index) {
-    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
+bool labels_are_positions(const faiss::Index* index) {
+    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(index)) {
         return ids_are_positions(*lists);
     }
-    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
-        return labels_are_positions(*hash->storage);
+    if (auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
+        return labels_are_positions(hash->storage);
     }
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return labels_are_positions(*pre->index);
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(index)) {
+        return labels_are_positions(pre->index);
     }
-    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        return labels_are_positions(*refine->base_index);
+    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
+        return labels_are_positions(refine->base_index);
     }
-    return labels_are_positions_of_both(index);
+    return !index || labels_are_positions_of_both(*index);
 }
 
 void check_computes_distances(const faiss::Index& index) {

@@ -22,9 +22,9 @@ std::vector<const faiss::VectorTransform*> transforms_of(
 
 /// Whether labels of searches are positions, from 0 to ntotal - 1, as
 /// IndexIDMap and IndexRefine expect of the index that they stand in front of.
-/// FAISS's own lists are not looked into.
-bool labels_are_positions(const faiss::Index& index);
-bool labels_are_positions(const faiss::IndexBinary& index);
+/// FAISS's own lists are not looked into. True for no index.
+bool labels_are_positions(const faiss::Index* index);
+bool labels_are_positions(const faiss::IndexBinary* index);
 
 /// Has an index compute a distance, if it has vectors. One that cannot throws;
 /// inside FAISS's parallel loops that would end the process.

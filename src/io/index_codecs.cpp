@@ -41,7 +41,7 @@ void check_file(bool good, IOReader* f, const char* what) {
 /// An index that others stand in front of, which take its labels for
 /// positions.
 template <class IndexT>
-void check_positions(const IndexT& index, const std::string& file) {
+void check_positions(const IndexT* index, const std::string& file) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             labels_are_positions(index),
             "%s: an index behind IDMap or in front of Refine has ids of its own, which are not the positions of its vectors",
@@ -186,7 +186,7 @@ std::unique_ptr<IndexT> read_registered(
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
-    check_positions(*index.index, f->name);
+    check_positions(index.index, f->name);
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
     write_nested<IndexT>(index.index, f);
@@ -204,7 +204,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
                     index->index->ntotal == index->ntotal,
             f,
             "its ids and its index do not fit");
-    check_positions(*index->index, f->name);
+    check_positions(index->index, f->name);
     if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
         index->construct_rev_map();
     }
@@ -250,7 +250,7 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
-    check_positions(*index.base_index, f->name);
+    check_positions(index.base_index, f->name);
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
     write_nested<Index>(index.base_index, f);
@@ -275,7 +275,7 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
                 part->d == index->d && part->ntotal == index->ntotal,
                 f,
                 "its index and its refine index do not fit");
-        check_positions(*part, f->name);
+        check_positions(part, f->name);
     }
     check_distances(*index->refine_index, f->name);
     return index;
@@ -446,7 +446,7 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
                 f,
                 "its graph is not one of an IndexFlatKernel");
     }
-    check_positions(*index->storage, f->name);
+    check_positions(index->storage, f->name);
     check_distances(*index->storage, f->name);
     return index;
 }

@@ -64,7 +64,9 @@ void check_not_mapped(const IndexT& index) {
                 "an index whose lists are mapped from a file cannot be written; read it without IO_FLAG_MMAP");
     }
     for (const IndexT* part : parts_of(index)) {
-        check_not_mapped<IVF>(*part);
+        if (part) {
+            check_not_mapped<IVF>(*part);
+        }
     }
 }
 
