@@ -66,7 +66,8 @@ configure() {
 # AddressSanitizer, UndefinedBehaviorSanitizer, what libFuzzer needs, and
 # counters of the lines that are run. The runtimes are shared libraries, so that
 # Python can load what is built. The inner loops are compiled for AVX2 and without
-# vectors only: what is counted does not depend on the processor.
+# vectors only (with Highway 1.0 on x86): what is counted does not depend on the
+# processor.
 configure_checked() {
     local build="$1" runtimes
     shift

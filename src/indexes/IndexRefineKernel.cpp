@@ -111,6 +111,10 @@ void IndexRefineKernel::search(
             "IndexRefineKernel::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
+    const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
+    if (!flat) {
+        check_computes_distances(*refine_index);
+    }
     KernelExceptionGuard guard(this); // checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     constexpr float worst = std::numeric_limits<float>::max();
@@ -120,9 +124,7 @@ void IndexRefineKernel::search(
         std::fill_n(labels, n * k, -1);
         return;
     }
-    const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
     if (!flat) {
-        check_computes_distances(*refine_index);
         IndexRefine::search(n, x, k, distances, labels, params);
         guard.rethrow();
         return;

@@ -1,7 +1,7 @@
 #include "indexes/add_to_storage.h"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -72,50 +72,35 @@ idx_t bits_of(const uint8_t* code, size_t begin, int count) {
     return idx_t(value);
 }
 
-/// Takes what was added since there were ntotal ids out of a table again: at
-/// most n, by their keys. FAISS adds one after the other.
-template <class Table, class Key, class Ids>
-void take_back(Table& table, idx_t ntotal, idx_t n, Key&& key, Ids&& ids_of) {
-    idx_t added = -ntotal;
-    for (auto& [_, bucket] : table) {
-        added += ids_of(bucket).size();
-    }
-    // the next one may have left an empty bucket
-    for (idx_t j = std::min(added, n - 1); j >= 0; j--) {
-        const auto at = table.find(key(j));
-        if (at == table.end()) {
-            continue;
-        }
-        std::vector<idx_t>& ids = ids_of(at->second);
-        if (j < added) {
-            ids.pop_back();
-        }
-        if (ids.empty()) {
-            table.erase(at);
-        }
-    }
-}
-
 void add_to_buckets(
         faiss::IndexBinaryHash& table,
         idx_t n,
         const uint8_t* codes,
         const idx_t* ids) {
-    using Bucket = faiss::IndexBinaryHash::InvertedList;
     const idx_t ntotal = table.ntotal;
     try {
         table.add_with_ids(n, codes, ids);
     } catch (...) {
-        take_back(
-                table.invlists,
-                ntotal,
-                n,
-                [&](idx_t j) {
-                    return bits_of(codes + j * table.code_size, 0, table.b);
-                },
-                [](Bucket & bucket) -> auto& { return bucket.ids; });
-        for (auto& [_, bucket] : table.invlists) {
+        // FAISS adds one after the other; ids may be anything
+        idx_t added = -ntotal;
+        for (const auto& [_, bucket] : table.invlists) {
+            added += bucket.ids.size();
+        }
+        // the next one may have left an empty bucket
+        for (idx_t j = std::min(added, n - 1); j >= 0; j--) {
+            const auto at = table.invlists.find(
+                    bits_of(codes + j * table.code_size, 0, table.b));
+            if (at == table.invlists.end()) {
+                continue;
+            }
+            auto& bucket = at->second;
+            if (j < added && !bucket.ids.empty()) {
+                bucket.ids.pop_back();
+            }
             bucket.vecs.resize(bucket.ids.size() * table.code_size);
+            if (bucket.ids.empty()) {
+                table.invlists.erase(at);
+            }
         }
         table.ntotal = ntotal;
         throw;
@@ -126,23 +111,18 @@ void add_to_buckets(
         faiss::IndexBinaryMultiHash& tables,
         idx_t n,
         const uint8_t* codes) {
-    using Bucket = std::vector<idx_t>;
     const idx_t ntotal = tables.ntotal;
     try {
         tables.add(n, codes);
     } catch (...) {
-        for (size_t h = 0; h < tables.maps.size(); h++) {
-            take_back(
-                    tables.maps[h],
-                    ntotal,
-                    n,
-                    [&](idx_t j) {
-                        return bits_of(
-                                codes + j * tables.code_size,
-                                h * tables.b,
-                                tables.b);
-                    },
-                    [](Bucket & bucket) -> auto& { return bucket; });
+        for (auto& table : tables.maps) {
+            for (auto at = table.begin(); at != table.end();) {
+                std::vector<idx_t>& ids = at->second;
+                while (!ids.empty() && ids.back() >= ntotal) {
+                    ids.pop_back();
+                }
+                at = ids.empty() ? table.erase(at) : std::next(at);
+            }
         }
         tables.storage->xb.resize(ntotal * tables.code_size);
         tables.storage->ntotal = tables.ntotal = ntotal;

@@ -8,9 +8,10 @@
 
 namespace faiss_ext {
 
-/** storage.add(n, codes), or add_with_ids where ids are given. If that fails,
- * or is interrupted, the storage is as it was. (Where memory runs out inside
- * FAISS's parallel loops, the process ends.)
+/** storage.add(n, codes), or add_with_ids where ids are given. If that is
+ * interrupted, the storage is as it was, and so are hash tables if it fails.
+ * (Where memory runs out in a graph or in lists, they may be left with a part
+ * of the vectors, or the process ends inside FAISS's parallel loops.)
  */
 void add_to_storage(
         faiss::IndexBinary& storage,

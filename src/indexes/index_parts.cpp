@@ -16,6 +16,8 @@
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
+#include "core/errors.h"
+
 namespace faiss_ext {
 
 namespace {
@@ -39,26 +41,59 @@ std::vector<const IndexT*> parts_of_both(const IndexT& index) {
     return parts;
 }
 
-template <class IndexT>
-bool labels_are_positions_of_both(const IndexT& index) {
-    if (dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(&index)) {
-        return false;
-    }
-    const auto parts = parts_of_both(index);
-    return std::all_of(parts.begin(), parts.end(), [](const IndexT* part) {
-        return labels_are_positions(part);
+bool are_below(const std::vector<idx_t>& ids, idx_t limit) {
+    return std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
+        return id >= 0 && id < limit;
     });
 }
 
-bool ids_are_positions(const IndexIVFPQ4& index) {
+template <class IndexT>
+bool labels_are_below_of_both(const IndexT& index, idx_t limit) {
+    if (const auto* map =
+                dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
+                        &index)) {
+        return are_below(map->id_map, limit);
+    }
+    const auto* shards =
+            dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index);
+    const bool are_numbered = shards && shards->successive_ids;
+    const auto parts = parts_of_both(index);
+    return std::all_of(parts.begin(), parts.end(), [&](const IndexT* part) {
+        return labels_are_below(
+                part, part && are_numbered ? part->ntotal : limit);
+    });
+}
+
+std::vector<idx_t> ids_of(const IndexIVFPQ4& index) {
+    std::vector<idx_t> ids;
+    ids.reserve(index.ntotal);
     for (const IndexIVFPQ4::List& list : index.lists) {
-        for (idx_t id : list.ids) {
-            if (id < 0 || id >= index.ntotal) {
-                return false;
-            }
+        ids.insert(ids.end(), list.ids.begin(), list.ids.end());
+    }
+    return ids;
+}
+
+/// Whether every position is the id of a vector.
+bool are_all_positions(std::vector<idx_t> ids) {
+    std::sort(ids.begin(), ids.end());
+    for (size_t i = 0; i < ids.size(); i++) {
+        if (ids[i] != idx_t(i)) {
+            return false;
         }
     }
     return true;
+}
+
+/// The ids by which an index reconstructs its vectors, where these are its own.
+std::vector<idx_t> own_ids(const faiss::Index& index) {
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        return own_ids(*pre->index);
+    }
+    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
+        return ids_of(*lists);
+    }
+    auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index);
+    return map ? map->id_map : std::vector<idx_t>();
 }
 
 } // namespace
@@ -89,33 +124,39 @@ std::vector<const faiss::VectorTransform*> transforms_of(
                : std::vector<const faiss::VectorTransform*>();
 }
 
-bool labels_are_positions(const faiss::IndexBinary* index) {
+bool labels_are_below(const faiss::IndexBinary* index, idx_t limit) {
     if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(index)) {
-        return labels_are_positions(hash->storage);
+        return labels_are_below(hash->storage, limit);
     }
-    return !index || labels_are_positions_of_both(*index);
+    return !index || labels_are_below_of_both(*index, limit);
 }
 
-bool labels_are_positions(const faiss::Index* index) {
+bool labels_are_below(const faiss::Index* index, idx_t limit) {
     if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(index)) {
-        return ids_are_positions(*lists);
+        return std::all_of(
+                lists->lists.begin(),
+                lists->lists.end(),
+                [&](const auto& list) { return are_below(list.ids, limit); });
     }
     if (auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
-        return labels_are_positions(hash->storage);
+        return labels_are_below(hash->storage, limit);
     }
     if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(index)) {
-        return labels_are_positions(pre->index);
+        return labels_are_below(pre->index, limit);
     }
     if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
-        return labels_are_positions(refine->base_index);
+        return labels_are_below(refine->base_index, limit);
     }
-    return !index || labels_are_positions_of_both(*index);
+    return !index || labels_are_below_of_both(*index, limit);
 }
 
 void check_computes_distances(const faiss::Index& index) {
     if (index.ntotal == 0 || dynamic_cast<const IndexFlatKernel*>(&index)) {
         return;
     }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            are_all_positions(own_ids(index)),
+            "its ids are not the positions of its vectors");
     const std::vector<float> query(index.d);
     const std::unique_ptr<faiss::DistanceComputer> distance(
             index.get_distance_computer());

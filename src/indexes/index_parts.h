@@ -8,6 +8,8 @@
 #include <faiss/IndexBinary.h>
 #include <faiss/VectorTransform.h>
 
+#include <faiss_ext/core/compat.h>
+
 namespace faiss_ext {
 
 /// Those directly inside IndexIDMap, IndexPreTransform, IndexRefine, IndexHNSW,
@@ -20,14 +22,15 @@ std::vector<const faiss::IndexBinary*> parts_of(
 std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
 
-/// Whether labels of searches are positions, from 0 to ntotal - 1, as
-/// IndexIDMap and IndexRefine expect of the index that they stand in front of.
-/// FAISS's own lists are not looked into. True for no index.
-bool labels_are_positions(const faiss::Index* index);
-bool labels_are_positions(const faiss::IndexBinary* index);
+/// Whether labels of searches are below a limit, and not negative: IndexIDMap
+/// and IndexRefine take labels of the index inside for positions. FAISS's own
+/// lists are not looked into. True for no index.
+bool labels_are_below(const faiss::Index* index, idx_t limit);
+bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
 
-/// Has an index compute a distance, if it has vectors. One that cannot throws;
-/// inside FAISS's parallel loops that would end the process.
+/// Throws where an index with vectors cannot compute the distance to each of
+/// them by its position; inside FAISS's parallel loops that would end the
+/// process.
 void check_computes_distances(const faiss::Index& index);
 
 } // namespace faiss_ext

@@ -81,11 +81,12 @@ std::string name_of(const Stream& stream) {
     return stream.name.empty() ? "the data" : stream.name;
 }
 
-ChecksumWriter summed(const WriteContent& content, IOWriter* to) {
+ChecksumWriter summed(
+        const WriteContent& content,
+        IOWriter* to,
+        const std::string& name) {
     ChecksumWriter writer(to);
-    if (to) {
-        writer.name = name_of(*to);
-    }
+    writer.name = name;
     content(&writer);
     writer.finish();
     return writer;
@@ -261,10 +262,10 @@ void read_exactly(IOReader* f, uint64_t length, Read&& read) {
 } // namespace
 
 void write_frame(const char* magic, const WriteContent& content, IOWriter* f) {
-    const ChecksumWriter expected = summed(content, nullptr);
+    const ChecksumWriter expected = summed(content, nullptr, name_of(*f));
     const FrameHeader header{expected.length, expected.checksums};
     header.write(magic, f);
-    const ChecksumWriter written = summed(content, f);
+    const ChecksumWriter written = summed(content, f, name_of(*f));
     FAISS_EXT_THROW_IF_NOT_FMT(
             written.checksums == expected.checksums,
             "%s is not complete: the object changed while it was written",

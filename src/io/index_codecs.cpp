@@ -39,20 +39,25 @@ void check_file(bool good, IOReader* f, const char* what) {
 }
 
 /// An index that others stand in front of, which take its labels for
-/// positions.
+/// positions of their ntotal vectors.
 template <class IndexT>
-void check_positions(const IndexT* index, const std::string& file) {
+void check_positions(
+        const IndexT* index,
+        idx_t ntotal,
+        const std::string& file) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            labels_are_positions(index),
+            labels_are_below(index, ntotal),
             "%s: an index behind IDMap or in front of Refine has ids of its own, which are not the positions of its vectors",
             file.c_str());
 }
 
 /// An index that FAISS asks for single distances in a parallel loop.
-void check_distances(const Index& index, const std::string& file) {
+void check_distances(const Index* index, const std::string& file) {
     std::string error;
     try {
-        check_computes_distances(index);
+        if (index) {
+            check_computes_distances(*index);
+        }
         return;
     } catch (const std::bad_alloc&) {
         throw;
@@ -186,7 +191,7 @@ std::unique_ptr<IndexT> read_registered(
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
-    check_positions(index.index, f->name);
+    check_positions(index.index, index.ntotal, f->name);
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
     write_nested<IndexT>(index.index, f);
@@ -204,7 +209,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
                     index->index->ntotal == index->ntotal,
             f,
             "its ids and its index do not fit");
-    check_positions(index->index, f->name);
+    check_positions(index->index, index->ntotal, f->name);
     if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
         index->construct_rev_map();
     }
@@ -250,7 +255,8 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
-    check_positions(index.base_index, f->name);
+    check_positions(index.base_index, index.ntotal, f->name);
+    check_distances(index.refine_index, f->name);
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
     write_nested<Index>(index.base_index, f);
@@ -275,9 +281,9 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
                 part->d == index->d && part->ntotal == index->ntotal,
                 f,
                 "its index and its refine index do not fit");
-        check_positions(part, f->name);
     }
-    check_distances(*index->refine_index, f->name);
+    check_positions(index->base_index, index->ntotal, f->name);
+    check_distances(index->refine_index, f->name);
     return index;
 }
 
@@ -345,6 +351,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
 // A graph over vectors and a kernel.
 
 void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
+    check_distances(index.storage, f->name);
     write_header<Index>(index, f);
     const faiss::HNSW& hnsw = index.hnsw;
     write_vector(f, hnsw.assign_probas);
@@ -446,8 +453,7 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
                 f,
                 "its graph is not one of an IndexFlatKernel");
     }
-    check_positions(index->storage, f->name);
-    check_distances(*index->storage, f->name);
+    check_distances(index->storage, f->name);
     return index;
 }
 
