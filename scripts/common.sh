@@ -62,6 +62,9 @@ configure() {
     "${command[@]}" -G Ninja
 }
 
+# Instruction sets that builds with sanitizers leave out.
+UNCHECKED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL"
+
 # configure_checked FOLDER ARGUMENT...: as configure, for clang with
 # AddressSanitizer, UndefinedBehaviorSanitizer, what libFuzzer needs, and
 # counters of the lines that are run. The runtimes are shared libraries, so that
@@ -81,7 +84,7 @@ configure_checked() {
         -DCMAKE_SHARED_LINKER_FLAGS="-shared-libasan -Wl,-rpath,$runtimes" \
         -DCMAKE_MODULE_LINKER_FLAGS="-shared-libasan -fopenmp=libomp" \
         -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON -DFAISS_EXT_COVERAGE=ON \
-        -DFAISS_EXT_DISABLED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL" \
+        -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
         -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link \
         -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"

@@ -81,7 +81,7 @@ run_coverage() {
 run_threads() {
     configure build/threads -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
-        -DFAISS_EXT_DISABLED_TARGETS="HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL" \
+        -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
         -DFAISS_EXT_SANITIZE=thread -DFAISS_EXT_BUILD_TESTS=ON
     "$CMAKE" --build build/threads --parallel "$(build_jobs)" --target test_concurrency
     # where addresses are random in too many bits, the runtime does not start

@@ -62,12 +62,12 @@ void add_to_lists(
     ivf.add_core(n, x, ids, lists.data());
 }
 
-/// Bits of a code, the first one the lowest, as FAISS's hash tables read them.
-idx_t bits_of(const uint8_t* code, size_t begin, int count) {
+/// The first bits of a code, the first one the lowest, as FAISS's hash table
+/// reads them.
+idx_t first_bits(const uint8_t* code, int count) {
     uint64_t value = 0;
     for (int i = 0; i < count; i++) {
-        const size_t at = begin + i;
-        value |= uint64_t(code[at / 8] >> at % 8 & 1) << i;
+        value |= uint64_t(code[i / 8] >> i % 8 & 1) << i;
     }
     return idx_t(value);
 }
@@ -89,7 +89,7 @@ void add_to_buckets(
         // the next one may have left an empty bucket
         for (idx_t j = std::min(added, n - 1); j >= 0; j--) {
             const auto at = table.invlists.find(
-                    bits_of(codes + j * table.code_size, 0, table.b));
+                    first_bits(codes + j * table.code_size, table.b));
             if (at == table.invlists.end()) {
                 continue;
             }
