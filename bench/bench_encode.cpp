@@ -13,52 +13,13 @@
 #include <faiss_ext/io/index_factory.h>
 
 #include "bench_common.h"
+#include "blas_sgemm.h"
 #include "eigen_sgemm.h"
-
-extern "C" int sgemm_(
-        const char* transa,
-        const char* transb,
-        const int* m,
-        const int* n,
-        const int* k,
-        const float* alpha,
-        const float* a,
-        const int* lda,
-        const float* b,
-        const int* ldb,
-        const float* beta,
-        float* c,
-        const int* ldc);
 
 using namespace faiss_ext;
 using namespace faiss_ext::bench;
 
 namespace {
-
-constexpr idx_t batch = 1000;
-
-void blas_sgemm(benchmark::State& state) {
-    const int d = int(state.range(0)), m = int(state.range(1)), n = batch;
-    const auto x = random_normals(n, d, 1), y = random_normals(m, d, 2);
-    std::vector<float> out(batch * m);
-    const float one = 1, zero = 0;
-    for (auto _ : state) {
-        sgemm_("T",
-               "N",
-               &m,
-               &n,
-               &d,
-               &one,
-               y.data(),
-               &d,
-               x.data(),
-               &d,
-               &zero,
-               out.data(),
-               &m);
-    }
-    set_flops(state, 2.0 * n * m * d);
-}
 
 void eigen_sgemm(benchmark::State& state) {
     const size_t d = state.range(0), m = state.range(1);

@@ -7,9 +7,11 @@
 #include <tuple>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/impl/io.h>
 
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "testing.h"
 
@@ -353,6 +355,24 @@ TEST(Adding, LimitOfMemory) {
     EXPECT_EQ(growing.ntotal, 200);
     // an absurd number of lists is refused, not tried
     EXPECT_TRUE(throws([&] { make(d, 1 << 24, 1, codes); }));
+}
+
+TEST(Reading, LimitOfMemory) {
+    const auto index = make(64, 10, 3, random_codes(50, 64, 1));
+    faiss::VectorIOWriter writer;
+    write_index_binary(index.get(), &writer);
+    const auto read = [&] {
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        return read_index_binary(&reader);
+    };
+    const double usual = IndexBinaryPermuted::max_gb_read;
+    const double needed = 10 * (12 * 50 + 4 * 64) / 1e9;
+    IndexBinaryPermuted::max_gb_read = needed / 1.01;
+    EXPECT_TRUE(throws(read, "max_gb_read", "10 sorted lists of 50 codes"));
+    IndexBinaryPermuted::max_gb_read = needed * 1.01;
+    EXPECT_EQ(read()->ntotal, 50);
+    IndexBinaryPermuted::max_gb_read = usual;
 }
 
 TEST(Adding, AnInterruptLeavesTheIndexAsItWas) {

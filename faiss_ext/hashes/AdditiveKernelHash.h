@@ -88,6 +88,10 @@ struct AdditiveKernelHash : CenteredHash {
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
 
+    /// k(x, y) / sqrt(k(x, x) k(y, y)), k the kernel of the map's degree, of
+    /// vectors normalised and signed as the map does; 0 where one is 0
+    double kernel_value(const float* x, const float* y) const override;
+
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;
     void fields(FieldVisitor& v) override;

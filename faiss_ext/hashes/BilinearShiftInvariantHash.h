@@ -79,7 +79,8 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
     /// Expected Hamming distance of the codes of two vectors, in bits (lemma
     /// 2): exact in the dense form, in the structured one as far as its w are
     /// Gaussian.
-    double expected_hamming_of_pair(const float* x, const float* y) const;
+    double expected_hamming_of_pair(const float* x, const float* y)
+            const override;
 
     /** The covariance of two bits that share a w or a v: of the events that x
      * and y differ in the one and in the other (lemma 5, and the proof of
@@ -92,7 +93,7 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
      * differ given w, and so never negative. Exact where
      * expected_hamming_of_pair is.
      */
-    double covariance_of_pair(const float* x, const float* y) const;
+    double covariance_of_pair(const float* x, const float* y) const override;
 
     /** The tight bounds at the Gaussian kernel's value u: of all eigenvalues of
      * the sum -2 log u, a single one gives the lower bound and min(d_w, d_v)

@@ -64,6 +64,9 @@ struct HyperplaneHash : CenteredHash {
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
 
+    /// The cosine, 0 where a vector is 0. Throws with center and rot.
+    double kernel_value(const float* x, const float* y) const override;
+
     void fields(FieldVisitor& v) override;
 };
 

@@ -72,6 +72,29 @@ struct KernelHash : Transform {
      */
     virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 
+    /** The value of the scheme's kernel for two vectors (size d_in each): what
+     * expected_hamming takes and kernel_estimate estimates. Throws where two
+     * vectors do not tell it: SpectralHash, precomputed kernel values, and
+     * cosines as seen from the mean of the training vectors.
+     */
+    virtual double kernel_value(const float* x, const float* y) const;
+
+    /** Expected Hamming distance, in bits, of the codes of two vectors, as
+     * exactly as it is known: by default expected_hamming of their kernel
+     * value. Throws where that or kernel_value does.
+     */
+    virtual double expected_hamming_of_pair(const float* x, const float* y)
+            const;
+
+    /** The largest covariance of two bits of the codes of two vectors, over the
+     * random choices: of the events that x and y differ in the one and in the
+     * other. 0 where bits are independent: SIK, AHK and RHBE with proj=dense
+     * and rot=random, SCR, and KLSH (given what was learnt from data, in all of
+     * them). BSIK has its own. Throws where none is known: those of structured
+     * projections depend on each other, those of learnt ones are not random.
+     */
+    virtual double covariance_of_pair(const float* x, const float* y) const;
+
     /** Turns the margins of queries into the weights of their asymmetric
      * scores (IndexAsymmetricHash), in place: what a bit of a code adds to the
      * score where it is 1, and takes off where it is 0. The larger the score,
@@ -110,6 +133,14 @@ struct KernelHash : Transform {
     std::string description() const override;
 
    protected:
+    /// Whether bits are independent over the random choices.
+    virtual bool has_independent_bits() const {
+        return false;
+    }
+
+    /// Throws unless the hash is trained and both vectors are valid input.
+    void check_pair(const float* x, const float* y, const char* where) const;
+
     /// hamming / nbits; throws unless it is from 0 to 1
     double normalized_hamming(double hamming) const;
 

@@ -82,6 +82,9 @@ struct KernelizedLSH : ProjectionHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /// Normalised, unless normalize=0. Throws with precomputed values.
+    double kernel_value(const float* x, const float* y) const override;
+
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;
     void fields(FieldVisitor& v) override;
@@ -98,6 +101,9 @@ struct KernelizedLSH : ProjectionHash {
             const override;
     size_t features_space() const override;
     void finish(size_t n, float* margins) const override;
+    bool has_independent_bits() const override {
+        return true;
+    }
 
    private:
     int num_drawn() const;

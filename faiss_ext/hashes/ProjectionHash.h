@@ -76,6 +76,11 @@ struct CenteredHash : ProjectionHash {
 
     using ProjectionHash::ProjectionHash;
 
+    /// By the angle between phi(x) and phi(y), exact where directions are
+    /// Gaussian; with center, rot or proj=bilinear as KernelHash says.
+    double expected_hamming_of_pair(const float* x, const float* y)
+            const override;
+
     void init() override;
     void restore() override;
 
@@ -88,6 +93,7 @@ struct CenteredHash : ProjectionHash {
     /// Learns the mean, from at most 65,536 vectors, and the projection, unless
     /// that is random.
     void learn(idx_t n, const float* x) override;
+    bool has_independent_bits() const override;
 
    private:
     bool is_centered() const {

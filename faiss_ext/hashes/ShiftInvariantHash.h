@@ -80,6 +80,8 @@ struct ShiftInvariantHash : ProjectionHash {
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
 
+    double kernel_value(const float* x, const float* y) const override;
+
     /** The weights of the locally most powerful test about kernel values near
      * 1/2. A query knows its phase a = omega . q + b and, with cos alpha = -t,
      * that the bit of x is 1 where the phase of x is within alpha of 0. At a
@@ -111,6 +113,7 @@ struct ShiftInvariantHash : ProjectionHash {
     /// numbers.
     void learn(idx_t n, const float* x) override;
     void finish(size_t n, float* margins) const override;
+    bool has_independent_bits() const override;
 
     /// E cos(omega . (x - y)) where K is profile(r).
     virtual double mean_cosine(double r) const;

@@ -37,6 +37,9 @@ struct SignCauchyHash : ProjectionHash {
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
+    /// chi2 of the L1-normalised vectors, 0 where one is 0
+    double kernel_value(const float* x, const float* y) const override;
+
     /// atan of the margins over the median of their magnitudes: Cauchy numbers
     /// become uniform ones, so that no large one outweighs all others.
     void query_weights(size_t n, float* weights) const override;
@@ -48,6 +51,11 @@ struct SignCauchyHash : ProjectionHash {
     void fields(FieldVisitor& v) override;
     void init() override;
     void restore() override;
+
+   protected:
+    bool has_independent_bits() const override {
+        return true;
+    }
 };
 
 } // namespace faiss_ext

@@ -34,6 +34,12 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     int64_t seed = 1234;
     double max_gb = 8; ///< in 10^9 bytes
 
+    /// Largest size of the lists of an index that is read (or cloned, which
+    /// reads as well), in 10^9 bytes, whatever its max_gb: they are sorted
+    /// again, and a file of a few bytes can ask for as much. In Python
+    /// `cvar.IndexBinaryPermuted_max_gb_read`.
+    static double max_gb_read;
+
     struct List {
         std::vector<int32_t> permutation; ///< of the bits, size d
         std::vector<uint64_t> prefixes;   ///< first 64 permuted bits, sorted
@@ -93,6 +99,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     template <class F>
     void keep_entries(F&& new_id); // of each entry; negative: dropped
     void check_size(idx_t n) const;
+    double bytes_of_lists(idx_t n) const;
 };
 
 /// What searches have done since the last reset(), in all indexes of the class.

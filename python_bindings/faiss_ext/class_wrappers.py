@@ -510,8 +510,8 @@ def wrap_hashes():
     copied_and_pickled(swig.KernelHash)
     show_description(swig.KernelHash, "hash")
 
-    def of_pair(name, summary):
-        method = vars(swig.BilinearShiftInvariantHash)[f"_{name}_c"]
+    def of_pair(the_class, name, summary):
+        method = vars(the_class)[f"_{name}_c"]
 
         def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
             x, y = (as_vectors(np.atleast_2d(v), self.d_in, name)
@@ -530,15 +530,20 @@ x, y : array_like, shape (d_in,)
 Returns
 -------
 float"""
-        setattr(swig.BilinearShiftInvariantHash, name, function)
+        setattr(the_class, name, function)
 
-    of_pair("bilinear_kernel", "The bilinear kernel k_b of two vectors.")
-    of_pair("expected_hamming_of_pair",
-            "Expected Hamming distance of the codes of two vectors, in bits: "
-            "exact in the\ndense form, nearly so in the structured one.")
-    of_pair("covariance_of_pair",
-            "Covariance of two bits of the codes of two vectors that share a w "
-            "or a v:\nof the events that they differ.")
+    of_pair(swig.BilinearShiftInvariantHash, "bilinear_kernel",
+            "The bilinear kernel k_b of two vectors.")
+    of_pair(swig.KernelHash, "kernel_value",
+            "The value of the scheme's kernel for two vectors, which "
+            "expected_hamming takes\nand kernel_estimate estimates.")
+    of_pair(swig.KernelHash, "expected_hamming_of_pair",
+            "Expected Hamming distance of the codes of two vectors, in bits, "
+            "as exactly as it\nis known.")
+    of_pair(swig.KernelHash, "covariance_of_pair",
+            "The largest covariance of two bits of the codes of two vectors: "
+            "of the events that\nthey differ. 0 where bits are independent; an "
+            "error where it is not known.")
     swig.KernelizedLSH.set_landmarks = set_landmarks
 
 

@@ -94,6 +94,32 @@ std::pair<double, double> AdditiveKernelHash::hamming_bounds(
             nbits * normalized_angle((kernel_value - delta) / square)};
 }
 
+double AdditiveKernelHash::kernel_value(const float* x, const float* y) const {
+    check_pair(x, y, "kernel_value");
+    using Norm = HomogeneousKernelMap::Norm;
+    const auto scale = [&](const float* v) {
+        double sum = 0;
+        for (int i = 0; map.norm == Norm::l1 && i < d_in; i++) {
+            sum += std::abs(v[i]);
+        }
+        return sum > 0 ? 1 / sum : 1.0;
+    };
+    const double scale_x = scale(x), scale_y = scale(y);
+    double xx = 0, xy = 0, yy = 0;
+    for (int i = 0; i < d_in; i++) {
+        const double a = scale_x * std::abs(x[i]);
+        const double b = scale_y * std::abs(y[i]);
+        xx += std::pow(a, map.degree);
+        yy += std::pow(b, map.degree);
+        if (a > 0 && b > 0) {
+            const double value = std::pow(a * b, map.degree / 2) *
+                    map.kernel->signature(std::log(b / a));
+            xy += (x[i] < 0) == (y[i] < 0) ? value : -value;
+        }
+    }
+    return xy == 0 ? 0 : xy / std::sqrt(xx) / std::sqrt(yy);
+}
+
 double AdditiveKernelHash::kernel_estimate(double hamming) const {
     const double cosine = std::cos(pi * normalized_hamming(hamming));
     return std::clamp(mean_value + cosine * (1 - mean_value), 0.0, 1.0);

@@ -101,8 +101,7 @@ double BilinearShiftInvariantHash::mean_cosine(double r) const {
 std::vector<double> BilinearShiftInvariantHash::eigenvalues(
         const float* x,
         const float* y) const {
-    check_ready(1, x, "BilinearShiftInvariantHash");
-    check_ready(1, y, "BilinearShiftInvariantHash");
+    check_pair(x, y, "BilinearShiftInvariantHash");
     const auto& bilinear = dynamic_cast<const BilinearProjection&>(*projection);
     const int d_w = proj.d_w, d_v = proj.d_v;
     // the smaller of the two Gram matrices of the difference

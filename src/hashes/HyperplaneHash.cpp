@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
@@ -69,6 +70,14 @@ std::pair<double, double> HyperplaneHash::hamming_bounds(
     }
     const double bits = expected_hamming(kernel_value);
     return {bits, bits};
+}
+
+double HyperplaneHash::kernel_value(const float* x, const float* y) const {
+    if (center || rot != Rotation::random) {
+        return CenteredHash::kernel_value(x, y); // the mean is not kept
+    }
+    check_pair(x, y, "kernel_value");
+    return CosineKernel()(x, y, d_in);
 }
 
 double HyperplaneHash::kernel_estimate(double hamming) const {

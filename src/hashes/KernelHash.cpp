@@ -52,6 +52,32 @@ std::pair<double, double> KernelHash::hamming_bounds(
     return {0, nbits};
 }
 
+double KernelHash::kernel_value(const float*, const float*) const {
+    FAISS_EXT_THROW_FMT(
+            "kernel_value: two vectors do not tell the kernel value of %s",
+            description().c_str());
+}
+
+double KernelHash::expected_hamming_of_pair(const float* x, const float* y)
+        const {
+    return expected_hamming(kernel_value(x, y));
+}
+
+double KernelHash::covariance_of_pair(const float* x, const float* y) const {
+    check_pair(x, y, "covariance_of_pair");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            has_independent_bits(),
+            "covariance_of_pair: the covariance of the bits of %s is not known; expected random directions that are independent (proj=dense) or bilinear in BSIK",
+            description().c_str());
+    return 0;
+}
+
+void KernelHash::check_pair(const float* x, const float* y, const char* where)
+        const {
+    check_ready(1, x, where);
+    check_ready(1, y, where);
+}
+
 void KernelHash::query_weights(size_t, float*) const {}
 
 double KernelHash::asymmetric_kernel_estimate(double distance) const {

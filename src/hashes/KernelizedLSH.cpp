@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numbers>
 
+#include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/errors.h"
@@ -148,6 +149,15 @@ double KernelizedLSH::expected_hamming(double kernel_value) const {
     const double k = s > 0 ? std::exp(s * (kernel_value - 1)) : kernel_value;
     const double cosine = (k - mean_value) / (1 - mean_value);
     return nbits * normalized_angle(cosine);
+}
+
+double KernelizedLSH::kernel_value(const float* x, const float* y) const {
+    if (!map.kernel) {
+        return ProjectionHash::kernel_value(x, y);
+    }
+    check_pair(x, y, "kernel_value");
+    return map.normalize ? NormalizedKernel(*map.kernel)(x, y, d_in)
+                         : (*map.kernel)(x, y, d_in);
 }
 
 double KernelizedLSH::kernel_estimate(double hamming) const {

@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "hashes/angle.h"
 #include "hashes/learned_rotation.h"
 #include "projections/draw.h"
 
@@ -105,6 +106,34 @@ void CenteredHash::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
             (is_centered() || is_trained) && mean_value >= 0 && mean_value <= 1,
             "the parts of a hash do not fit");
+}
+
+double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
+        const {
+    if (is_centered() || proj.kind == ProjectionChoice::Kind::bilinear) {
+        return KernelHash::expected_hamming_of_pair(x, y);
+    }
+    check_pair(x, y, "expected_hamming_of_pair");
+    const Scratch space_x(features_space()), space_y(features_space());
+    const float* a = features(1, x, space_x.get());
+    const float* b = features(1, y, space_y.get());
+    double aa = 0, ab = 0, bb = 0;
+    for (int i = 0; i < num_features(); i++) {
+        aa += double(a[i]) * a[i];
+        ab += double(a[i]) * b[i];
+        bb += double(b[i]) * b[i];
+    }
+    if (aa == 0 && bb == 0) {
+        return 0;
+    }
+    // a row of zeros has all bits 1, which half of the others' are
+    const double cosine = ab == 0 ? 0 : ab / std::sqrt(aa) / std::sqrt(bb);
+    return nbits * normalized_angle(cosine);
+}
+
+bool CenteredHash::has_independent_bits() const {
+    return rot == Rotation::random &&
+            proj.kind == ProjectionChoice::Kind::dense;
 }
 
 void CenteredHash::learn(idx_t n, const float* x) {

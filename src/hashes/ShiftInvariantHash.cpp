@@ -125,6 +125,15 @@ std::pair<double, double> ShiftInvariantHash::hamming_bounds(
             nbits * std::min(0.5 * std::sqrt(1 - u), most * (1 - 2 * u / 3))};
 }
 
+double ShiftInvariantHash::kernel_value(const float* x, const float* y) const {
+    check_pair(x, y, "kernel_value");
+    return (*kernel)(x, y, d_in);
+}
+
+bool ShiftInvariantHash::has_independent_bits() const {
+    return proj.kind == ProjectionChoice::Kind::dense;
+}
+
 void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
     // K_m, and its derivative by K, at K = 1/2
     constexpr int most_terms = 64;

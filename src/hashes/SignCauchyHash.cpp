@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/check.h"
 #include "hashes/angle.h"
@@ -39,6 +40,20 @@ void SignCauchyHash::check_input(idx_t n, const float* x, const char* where)
 double SignCauchyHash::expected_hamming(double kernel_value) const {
     check_kernel_value(kernel_value, 0);
     return nbits * normalized_angle(kernel_value);
+}
+
+double SignCauchyHash::kernel_value(const float* x, const float* y) const {
+    check_pair(x, y, "kernel_value");
+    const double sum_x = std::accumulate(x, x + d_in, 0.0);
+    const double sum_y = std::accumulate(y, y + d_in, 0.0);
+    double value = 0;
+    for (int i = 0; i < d_in; i++) {
+        if (x[i] > 0 && y[i] > 0) {
+            const double a = x[i] / sum_x, b = y[i] / sum_y;
+            value += 2 * a * b / (a + b);
+        }
+    }
+    return value;
 }
 
 double SignCauchyHash::kernel_estimate(double hamming) const {

@@ -148,6 +148,8 @@ void IndexBinaryPermutedStats::reset() {
     *this = IndexBinaryPermutedStats();
 }
 
+double IndexBinaryPermuted::max_gb_read = 8;
+
 IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
         : IndexBinary(d), eps(eps), B(B) {
     init();
@@ -179,6 +181,14 @@ void IndexBinaryPermuted::init() {
 
 void IndexBinaryPermuted::restore() {
     init();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            bytes_of_lists(ntotal) <= 1e9 * max_gb_read,
+            "IndexBinaryPermuted: %d sorted lists of %" PRId64
+            " codes take %.3g GB, more than the %.3g GB of max_gb_read, the limit for an index that is read",
+            num_lists(ntotal),
+            int64_t(ntotal),
+            bytes_of_lists(ntotal) / 1e9,
+            max_gb_read);
     rebuild();
 }
 
@@ -196,8 +206,12 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
             double(1 << 30)));
 }
 
+double IndexBinaryPermuted::bytes_of_lists(idx_t n) const {
+    return num_lists(n) * (12.0 * double(n) + 4.0 * d);
+}
+
 void IndexBinaryPermuted::check_size(idx_t n) const {
-    const double bytes = num_lists(n) * (12.0 * double(n) + 4.0 * d);
+    const double bytes = bytes_of_lists(n);
     FAISS_EXT_THROW_IF_NOT_FMT(
             bytes <= 1e9 * max_gb,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64

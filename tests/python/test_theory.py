@@ -1,0 +1,178 @@
+"""What is known of the codes of two vectors: one interface for all schemes."""
+
+import faiss_ext
+import numpy as np
+import pytest
+from helpers import COUNTS, FAILURE
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel, cosine_similarity, laplacian_kernel, rbf_kernel)
+
+TRAINING = COUNTS[200:]
+
+
+def l1(x):
+    return x / x.sum()
+
+
+def chi2(x, y):
+    return (x.sum() + y.sum() + additive_chi2_kernel(x[None], y[None])[0, 0]) / 2
+
+
+def intersection(x, y):
+    return np.minimum(x, y).sum()
+
+
+def normalized(kernel):
+    return lambda x, y: kernel(x, y) / np.sqrt(kernel(x, x) * kernel(y, y))
+
+
+def of_degree(x, y):
+    both = (x > 0) & (y > 0)
+    a, b = x[both], y[both]
+    value = ((a * b) ** -0.25 * 2 * a * b / (a + b)).sum()
+    return value / np.sqrt((x**0.5).sum() * (y**0.5).sum())
+
+
+KERNELS = {
+    "SIK8(gaussian,gamma=0.001)": lambda x, y: rbf_kernel([x], [y], 0.0005)[0, 0],
+    "SIK8(laplacian,gamma=0.01)": lambda x, y: laplacian_kernel([x], [y], 0.01)[0, 0],
+    "BSIK8(8x8,gamma=0.001)": lambda x, y: rbf_kernel([x], [y], 0.0005)[0, 0],
+    "RHBE8": lambda x, y: cosine_similarity([x], [y])[0, 0],
+    "SCR8": lambda x, y: chi2(l1(x), l1(y)),
+    "AHK8(chi2)": normalized(chi2),
+    "AHK8(chi2,norm=l1)": lambda x, y: chi2(l1(x), l1(y)),
+    "AHK8(chi2,degree=0.5)": of_degree,
+    "AHK8(intersection,center=1)": normalized(intersection),
+    "KLSH8(chi2,p=50)": normalized(chi2),
+    "KLSH8(intersection,p=50,normalize=0)": intersection,
+}
+
+
+def trained(string):
+    hash = faiss_ext.kernel_hash_factory(64, string)
+    hash.train(TRAINING)
+    return hash
+
+
+@pytest.mark.parametrize("string", KERNELS)
+def test_kernel_value(string):
+    hash, x, y = trained(string), *COUNTS[:2]
+    exact = (a.astype(float) for a in (x, y))
+    assert hash.kernel_value(x, y) == pytest.approx(KERNELS[string](*exact), rel=1e-5)
+    if "normalize" not in string:
+        assert hash.kernel_value(x, x) == pytest.approx(1, abs=1e-6)
+    zeros = np.zeros(64)
+    assert 0 <= hash.kernel_value(zeros, y) <= 1
+
+
+def test_kernel_value_of_signed_vectors():
+    x, y = COUNTS[:2].astype(float)
+    signs = np.where(np.arange(64) % 2, -1, 1)
+    hash = trained("AHK8(chi2,negative=sign)")
+    assert hash.kernel_value(signs * x, signs * y) == hash.kernel_value(x, y)
+    half = np.arange(64) % 2 == 1
+    total = np.sqrt(x.sum() * y.sum())
+    assert hash.kernel_value(signs * x, y) * total == pytest.approx(
+        chi2(x[~half], y[~half]) - chi2(x[half], y[half]), abs=1e-3)
+
+
+# where bits are independent: (string, what is known beside the kernel value)
+INDEPENDENT = ("SIK4096(gaussian,gamma=0.001,proj=dense,seed={})",
+               "SIK4096(laplacian,gamma=0.003,proj=dense,seed={})",
+               "RHBE4096(proj=dense,seed={})",
+               # whose map of order 0 is far from the kernel
+               "AHK4096(intersection,order=0,proj=dense,seed={})",
+               "AHK4096(chi2,order=3,proj=dense,norm=l1,seed={})")
+
+
+@pytest.mark.parametrize("string", INDEPENDENT)
+def test_expected_hamming_of_pair(string):
+    """Hoeffding's inequality, for ten pairs."""
+    pairs = 10
+    error = np.sqrt(np.log(2 * pairs / FAILURE) / (2 * 4096))
+    hash = trained(string.format(5))
+    bits = np.unpackbits(hash.encode(COUNTS[: 2 * pairs]), axis=1)
+    found = (bits[0::2] != bits[1::2]).mean(axis=1)
+    expected = [hash.expected_hamming_of_pair(x, y) / 4096
+                for x, y in COUNTS[: 2 * pairs].reshape(pairs, 2, 64)]
+    assert np.ptp(expected) > 0.05
+    np.testing.assert_allclose(found, expected, atol=error, rtol=0)
+    x, y = COUNTS[:2]
+    if "AHK" not in string:
+        assert hash.expected_hamming_of_pair(x, y) == pytest.approx(
+            hash.expected_hamming(hash.kernel_value(x, y)), rel=1e-4)
+    assert hash.expected_hamming_of_pair(x, x) == pytest.approx(0, abs=0.5)
+
+
+def test_expected_hamming_with_zeros():
+    zeros = np.zeros(64)
+    for string in ("RHBE64(proj=dense)", "AHK64(chi2)"):
+        hash = trained(string)
+        assert hash.expected_hamming_of_pair(zeros, zeros) == 0
+        assert hash.expected_hamming_of_pair(zeros, COUNTS[0]) == 32
+
+
+def test_approximate_expected_hamming_of_pair():
+    x, y = COUNTS[:2]
+    for string in ("SCR64", "KLSH64(chi2)", "AHK64(chi2,center=1)", "AHK64(chi2,rot=pca)"):
+        hash = trained(string)
+        assert hash.expected_hamming_of_pair(x, y) == hash.expected_hamming(
+            hash.kernel_value(x, y))
+
+
+@pytest.mark.parametrize("string", [*INDEPENDENT, "SCR4096(seed={})"])
+def test_covariance_of_independent_bits(string):
+    """The products of two centred bits, over disjoint pairs of bits: with no
+    covariance they are independent, their mean is 0, and they lie within one of
+    each other."""
+    hash = trained(string.format(7))
+    x, y = COUNTS[:2]
+    assert hash.covariance_of_pair(x, y) == 0
+    bits = np.unpackbits(hash.encode(COUNTS[:2]), axis=1)
+    differ = (bits[0] != bits[1]) - (bits[0] != bits[1]).mean()
+    products = differ[0::2] * differ[1::2]
+    # the mean that was taken off is within Hoeffding's bound too
+    error = np.sqrt(np.log(4 / FAILURE) / (2 * len(products)))
+    assert abs(products.mean()) < error + error**2
+
+
+def test_covariance_where_bits_depend():
+    x, y = COUNTS[:2]
+    hash = trained("BSIK64(8x8,gamma=0.001)")
+    assert 0 < hash.covariance_of_pair(x, y) < 0.1
+    for string in ("SIK64(gaussian,gamma=0.001)", "RHBE64", "AHK64(chi2,rot=itq)",
+                   "RHBE64(proj=bilinear,shape=8x8)", "SH16"):
+        with pytest.raises(RuntimeError, match="covariance_of_pair: the covariance"):
+            trained(string).covariance_of_pair(x, y)
+    for string in ("KLSH64(chi2)", "AHK64(chi2,proj=dense,center=1)"):
+        assert trained(string).covariance_of_pair(x, y) == 0
+
+
+def test_where_nothing_is_known():
+    x, y = COUNTS[:2]
+    precomputed = faiss_ext.kernel_hash_factory(50, "KLSH8(precomputed)")
+    precomputed.train(TRAINING[:50] @ TRAINING[:50].T)
+    for hash in (trained("SH16"), trained("RHBE8(center=1)"), trained("RHBE8(rot=itq)")):
+        for function in (hash.kernel_value, hash.expected_hamming_of_pair):
+            with pytest.raises(RuntimeError, match="do not tell the kernel value"):
+                function(x, y)
+    with pytest.raises(RuntimeError, match="do not tell the kernel value"):
+        precomputed.kernel_value(x[:50], y[:50])
+
+
+def test_bad_calls():
+    x, y = COUNTS[:2]
+    bad = np.where(np.arange(64) == 5, np.nan, y)
+    for string in ("SIK8(gaussian,gamma=0.001,proj=dense)", "AHK8(chi2,proj=dense)",
+                   "RHBE8(proj=dense)", "SCR8", "KLSH8(chi2)"):
+        hash = trained(string)
+        for method in (hash.kernel_value, hash.expected_hamming_of_pair,
+                       hash.covariance_of_pair):
+            for args, error in (((x, bad), RuntimeError), ((bad, y), RuntimeError),
+                                ((x[:63], y[:63]), (ValueError, RuntimeError)),
+                                ((COUNTS[:2], y), ValueError)):
+                with pytest.raises(error):
+                    method(*args)
+    untrained = faiss_ext.kernel_hash_factory(64, "SIK8(gaussian)")
+    with pytest.raises(RuntimeError, match="not trained"):
+        untrained.kernel_value(x, y)
