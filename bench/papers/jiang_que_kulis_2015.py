@@ -252,6 +252,7 @@ def best_rank_depends(run: Run, chosen) -> Finding:
             f"{KERNELS[k]}: {', '.join(f'{rank_names(chosen[w][k])} for {histograms(run, w).name}' for w in SETS)}" for k in KERNELS
         ),
         all(better),
+        "" if all(better) else "the best ranks are the same, or the repeats do not tell them apart",
         in_quick_runs=False,
     )
 
@@ -493,10 +494,10 @@ def scale_findings(name: str, gains, at: str) -> list[Finding]:
     here = "; ".join(f"{KERNELS[k]}: {', '.join(f's = {s}: {v.mean():+.3f}' for s, v in of.items())}" for k, of in gains.items())
     chi2, intersection = tops.values()
     return [
-        Finding(
+        comparison(
             f"{name}: the transformation raises {at}, at the best s",
             here,
-            all(clearly_above(top) for top in tops.values()),
+            [(top, 0) for top in tops.values()],
             in_quick_runs=False,
         ),
         Finding(

@@ -326,10 +326,9 @@ void IndexAsymmetricHash::search(
                     const auto more = found[q * nslices + s].sorted(k);
                     hits.insert(hits.end(), more.begin(), more.end());
                 }
-                const size_t best = std::min<size_t>(k, hits.size());
-                std::partial_sort(
-                        hits.begin(), hits.begin() + best, hits.end());
-                hits.resize(best);
+                if (nslices > 1) {
+                    keep_best(hits, k);
+                }
                 write_hits(
                         *this,
                         hits,

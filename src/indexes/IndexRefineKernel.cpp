@@ -17,6 +17,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "indexes/best_hits.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 
@@ -148,7 +149,7 @@ void IndexRefineKernel::search(
             n, x, k_base, scores.data(), candidates.data());
     const float sign = is_distance ? 1 : -1;
     parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
-        std::vector<std::pair<float, idx_t>> found;
+        std::vector<Hit> found;
         for (idx_t i = begin; i < end; i++) {
             found.clear();
             for (idx_t j = i * k_base; j < (i + 1) * k_base; j++) {
@@ -156,9 +157,7 @@ void IndexRefineKernel::search(
                     found.emplace_back(sign * scores[j], candidates[j]);
                 }
             }
-            const auto last =
-                    found.begin() + std::min<idx_t>(k, idx_t(found.size()));
-            std::partial_sort(found.begin(), last, found.end());
+            keep_best(found, k);
             found.resize(k, {worst, -1});
             for (idx_t j = 0; j < k; j++) {
                 distances[i * k + j] = sign * found[j].first;

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -16,6 +15,9 @@ namespace faiss_ext {
 
 /// A score and an id; smaller scores are better.
 using Hit = std::pair<float, idx_t>;
+
+/// Leaves the m smallest, by score and id, in order.
+void keep_best(std::vector<Hit>& hits, size_t m);
 
 /// The score of what is not there; the largest that a bound can be.
 constexpr float no_score = std::numeric_limits<float>::max();
@@ -78,9 +80,7 @@ struct Best {
         for (size_t i = 0; i < hits.size(); i++) {
             hits[i] = {scores[i], ids[i]};
         }
-        m = std::min(m, hits.size());
-        std::partial_sort(hits.begin(), hits.begin() + m, hits.end());
-        hits.resize(m);
+        keep_best(hits, m);
         return hits;
     }
 };

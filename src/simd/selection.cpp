@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ranking.h"
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -221,9 +222,7 @@ void k_smallest(
         }
     }
     HWY_DYNAMIC_DISPATCH(take_up_to_target)(n, v, bound, found);
-    const size_t kept = std::min(k, found.size());
-    std::partial_sort(found.begin(), found.begin() + kept, found.end());
-    found.resize(kept);
+    keep_smallest(found, k);
 }
 
 } // namespace faiss_ext::simd
