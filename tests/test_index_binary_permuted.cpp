@@ -366,13 +366,18 @@ TEST(Reading, LimitOfMemory) {
         reader.data = writer.data;
         return read_index_binary(&reader);
     };
-    const double usual = IndexBinaryPermuted::max_gb_read;
+    struct Restored {
+        const double usual = IndexBinaryPermuted::max_gb_read;
+        ~Restored() {
+            IndexBinaryPermuted::max_gb_read = usual;
+        }
+    } restored;
     const double needed = 10 * (12 * 50 + 4 * 64) / 1e9;
     IndexBinaryPermuted::max_gb_read = needed / 1.01;
     EXPECT_TRUE(throws(read, "max_gb_read", "10 sorted lists of 50 codes"));
+    EXPECT_EQ(clone_binary_index(index.get())->ntotal, 50);
     IndexBinaryPermuted::max_gb_read = needed * 1.01;
     EXPECT_EQ(read()->ntotal, 50);
-    IndexBinaryPermuted::max_gb_read = usual;
 }
 
 TEST(Adding, AnInterruptLeavesTheIndexAsItWas) {

@@ -46,11 +46,14 @@ class Finding(NamedTuple):
     in_quick_runs: bool = True
 
 
-def comparison(claim: str, here: str, pairs, in_quick_runs: bool = True) -> Finding:
-    """Whether in all pairs of results of the repeats the first is above the second; either may be a number."""
+def comparison(claim: str, here: str, pairs, in_quick_runs: bool = True, opposite_because: str = "") -> Finding:
+    """Whether in all pairs of results of the repeats the first is above the second; either may be a number.
+
+    `opposite_because` is the reason where one is clearly below.
+    """
     holds = all(clearly_above(a, b) for a, b in pairs)
     opposite = any(clearly_above(b, a) for a, b in pairs)
-    because = "" if holds or opposite else "the repeats do not tell it from chance"
+    because = "" if holds else opposite_because if opposite else "the repeats do not tell it from chance"
     return Finding(claim, here, holds, because, in_quick_runs)
 
 

@@ -311,7 +311,7 @@ def parameter_findings(values, results, linear: float, quarter) -> list[Finding]
 def overlap(key: str, values, results) -> str:
     """Where the share searched is least and most: as many entries of lists are visited everywhere."""
     shares = dict(zip(values[key], results[key][:, :, 1].mean(axis=0)))
-    least, most = (choose(shares, key=shares.get) for choose in (min, max))
+    least, most = min(shares, key=shares.get), max(shares, key=shares.get)
     return (
         f"the entries visited, as many with all {key}, are the same vectors more often at {key} = {least} "
         f"({100 * shares[least]:.0f} % searched) than at {most} ({100 * shares[most]:.0f} %)"
@@ -464,26 +464,24 @@ def patches(run: Run) -> Outcome:
         for name, (linear, hashed, _) in curves.items() for r in x
     ]  # fmt: skip
     (l2_linear, l2, l2_share), (learned_linear, learned, share) = curves.values()
-    near_scan = [clearly_above(hashed[:, -1], linear[-1] - 0.05) for linear, hashed, _ in curves.values()]
-    more_than_scan = clearly_above(learned[:, -1], l2_linear[-1])
     return Outcome(
         [
-            Finding(
+            comparison(
                 f"{name}: among {retrieved} retrieved, recall is less than 0.05 (our criterion) below that of the linear scan",
                 f"{text(hashed[:, -1])} against {linear[-1]:.3f}",
-                near,
-                "" if near else f"at ε = {eps} only {ranked.mean() * len(base):.0f} vectors a query are ranked",
-                in_quick_runs=False,
+                [(hashed[:, -1], linear[-1] - 0.05)],
+                False,
+                f"at ε = {eps} only {ranked.mean() * len(base):.0f} vectors a query are ranked",
             )
-            for name, near, (linear, hashed, ranked) in zip(("L2, LSH", "Learned, KLSH"), near_scan, curves.values())
+            for name, (linear, hashed, ranked) in zip(("L2, LSH", "Learned, KLSH"), curves.values())
         ]
         + [
-            Finding(
+            comparison(
                 "The learned metric with KLSH finds more than L2, by any search",
                 f"{text(learned[:, -1])} against {l2_linear[-1]:.3f}",
-                more_than_scan,
-                "" if more_than_scan
-                else f"the scan ranks all vectors, KLSH {share.mean() * len(base):.0f}; LSH with L2 finds {text(l2[:, -1])}",
+                [(learned[:, -1], l2_linear[-1])],
+                opposite_because=f"the scan with L2 ranks all vectors, KLSH {share.mean() * len(base):.0f}; "
+                f"LSH with L2 finds {text(l2[:, -1])}",
             ),
             Finding(
                 "KLSH searches 0.26 % of the database (less than 1 %, our criterion)",
@@ -716,7 +714,7 @@ def covers(run: Run) -> Outcome:
             f"{text(scanned)}; with centred queries {text(centred)}, from sorted lists by the kernel {text(listed)}",
             holds,
             "" if holds or not clearly_above(listed, share)
-            else "the order by Hamming distance is coarser than the kernel's, by which they are",
+            else "the order by Hamming distance is coarser than the kernel's, with which it holds",
             in_quick_runs=False,
         )
 

@@ -66,7 +66,7 @@ def ours(kernel, n, map_dims, store):
     refine = f"Refine(KFlat({kernel},store={store}))"
     common = {"side": "ours", "library": "faiss_ext", "input": "vectors", "ranks_itself": True}
     p, parts = reduced(map_dims)
-    found = []
+    found = [contender(f"KFlat({kernel},store={rows})", "KFlat of compact rows", **common) for rows in sorted({"f16", store})]
     for codes in _codes(kernel):
         family = codes.split("(")[0].rstrip("0123456789") + ",BFlat,Refine"
         found.append(contender(f"{codes},BFlat,{refine}", family, factors=CODES_FACTORS, **common))

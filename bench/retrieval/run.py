@@ -152,7 +152,8 @@ def say(text):
 def main(argv=None):
     args = parse_args(argv)
     args.cache = args.cache or args.out / "cache"
-    args.cache.mkdir(parents=True, exist_ok=True)
+    for folder in (args.out, args.cache):
+        folder.mkdir(parents=True, exist_ok=True)
     notes, rows = [], []
     versions, missing = packages(args.peers, notes)
     for name in args.set or sets.names(args.data) or ["digits"]:

@@ -74,7 +74,7 @@ struct AdditiveKernelHash : CenteredHash {
      * and rot=itq it is a rule of thumb: what principal directions leave out
      * makes differences smaller, and a rotation that is learnt is not random.
      *
-     * @param kernel_value  from 0 to 1
+     * @param kernel_value  from 0 to 1, from -1 with negative=sign
      */
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
@@ -91,6 +91,9 @@ struct AdditiveKernelHash : CenteredHash {
     /// k(x, y) / sqrt(k(x, x) k(y, y)), k the kernel of the map's degree, of
     /// vectors normalised and signed as the map does; 0 where one is 0
     double kernel_value(const float* x, const float* y) const override;
+
+    /// 0, or -1 with negative=sign
+    double least_kernel_value() const;
 
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;

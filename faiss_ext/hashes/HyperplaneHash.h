@@ -52,7 +52,8 @@ struct HyperplaneHash : CenteredHash {
             Rotation rot = Rotation::random);
     HyperplaneHash() = default;
 
-    /// @param projection  its outputs are the bits
+    /// @param projection  its outputs are the bits; the theory takes a
+    /// DenseProjection for rows drawn from N(0, I)
     HyperplaneHash(ClonePtr<Projection> projection, bool center, int64_t seed);
 
     /// nbits acos(kernel_value) / pi, kernel_value a cosine from -1 to 1
@@ -64,7 +65,8 @@ struct HyperplaneHash : CenteredHash {
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
 
-    /// The cosine, 0 where a vector is 0. Throws with center and rot.
+    /// The cosine, 0 where a vector is 0. Throws with center=1, rot=pca
+    /// and rot=itq.
     double kernel_value(const float* x, const float* y) const override;
 
     void fields(FieldVisitor& v) override;

@@ -90,8 +90,9 @@ struct KernelHash : Transform {
      * random choices: of the events that x and y differ in the one and in the
      * other. 0 where bits are independent: SIK, AHK and RHBE with proj=dense
      * and rot=random, SCR, and KLSH (given what was learnt from data, in all of
-     * them). BSIK has its own. Throws where none is known: those of structured
-     * projections depend on each other, those of learnt ones are not random.
+     * them; rank=auto and scale=auto are chosen by the draws themselves). BSIK
+     * has that of two bits that share a w or a v. Throws where none is known:
+     * bits of structured projections and learnt rotations are dependent.
      */
     virtual double covariance_of_pair(const float* x, const float* y) const;
 

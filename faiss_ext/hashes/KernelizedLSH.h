@@ -85,6 +85,10 @@ struct KernelizedLSH : ProjectionHash {
     /// Normalised, unless normalize=0. Throws with precomputed values.
     double kernel_value(const float* x, const float* y) const override;
 
+    /// Throws with normalize=0, too, where the angles are not known.
+    double expected_hamming_of_pair(const float* x, const float* y)
+            const override;
+
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;
     void fields(FieldVisitor& v) override;

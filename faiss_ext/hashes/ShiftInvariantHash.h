@@ -82,6 +82,11 @@ struct ShiftInvariantHash : ProjectionHash {
 
     double kernel_value(const float* x, const float* y) const override;
 
+    /// Of the distance of the vectors in double: exact for near ones, whose
+    /// kernel values are 1 to a float, too.
+    double expected_hamming_of_pair(const float* x, const float* y)
+            const override;
+
     /** The weights of the locally most powerful test about kernel values near
      * 1/2. A query knows its phase a = omega . q + b and, with cos alpha = -t,
      * that the bit of x is 1 where the phase of x is within alpha of 0. At a

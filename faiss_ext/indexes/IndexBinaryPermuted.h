@@ -34,10 +34,10 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     int64_t seed = 1234;
     double max_gb = 8; ///< in 10^9 bytes
 
-    /// Largest size of the lists of an index that is read (or cloned, which
-    /// reads as well), in 10^9 bytes, whatever its max_gb: they are sorted
-    /// again, and a file of a few bytes can ask for as much. In Python
-    /// `cvar.IndexBinaryPermuted_max_gb_read`.
+    /// Largest size of the lists of an index that is read from a file, in 10^9
+    /// bytes, whatever its max_gb: they are sorted again, and a file of a few
+    /// bytes can ask for as much. In Python
+    /// `faiss_ext.cvar.IndexBinaryPermuted_max_gb_read`.
     static double max_gb_read;
 
     struct List {

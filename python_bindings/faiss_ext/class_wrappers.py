@@ -669,6 +669,8 @@ def inherited(the_class, name):
 # ---------------------------------------------------------- binary indexes
 
 def wrap_binary_indexes():
+    # (assigned to the class, it would not reach C++: it is set in cvar)
+    del swig.IndexBinaryPermuted.max_gb_read
     the_class = swig.IndexBinaryKernelHash
     c = {name: getattr(the_class, name) for name in (
         "train", "add", "add_with_ids", "search", "range_search")}

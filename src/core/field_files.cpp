@@ -222,6 +222,10 @@ struct FileReader : FieldVisitor {
 
 } // namespace
 
+bool copies_in_memory() {
+    return in_memory != nullptr;
+}
+
 PartsInMemory::PartsInMemory() : outer(in_memory) {
     in_memory = this;
 }

@@ -34,4 +34,7 @@ struct PartsInMemory {
     PartsInMemory& operator=(const PartsInMemory&) = delete;
 };
 
+/// Whether this thread copies an object through a file in memory.
+bool copies_in_memory();
+
 } // namespace faiss_ext

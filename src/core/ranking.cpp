@@ -9,9 +9,10 @@ namespace {
 
 constexpr size_t digits = 4, values = 256;
 
-/// In the order of the score; -0 and 0 are equal.
-uint32_t key_of(const Ranked& item) {
-    const auto bits = std::bit_cast<uint32_t>(item.first + 0.0f);
+/// In the order of scores.
+uint32_t key_of(float score) {
+    // (the sum makes -0, which is equal to 0, the same number)
+    const auto bits = std::bit_cast<uint32_t>(score + 0.0f);
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 
@@ -19,46 +20,69 @@ uint8_t digit_of(uint32_t key, size_t digit) {
     return uint8_t(key >> (8 * digit));
 }
 
-/// Sorts by one byte of the keys after the other: no comparison, whose outcome
-/// the processor would have to guess.
-void radix_sort(std::vector<Ranked>& items) {
-    const size_t n = items.size();
+/// Sorts scores by one byte of the keys after the other: no comparison, whose
+/// outcome the processor would have to guess.
+template <class Hit>
+void radix_sort(std::vector<Hit>& hits) {
+    const size_t n = hits.size();
     size_t ends[digits][values] = {};
-    for (const Ranked& item : items) {
-        const uint32_t key = key_of(item);
+    for (const Hit& hit : hits) {
+        const uint32_t key = key_of(hit.first);
         for (size_t i = 0; i < digits; i++) {
             ends[i][digit_of(key, i)]++;
         }
     }
-    std::vector<Ranked> sorted(n);
+    std::vector<Hit> sorted(n);
     for (size_t i = 0; i < digits; i++) {
         size_t* next = ends[i];
-        if (next[digit_of(key_of(items[0]), i)] == n) {
+        if (next[digit_of(key_of(hits[0].first), i)] == n) {
             continue; // the byte is the same in all keys
         }
         size_t sum = 0;
         for (size_t value = 0; value < values; value++) {
             sum += std::exchange(next[value], sum);
         }
-        for (const Ranked& item : items) {
-            sorted[next[digit_of(key_of(item), i)]++] = item;
+        for (const Hit& hit : hits) {
+            sorted[next[digit_of(key_of(hit.first), i)]++] = hit;
         }
-        items.swap(sorted);
+        hits.swap(sorted);
     }
 }
 
 } // namespace
 
-void keep_smallest(std::vector<Ranked>& items, size_t m) {
+template <class Id>
+void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m) {
     constexpr size_t few = 48; // sorted by comparisons in less time
-    m = std::min(m, items.size());
-    if (items.size() > few) {
-        radix_sort(items);
-    } else {
-        std::nth_element(items.begin(), items.begin() + m, items.end());
-        std::sort(items.begin(), items.begin() + m);
+    m = std::min(m, hits.size());
+    if (m == 0) {
+        hits.clear();
+        return;
     }
-    items.resize(m);
+    const auto begin = hits.begin(), end = hits.end();
+    if (hits.size() <= few) {
+        std::nth_element(begin, begin + (m - 1), end);
+        std::sort(begin, begin + m);
+    } else if (16 * m < hits.size()) { // one pass finds nearly all too large
+        std::partial_sort(begin, begin + m, end);
+    } else {
+        radix_sort(hits);
+        const auto other = [](auto from, auto to) { // the next score
+            return std::find_if(from, to, [&](const auto& hit) {
+                return hit.first > from->first;
+            });
+        };
+        const auto last = hits.begin() + m;
+        for (auto from = hits.begin(); from < last;) {
+            const auto to = other(from, hits.end());
+            std::sort(from, to);
+            from = to;
+        }
+    }
+    hits.resize(m);
 }
+
+template void keep_smallest(std::vector<std::pair<float, uint32_t>>&, size_t);
+template void keep_smallest(std::vector<std::pair<float, int64_t>>&, size_t);
 
 } // namespace faiss_ext

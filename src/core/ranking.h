@@ -9,12 +9,10 @@
 
 namespace faiss_ext {
 
-/// A score and its position; smaller scores are better.
-using Ranked = std::pair<float, uint32_t>;
-
-/** Leaves the m smallest, in order; of equal scores the first. Positions must
- * increase, and no score may be NaN.
+/** Leaves the m smallest, by score and id, in order. No score may be NaN. For
+ * ids of 32 and 64 bits.
  */
-void keep_smallest(std::vector<Ranked>& items, size_t m);
+template <class Id>
+void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m);
 
 } // namespace faiss_ext

@@ -74,8 +74,12 @@ void AdditiveKernelHash::check_input(idx_t n, const float* x, const char* where)
     map.check_input(n, x, where);
 }
 
+double AdditiveKernelHash::least_kernel_value() const {
+    return map.negative == HomogeneousKernelMap::Negative::sign ? -1 : 0;
+}
+
 double AdditiveKernelHash::expected_hamming(double kernel_value) const {
-    check_kernel_value(kernel_value, 0);
+    check_kernel_value(kernel_value, least_kernel_value());
     if (mean_value == 1) { // all training vectors were equal
         return kernel_value < 1 ? nbits / 2.0 : 0;
     }
@@ -85,7 +89,7 @@ double AdditiveKernelHash::expected_hamming(double kernel_value) const {
 
 std::pair<double, double> AdditiveKernelHash::hamming_bounds(
         double kernel_value) const {
-    check_kernel_value(kernel_value, 0);
+    check_kernel_value(kernel_value, least_kernel_value());
     if (center || rot != Rotation::random || map.degree != 1) {
         return CenteredHash::hamming_bounds(kernel_value);
     }
@@ -104,11 +108,15 @@ double AdditiveKernelHash::kernel_value(const float* x, const float* y) const {
         }
         return sum > 0 ? 1 / sum : 1.0;
     };
+    const auto size = [](double component) { // too small for the map: 0
+        constexpr double smallest = 1e-37;
+        return component < smallest ? 0 : component;
+    };
     const double scale_x = scale(x), scale_y = scale(y);
     double xx = 0, xy = 0, yy = 0;
     for (int i = 0; i < d_in; i++) {
-        const double a = scale_x * std::abs(x[i]);
-        const double b = scale_y * std::abs(y[i]);
+        const double a = size(scale_x * std::abs(x[i]));
+        const double b = size(scale_y * std::abs(y[i]));
         xx += std::pow(a, map.degree);
         yy += std::pow(b, map.degree);
         if (a > 0 && b > 0) {
@@ -122,7 +130,8 @@ double AdditiveKernelHash::kernel_value(const float* x, const float* y) const {
 
 double AdditiveKernelHash::kernel_estimate(double hamming) const {
     const double cosine = std::cos(pi * normalized_hamming(hamming));
-    return std::clamp(mean_value + cosine * (1 - mean_value), 0.0, 1.0);
+    return std::clamp(
+            mean_value + cosine * (1 - mean_value), least_kernel_value(), 1.0);
 }
 
 } // namespace faiss_ext

@@ -54,20 +54,22 @@ std::pair<double, double> KernelHash::hamming_bounds(
 
 double KernelHash::kernel_value(const float*, const float*) const {
     FAISS_EXT_THROW_FMT(
-            "kernel_value: two vectors do not tell the kernel value of %s",
+            "kernel_value: the kernel value of two vectors is not known for %s",
             description().c_str());
 }
 
 double KernelHash::expected_hamming_of_pair(const float* x, const float* y)
         const {
-    return expected_hamming(kernel_value(x, y));
+    const double value = kernel_value(x, y);
+    // (a kernel of floats may be a little below 1, or codes of zeros equal)
+    return std::equal(x, x + d_in, y) ? 0 : expected_hamming(value);
 }
 
 double KernelHash::covariance_of_pair(const float* x, const float* y) const {
     check_pair(x, y, "covariance_of_pair");
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits(),
-            "covariance_of_pair: the covariance of the bits of %s is not known; expected random directions that are independent (proj=dense) or bilinear in BSIK",
+            "covariance_of_pair: the covariance of the bits of %s is not known; expected random directions that are independent (proj=dense, rot=random), or BSIK",
             description().c_str());
     return 0;
 }

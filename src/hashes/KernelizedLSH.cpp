@@ -160,6 +160,14 @@ double KernelizedLSH::kernel_value(const float* x, const float* y) const {
                          : (*map.kernel)(x, y, d_in);
 }
 
+double KernelizedLSH::expected_hamming_of_pair(const float* x, const float* y)
+        const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            map.normalize || !map.kernel,
+            "expected_hamming_of_pair: with normalize=0 kernel values do not tell the angles; expected normalize=1");
+    return ProjectionHash::expected_hamming_of_pair(x, y);
+}
+
 double KernelizedLSH::kernel_estimate(double hamming) const {
     const double cosine = std::cos(pi * normalized_hamming(hamming));
     const double k = mean_value + cosine * (1 - mean_value);

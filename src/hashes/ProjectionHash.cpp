@@ -123,7 +123,7 @@ double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
         ab += double(a[i]) * b[i];
         bb += double(b[i]) * b[i];
     }
-    if (aa == 0 && bb == 0) {
+    if (std::equal(x, x + d_in, y) || (aa == 0 && bb == 0)) {
         return 0;
     }
     // a row of zeros has all bits 1, which half of the others' are

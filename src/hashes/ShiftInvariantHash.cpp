@@ -130,6 +130,21 @@ double ShiftInvariantHash::kernel_value(const float* x, const float* y) const {
     return (*kernel)(x, y, d_in);
 }
 
+double ShiftInvariantHash::expected_hamming_of_pair(
+        const float* x,
+        const float* y) const {
+    check_pair(x, y, "expected_hamming_of_pair");
+    double sum = 0;
+    const bool is_l1 = kernel->norm() == ShiftInvariantKernel::Norm::L1;
+    for (int i = 0; i < d_in; i++) {
+        const double difference = std::abs(double(x[i]) - y[i]);
+        sum += is_l1 ? difference : difference * difference;
+    }
+    const double length = is_l1 ? sum : std::sqrt(sum);
+    return length == 0 ? 0
+                       : nbits * expected_at(kernel->inverse_length() * length);
+}
+
 bool ShiftInvariantHash::has_independent_bits() const {
     return proj.kind == ProjectionChoice::Kind::dense;
 }

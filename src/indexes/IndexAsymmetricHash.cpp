@@ -327,7 +327,7 @@ void IndexAsymmetricHash::search(
                     hits.insert(hits.end(), more.begin(), more.end());
                 }
                 if (nslices > 1) {
-                    keep_best(hits, k);
+                    keep_smallest(hits, k);
                 }
                 write_hits(
                         *this,

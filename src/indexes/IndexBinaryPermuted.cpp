@@ -16,6 +16,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_files.h"
 #include "core/hamming.h"
 #include "core/parallel.h"
 #include "indexes/range_result.h"
@@ -182,9 +183,9 @@ void IndexBinaryPermuted::init() {
 void IndexBinaryPermuted::restore() {
     init();
     FAISS_EXT_THROW_IF_NOT_FMT(
-            bytes_of_lists(ntotal) <= 1e9 * max_gb_read,
+            copies_in_memory() || bytes_of_lists(ntotal) <= 1e9 * max_gb_read,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
-            " codes take %.3g GB, more than the %.3g GB of max_gb_read, the limit for an index that is read",
+            " codes take %.3g GB, more than the %.3g GB of IndexBinaryPermuted::max_gb_read, the limit for files, which can be raised",
             num_lists(ntotal),
             int64_t(ntotal),
             bytes_of_lists(ntotal) / 1e9,

@@ -157,7 +157,7 @@ void IndexRefineKernel::search(
                     found.emplace_back(sign * scores[j], candidates[j]);
                 }
             }
-            keep_best(found, k);
+            keep_smallest(found, k);
             found.resize(k, {worst, -1});
             for (idx_t j = 0; j < k; j++) {
                 distances[i * k + j] = sign * found[j].first;

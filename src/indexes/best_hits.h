@@ -9,15 +9,13 @@
 
 #include <faiss_ext/core/compat.h>
 
+#include "core/ranking.h"
 #include "simd/selection.h"
 
 namespace faiss_ext {
 
 /// A score and an id; smaller scores are better.
 using Hit = std::pair<float, idx_t>;
-
-/// Leaves the m smallest, by score and id, in order.
-void keep_best(std::vector<Hit>& hits, size_t m);
 
 /// The score of what is not there; the largest that a bound can be.
 constexpr float no_score = std::numeric_limits<float>::max();
@@ -80,7 +78,7 @@ struct Best {
         for (size_t i = 0; i < hits.size(); i++) {
             hits[i] = {scores[i], ids[i]};
         }
-        keep_best(hits, m);
+        keep_smallest(hits, m);
         return hits;
     }
 };

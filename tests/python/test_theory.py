@@ -61,8 +61,8 @@ def test_kernel_value(string):
     assert hash.kernel_value(x, y) == pytest.approx(KERNELS[string](*exact), rel=1e-5)
     if "normalize" not in string:
         assert hash.kernel_value(x, x) == pytest.approx(1, abs=1e-6)
-    zeros = np.zeros(64)
-    assert 0 <= hash.kernel_value(zeros, y) <= 1
+    if "SIK" not in string:
+        assert hash.kernel_value(np.zeros(64), y) == 0
 
 
 def test_kernel_value_of_signed_vectors():
@@ -74,6 +74,11 @@ def test_kernel_value_of_signed_vectors():
     total = np.sqrt(x.sum() * y.sum())
     assert hash.kernel_value(signs * x, y) * total == pytest.approx(
         chi2(x[~half], y[~half]) - chi2(x[half], y[half]), abs=1e-3)
+    assert hash.kernel_value(-x, x) == -1
+    assert hash.expected_hamming(-1) == 8
+    centred = trained("AHK64(chi2,negative=sign,center=1)")
+    assert 32 < centred.expected_hamming_of_pair(-x, x) <= 64
+    assert hash.kernel_estimate(8) == pytest.approx(-1)
 
 
 # where bits are independent: (string, what is known beside the kernel value)
@@ -101,7 +106,7 @@ def test_expected_hamming_of_pair(string):
     if "AHK" not in string:
         assert hash.expected_hamming_of_pair(x, y) == pytest.approx(
             hash.expected_hamming(hash.kernel_value(x, y)), rel=1e-4)
-    assert hash.expected_hamming_of_pair(x, x) == pytest.approx(0, abs=0.5)
+    assert hash.expected_hamming_of_pair(x, x) == 0
 
 
 def test_expected_hamming_with_zeros():
@@ -112,28 +117,54 @@ def test_expected_hamming_with_zeros():
         assert hash.expected_hamming_of_pair(zeros, COUNTS[0]) == 32
 
 
+def test_expected_hamming_of_near_vectors():
+    """Where the kernel's value is 1 to a float, the distance of a Gaussian kernel
+    is in proportion to that of the vectors: h(r) = r sqrt(2 / pi^3), r -> 0."""
+    hash = trained("SIK4096(gaussian,gamma=0.001,proj=dense)")
+    x = COUNTS[0].astype(float)
+    shift = np.full(64, 1e-3)
+    r = np.sqrt(0.001) * np.linalg.norm(shift)
+    assert hash.expected_hamming_of_pair(x, x + shift) == pytest.approx(
+        4096 * r * np.sqrt(2 / np.pi**3), rel=0.02)
+
+
 def test_approximate_expected_hamming_of_pair():
     x, y = COUNTS[:2]
+    for string in ("SCR64", "KLSH64(chi2)", "KLSH64(chi2,center=0)", "AHK64(chi2,center=1)"):
+        assert trained(string).expected_hamming_of_pair(x, x) == 0
     for string in ("SCR64", "KLSH64(chi2)", "AHK64(chi2,center=1)", "AHK64(chi2,rot=pca)"):
         hash = trained(string)
         assert hash.expected_hamming_of_pair(x, y) == hash.expected_hamming(
             hash.kernel_value(x, y))
 
 
-@pytest.mark.parametrize("string", [*INDEPENDENT, "SCR4096(seed={})"])
-def test_covariance_of_independent_bits(string):
-    """The products of two centred bits, over disjoint pairs of bits: with no
-    covariance they are independent, their mean is 0, and they lie within one of
-    each other."""
-    hash = trained(string.format(7))
+# (string, whether bits are independent)
+DRAWN = {**{string.replace("4096", "64"): True for string in INDEPENDENT},
+         "SCR64(seed={})": True, "KLSH64(chi2,p=20,rank=5,seed={})": True,
+         "RHBE64(proj=bilinear,shape=8x8,m=1,seed={})": False}
+
+
+@pytest.mark.parametrize("string", DRAWN)
+def test_covariance_of_bits(string):
+    """The variance of the distance over seeds is n p (1 - p) + n (n - 1) c, where c
+    is the mean covariance of two of the n bits."""
+    n, seeds = 64, 400
     x, y = COUNTS[:2]
-    assert hash.covariance_of_pair(x, y) == 0
-    bits = np.unpackbits(hash.encode(COUNTS[:2]), axis=1)
-    differ = (bits[0] != bits[1]) - (bits[0] != bits[1]).mean()
-    products = differ[0::2] * differ[1::2]
-    # the mean that was taken off is within Hoeffding's bound too
-    error = np.sqrt(np.log(4 / FAILURE) / (2 * len(products)))
-    assert abs(products.mean()) < error + error**2
+    distances = []
+    for seed in range(seeds):
+        hash = faiss_ext.kernel_hash_factory(64, string.format(seed))
+        hash.train(TRAINING[:20])  # all of them are landmarks
+        bits = np.unpackbits(hash.encode(COUNTS[:2]), axis=1)
+        distances.append(np.count_nonzero(bits[0] != bits[1]))
+    p = np.mean(distances) / n
+    independent = n * p * (1 - p)
+    # five standard deviations of the variance of nearly normal numbers
+    error = 5 * independent * np.sqrt(2 / (seeds - 1))
+    if DRAWN[string]:
+        assert hash.covariance_of_pair(x, y) == 0
+        assert abs(np.var(distances, ddof=1) - independent) < error
+    else:
+        assert np.var(distances, ddof=1) > independent + error
 
 
 def test_covariance_where_bits_depend():
@@ -154,10 +185,12 @@ def test_where_nothing_is_known():
     precomputed.train(TRAINING[:50] @ TRAINING[:50].T)
     for hash in (trained("SH16"), trained("RHBE8(center=1)"), trained("RHBE8(rot=itq)")):
         for function in (hash.kernel_value, hash.expected_hamming_of_pair):
-            with pytest.raises(RuntimeError, match="do not tell the kernel value"):
+            with pytest.raises(RuntimeError, match="kernel value of two vectors is not known"):
                 function(x, y)
-    with pytest.raises(RuntimeError, match="do not tell the kernel value"):
+    with pytest.raises(RuntimeError, match="kernel value of two vectors is not known"):
         precomputed.kernel_value(x[:50], y[:50])
+    with pytest.raises(RuntimeError, match="normalize=0 kernel values do not tell the angles"):
+        trained("KLSH64(intersection,normalize=0)").expected_hamming_of_pair(x, y)
 
 
 def test_bad_calls():
