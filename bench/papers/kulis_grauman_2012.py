@@ -302,13 +302,13 @@ def parameter_findings(values, results, linear: float, quarter) -> list[Finding]
             "The share searched is uniform as t and p change (to a tenth of it, our criterion)",
             ", ".join(f"{key}: from least to most {100 * u:.0f} % of the mean" for key, u in uniform.items()),
             max(uniform.values()) < 0.1,
-            "" if max(uniform.values()) < 0.1 else overlap(max(uniform, key=uniform.get), values, results),
+            "" if max(uniform.values()) < 0.1 else least_and_most(max(uniform, key=uniform.get), values, results),
             in_quick_runs=False,
         ),
     ]
 
 
-def overlap(key: str, values, results) -> str:
+def least_and_most(key: str, values, results) -> str:
     """Where the share searched is least and most: as many entries of lists are visited everywhere."""
     shares = dict(zip(values[key], results[key][:, :, 1].mean(axis=0)))
     least, most = min(shares, key=shares.get), max(shares, key=shares.get)
