@@ -25,8 +25,12 @@ def exact_neighbours(cache: Path, kernel: str, base, queries, k: int) -> np.ndar
     for x in (base, queries):
         key.update(np.ascontiguousarray(x))
     file = cache / f"{key.hexdigest()[:24]}.npy"
-    if file.exists():
-        return np.load(file)
+    try:
+        ids = np.load(file)
+        if ids.shape == (len(queries), k):
+            return ids
+    except (OSError, ValueError, EOFError):  # missing or damaged
+        pass
     d = base.shape[1]
     index = faiss.IndexFlatL2(d) if kernel == "l2" else index_factory(d, f"KFlat({kernel})")
     index.add(base)

@@ -32,7 +32,7 @@ from experiments import ALL, Run  # noqa: E402
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with images and descriptors (default: digits, synthetic data)")
-    parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data")
+    parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data, whatever --data says")
     parser.add_argument("--only", action="append", metavar="NAME", help="an experiment, or the beginning of names")
     parser.add_argument("--out", type=Path, help="folder for results (reproduction, or DOCS/reproduction)")
     parser.add_argument("--resume", action="store_true", help="leave out experiments whose results the folder has with the same settings")
@@ -63,6 +63,13 @@ def main():
         for e in chosen:
             print(f"{e.name:{max(map(len, ALL))}} {e.title}")
         return
+    try:
+        perform(chosen, args)
+    except vectors.datasets.DatasetError as error:
+        raise SystemExit(f"reproduce.py: error: {error}") from None
+
+
+def perform(chosen, args):
     run = Run(args.quick, args.out / "exact", args.data)
     print(", ".join(run.settings.values()), flush=True)
     for experiment in chosen:

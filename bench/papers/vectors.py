@@ -18,7 +18,9 @@ QUERIES = 10000  # at most; an experiment takes as many of them as it needs
 
 
 def normalised(x):
-    """Rows of sum 1."""
+    """Rows of sum 1; of histograms, which have no negative components."""
+    if (x < 0).any():
+        raise datasets.DatasetError("the vectors have negative components, which histograms have not")
     return (x / np.maximum(x.sum(axis=1, keepdims=True), 1e-30)).astype(np.float32)
 
 
