@@ -1,13 +1,15 @@
-// The Hamming scan beside that of the FAISS that is linked, on one thread; and
-// one query over many codes beside the bandwidth of the memory. Results are
-// compared before they are timed.
+// The Hamming scan, of all codes and of inverted lists, beside that of the
+// FAISS that is linked, on one thread; and one query over many codes beside the
+// bandwidth of the memory. Results are compared before they are timed.
 
 #include <algorithm>
 #include <memory>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryIVF.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 
 #include "bench_common.h"
 
@@ -68,6 +70,44 @@ void scan(benchmark::State& state) {
     set_items(state, double(nq * num_codes));
 }
 
+/// Lists around random codes, of which each query visits 16.
+template <class Index, class Quantizer>
+void lists(benchmark::State& state) {
+    const int bits = int(state.range(0));
+    const idx_t nq = state.range(1), nlist = 256, n = 60000, k = 10;
+    const auto codes = random_codes(n * (bits / 8), bits);
+    const auto centroids = random_codes(nlist * (bits / 8), 1);
+    const auto queries = random_codes(nq * (bits / 8), 2);
+    Quantizer quantizer(bits);
+    quantizer.add(nlist, centroids.data());
+    Index index(&quantizer, bits, nlist);
+    index.is_trained = true;
+    index.nprobe = 16;
+    index.add(n, codes.data());
+    Results results, expected;
+    results.search(index, queries, k);
+    faiss::IndexBinaryFlat slow(bits);
+    slow.add(nlist, centroids.data());
+    faiss::IndexBinaryIVF reference(&slow, bits, nlist);
+    reference.is_trained = true;
+    reference.nprobe = 16;
+    reference.add(n, codes.data());
+    expected.search(reference, queries, k);
+    // of centroids at equal distances others may be visited
+    idx_t different = 0;
+    for (size_t i = 0; i < expected.distances.size(); i++) {
+        different += expected.distances[i] != results.distances[i];
+    }
+    if (different > nq * k / 10) {
+        state.SkipWithError("the results differ from those of FAISS");
+        return;
+    }
+    for (auto _ : state) {
+        results.search(index, queries, k);
+    }
+    set_items(state, double(nq));
+}
+
 void one_query(benchmark::State& state) {
     const auto codes = random_codes(many_codes * 32, 1);
     IndexBinaryFlatSIMD index(256);
@@ -107,6 +147,16 @@ void bits_and_k(benchmark::internal::Benchmark* b) {
 
 BENCHMARK_TEMPLATE(scan, IndexBinaryFlatSIMD)->Apply(bits_and_k);
 BENCHMARK_TEMPLATE(scan, faiss::IndexBinaryFlat)->Apply(bits_and_k);
+void bits_and_batch(benchmark::internal::Benchmark* b) {
+    b->ArgNames({"bits", "nq"})
+            ->ArgsProduct({{64, 128, 256, 512, 1024}, {1, 200}})
+            ->UseRealTime();
+}
+
+BENCHMARK_TEMPLATE(lists, IndexBinaryIVFSIMD, IndexBinaryFlatSIMD)
+        ->Apply(bits_and_batch);
+BENCHMARK_TEMPLATE(lists, faiss::IndexBinaryIVF, faiss::IndexBinaryFlat)
+        ->Apply(bits_and_batch);
 BENCHMARK(one_query)->UseRealTime();
 BENCHMARK(read_memory)->UseRealTime();
 

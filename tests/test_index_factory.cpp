@@ -26,6 +26,7 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -101,7 +102,8 @@ std::string what_is(const faiss::IndexBinary* index) {
             auto* x = dynamic_cast<const faiss::IndexBinaryMultiHash*>(index)) {
         return "MultiHash" + number("nhash", x->nhash) + number("b", x->b);
     } else if (auto* x = dynamic_cast<const faiss::IndexBinaryIVF*>(index)) {
-        return "IVF" + number("nlist", x->nlist) + " by " +
+        const bool ours = type == typeid(IndexBinaryIVFSIMD);
+        return (ours ? "IVFSIMD" : "IVF") + number("nlist", x->nlist) + " by " +
                 what_is(x->quantizer);
     } else if (auto* x = dynamic_cast<const faiss::IndexBinaryHNSW*>(index)) {
         return "HNSW" + number("M", x->hnsw.nb_neighbors(1));
@@ -267,8 +269,8 @@ TEST(Factories, GoodStrings) {
             {"BHash1", "Hash b=1"},
             {"BHash63", "Hash b=63"},
             {"BHash4x16", "MultiHash nhash=4 b=16"},
-            {"BIVF1024", "IVF nlist=1024 by Flat"},
-            {"BIVF16_HNSW8", "IVF nlist=16 by HNSW M=8"},
+            {"BIVF1024", "IVFSIMD nlist=1024 by FlatSIMD"},
+            {"BIVF16_HNSW8", "IVFSIMD nlist=16 by HNSW M=8"},
             {"BHNSW32", "HNSW M=32"}};
     for (const auto& [storage, makes] : storages) {
         const std::string string =
@@ -456,6 +458,8 @@ TEST(Factories, BadStringsForFaiss) {
           // FAISS's parser stops at the first number
           "SIK64(gaussian),BIVF8_foo",
           "SIK64(gaussian),BIVF8_HNSW4x",
+          "SIK64(gaussian),BHash#x#",
+          "SIK64(gaussian),BIVF#",
           // a graph of one link a vertex has no levels
           "SIK64(gaussian),BIVF2_HNSW1",
           // numbers beyond an int

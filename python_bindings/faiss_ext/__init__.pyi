@@ -32,6 +32,7 @@ __all__ = [
     "HyperplaneHash",
     "IndexAsymmetricHash",
     "IndexBinaryFlatSIMD",
+    "IndexBinaryIVFSIMD",
     "IndexBinaryKernelHash",
     "IndexBinaryPermuted",
     "IndexBinaryPermutedStats",
@@ -466,6 +467,29 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(self, i0: int, ni: int, recons: object) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+
+class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
+    def __init__(
+        self,
+        quantizer: faiss.IndexBinary,
+        d: int,
+        nlist: int,
+    ) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def add(self, x: ArrayLike) -> None: ...
 
 class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):

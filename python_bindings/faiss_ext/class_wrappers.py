@@ -760,15 +760,16 @@ def wrap_binary_indexes():
         I = faiss.rev_swig_ptr(result.labels, found).copy()
         return lims, D, I
 
-    for flat_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD):
-        faiss_wrappers.handle_IndexBinary(flat_class)
+    for code_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
+                       swig.IndexBinaryIVFSIMD):
+        faiss_wrappers.handle_IndexBinary(code_class)
         for name in ("add", "search", "range_search"):
-            if name not in vars(flat_class):
-                setattr(flat_class, name, inherited(flat_class, name))
-            setattr(flat_class, name, checked(
-                vars(flat_class)[name], name, codes))
+            if name not in vars(code_class):
+                setattr(code_class, name, inherited(code_class, name))
+            setattr(code_class, name, checked(
+                vars(code_class)[name], name, codes))
         documentation.document_methods(
-            flat_class, documentation.BinaryIndexMethods)
+            code_class, documentation.BinaryIndexMethods)
     faiss_wrappers.handle_IndexBinary(the_class)
     documentation.document_methods(
         the_class, documentation.BinaryIndexMethods)
@@ -776,6 +777,7 @@ def wrap_binary_indexes():
         name = method.__name__
         setattr(the_class, name, checked(method, name, vectors_or_codes))
     keep_arguments(the_class, "hash", "storage")
+    keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
 
 
 # --------------------------------------------------------------- settings
@@ -875,7 +877,8 @@ def wrap_settings():
             swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
             swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
-            swig.IndexBinaryFlatSIMD, swig.ProjectionChoice):
+            swig.IndexBinaryFlatSIMD, swig.IndexBinaryIVFSIMD,
+            swig.ProjectionChoice):
         check_settings(the_class)
 
 

@@ -11,6 +11,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
 #include "core/check.h"
@@ -25,6 +26,7 @@ namespace {
 /// Our indexes look for interrupts themselves.
 bool is_ours(const faiss::IndexBinary& storage) {
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
+            dynamic_cast<const IndexBinaryIVFSIMD*>(&storage) ||
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
 }
 

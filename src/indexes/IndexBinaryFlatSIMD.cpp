@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -15,6 +15,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/blocked_scan.h"
+#include "indexes/hamming_hits.h"
 #include "indexes/range_result.h"
 #include "simd/hamming_scan.h"
 
@@ -22,124 +23,17 @@ namespace faiss_ext {
 
 namespace {
 
-using simd::hamming_shift;
 using simd::HammingSink;
 
 constexpr idx_t query_block = 32;
-constexpr uint64_t id_mask = (uint64_t(1) << hamming_shift) - 1;
 
-idx_t id_of(uint64_t key) {
-    return idx_t(key & id_mask);
+/// Whether a position, which is the id here, is selected.
+std::function<bool(idx_t)> wanted(const faiss::IDSelector* sel) {
+    if (!sel) {
+        return nullptr;
+    }
+    return [sel](idx_t id) { return sel->is_member(id); };
 }
-
-/// The k smallest keys of a scan, or, for k = 0, all below the bound.
-struct Sink : HammingSink {
-    size_t k, nbits;
-    const faiss::IDSelector* sel;
-    std::vector<uint64_t> buffer;
-    std::vector<uint32_t> counts; ///< of keys at each distance
-    bool in_order = true;         ///< whether positions ascend
-
-    Sink(size_t k, size_t nbits, uint32_t bound, const faiss::IDSelector* sel)
-            : k(k), nbits(nbits), sel(sel) {
-        this->bound = bound;
-        set_capacity(2 * k + 64);
-        make_room = [](HammingSink& sink) {
-            static_cast<Sink&>(sink).shrink();
-        };
-    }
-    Sink(const Sink&) = delete;
-    Sink& operator=(const Sink&) = delete;
-
-    void set_capacity(size_t n) {
-        buffer.resize(n + simd::hamming_group);
-        capacity = n;
-        keys = buffer.data();
-    }
-
-    void shrink() {
-        remove_rejected();
-        if (k > 0 && size >= k) {
-            keep_k_smallest();
-        } else if (2 * size >= capacity) {
-            set_capacity(2 * capacity);
-        }
-    }
-
-    /// The keys that are left, sorted.
-    std::vector<uint64_t> sorted() {
-        remove_rejected();
-        if (k > 0 && size > k) {
-            keep_k_smallest();
-        }
-        std::vector<uint64_t> result(keys, keys + size);
-        if (k == 0) {
-            return result; // in order of the positions
-        }
-        if (!in_order || !counting_pays()) {
-            std::sort(result.begin(), result.end());
-            return result;
-        }
-        count_distances();
-        size_t begin = 0;
-        for (uint32_t& c : counts) {
-            begin += std::exchange(c, uint32_t(begin));
-        }
-        for (size_t i = 0; i < size; i++) {
-            result[counts[keys[i] >> hamming_shift]++] = keys[i];
-        }
-        return result;
-    }
-
-   private:
-    void remove_rejected() {
-        if (sel) {
-            const auto rejected = [&](uint64_t key) {
-                return !sel->is_member(id_of(key));
-            };
-            size = std::remove_if(keys, keys + size, rejected) - keys;
-        }
-    }
-
-    bool counting_pays() const {
-        return size >= nbits / 8;
-    }
-
-    void count_distances() {
-        counts.assign(nbits + 1, 0);
-        for (size_t i = 0; i < size; i++) {
-            counts[keys[i] >> hamming_shift]++;
-        }
-    }
-
-    /// Codes to come have larger ids: at the same distance as the k-th they are
-    /// not among the first k, so that its distance is the new bound.
-    void keep_k_smallest() {
-        if (!in_order || !counting_pays()) {
-            std::nth_element(keys, keys + (k - 1), keys + size);
-            bound = uint32_t(keys[k - 1] >> hamming_shift);
-            in_order = false;
-        } else {
-            count_distances();
-            size_t nearer = 0;
-            uint32_t last = 0;
-            while (nearer + counts[last] < k) {
-                nearer += counts[last++];
-            }
-            size_t equal = k - nearer, kept = 0;
-            for (size_t i = 0; i < size; i++) {
-                const uint32_t distance = uint32_t(keys[i] >> hamming_shift);
-                const bool keep =
-                        distance < last || (distance == last && equal > 0);
-                equal -= keep && distance == last;
-                keys[kept] = keys[i];
-                kept += keep;
-            }
-            bound = last;
-        }
-        size = k;
-    }
-};
 
 /** Compares all codes with all queries: in blocks of queries, and, where these
  * are too few for all threads, in slices of the codes.
@@ -158,10 +52,11 @@ void scan_all(
         const faiss::SearchParameters* params,
         Result&& result) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            index.ntotal < idx_t(id_mask),
+            index.ntotal < most_codes,
             "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
             int64_t(index.ntotal));
     const size_t words = (index.code_size + 7) / 8;
+    const auto is_wanted = wanted(params ? params->sel : nullptr);
     const idx_t threads = omp_get_max_threads();
     // (a large k makes blocks smaller)
     const idx_t largest = std::clamp<idx_t>(
@@ -189,41 +84,41 @@ void scan_all(
                 &queries[i * words], x + i * index.code_size, index.code_size);
     }
     std::vector<std::vector<uint64_t>> found(nslices > 1 ? n * nslices : 0);
-    const auto scan =
-            [&](idx_t q0, idx_t nq, idx_t slice, idx_t begin, idx_t end) {
-                std::vector<std::unique_ptr<Sink>> sinks;
-                std::vector<HammingSink*> pointers;
-                for (idx_t q = 0; q < nq; q++) {
-                    sinks.push_back(std::make_unique<Sink>(
-                            std::min(k, index.ntotal),
-                            index.d,
-                            bound,
-                            params ? params->sel : nullptr));
-                    pointers.push_back(sinks.back().get());
-                }
-                for (idx_t i = begin; i < end; i += chunk) {
-                    if (omp_get_thread_num() == 0) {
-                        check_interrupt();
-                    }
-                    simd::hamming_scan(
-                            nq,
-                            &queries[q0 * words],
-                            std::min(chunk, end - i),
-                            index.xb.data() + i * index.code_size,
-                            index.code_size,
-                            i,
-                            pointers.data());
-                }
-                for (idx_t q = 0; q < nq; q++) {
-                    std::vector<uint64_t> keys = sinks[q]->sorted();
-                    if (nslices > 1) {
-                        found[(q0 + q) * nslices + slice].swap(keys);
-                    } else {
-                        result(q0 + q, keys);
-                    }
-                    sinks[q].reset();
-                }
-            };
+    const auto scan = [&](idx_t q0,
+                          idx_t nq,
+                          idx_t slice,
+                          idx_t begin,
+                          idx_t end) {
+        std::vector<std::unique_ptr<HammingHits>> sinks;
+        std::vector<HammingSink*> pointers;
+        for (idx_t q = 0; q < nq; q++) {
+            sinks.push_back(std::make_unique<HammingHits>(
+                    std::min(k, index.ntotal), index.d, bound, is_wanted));
+            pointers.push_back(sinks.back().get());
+        }
+        for (idx_t i = begin; i < end; i += chunk) {
+            if (omp_get_thread_num() == 0) {
+                check_interrupt();
+            }
+            simd::hamming_scan(
+                    nq,
+                    &queries[q0 * words],
+                    std::min(chunk, end - i),
+                    index.xb.data() + i * index.code_size,
+                    index.code_size,
+                    i,
+                    pointers.data());
+        }
+        for (idx_t q = 0; q < nq; q++) {
+            std::vector<uint64_t> keys = sinks[q]->sorted();
+            if (nslices > 1) {
+                found[(q0 + q) * nslices + slice].swap(keys);
+            } else {
+                result(q0 + q, keys);
+            }
+            sinks[q].reset();
+        }
+    };
     blocks.run(0, index.ntotal, scan);
     parallel_blocks(nslices > 1 ? n : 0, 16, [&](idx_t begin, idx_t end) {
         for (idx_t q = begin; q < end; q++) {
@@ -274,9 +169,9 @@ void IndexBinaryFlatSIMD::search(
     const auto fill = [&](idx_t q, std::vector<uint64_t>& keys) {
         for (idx_t i = 0; i < k; i++) {
             const bool found = i < idx_t(keys.size());
-            distances[q * k + i] = found ? int32_t(keys[i] >> hamming_shift)
+            distances[q * k + i] = found ? distance_of(keys[i])
                                          : std::numeric_limits<int32_t>::max();
-            labels[q * k + i] = found ? id_of(keys[i]) : -1;
+            labels[q * k + i] = found ? position_of(keys[i]) : -1;
         }
     };
     scan_all(*this, n, x, k, uint32_t(d) + 1, params, fill);
@@ -301,8 +196,8 @@ void IndexBinaryFlatSIMD::range_search(
     fill_range_result(
             found,
             result,
-            [](uint64_t key) { return float(key >> hamming_shift); },
-            id_of);
+            [](uint64_t key) { return float(distance_of(key)); },
+            position_of);
 }
 
 void IndexBinaryFlatSIMD::reconstruct(idx_t key, uint8_t* recons) const {

@@ -27,6 +27,7 @@
 #include "core/field_strings.h"
 #include "core/string_part.h"
 #include "hashes/hash_strings.h"
+#include "indexes/fast_scan.h"
 #include "io/newer_faiss.h"
 #include "maps/map_strings.h"
 
@@ -141,6 +142,9 @@ std::unique_ptr<IndexBinary> make_storage(
         numbers.push_back(value);
         i += n;
     }
+    if (s.find('#') != std::string::npos) {
+        form.clear(); // it stands for a number there
+    }
     if (form != "BHash#" && form != "BHash#x#" && form != "BIVF#" &&
         form != "BIVF#_HNSW#" && form != "BHNSW#") {
         part.fail("unknown binary index '" + s + "'", forms);
@@ -156,8 +160,8 @@ std::unique_ptr<IndexBinary> make_storage(
         }
     }
     try {
-        return std::unique_ptr<IndexBinary>(
-                faiss::index_binary_factory(nbits, s.c_str()));
+        return with_fast_scan(std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(nbits, s.c_str())));
     } catch (const std::exception& e) {
         part.fail(std::string("FAISS says: ") + e.what(), forms);
     }
@@ -512,8 +516,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
         return make_storage(d, part);
     }
     if (!is_faiss_ext_string(part.str())) {
-        return std::unique_ptr<IndexBinary>(
-                faiss::index_binary_factory(d, part.str().c_str()));
+        return with_fast_scan(std::unique_ptr<IndexBinary>(
+                faiss::index_binary_factory(d, part.str().c_str())));
     }
     if (!is_hash(parts[0]) || parts.size() != 2) {
         part.fail(

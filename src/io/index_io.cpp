@@ -19,7 +19,6 @@
 
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
-#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
@@ -29,6 +28,7 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
+#include "indexes/fast_scan.h"
 #include "indexes/index_parts.h"
 #include "io/frame.h"
 #include "io/index_codecs.h"
@@ -96,20 +96,9 @@ struct Kind<IndexBinary> {
     }
     template <class From>
     static IndexBinary* faiss_read(From from, int io_flags) {
-        return with_fast_scan(faiss::read_index_binary(from, io_flags));
-    }
-
-    /// Makes a flat index one with the faster scan, inside IDMap as well.
-    static IndexBinary* with_fast_scan(IndexBinary* index) {
-        if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
-            const std::unique_ptr<IndexBinary> slow(index);
-            return new IndexBinaryFlatSIMD(
-                    dynamic_cast<faiss::IndexBinaryFlat&&>(*slow));
-        }
-        if (auto* map = dynamic_cast<faiss::IndexBinaryIDMap*>(index)) {
-            map->index = with_fast_scan(map->index);
-        }
-        return index;
+        return with_fast_scan(std::unique_ptr<IndexBinary>(
+                                      faiss::read_index_binary(from, io_flags)))
+                .release();
     }
 };
 

@@ -148,8 +148,8 @@ def test_the_binary_strings_of_faiss_go_on_as_before(string):
     before = faiss.index_binary_factory.without_faiss_ext(64, string)
     assert type(faiss.index_binary_factory(64, string)) is type(before)
     expected = type(before)
-    if string == "BFlat":
-        expected = faiss_ext.IndexBinaryFlatSIMD  # the faster scan
+    # the faster scans
+    expected = {"BFlat": faiss_ext.IndexBinaryFlatSIMD, "BIVF8": faiss_ext.IndexBinaryIVFSIMD}.get(string, expected)
     assert type(faiss_ext.index_binary_factory(64, string)) is expected
     assert issubclass(expected, type(before))
 
@@ -474,7 +474,7 @@ def test_binary_indexes_take_codes_of_any_layout(digits):
 
 @pytest.mark.parametrize("storage, cls", [
     ("BFlat", faiss_ext.IndexBinaryFlatSIMD), ("BHash4x8", faiss.IndexBinaryMultiHash),
-    ("BHash8", faiss.IndexBinaryHash), ("BIVF4", faiss.IndexBinaryIVF),
+    ("BHash8", faiss.IndexBinaryHash), ("BIVF4", faiss_ext.IndexBinaryIVFSIMD),
     ("BHNSW8", faiss.IndexBinaryHNSW)])
 def test_parts_have_their_own_class(storage, cls):
     for factory in (faiss.index_factory, faiss.index_binary_factory):

@@ -1,0 +1,266 @@
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+#include <faiss/invlists/InvertedLists.h>
+
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "indexes/hamming_hits.h"
+#include "indexes/range_result.h"
+
+namespace faiss_ext {
+
+namespace {
+
+faiss::IndexBinary* checked_quantizer(
+        faiss::IndexBinary* quantizer,
+        size_t d,
+        size_t nlist) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            quantizer, "IndexBinaryIVFSIMD: the quantizer is null");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            size_t(quantizer->d) == d && d > 0 && d % 8 == 0,
+            "IndexBinaryIVFSIMD: the number of bits is %zd, that of the quantizer %d, expected the same positive multiple of 8",
+            d,
+            quantizer->d);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            nlist > 0,
+            "IndexBinaryIVFSIMD: the number of lists is 0, expected a positive number");
+    return quantizer;
+}
+
+/// What a search is to do, from the index and its parameters.
+struct ListSearch {
+    size_t nprobe, max_codes;
+    const faiss::SearchParameters* quantizer_params = nullptr;
+    const faiss::IDSelector* sel;
+
+    ListSearch(
+            const faiss::IndexBinaryIVF& index,
+            const faiss::SearchParameters* params)
+            : nprobe(index.nprobe),
+              max_codes(index.max_codes),
+              sel(params ? params->sel : nullptr) {
+        const auto* given =
+                dynamic_cast<const faiss::SearchParametersIVF*>(params);
+        if (given) {
+            nprobe = given->nprobe;
+            max_codes = given->max_codes;
+            quantizer_params = given->quantizer_params;
+        }
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                nprobe > 0,
+                "IndexBinaryIVFSIMD: nprobe is 0, expected a positive number");
+        nprobe = std::min(nprobe, index.nlist);
+    }
+};
+
+/// The lists that are scanned for one query. Positions count their codes, one
+/// list after the other.
+struct ProbedLists {
+    const faiss::InvertedLists& lists;
+    std::vector<idx_t> numbers;
+    std::vector<idx_t> ends; ///< of positions
+
+    /// @param nearest  numbers of lists, -1 for none, by distance
+    ProbedLists(
+            const faiss::IndexBinaryIVF& index,
+            const idx_t* nearest,
+            const ListSearch& how)
+            : lists(*index.invlists) {
+        idx_t end = 0;
+        for (size_t i = 0; i < how.nprobe; i++) {
+            if (nearest[i] < 0) {
+                continue;
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    size_t(nearest[i]) < index.nlist,
+                    "IndexBinaryIVFSIMD: the quantizer found list %" PRId64
+                    " of %zd",
+                    int64_t(nearest[i]),
+                    index.nlist);
+            const size_t size = lists.list_size(nearest[i]);
+            if (size > 0) {
+                end += idx_t(size);
+                numbers.push_back(nearest[i]);
+                ends.push_back(end);
+            }
+            if (how.max_codes > 0 && size_t(end) >= how.max_codes) {
+                break;
+            }
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                end < most_codes,
+                "IndexBinaryIVFSIMD: %" PRId64 " codes are too many",
+                int64_t(end));
+    }
+
+    idx_t size() const {
+        return ends.empty() ? 0 : ends.back();
+    }
+
+    idx_t begin_of(size_t i) const {
+        return i == 0 ? 0 : ends[i - 1];
+    }
+
+    idx_t id_at(idx_t position) const {
+        const size_t i = std::upper_bound(ends.begin(), ends.end(), position) -
+                ends.begin();
+        return lists.get_single_id(numbers[i], position - begin_of(i));
+    }
+};
+
+/** Compares each query with the codes of its lists.
+ *
+ * @param k       nearest codes of each query, or 0 for all below the bound
+ * @param result  result(query, keys, lists) with the keys of one query: sorted,
+ *                or, for k = 0, in order of their positions in the lists
+ */
+template <class Result>
+void scan_lists(
+        const faiss::IndexBinaryIVF& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        uint32_t bound,
+        const faiss::SearchParameters* params,
+        Result&& result) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index.is_trained,
+            "IndexBinaryIVFSIMD: the index is not trained; call train first");
+    const ListSearch how(index, params);
+    const size_t code_size = index.code_size;
+    std::vector<idx_t> nearest(n * how.nprobe);
+    std::vector<int32_t> distances(nearest.size());
+    index.quantizer->search(
+            n,
+            x,
+            idx_t(how.nprobe),
+            distances.data(),
+            nearest.data(),
+            how.quantizer_params);
+    parallel_blocks(n, 1, [&](idx_t q, idx_t) {
+        const ProbedLists probed(index, &nearest[q * how.nprobe], how);
+        std::vector<uint64_t> query((code_size + 7) / 8);
+        std::memcpy(query.data(), x + q * code_size, code_size);
+        std::function<bool(idx_t)> is_wanted;
+        if (how.sel) {
+            is_wanted = [&](idx_t position) {
+                return how.sel->is_member(probed.id_at(position));
+            };
+        }
+        HammingHits hits(
+                std::min(k, std::max<idx_t>(probed.size(), 1)),
+                index.d,
+                bound,
+                is_wanted);
+        simd::HammingSink* sinks[] = {&hits};
+        for (size_t i = 0; i < probed.numbers.size(); i++) {
+            faiss::InvertedLists::ScopedCodes codes(
+                    &probed.lists, probed.numbers[i]);
+            simd::hamming_scan(
+                    1,
+                    query.data(),
+                    probed.ends[i] - probed.begin_of(i),
+                    codes.get(),
+                    code_size,
+                    probed.begin_of(i),
+                    sinks);
+        }
+        result(q, hits.sorted(), probed);
+    });
+}
+
+} // namespace
+
+IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(
+        faiss::IndexBinary* quantizer,
+        size_t d,
+        size_t nlist)
+        : IndexBinaryIVF(checked_quantizer(quantizer, d, nlist), d, nlist) {}
+
+IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other)
+        : IndexBinaryIVF(other) {
+    other.own_invlists = other.own_fields = false;
+    if (own_fields && typeid(*quantizer) == typeid(faiss::IndexBinaryFlat)) {
+        const std::unique_ptr<faiss::IndexBinary> slow(quantizer);
+        quantizer = nullptr;
+        quantizer = new IndexBinaryFlatSIMD(
+                dynamic_cast<faiss::IndexBinaryFlat&&>(*slow));
+    }
+}
+
+void IndexBinaryIVFSIMD::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryIVFSIMD::search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexBinaryIVFSIMD::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    if (n == 0) {
+        return;
+    }
+    const auto fill = [&](idx_t q,
+                          const std::vector<uint64_t>& keys,
+                          const ProbedLists& probed) {
+        for (idx_t i = 0; i < k; i++) {
+            const bool found = i < idx_t(keys.size());
+            distances[q * k + i] = found ? distance_of(keys[i])
+                                         : std::numeric_limits<int32_t>::max();
+            labels[q * k + i] = found ? probed.id_at(position_of(keys[i])) : -1;
+        }
+    };
+    scan_lists(*this, n, x, k, uint32_t(d) + 1, params, fill);
+}
+
+void IndexBinaryIVFSIMD::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryIVFSIMD::range_search");
+    using Hit = std::pair<int32_t, idx_t>;
+    std::vector<std::vector<Hit>> found(n);
+    if (n > 0) {
+        const auto keep = [&](idx_t q,
+                              const std::vector<uint64_t>& keys,
+                              const ProbedLists& probed) {
+            found[q].reserve(keys.size());
+            for (uint64_t key : keys) {
+                found[q].emplace_back(
+                        distance_of(key), probed.id_at(position_of(key)));
+            }
+        };
+        scan_lists(*this, n, x, 0, std::clamp(radius, 0, d + 1), params, keep);
+    }
+    fill_range_result(
+            found,
+            result,
+            [](const Hit& hit) { return float(hit.first); },
+            [](const Hit& hit) { return hit.second; });
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,351 @@
+// The fast search of inverted lists: against distances counted bit by bit, and
+// beside faiss::IndexBinaryIVF.
+
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/io.h>
+#include <faiss/index_io.h>
+
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+using Codes = std::vector<uint8_t>;
+
+Codes random_codes(size_t n, int d, uint64_t seed) {
+    return random_bytes(n * d / 8, seed);
+}
+
+/// An index whose centroids are random codes; ids are 3 * position + 1.
+struct Lists {
+    int d;
+    Codes codes;
+    IndexBinaryIVFSIMD index;
+
+    Lists(int d, size_t n, size_t nlist)
+            : d(d),
+              codes(random_codes(n, d, 1)),
+              index(new IndexBinaryFlatSIMD(d), d, nlist) {
+        index.own_fields = true;
+        const Codes centroids = random_codes(nlist, d, 2);
+        index.quantizer->add(nlist, centroids.data());
+        index.is_trained = true;
+        std::vector<idx_t> ids(n);
+        for (size_t i = 0; i < n; i++) {
+            ids[i] = 3 * idx_t(i) + 1;
+        }
+        index.add_with_ids(n, codes.data(), ids.data());
+    }
+
+    /// (distance, id) of what the lists hold, list after list by distance of
+    /// the centroids
+    std::vector<std::pair<int32_t, idx_t>> probed(
+            const uint8_t* query,
+            size_t nprobe,
+            size_t max_codes,
+            const faiss::IDSelector* sel) const {
+        const auto nearest =
+                search(*index.quantizer, Codes(query, query + d / 8), nprobe);
+        std::vector<std::pair<int32_t, idx_t>> all;
+        size_t seen = 0;
+        for (idx_t list : nearest.labels) {
+            for (size_t i = 0; i < index.invlists->list_size(list); i++) {
+                const idx_t id = index.invlists->get_single_id(list, i);
+                const int32_t distance =
+                        hamming(&codes[(id - 1) / 3 * d / 8], query, d / 8);
+                if (!sel || sel->is_member(id)) {
+                    all.emplace_back(distance, id);
+                }
+                seen++;
+            }
+            if (max_codes > 0 && seen >= max_codes) {
+                break;
+            }
+        }
+        return all;
+    }
+
+    void expect_search(
+            const Codes& queries,
+            idx_t k,
+            int radius,
+            size_t nprobe,
+            size_t max_codes = 0,
+            faiss::IDSelector* sel = nullptr) {
+        faiss::SearchParametersIVF params;
+        params.nprobe = nprobe;
+        params.max_codes = max_codes;
+        params.sel = sel;
+        Found<int32_t> expected;
+        Ranges ranges;
+        for (size_t q = 0; q < queries.size() / (d / 8); q++) {
+            auto all =
+                    probed(&queries[q * d / 8],
+                           std::min(nprobe, index.nlist),
+                           max_codes,
+                           sel);
+            ranges.emplace_back();
+            for (const auto& [distance, id] : all) {
+                if (distance < radius) {
+                    ranges.back().emplace_back(id, distance);
+                }
+            }
+            std::stable_sort(
+                    all.begin(), all.end(), [](const auto& a, const auto& b) {
+                        return a.first < b.first;
+                    });
+            all.resize(k, {std::numeric_limits<int32_t>::max(), -1});
+            for (const auto& [distance, id] : all) {
+                expected.distances.push_back(distance);
+                expected.labels.push_back(id);
+            }
+        }
+        expect_same(search(index, queries, k, &params), expected);
+        faiss::RangeSearchResult result(ranges.size());
+        index.range_search(
+                ranges.size(), queries.data(), radius, &result, &params);
+        EXPECT_EQ(to_ranges(result), ranges);
+        if (!sel) { // and without parameters
+            index.nprobe = nprobe;
+            index.max_codes = max_codes;
+            expect_same(search(index, queries, k), expected);
+            EXPECT_EQ(range_search(index, queries, radius), ranges);
+        }
+    }
+};
+
+TEST(IndexBinaryIVFSIMD, EverySizeOfCodeOnEveryTarget) {
+    for (int64_t t : targets()) {
+        const Target target(t);
+        for (int d : {8, 64, 72, 128, 256, 264, 512, 1024}) {
+            SCOPED_TRACE(testing::Message() << hwy::TargetName(t) << ", " << d);
+            Lists lists(d, 700, 20);
+            const Codes queries = random_codes(3, d, 3);
+            lists.expect_search(queries, 10, d / 2, 7);
+        }
+    }
+}
+
+TEST(IndexBinaryIVFSIMD, EveryParameter) {
+    const int d = 72;
+    Lists lists(d, 3000, 31);
+    const Codes queries = random_codes(5, d, 3);
+    for (idx_t k : {1, 2, 31, 100, 1000, 3003}) {
+        lists.expect_search(queries, k, 25, 9);
+    }
+    for (int radius : {-5, 0, 1, d / 2, d, d + 1, d + 100}) {
+        lists.expect_search(queries, 1, radius, 4);
+    }
+    for (size_t nprobe : {1, 2, 30, 31, 1000}) {
+        for (size_t max_codes : {0, 1, 200, 1000000}) {
+            lists.expect_search(queries, 40, 30, nprobe, max_codes);
+        }
+    }
+    faiss::IDSelectorRange few(100, 130), none(9001, 9002), most(10, 8990);
+    for (faiss::IDSelector* sel : {&few, &none, &most}) {
+        lists.expect_search(queries, 50, 30, 11, 0, sel);
+    }
+}
+
+TEST(IndexBinaryIVFSIMD, FindsTheDistancesThatFaissFinds) {
+    const int d = 128;
+    Lists lists(d, 5000, 40);
+    lists.index.nprobe = 6;
+    const Codes queries = random_codes(20, d, 3);
+    const faiss::IndexBinaryIVF& index = lists.index;
+    for (bool use_heap : {false, true}) {
+        lists.index.use_heap = use_heap;
+        const auto theirs =
+                found_by<int32_t>(20, 10, [&](int32_t* D, idx_t* I) {
+                    index.IndexBinaryIVF::search(20, queries.data(), 10, D, I);
+                });
+        EXPECT_EQ(search(index, queries, 10).distances, theirs.distances);
+    }
+    faiss::RangeSearchResult result(20);
+    index.IndexBinaryIVF::range_search(20, queries.data(), 50, &result);
+    EXPECT_EQ(range_search(index, queries, 50), to_ranges(result));
+}
+
+TEST(IndexBinaryIVFSIMD, ThreadsAndBatchesDoNotMatter) {
+    const int d = 64;
+    Lists lists(d, 20000, 50);
+    lists.index.nprobe = 10;
+    const Codes queries = random_codes(70, d, 3);
+    const auto found = search(lists.index, queries, 20);
+    const auto ranges = range_search(lists.index, queries, 20);
+    EXPECT_GT(total_size(ranges), 70);
+    for (int nthreads : {1, 2, 7}) {
+        const Threads threads(nthreads);
+        expect_same(search(lists.index, queries, 20), found);
+        EXPECT_EQ(range_search(lists.index, queries, 20), ranges);
+        const Codes one = rows(queries, d / 8, 69, 70);
+        EXPECT_EQ(
+                search(lists.index, one, 20).labels,
+                rows(found.labels, 20, 69, 70));
+    }
+}
+
+/// Finds the lists that it is told to.
+struct FixedQuantizer : faiss::IndexBinaryFlat {
+    std::vector<idx_t> lists;
+
+    FixedQuantizer(int d, std::vector<idx_t> lists)
+            : IndexBinaryFlat(d), lists(std::move(lists)) {}
+    void search(
+            idx_t n,
+            const uint8_t*,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters*) const override {
+        for (idx_t i = 0; i < n * k; i++) {
+            distances[i] = 0;
+            labels[i] = lists[i % k];
+        }
+    }
+};
+
+TEST(IndexBinaryIVFSIMD, QuantizersMayFindFewerLists) {
+    Lists lists(64, 300, 3);
+    const Codes query = random_codes(1, 64, 3);
+    const auto found_in = [&](std::vector<idx_t> numbers) {
+        FixedQuantizer fixed(64, std::move(numbers));
+        const auto before = std::exchange(lists.index.quantizer, &fixed);
+        lists.index.nprobe = fixed.lists.size();
+        idx_t found = 0;
+        const auto search_and_count = [&] {
+            for (idx_t label : search(lists.index, query, 300).labels) {
+                found += label >= 0;
+            }
+        };
+        const bool throws_out = bool(throws(search_and_count, "list 3 of 3"));
+        lists.index.quantizer = before;
+        return throws_out ? -1 : found;
+    };
+    const auto size = [&](size_t list) {
+        return idx_t(lists.index.get_list_size(list));
+    };
+    EXPECT_EQ(found_in({-1, -1}), 0);
+    EXPECT_EQ(found_in({2, -1, 0}), size(2) + size(0));
+    EXPECT_EQ(found_in({-1, 1}), size(1));
+    EXPECT_EQ(found_in({1, 3}), -1);
+}
+
+TEST(IndexBinaryIVFSIMD, NothingToDoAndBadCalls) {
+    Lists lists(64, 0, 5);
+    auto& index = lists.index;
+    const Codes query = random_codes(1, 64, 1);
+    lists.expect_search(query, 3, 10, 2);
+    index.search(0, nullptr, 3, nullptr, nullptr);
+    const auto find = [&](const uint8_t* x, idx_t k) {
+        index.search(1, x, k, nullptr, nullptr);
+    };
+    faiss::SearchParametersIVF no_probes;
+    no_probes.nprobe = 0;
+    faiss::IndexBinaryFlat flat(64);
+    IndexBinaryIVFSIMD untrained(&flat, 64, 4);
+    expect_throws(
+            {{[&] { find(query.data(), 0); }, "k is 0"},
+             {[&] { find(nullptr, 1); }, "null"},
+             {[&] { search(index, query, 1, &no_probes); }, "nprobe is 0"},
+             {[&] { search(untrained, query, 1); }, "not trained"},
+             {[&] { IndexBinaryIVFSIMD(nullptr, 64, 4); }, "null"},
+             {[&] { IndexBinaryIVFSIMD(&flat, 128, 4); }, "64"},
+             {[&] { IndexBinaryIVFSIMD(&flat, 64, 0); }, "lists is 0"}});
+}
+
+Codes bytes_of(const faiss::IndexBinary& index) {
+    faiss::VectorIOWriter writer;
+    faiss_ext::write_index_binary(&index, &writer);
+    return writer.data;
+}
+
+std::unique_ptr<faiss::IndexBinary> index_of(const Codes& bytes) {
+    faiss::VectorIOReader reader;
+    reader.data = bytes;
+    return faiss_ext::read_index_binary(&reader);
+}
+
+/// Whether the index and its quantizer are those of this library.
+bool is_simd(const faiss::IndexBinary* index) {
+    auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(index);
+    return lists && lists->own_fields && lists->own_invlists &&
+            dynamic_cast<const IndexBinaryFlatSIMD*>(lists->quantizer);
+}
+
+TEST(IndexBinaryIVFSIMD, IsBIVFAndItsFilesAreThoseOfFaiss) {
+    const Codes codes = random_codes(400, 64, 1);
+    const auto made = index_binary_factory(64, "BIVF4");
+    EXPECT_TRUE(is_simd(made.get()));
+    made->train(400, codes.data());
+    made->add(400, codes.data());
+    const auto found = search(*made, codes, 5);
+
+    auto* quantizer = new faiss::IndexBinaryFlat(64);
+    faiss::IndexBinaryIVF reference(quantizer, 64, 4);
+    reference.own_fields = true;
+    reference.train(400, codes.data());
+    reference.add(400, codes.data());
+    faiss::VectorIOWriter theirs;
+    faiss::write_index_binary(&reference, &theirs);
+    EXPECT_EQ(bytes_of(*made), theirs.data);
+
+    const auto read = index_of(theirs.data);
+    const auto clone = clone_binary_index(made.get());
+    for (const faiss::IndexBinary* copy : {read.get(), clone.get()}) {
+        EXPECT_TRUE(is_simd(copy));
+        expect_same(search(*copy, codes, 5), found);
+    }
+    // behind a hash
+    const auto behind = index_factory(8, "SIK64(gaussian,gamma=1),BIVF4");
+    EXPECT_TRUE(is_simd(dynamic_cast<const IndexKernelHash&>(*behind).storage));
+}
+
+TEST(IndexBinaryIVFSIMD, TakesOverListsAndQuantizers) {
+    const Codes codes = random_codes(200, 64, 1);
+    faiss::IndexBinaryFlat quantizer(64);
+    faiss::IndexBinaryIVF other(&quantizer, 64, 3);
+    other.train(200, codes.data());
+    other.add(200, codes.data());
+    other.nprobe = 3;
+    other.make_direct_map();
+    {
+        IndexBinaryIVFSIMD index(std::move(other));
+        EXPECT_FALSE(index.own_fields); // and so the quantizer stays
+        EXPECT_EQ(index.quantizer, &quantizer);
+        EXPECT_FALSE(other.own_invlists);
+        EXPECT_EQ(index.ntotal, 200);
+        EXPECT_EQ(search(index, codes, 1).distances, std::vector<int32_t>(200));
+        Codes one(8);
+        index.reconstruct(17, one.data());
+        EXPECT_EQ(one, rows(codes, 8, 17, 18));
+    }
+    EXPECT_EQ(quantizer.ntotal, 3);
+}
+
+TEST(IndexBinaryIVFSIMD, ChangesLikeIndexBinaryIVF) {
+    Lists lists(32, 500, 6);
+    auto& index = lists.index;
+    EXPECT_EQ(index.remove_ids(faiss::IDSelectorRange(100, 400)), 100u);
+    EXPECT_EQ(index.ntotal, 400);
+    const Codes queries = random_codes(4, 32, 3);
+    lists.expect_search(queries, 450, 12, 6);
+    const auto found = search(index, queries, 450);
+    EXPECT_EQ(std::count(found.labels.begin(), found.labels.end(), -1), 200);
+    index.reset();
+    lists.expect_search(queries, 3, 12, 6);
+}
+
+} // namespace
