@@ -116,6 +116,12 @@ def hamming(args):
             if newest:
                 bar = None if k != 10 else 2.5 if bits == 256 else 2
                 ratio(f"scan, {bits} bits, k = {k}, FAISS {newest['version']} / ours", newest["ns"][f"{bits}/{k}"] / ours, bar)
+    for bits in (64, 128, 256, 512, 1024):
+        for nq in (1, 200):
+            seconds = lambda classes: r[f"lists<{classes}>/bits:{bits}/nq:{nq}"]["seconds"]  # noqa: E731
+            theirs = seconds("faiss::IndexBinaryIVF, faiss::IndexBinaryFlat")
+            ours = seconds("IndexBinaryIVFSIMD, IndexBinaryFlatSIMD")
+            ratio(f"inverted lists, {bits} bits, {nq} queries in a batch, FAISS linked / ours", theirs / ours)
     ratio("one query on 10 million codes of 256 bits / bandwidth of the memory",
           r["one_query"]["bytes_per_second"] / r["read_memory"]["bytes_per_second"], 0.7)
     return r

@@ -645,7 +645,7 @@ TEST(Io, VersionsAndClassesThatAreNotKnown) {
 TEST(Io, MappedFiles) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
-    const auto index = make("IDMap," + sik + ",BIVF2");
+    const auto index = make(sik + ",BIVF2");
     const Bytes good = to_bytes(*index);
     const auto read_mapped = [&](const Bytes& bytes) {
         write_file(name, bytes);

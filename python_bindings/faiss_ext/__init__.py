@@ -30,7 +30,8 @@ from .extend_faiss import clone_binary_index, read_index_binary
 
 # what takes NumPy's and Python's types, under this package's name as well
 # (index_binary_factory, read_index_binary and clone_binary_index are this
-# package's own: their flat indexes are IndexBinaryFlatSIMD)
+# package's own: their flat indexes are IndexBinaryFlatSIMD,
+# their inverted lists IndexBinaryIVFSIMD)
 from faiss import (
     index_factory, write_index, read_index,
     write_index_binary, write_VectorTransform,

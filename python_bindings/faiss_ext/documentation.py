@@ -670,8 +670,8 @@ class Functions:
     ) -> "faiss.IndexBinary":
         """Reads what write_index_binary has written.
 
-        In this package flat indexes become IndexBinaryFlatSIMD, which has the
-        faster scan; in the faiss module they stay as they are.
+        In this package flat indexes become IndexBinaryFlatSIMD and inverted
+        lists IndexBinaryIVFSIMD, which have the faster scan; in the faiss module they stay as they are.
 
         Parameters
         ----------
@@ -726,8 +726,8 @@ class Functions:
         """A deep copy of a binary index, of any class that can be written,
         those of FAISS included.
 
-        In this package flat indexes are copied as IndexBinaryFlatSIMD, which
-        has the faster scan.
+        In this package flat indexes are copied as IndexBinaryFlatSIMD and
+        inverted lists as IndexBinaryIVFSIMD, which have the faster scan.
 
         Parameters
         ----------

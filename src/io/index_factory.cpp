@@ -5,9 +5,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVF.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/index_factory.h>
@@ -211,10 +213,38 @@ std::string id_map_name(const std::vector<Part>& parts) {
     return name;
 }
 
+/// Whether it takes ids, and keeps those of what is left after a removal.
+bool has_ids_of_its_own(const IndexBinary& index) {
+    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
+        return has_ids_of_its_own(*hash->storage);
+    }
+    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index);
+}
+
+bool has_ids_of_its_own(const Index& index) {
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        return has_ids_of_its_own(*pre->index);
+    }
+    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
+        return has_ids_of_its_own(*hash->storage);
+    }
+    return dynamic_cast<const IndexIVFPQ4*>(&index) ||
+            dynamic_cast<const faiss::IndexIVF*>(&index);
+}
+
+/// IndexIDMap takes what is left after a removal to be numbered anew, as in
+/// flat indexes; inverted lists keep ids.
 template <class IndexT>
 std::unique_ptr<IndexT> with_id_map(
+        const Part& part,
         const std::string& name,
         std::unique_ptr<IndexT> sub) {
+    if (has_ids_of_its_own(*sub)) {
+        part.fail(
+                "inverted lists keep ids themselves, and " + name +
+                        " would lose track of them when vectors are removed",
+                {"the same without " + name + ": add_with_ids works"});
+    }
     std::unique_ptr<faiss::IndexIDMapTemplate<IndexT>> index;
     if (name == "IDMap2") {
         index = std::make_unique<faiss::IndexIDMap2Template<IndexT>>(sub.get());
@@ -435,14 +465,6 @@ std::unique_ptr<Index> make_core(
     head.fail("unknown index '" + head.str() + "'", index_forms());
 }
 
-/// Whether it takes ids, and keeps those of what is left after a removal.
-bool has_ids_of_its_own(const Index& index) {
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return has_ids_of_its_own(*pre->index);
-    }
-    return dynamic_cast<const IndexIVFPQ4*>(&index);
-}
-
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     if (!is_faiss_ext_string(part.str())) {
         return make_faiss_index(d, part, metric);
@@ -451,14 +473,10 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
 
     // IDMap stands outside of everything
     if (const auto name = id_map_name(parts); !name.empty()) {
-        auto index = make_index(d, part.after(name.size() + 1), metric);
-        if (has_ids_of_its_own(*index)) {
-            parts[0].fail(
-                    "KIVF keeps ids itself, and " + name +
-                            " would lose track of them when vectors are removed",
-                    {"the same without " + name + ": add_with_ids works"});
-        }
-        return with_id_map<Index>(name, std::move(index));
+        return with_id_map<Index>(
+                parts[0],
+                name,
+                make_index(d, part.after(name.size() + 1), metric));
     }
 
     // then Refine, which sees the vectors as they come
@@ -505,7 +523,9 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
     const std::vector<Part> parts = part.split();
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(
-                name, make_binary_index(d, part.after(name.size() + 1)));
+                parts[0],
+                name,
+                make_binary_index(d, part.after(name.size() + 1)));
     }
     if ((is_codes(parts[0]) || parts[0].str() == "BFlat") &&
         parts.size() == 1) {

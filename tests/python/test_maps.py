@@ -198,20 +198,21 @@ def test_constructors_and_strings_make_the_same_map():
 @pytest.mark.parametrize("map, kernel", [("KPCA32", "js"), ("RFF256", "laplacian")])
 def test_indexes_over_maps_find_neighbours_under_the_kernel(map, kernel):
     arguments = kernel + ",p=200" * (map == "KPCA32")
-    front = f"IDMap2,{map}({arguments}),IVF16,Flat"
+    front = f"{map}({arguments}),IVF16,Flat"
     exact = faiss.index_factory(64, f"KFlat({kernel})")
     exact.train(BASE)
     exact.add(BASE)
     true_D, truth = exact.search(QUERIES, 10)
     # the explicit maps alone are approximations
-    for string, least in ((front, 0.6), (f"{front},Refine(KFlat({kernel}))", 0.95)):
+    for string, least in ((front, 0.6), (f"IDMap2,{front},Refine(KFlat({kernel}))", 0.95)):
         index = faiss.index_factory(64, string)
         index.train(BASE)
         ids = 7 * np.arange(len(BASE)) + 1
         index.add_with_ids(BASE, ids)
         for each in (index, pickle.loads(pickle.dumps(index))):
-            part = each.index
+            part = each
             if "Refine" in string:
+                part = each.index
                 part.k_factor = 10
                 part = part.base_index
             faiss.extract_index_ivf(part).nprobe = 8
