@@ -50,7 +50,6 @@ inline void PrintTo(const WalkRow& row, std::ostream* out) {
 inline std::vector<WalkRow> walk_rows() {
     using enum WalkRow::Finds;
     using enum WalkRow::Ids;
-    constexpr bool bivf_merges = faiss_version >= 11200;
     const char* sik = "";
     return {{"KFlat(gaussian,gamma=0.001)", "gaussian(gamma=0.001)"},
             {"KFlat(chi2,store=u8)", "chi2"},
@@ -94,7 +93,7 @@ inline std::vector<WalkRow> walk_rows() {
              some,
              kept,
              true,
-             bivf_merges,
+             true,
              false},
             {"SIK32(gaussian,gamma=0.001),BHash2x4",
              sik,

@@ -25,7 +25,6 @@ namespace {
 constexpr idx_t n = 300, nq = 20;
 
 /// Before, FAISS took any two faiss::IndexBinaryIVF for different classes.
-constexpr bool bivf_merges = faiss_version >= 11200;
 
 /// Uniform on [0, 1]; histograms sum to 1.
 std::vector<float> vectors(Data data, idx_t count, uint32_t seed) {
@@ -748,8 +747,7 @@ TEST_P(EachIndex, Merging) {
     add(*b, rows(x, d, half, n), half);
     const idx_t add_id = is_ivf && !has_ids ? half : 0;
     const auto merge = [&] { a->merge_from(*b, add_id); };
-    if (has(text, "HNSW|Refine|RFlat|BHash|BFlat") ||
-        (has(text, "BIVF") && !bivf_merges)) {
+    if (has(text, "HNSW|Refine|RFlat|BHash|BFlat")) {
         const auto bytes = bytes_of(*b);
         EXPECT_TRUE(throws(merge));
         EXPECT_EQ(a->ntotal, half);
@@ -852,7 +850,7 @@ TEST_P(EachStorage, Merging) {
     other->add(n - half, &x[half * d]);
     const bool is_ivf = has(storage, "BIVF"); // ids are stored
     const auto merge = [&] { index->merge_from(*other, is_ivf ? half : 0); };
-    if (!has(storage, "BPerm") && !(is_ivf && bivf_merges)) {
+    if (!has(storage, "BPerm") && !is_ivf) {
         EXPECT_TRUE(throws(merge));
         EXPECT_EQ(index->ntotal, half);
         EXPECT_EQ(other->ntotal, n - half);

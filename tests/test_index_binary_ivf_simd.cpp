@@ -97,7 +97,11 @@ struct Lists {
                            max_codes,
                            sel);
             ranges.emplace_back();
-            for (const auto& [distance, id] : all) {
+            for (const auto& [distance, id] :
+                 probed(&queries[q * d / 8],
+                        std::min(nprobe, index.nlist),
+                        0,
+                        sel)) {
                 if (distance < radius) {
                     ranges.back().emplace_back(id, distance);
                 }
@@ -333,6 +337,93 @@ TEST(IndexBinaryIVFSIMD, TakesOverListsAndQuantizers) {
         EXPECT_EQ(one, rows(codes, 8, 17, 18));
     }
     EXPECT_EQ(quantizer.ntotal, 3);
+}
+
+TEST(IndexBinaryIVFSIMD, CopiesTheCodesThatAreFound) {
+    const int d = 72;
+    Lists lists(d, 400, 6);
+    auto& index = lists.index;
+    index.nprobe = 2;
+    const Codes queries = random_codes(5, d, 3);
+    const idx_t k = 390; // more than two lists hold
+    Codes recons(5 * k * d / 8, 7);
+    const auto found = found_by<int32_t>(5, k, [&](int32_t* D, idx_t* I) {
+        index.search_and_reconstruct(5, queries.data(), k, D, I, recons.data());
+    });
+    expect_same(found, search(index, queries, k));
+    EXPECT_GE(found.labels[0], 0);
+    EXPECT_EQ(found.labels[k - 1], -1);
+    for (size_t i = 0; i < found.labels.size(); i++) {
+        const idx_t id = found.labels[i];
+        EXPECT_EQ(
+                rows(recons, d / 8, i, i + 1),
+                id < 0 ? Codes(d / 8, 255)
+                       : rows(lists.codes, d / 8, (id - 1) / 3, (id + 2) / 3))
+                << i;
+    }
+}
+
+TEST(IndexBinaryIVFSIMD, CopiesCodesByIdWithoutADirectMap) {
+    const int d = 64;
+    Lists lists(d, 300, 4);
+    auto& index = lists.index; // ids 1, 4, 7, ...
+    Codes one(8);
+    index.reconstruct_n(4, 1, one.data());
+    EXPECT_EQ(one, rows(lists.codes, 8, 1, 2));
+    index.reconstruct_n(0, 0, nullptr);
+    Codes two(16);
+    expect_throws(
+            {{[&] { index.reconstruct_n(4, 2, two.data()); }, "id 5"},
+             {[&] { index.reconstruct_n(-1, 1, two.data()); }, "id -1"},
+             {[&] { index.reconstruct_n(4, -1, two.data()); }, "-1 codes"},
+             {[&] { index.reconstruct_n(INT64_MAX, 2, two.data()); }, "id"},
+             {[&] { index.reconstruct_n(0, 301, nullptr); }, "301 codes"}});
+
+    IndexBinaryIVFSIMD numbered(index.quantizer, d, 4);
+    numbered.add(300, lists.codes.data());
+    Codes all(300 * 8);
+    numbered.reconstruct_n(0, 300, all.data());
+    EXPECT_EQ(all, lists.codes);
+    numbered.reconstruct_n(40, 2, two.data());
+    EXPECT_EQ(two, rows(lists.codes, 8, 40, 42));
+}
+
+TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
+    Lists a(64, 300, 4), b(64, 200, 4), narrow(32, 10, 4), few(64, 10, 3);
+    faiss::IndexBinaryFlat flat(64);
+    const auto merge = [&](faiss::IndexBinary& other) {
+        a.index.merge_from(other, 1000);
+    };
+    expect_throws(
+            {{[&] { merge(narrow.index); }, "32 bits"},
+             {[&] { merge(few.index); }, "lists"},
+             {[&] { merge(flat); }, "inverted lists"},
+             {[&] { merge(a.index); }, "other inverted lists"}});
+    EXPECT_EQ(a.index.ntotal, 300);
+    merge(b.index);
+    EXPECT_EQ(a.index.ntotal, 500);
+    EXPECT_EQ(b.index.ntotal, 0);
+    a.index.nprobe = 4;
+    const Codes query = rows(b.codes, 8, 5, 6); // a code of both
+    EXPECT_EQ(search(a.index, query, 1).distances.front(), 0);
+    auto ids = search(a.index, query, 500).labels;
+    std::sort(ids.begin(), ids.end());
+    EXPECT_EQ(ids.front(), 1);
+    EXPECT_EQ(ids.back(), 1000 + 3 * 199 + 1);
+
+    Lists mapped(64, 0, 4);
+    mapped.index.add(200, b.codes.data());
+    mapped.index.make_direct_map();
+    expect_throws({{[&] { merge(mapped.index); }, "direct map"}});
+    EXPECT_EQ(mapped.index.ntotal, 200);
+}
+
+TEST(IndexBinaryIVFSIMD, MovesWithItsLists) {
+    Lists lists(64, 300, 4);
+    const Codes queries = random_codes(3, 64, 3);
+    const auto found = search(lists.index, queries, 5);
+    const IndexBinaryIVFSIMD moved(std::move(lists.index));
+    expect_same(search(moved, queries, 5), found);
 }
 
 TEST(IndexBinaryIVFSIMD, ChangesLikeIndexBinaryIVF) {

@@ -6,18 +6,21 @@
 
 namespace faiss_ext {
 
-/** faiss::IndexBinaryIVF with a faster search: the same lists, the same
- * parameters, the same files.
+/** faiss::IndexBinaryIVF with a faster search of the same lists and files.
  *
  * The codes of the nprobe lists with the nearest centroids are compared with
  * the query by the widest instructions that the processor has, and only
  * distances below the k-th so far are looked at again. The time hardly depends
- * on k, and not on `use_heap`. No list is begun after max_codes codes, if that
- * is not 0.
+ * on k. The scan is always by query: `use_heap` and `per_invlist_search` make
+ * no difference. No list is begun after max_codes codes, if that is not 0;
+ * ranges are searched whole, as in FAISS. indexIVF_stats does not count the
+ * searches.
  *
  * Of codes at equal distances those in lists of nearer centroids are found, and
  * come first; in a list, those that were added first. Where there are fewer
- * than k, the rest is id -1 and the largest distance.
+ * than k, the rest is id -1 and the largest distance. search_preassigned and
+ * range_search_preassigned are those of FAISS, with its order of equal
+ * distances.
  *
  * String: `BIVF1024`, `BIVF1024_HNSW32`, in the factories of this library.
  */
@@ -33,9 +36,13 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// that is flat becomes an IndexBinaryFlatSIMD.
     explicit IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other);
 
-    IndexBinaryIVFSIMD() = default;
+    IndexBinaryIVFSIMD(IndexBinaryIVFSIMD&& other)
+            : IndexBinaryIVFSIMD(static_cast<faiss::IndexBinaryIVF&&>(other)) {}
+    IndexBinaryIVFSIMD(const IndexBinaryIVFSIMD&) = delete;
+    IndexBinaryIVFSIMD& operator=(const IndexBinaryIVFSIMD&) = delete;
 
-    /// params: `sel` is honoured, and of SearchParametersIVF all
+    /// params: `sel` is honoured, and of SearchParametersIVF nprobe, max_codes
+    /// and quantizer_params
     void search(
             idx_t n,
             const uint8_t* x,
@@ -52,6 +59,28 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
             int radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    /** Searches, and copies the codes that are found.
+     *
+     * @param recons  size n * k * d / 8; bytes of 255 where the id is -1
+     */
+    void search_and_reconstruct(
+            idx_t n,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            uint8_t* recons,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// The codes with ids i0 to i0 + ni - 1, without a direct map; throws if
+    /// one is missing.
+    void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
+
+    /// Throws unless `other` is inverted lists of as many bits and lists, and
+    /// neither has a direct map.
+    void check_compatible_for_merge(
+            const faiss::IndexBinary& other) const override;
 };
 
 } // namespace faiss_ext

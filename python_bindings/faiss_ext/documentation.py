@@ -671,7 +671,8 @@ class Functions:
         """Reads what write_index_binary has written.
 
         In this package flat indexes become IndexBinaryFlatSIMD and inverted
-        lists IndexBinaryIVFSIMD, which have the faster scan; in the faiss module they stay as they are.
+        lists IndexBinaryIVFSIMD, which have the faster scan; by
+        faiss.read_index_binary they stay as they are.
 
         Parameters
         ----------

@@ -25,8 +25,10 @@ namespace {
 
 /// Our indexes look for interrupts themselves.
 bool is_ours(const faiss::IndexBinary& storage) {
+    if (const auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(&storage)) {
+        return is_ours(*lists->quantizer);
+    }
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
-            dynamic_cast<const IndexBinaryIVFSIMD*>(&storage) ||
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
 }
 

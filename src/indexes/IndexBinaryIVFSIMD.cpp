@@ -36,7 +36,7 @@ faiss::IndexBinary* checked_quantizer(
             quantizer, "IndexBinaryIVFSIMD: the quantizer is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
             size_t(quantizer->d) == d && d > 0 && d % 8 == 0,
-            "IndexBinaryIVFSIMD: the number of bits is %zd, that of the quantizer %d, expected the same positive multiple of 8",
+            "IndexBinaryIVFSIMD: the number of bits is %zu, that of the quantizer %d, expected the same positive multiple of 8",
             d,
             quantizer->d);
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -51,8 +51,10 @@ struct ListSearch {
     const faiss::SearchParameters* quantizer_params = nullptr;
     const faiss::IDSelector* sel;
 
+    /// @param in_range  whether all codes of the lists are of interest
     ListSearch(
             const faiss::IndexBinaryIVF& index,
+            bool in_range,
             const faiss::SearchParameters* params)
             : nprobe(index.nprobe),
               max_codes(index.max_codes),
@@ -63,6 +65,9 @@ struct ListSearch {
             nprobe = given->nprobe;
             max_codes = given->max_codes;
             quantizer_params = given->quantizer_params;
+        }
+        if (in_range) {
+            max_codes = 0;
         }
         FAISS_EXT_THROW_IF_NOT_MSG(
                 nprobe > 0,
@@ -92,7 +97,7 @@ struct ProbedLists {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     size_t(nearest[i]) < index.nlist,
                     "IndexBinaryIVFSIMD: the quantizer found list %" PRId64
-                    " of %zd",
+                    " of %zu",
                     int64_t(nearest[i]),
                     index.nlist);
             const size_t size = lists.list_size(nearest[i]);
@@ -119,10 +124,16 @@ struct ProbedLists {
         return i == 0 ? 0 : ends[i - 1];
     }
 
-    idx_t id_at(idx_t position) const {
+    /// number of a list, and offset in it
+    std::pair<idx_t, idx_t> place_of(idx_t position) const {
         const size_t i = std::upper_bound(ends.begin(), ends.end(), position) -
                 ends.begin();
-        return lists.get_single_id(numbers[i], position - begin_of(i));
+        return {numbers[i], position - begin_of(i)};
+    }
+
+    idx_t id_at(idx_t position) const {
+        const auto [list, offset] = place_of(position);
+        return lists.get_single_id(list, offset);
     }
 };
 
@@ -144,7 +155,7 @@ void scan_lists(
     FAISS_EXT_THROW_IF_NOT_MSG(
             index.is_trained,
             "IndexBinaryIVFSIMD: the index is not trained; call train first");
-    const ListSearch how(index, params);
+    const ListSearch how(index, k == 0, params);
     const size_t code_size = index.code_size;
     std::vector<idx_t> nearest(n * how.nprobe);
     std::vector<int32_t> distances(nearest.size());
@@ -213,6 +224,17 @@ void IndexBinaryIVFSIMD::search(
         int32_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_and_reconstruct(n, x, k, distances, labels, nullptr, params);
+}
+
+void IndexBinaryIVFSIMD::search_and_reconstruct(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        uint8_t* recons,
+        const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryIVFSIMD::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -226,13 +248,68 @@ void IndexBinaryIVFSIMD::search(
                           const std::vector<uint64_t>& keys,
                           const ProbedLists& probed) {
         for (idx_t i = 0; i < k; i++) {
+            const idx_t to = q * k + i;
             const bool found = i < idx_t(keys.size());
-            distances[q * k + i] = found ? distance_of(keys[i])
-                                         : std::numeric_limits<int32_t>::max();
-            labels[q * k + i] = found ? probed.id_at(position_of(keys[i])) : -1;
+            distances[to] = found ? distance_of(keys[i])
+                                  : std::numeric_limits<int32_t>::max();
+            labels[to] = found ? probed.id_at(position_of(keys[i])) : -1;
+            if (recons && found) {
+                const auto [list, offset] =
+                        probed.place_of(position_of(keys[i]));
+                reconstruct_from_offset(list, offset, recons + to * code_size);
+            } else if (recons) {
+                std::memset(recons + to * code_size, 255, code_size);
+            }
         }
     };
     scan_lists(*this, n, x, k, uint32_t(d) + 1, params, fill);
+}
+
+void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ni >= 0 && ni <= ntotal,
+            "IndexBinaryIVFSIMD::reconstruct_n: %" PRId64
+            " codes are wanted of %" PRId64,
+            int64_t(ni),
+            int64_t(ntotal));
+    std::vector<bool> is_found(ni);
+    for (size_t list = 0; list < nlist; list++) {
+        const faiss::InvertedLists::ScopedIds ids(invlists, list);
+        const size_t size = invlists->list_size(list);
+        for (size_t offset = 0; offset < size; offset++) {
+            // (ids may be of any size: no sum with i0 is formed)
+            if (ids[offset] >= i0 && ids[offset] - i0 < ni) {
+                const idx_t i = ids[offset] - i0;
+                reconstruct_from_offset(list, offset, recons + i * code_size);
+                is_found[i] = true;
+            }
+        }
+    }
+    const idx_t missing = std::find(is_found.begin(), is_found.end(), false) -
+            is_found.begin();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            missing == ni,
+            "IndexBinaryIVFSIMD::reconstruct_n: there is no code with id %" PRId64,
+            int64_t(i0 + missing));
+}
+
+void IndexBinaryIVFSIMD::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            lists && lists != this,
+            "IndexBinaryIVFSIMD: only other inverted lists can be merged in");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            lists->d == d && lists->nlist == nlist,
+            "IndexBinaryIVFSIMD: lists of %d bits cannot be merged with those of %d, or %zu lists with %zu",
+            lists->d,
+            d,
+            lists->nlist,
+            nlist);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            direct_map.no() && lists->direct_map.no(),
+            "IndexBinaryIVFSIMD: an index with a direct map cannot be merged");
 }
 
 void IndexBinaryIVFSIMD::range_search(

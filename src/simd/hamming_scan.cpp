@@ -225,7 +225,10 @@ void scan(
     }
     const bool whole = (W == 1 || W == 2 || W == 4) && code_size == 8 * W;
     // 16 KB of codes are transposed and then compared with all queries
-    const size_t groups = std::max<size_t>(1, 2048 / (words * group_size));
+    const size_t groups = std::clamp<size_t>(
+            2048 / (words * group_size),
+            1,
+            std::max<size_t>(1, (n + group_size - 1) / group_size));
     const size_t step = groups * group_size;
     const auto block = hwy::AllocateAligned<uint64_t>(words * step);
     for (size_t i = 0; i < n; i += step) {

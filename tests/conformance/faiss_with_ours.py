@@ -3,9 +3,10 @@
     pytest -p faiss_with_ours --differences differences.txt FAISS/tests/test_index.py
 
 IndexFlat, IndexFlatL2 and IndexFlatIP become IndexFlatKernel with the linear kernel, whose distance is that of L2;
-IndexHNSWFlat becomes IndexHNSWKernel over it; IndexBinaryFlat becomes IndexBinaryFlatSIMD; IndexRefineFlat and IndexRefine
-become IndexRefineKernel; strings with Flat name KFlat(linear). Functions for files, copies and strings are those of
-faiss_ext, which take FAISS's objects as well. A test that the file of differences lists, with the reason, has to fail.
+IndexHNSWFlat becomes IndexHNSWKernel over it; IndexBinaryFlat becomes IndexBinaryFlatSIMD and IndexBinaryIVF
+IndexBinaryIVFSIMD; IndexRefineFlat and IndexRefine become IndexRefineKernel; strings with Flat name KFlat(linear).
+Functions for files, copies and strings are those of faiss_ext, which take FAISS's objects as well. A test that the file of
+differences lists, with the reason, has to fail.
 """
 
 
@@ -63,6 +64,7 @@ for ours in (IndexFlat, IndexFlatL2, IndexFlatIP, IndexHNSWFlat, IndexRefineFlat
     setattr(faiss, ours.__name__, ours)
 faiss.IndexRefine = faiss_ext.IndexRefineKernel
 faiss.IndexBinaryFlat = faiss_ext.IndexBinaryFlatSIMD
+faiss.IndexBinaryIVF = faiss_ext.IndexBinaryIVFSIMD
 
 
 def pytest_addoption(parser):
