@@ -18,6 +18,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/prefetch.h"
 #include "core/sample.h"
 #include "core/scratch.h"
 #include "core/slices.h"
@@ -132,14 +133,11 @@ Search search_of(
 
 /// Asks for the next list while one is scanned.
 void prefetch(const IndexIVFPQ4::List& list) {
-    const auto ask = [](const void* data, size_t bytes) {
-        constexpr size_t cache_line = 64, most = 16384;
-        for (size_t i = 0; i < std::min(bytes, most); i += cache_line) {
-            __builtin_prefetch(static_cast<const char*>(data) + i);
-        }
-    };
-    ask(list.codes.data(), list.codes.size());
-    ask(list.offsets.data(), list.offsets.size() * sizeof(float));
+    constexpr size_t most = 16384;
+    prefetch_bytes(list.codes.data(), std::min(list.codes.size(), most));
+    prefetch_bytes(
+            list.offsets.data(),
+            std::min(list.offsets.size() * sizeof(float), most));
 }
 
 /// A list to visit for a query, and what is added to the scores of its vectors.

@@ -8,18 +8,11 @@
 
 #include <faiss_ext/core/compat.h>
 
+#include "core/prefetch.h"
 #include "core/scratch.h"
 #include "indexes/row_codec.h"
 
 namespace faiss_ext {
-
-/// Asks for a stored vector before it is needed.
-inline void prefetch_code(const uint8_t* code, size_t code_size) {
-    constexpr size_t cache_line = 64;
-    for (size_t i = 0; i < code_size; i += cache_line) {
-        __builtin_prefetch(code + i);
-    }
-}
 
 /** Calls fn(begin, count, rows) for consecutive pieces of the ids, where `rows`
  * are their vectors one after the other. Those of the next piece come from
@@ -49,13 +42,13 @@ void for_gathered_rows(
         return codes + size_t(ids[i]) * code_size;
     };
     for (size_t i = 0; i < std::min(piece, n); i++) {
-        prefetch_code(code(i), code_size);
+        prefetch_bytes(code(i), code_size);
     }
     for (size_t begin = 0; begin < n; begin += piece) {
         const size_t count = std::min(piece, n - begin);
         for (size_t i = 0; i < count; i++) {
             if (begin + i + piece < n) {
-                prefetch_code(code(begin + i + piece), code_size);
+                prefetch_bytes(code(begin + i + piece), code_size);
             }
             codec.decode(1, code(begin + i), rows.get() + i * d);
         }

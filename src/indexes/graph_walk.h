@@ -15,6 +15,8 @@
 
 #include <faiss/impl/HNSW.h>
 
+#include "core/prefetch.h"
+
 namespace faiss_ext {
 
 /// Links of a vertex on a level, which end where there are fewer than fit.
@@ -239,10 +241,9 @@ class GraphWalk {
             int level) {
         const auto& cum = hnsw.cum_nneighbor_per_level;
         const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
-        constexpr int links_per_line = 16;
-        for (int i = cum[level]; i < cum[level + 1]; i += links_per_line) {
-            __builtin_prefetch(links + i);
-        }
+        prefetch_bytes(
+                links + cum[level],
+                (cum[level + 1] - cum[level]) * sizeof(int32_t));
     }
 
     VisitedMarks visited;

@@ -7,6 +7,7 @@
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 
+#include "core/prefetch.h"
 #include "indexes/gathered_rows.h"
 #include "indexes/row_codec.h"
 
@@ -56,7 +57,7 @@ struct RowScores {
     }
 
     void prefetch(int32_t id) const {
-        prefetch_code(code(id), codec.code_size());
+        prefetch_bytes(code(id), codec.code_size());
     }
 
     /// All pairs. x: size n * d; y: size m * d; scores: size n * m
