@@ -77,10 +77,14 @@ double value_of_all(const std::vector<float>& a, const std::vector<float>& b) {
     return sum;
 }
 
-/// How far the rounding of tables may move the distances of a query: half a
-/// step for each part; of steps, the four parts of rows r and r + 2 of four
-/// have at most 253 together.
-double rounding(const IndexIVFPQ4& index, const float* q) {
+/// How far the rounding of tables of factor * <q, r>, or with |r|^2 added to
+/// it, may move the sum: half a step for each part; of steps, the four parts of
+/// rows r and r + 2 of four have at most 253 together.
+double rounding_of_tables(
+        const IndexIVFPQ4& index,
+        const std::vector<double>& q,
+        double factor,
+        bool with_squares) {
     const int size = d / index.M;
     std::map<int, double> widths;
     for (int m = 0; m < index.M; m++) {
@@ -88,9 +92,9 @@ double rounding(const IndexIVFPQ4& index, const float* q) {
         double low = INFINITY, high = -INFINITY;
         for (int k = 0; k < 16; k++) {
             double sum = 0;
-            for (int j = 0; j < size; j++) {
-                sum += (double(q[m * size + j]) - index.mean[m * size + j]) *
-                        index.codebook[(m * size + j) * 16 + k];
+            for (int j = m * size; j < (m + 1) * size; j++) {
+                const double r = index.codebook[j * 16 + k];
+                sum += factor * q[j] * r + (with_squares ? r * r : 0);
             }
             low = std::min(low, sum);
             high = std::max(high, sum);
@@ -101,8 +105,38 @@ double rounding(const IndexIVFPQ4& index, const float* q) {
     for (const auto& [unused, width] : widths) {
         widest = std::max(widest, width);
     }
+    return widest / 253 * 0.5 * index.M + 1e-4;
+}
+
+/// The same for a query whose tables serve all lists.
+double rounding(const IndexIVFPQ4& index, const float* q) {
+    std::vector<double> centred(d);
+    for (int j = 0; j < d; j++) {
+        centred[j] = double(q[j]) - index.mean[j];
+    }
     const double factor = index.metric_type == l2 ? 2 : 1;
-    return factor * widest / 253 * 0.5 * index.M + 1e-4;
+    return rounding_of_tables(index, centred, factor, false);
+}
+
+/// The list of each vector.
+std::map<idx_t, idx_t> lists_of(const IndexIVFPQ4& index) {
+    std::map<idx_t, idx_t> list_of;
+    for (idx_t l = 0; l < index.nlist; l++) {
+        for (idx_t id : index.lists[l].ids) {
+            list_of[id] = l;
+        }
+    }
+    return list_of;
+}
+
+/// The same for a query that has tables for each list.
+double rounding_in_list(const IndexIVFPQ4& index, const float* q, idx_t list) {
+    std::vector<double> difference(d);
+    for (int j = 0; j < d; j++) {
+        difference[j] =
+                double(q[j]) - index.mean[j] - index.centroids[list * d + j];
+    }
+    return rounding_of_tables(index, difference, -2, true);
 }
 
 TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
@@ -117,10 +151,21 @@ TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
             const auto index = filled(text, metric);
             const auto y = quantized(*index);
             const double sign = metric == l2 ? 1 : -1;
+            const auto list_of = lists_of(*index);
             for (idx_t k : {idx_t(1), idx_t(30), n + 5}) {
                 const auto [D, I] = search(*index, q, k);
                 for (idx_t i = 0; i < nq; i++) {
-                    const double error = rounding(*index, &q[i * d]);
+                    const double for_all = rounding(*index, &q[i * d]);
+                    const auto error = [&](idx_t id) {
+                        return metric == ip || !index->residual
+                                ? for_all
+                                : std::max(
+                                          for_all,
+                                          rounding_in_list(
+                                                  *index,
+                                                  &q[i * d],
+                                                  list_of.at(id)));
+                    };
                     std::map<idx_t, double> found;
                     for (idx_t j = i * k; j < (i + 1) * k; j++) {
                         if (I[j] < 0) {
@@ -132,7 +177,7 @@ TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
                         ASSERT_NEAR(
                                 D[j],
                                 value(metric, &q[i * d], &y[I[j] * d]),
-                                error);
+                                error(I[j]));
                     }
                     ASSERT_EQ(found.size(), std::min(k, n));
                     const idx_t last = std::min(k, n) - 1;
@@ -140,11 +185,63 @@ TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
                         if (!found.count(j)) {
                             ASSERT_GE(
                                     sign * value(metric, &q[i * d], &y[j * d]),
-                                    sign * D[i * k + last] - error);
+                                    sign * D[i * k + last] - error(j));
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// Clusters of width 1 around points `apart` times as far from each other.
+std::vector<float> clusters(idx_t count, float apart, int seed) {
+    const auto centres = normal_vectors(8, d, 77);
+    auto x = normal_vectors(count, d, seed);
+    for (size_t i = 0; i < x.size(); i++) {
+        x[i] += apart * centres[i / d % 8 * d + i % d];
+    }
+    return x;
+}
+
+TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
+    for (float apart : {1, 30, 1000}) {
+        SCOPED_TRACE(apart);
+        const auto x = clusters(n, apart, 1), q = clusters(nq, apart, 2);
+        const auto index = make_index("KIVF64(M=12,nprobe=64)");
+        index->train(n, x.data());
+        index->add(n, x.data());
+        const auto y = quantized(*index);
+        const auto list_of = lists_of(*index);
+        constexpr idx_t k = 20;
+        const auto [D, I] = search(*index, q, k);
+        double all_lists = 0, each_list = 0; // what rounding may do
+        for (idx_t i = 0; i < nq; i++) {
+            for (idx_t j = i * k; j < (i + 1) * k; j++) {
+                const double coarse = rounding(*index, &q[i * d]),
+                             fine = rounding_in_list(
+                                     *index, &q[i * d], list_of.at(I[j])),
+                             exact = value(l2, &q[i * d], &y[I[j] * d]);
+                all_lists += coarse;
+                each_list += fine;
+                // (and that of floats of this size)
+                ASSERT_NEAR(
+                        D[j],
+                        exact,
+                        apart == 1 ? std::max(coarse, fine)
+                                   : fine + 1e-5 * (exact + apart));
+            }
+        }
+        if (apart > 1) { // otherwise one set of tables would have done
+            EXPECT_GT(all_lists, 3 * each_list);
+        }
+        // the same by range, and one by one
+        const auto ranges = range_search(*index, q, D[k - 1]);
+        EXPECT_GE(ranges[0].size(), size_t(k - 1));
+        for (idx_t i = 0; i < nq; i++) {
+            EXPECT_EQ(
+                    search(*index, rows(q, d, i, i + 1), k).distances,
+                    rows(D, k, i, i + 1));
         }
     }
 }

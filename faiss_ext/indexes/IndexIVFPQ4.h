@@ -28,8 +28,11 @@ struct PackedCentroids;
  * and the part in brackets, the offset of the vector, is kept with its code: 4
  * bytes more than the M / 2 of the code. Tables are rounded to whole numbers,
  * of which four parts have at most 255 together; distances are those to the
- * quantised vectors up to that, and at least 0. For METRIC_INNER_PRODUCT they
- * are <q, c> + <q, r>.
+ * quantised vectors up to that, and at least 0. Where this rounding is coarse
+ * for the distances of neighbours, since clusters are much farther apart than
+ * they are wide, each list that is visited has tables of its own, |r|^2 - 2 <q -
+ * c, r>; such queries take about twice as long. For METRIC_INNER_PRODUCT
+ * distances are <q, c> + <q, r>.
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on
@@ -66,6 +69,8 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     std::vector<List> lists;
 
     std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
+    /// of centroid k of part m at [m * 16 + k]; made from the codebook
+    AlignedVector<float> squares;
 
     /// Where vectors are, by id; see make_direct_map. An entry whose place has
     /// another id, or none, is void.

@@ -146,10 +146,34 @@ struct Visit {
     idx_t list;
 };
 
+/// Whether the rounding of all parts together, its standard deviation, is small
+/// beside the squared distance to the nearest centroid, and so beside the
+/// distances of neighbours.
+bool is_fine(const IndexIVFPQ4& index, float scale, float nearest) {
+    constexpr float most = 0.03f;
+    return scale * std::sqrt(float(index.M) / 12) <= most * nearest;
+}
+
 /// A query with its tables.
 struct Query {
+    const float* q;
     NibbleTables tables;
+    bool by_list;              ///< each list has tables of its own
     std::vector<Visit> visits; ///< the best lists first
+
+    /// Tables of |r|^2 - 2 <q - c, r>, whose rounding is of the size of the
+    /// residuals r, however far apart the lists are.
+    void make_tables(
+            const IndexIVFPQ4& index,
+            const Visit& visit,
+            NibbleTables& of_list) const {
+        const float* c = &index.centroids[visit.list * index.d];
+        thread_local std::vector<float> difference;
+        difference.resize(index.d);
+        std::transform(q, q + index.d, c, difference.begin(), std::minus<>());
+        of_list.make(
+                codes_of(index), difference.data(), -2, index.squares.data());
+    }
 
     /// Chooses the lists by what orders them.
     void prepare(
@@ -158,6 +182,7 @@ struct Query {
             const float* order,
             idx_t nprobe) {
         const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+        this->q = q;
         tables.make(codes_of(index), q, is_l2 ? -2 : -1);
         thread_local std::vector<std::pair<float, uint32_t>> chosen;
         thread_local std::vector<float> work;
@@ -181,8 +206,10 @@ struct Query {
                         1);
                 base = is_l2 ? base : -base;
             }
-            visits.push_back({base + tables.bias, idx_t(l)});
+            visits.push_back({base, idx_t(l)});
         }
+        by_list = is_l2 && index.residual &&
+                !is_fine(index, tables.scale, visits.front().base);
     }
 };
 
@@ -206,29 +233,48 @@ void scan_list(
     const size_t rows = codes_of(index).rows;
     const auto& list = index.lists[visit.list];
     const size_t nblocks = list.offsets.size() / nibble_block;
+    thread_local NibbleTables of_list;
+    float no_offsets[most_at_once * nibble_block];
+    if (query.by_list) {
+        query.make_tables(index, visit, of_list);
+        std::fill_n(no_offsets, most_at_once * nibble_block, 0.0f);
+    }
+    const NibbleTables& tables = query.by_list ? of_list : query.tables;
+    const float base = visit.base + tables.bias;
     for (size_t b = 0; b < nblocks;) {
         const float limit = bound();
         size_t at_once = std::min(most_at_once, nblocks - b);
         if (limit == no_score) {
             at_once = std::min(at_once, without_bound / nibble_block + 1);
         }
+        const float* offsets = list.offsets.data() + b * nibble_block;
+        if (query.by_list) { // tables have all but the ends
+            const size_t count = list.ids.size() - b * nibble_block;
+            if (count < at_once * nibble_block) {
+                std::fill(
+                        no_offsets + count,
+                        no_offsets + at_once * nibble_block,
+                        no_score);
+            }
+            offsets = no_offsets;
+        }
         // a difference is rounded; what is too large by that is let through
-        const float loose = 1e-6f * (std::abs(limit) + std::abs(visit.base)) +
+        const float loose = 1e-6f * (std::abs(limit) + std::abs(base)) +
                 std::numeric_limits<float>::min();
         simd::NibbleHits hits{scores, positions, 0};
         simd::scan_nibbles(
                 rows,
-                query.tables.arranged.data(),
-                query.tables.scale,
+                tables.arranged.data(),
+                tables.scale,
                 at_once,
                 list.codes.data() + b * rows * nibble_block,
-                list.offsets.data() + b * nibble_block,
-                std::min(limit - visit.base + loose, no_score),
+                offsets,
+                std::min(limit - base + loose, no_score),
                 hits);
         for (size_t i = 0; i < hits.size; i++) {
             const idx_t id = list.ids[b * nibble_block + positions[i]];
             if (!sel || sel->is_member(id)) {
-                fn(scores[i] + visit.base, id);
+                fn(scores[i] + base, id);
             }
         }
         b += at_once;
@@ -477,6 +523,7 @@ void IndexIVFPQ4::restore() {
     if (is_trained) {
         packed = std::make_shared<const PackedCentroids>(
                 d, nlist, centroids.data());
+        squares = codes_of(*this).squares();
     }
 }
 
@@ -526,6 +573,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
     centroids = std::move(found);
     packed = std::move(found_packed);
     codebook = std::move(of_parts);
+    squares = codes_of(*this).squares();
     lists.assign(nlist, {});
     is_trained = true;
 }

@@ -28,6 +28,17 @@ void NibbleCodes::decode(const uint8_t* code, float* x) const {
     }
 }
 
+AlignedVector<float> NibbleCodes::squares() const {
+    AlignedVector<float> sums(M * nibble_numbers);
+    for (size_t j = 0; j < d; j++) {
+        for (size_t k = 0; k < nibble_numbers; k++) {
+            const float component = codebook[j * nibble_numbers + k];
+            sums[j / size * nibble_numbers + k] += component * component;
+        }
+    }
+    return sums;
+}
+
 AlignedVector<float> train_nibble_codebook(
         size_t d,
         size_t M,
@@ -76,7 +87,8 @@ void NibbleSlot::copy(const NibbleSlot& from, size_t rows) {
 void NibbleTables::make(
         const NibbleCodes& codes,
         const float* q,
-        float factor) {
+        float factor,
+        const float* plus) {
     const Scratch scratch(codes.M * (nibble_numbers + 2));
     // zeros for the part that an odd M lacks
     entries.assign(codes.rows * 2 * nibble_numbers, 0);
@@ -86,6 +98,7 @@ void NibbleTables::make(
             codes.codebook,
             q,
             factor,
+            plus,
             entries.data(),
             scale,
             bias,

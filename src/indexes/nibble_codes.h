@@ -28,6 +28,9 @@ struct NibbleCodes {
     /// The number of the nearest centroid of each part. code: size M
     void encode(const float* x, uint8_t* code) const;
     void decode(const uint8_t* code, float* x) const;
+
+    /// The squared length of centroid k of part m, at [m * 16 + k].
+    AlignedVector<float> squares() const;
 };
 
 /// The centroids of the parts by k-means, as NibbleCodes takes them. M divides
@@ -59,8 +62,15 @@ struct NibbleTables {
     float scale = 0; ///< of a sum of entries
     float bias = 0;  ///< what is to be added to it
 
-    /// Tables of factor * <q, the vector of a code>.
-    void make(const NibbleCodes& codes, const float* q, float factor);
+    /** Tables of factor * <q, the vector of a code>.
+     *
+     * @param plus  is added for centroid k of part m, at [m * 16 + k]; or null
+     */
+    void make(
+            const NibbleCodes& codes,
+            const float* q,
+            float factor,
+            const float* plus = nullptr);
 };
 
 } // namespace faiss_ext

@@ -25,6 +25,7 @@ void make_nibble_tables_target(
         const float* HWY_RESTRICT codebook,
         const float* HWY_RESTRICT q,
         float factor,
+        const float* HWY_RESTRICT plus,
         uint8_t* HWY_RESTRICT tables,
         float& scale,
         float& bias,
@@ -37,7 +38,8 @@ void make_nibble_tables_target(
     for (size_t m = 0; m < parts; m++) {
         hn::Vec<Lanes> sum[vectors];
         for (size_t v = 0; v < vectors; v++) {
-            sum[v] = hn::Zero(tag);
+            sum[v] = plus ? hn::LoadU(tag, plus + 16 * m + v * lanes)
+                          : hn::Zero(tag);
         }
         for (size_t j = m * size; j < (m + 1) * size; j++) {
             const auto component = hn::Set(tag, factor * q[j]);
@@ -367,12 +369,13 @@ void make_nibble_tables(
         const float* codebook,
         const float* q,
         float factor,
+        const float* plus,
         uint8_t* tables,
         float& scale,
         float& bias,
         float* scratch) {
     HWY_DYNAMIC_DISPATCH(make_nibble_tables_target)
-    (parts, size, codebook, q, factor, tables, scale, bias, scratch);
+    (parts, size, codebook, q, factor, plus, tables, scale, bias, scratch);
 }
 
 size_t nibble_tables_size(size_t rows) {

@@ -39,13 +39,15 @@ inline float widest_nibble_pair(size_t parts, const float* width) {
     return widest;
 }
 
-/** Tables of factor * <q, the vector of a code>, rounded: of entry e of part m
+/** Tables of factor * <q, the vector of a code>, rounded: entry e of part m
  * stands for lowest + scale * e, where the lowest of all parts sum up to bias.
  *
  * @param size      components of a part
  * @param codebook  component j of centroid k of part m at
  *                  [(m * size + j) * 16 + k]
  * @param q         size parts * size
+ * @param plus      what is added for centroid k of part m, at [m * 16 + k]; or
+ *                  null
  * @param tables    size parts * 16
  * @param scratch   size parts * 18
  */
@@ -55,6 +57,7 @@ void make_nibble_tables(
         const float* codebook,
         const float* q,
         float factor,
+        const float* plus,
         uint8_t* tables,
         float& scale,
         float& bias,
