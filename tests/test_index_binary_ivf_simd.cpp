@@ -371,13 +371,16 @@ TEST(IndexBinaryIVFSIMD, CopiesCodesByIdWithoutADirectMap) {
     index.reconstruct_n(4, 1, one.data());
     EXPECT_EQ(one, rows(lists.codes, 8, 1, 2));
     index.reconstruct_n(0, 0, nullptr);
+    index.reconstruct(7, one.data());
+    EXPECT_EQ(one, rows(lists.codes, 8, 2, 3));
     Codes two(16);
     expect_throws(
             {{[&] { index.reconstruct_n(4, 2, two.data()); }, "id 5"},
              {[&] { index.reconstruct_n(-1, 1, two.data()); }, "id -1"},
              {[&] { index.reconstruct_n(4, -1, two.data()); }, "-1 codes"},
              {[&] { index.reconstruct_n(INT64_MAX, 2, two.data()); }, "id"},
-             {[&] { index.reconstruct_n(0, 301, nullptr); }, "301 codes"}});
+             {[&] { index.reconstruct_n(0, 301, nullptr); }, "301 codes"},
+             {[&] { index.reconstruct(2, one.data()); }, "id 2"}});
 
     IndexBinaryIVFSIMD numbered(index.quantizer, d, 4);
     numbered.add(300, lists.codes.data());
@@ -399,6 +402,10 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
              {[&] { merge(few.index); }, "lists"},
              {[&] { merge(flat); }, "inverted lists"},
              {[&] { merge(a.index); }, "other inverted lists"}});
+    Lists elsewhere(64, 100, 4);
+    elsewhere.index.quantizer->reset();
+    elsewhere.index.quantizer->add(4, random_codes(4, 64, 9).data());
+    expect_throws({{[&] { merge(elsewhere.index); }, "centroids"}});
     EXPECT_EQ(a.index.ntotal, 300);
     merge(b.index);
     EXPECT_EQ(a.index.ntotal, 500);

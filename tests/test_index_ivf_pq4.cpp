@@ -348,6 +348,9 @@ TEST(IndexIVFPQ4, IdsOfTheCallers) {
     filled("KIVF16(M=6)")->reconstruct(33, other.data());
     EXPECT_EQ(one, other);
     EXPECT_TRUE(throws([&] { index->reconstruct(6, one.data()); }, "id 6"));
+    const idx_t bad[] = {5, -1};
+    EXPECT_TRUE(throws([&] { index->add_with_ids(2, x.data(), bad); }, "-1"));
+    EXPECT_EQ(index->ntotal, n);
 }
 
 /// Rounding could make distances to copies of the query negative.

@@ -8,6 +8,7 @@
 #include <faiss/VectorTransform.h>
 
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 
 #include "projections/principal_components.h"
@@ -252,6 +253,20 @@ TEST(IndexPreTransformSIMD, BadInput) {
     EXPECT_EQ(index->ntotal, n);
     index->search(3, x.data(), 1, D.data(), I.data());
     EXPECT_EQ(I[2], 2);
+}
+
+TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
+    const auto x = normal_vectors(300, 16, 1);
+    const auto a = make_index(16, "PCA8,KIVF4");
+    a->train(300, x.data());
+    const auto b = clone_index(a.get());
+    a->add(100, x.data());
+    b->add(200, &x[100 * 16]);
+    a->merge_from(*b, 100);
+    EXPECT_EQ(a->ntotal, 300);
+    EXPECT_EQ(b->ntotal, 0);
+    b->add(10, x.data());
+    EXPECT_EQ(b->ntotal, 10);
 }
 
 } // namespace

@@ -73,12 +73,17 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
             uint8_t* recons,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// The codes with ids i0 to i0 + ni - 1, without a direct map; throws if
-    /// one is missing.
+    /// The code of an id; looks through all lists for it, unless there is a
+    /// direct map. Throws if there is none.
+    void reconstruct(idx_t key, uint8_t* recons) const override;
+
+    /// The codes with ids i0 to i0 + ni - 1, from all lists; throws if one is
+    /// missing.
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
 
-    /// Throws unless `other` is inverted lists of as many bits and lists, and
-    /// neither has a direct map.
+    /// Throws unless `other` is inverted lists of as many bits and lists around
+    /// the same centroids, and neither has a direct map. FAISS's own class can
+    /// be merged into this one; it takes none of another class itself.
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;
 };

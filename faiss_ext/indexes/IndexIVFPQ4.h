@@ -38,7 +38,7 @@ struct PackedCentroids;
  * centroids are best under the metric are searched. Results do not depend on
  * the number of threads, nor on the split into batches.
  *
- * Ids are the caller's, or those from ntotal on: after vectors have been
+ * Ids are the caller's, any but -1, or those from ntotal on: after vectors have been
  * removed, these may be in use. An IndexIDMap, which counts on another
  * numbering after a removal, does not belong in front. Squared lengths of
  * vectors may be up to 1e37.

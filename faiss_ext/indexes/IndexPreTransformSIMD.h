@@ -54,6 +54,9 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Leaves `other` empty, as it says then.
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+
     /** The vectors behind the first `count` transformations.
      *
      * @param x  size n * d

@@ -196,11 +196,17 @@ def name_arguments():
 
 # members that are objects
 PARTS = {"kernel", "projection", "proj", "map", "hash", "storage"}
+# those that FAISS's base classes have, and their types (those of codes depend
+# on the version)
+FAISS_PARTS = {
+    "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
+    "chain": "faiss.VectorTransformVector", "hnsw": "faiss.HNSW",
+    "codes": "Any", "xb": "Any"}
 
 
 def keep_owner(the_class, name):
     """Makes a member keep its owner alive."""
-    member = vars(the_class)[name]
+    member = getattr(the_class, name)
 
     def get(self):
         part = member.fget(self)
@@ -216,6 +222,11 @@ def keep_owners():
         for name in PARTS & set(vars(the_class)):
             if isinstance(vars(the_class)[name], property):
                 keep_owner(the_class, name)
+        if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
+            for name, kind in FAISS_PARTS.items():
+                if isinstance(getattr(the_class, name, None), property):
+                    keep_owner(the_class, name)
+                    vars(the_class)[name].type = kind
 
 
 def keep_arguments(the_class, *names):
@@ -671,85 +682,67 @@ def inherited(the_class, name):
 def wrap_binary_indexes():
     # (assigned to the class, it would not reach C++: it is set in cvar)
     del swig.IndexBinaryPermuted.max_gb_read
-    the_class = swig.IndexBinaryKernelHash
-    c = {name: getattr(the_class, name) for name in (
-        "train", "add", "add_with_ids", "search", "range_search")}
+    for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
+                      swig.IndexBinaryIVFSIMD, swig.IndexBinaryKernelHash):
+        takes_vectors = the_class is swig.IndexBinaryKernelHash
+        as_input = vectors_or_codes if takes_vectors else codes
+        methods = binary_methods(the_class)
+        faiss_wrappers.handle_IndexBinary(the_class)
+        for name in ("train", "add", "add_with_ids", "search", "range_search",
+                     "search_and_reconstruct"):
+            if name in methods:
+                method = methods[name]
+            elif name != "search_and_reconstruct":
+                method = inherited(the_class, name)
+            else:
+                continue  # FAISS has pointers there
+            setattr(the_class, name, checked(method, name, as_input))
+        if "reconstruct_n" in methods:
+            the_class.reconstruct_n = methods["reconstruct_n"]
+        documentation.document_methods(
+            the_class, documentation.BinaryIndexMethods)
+        if takes_vectors:
+            documentation.document_methods(
+                the_class, documentation.VectorsOrCodesMethods)
+    keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
+    keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
 
-    def train(self, x: "ArrayLike") -> None:
-        """Trains the hash and the storage on vectors, or the storage alone on
-        codes.
 
-        Parameters
-        ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
-        """
+def binary_methods(the_class):
+    """NumPy's form of what a class of binary indexes wraps itself."""
+    c = {name: method for name, method in vars(the_class).items()
+         if inspect.isfunction(method)}
+
+    def train(self, x):
         c["train"](self, len(x), faiss.swig_ptr(x))
 
-    def add(self, x: "ArrayLike") -> None:
-        """Adds vectors or codes, whose ids are consecutive from ntotal.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
-        """
+    def add(self, x):
         c["add"](self, len(x), faiss.swig_ptr(x))
 
-    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors or codes with ids of the caller's, if the storage can.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
-        ids : array_like of int64, shape (n,)
-        """
+    def add_with_ids(self, x, ids):
         c["add_with_ids"](
             self, len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
-    def search(
-        self, x: "ArrayLike", k: int, *,
-        params: "faiss.SearchParameters | None" = None
-    ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each vector or code.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
-        k : int
-        params : faiss.SearchParameters, optional
-            For the storage.
-
-        Returns
-        -------
-        D : int32, shape (n, k), Hamming distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
-        """
+    def search(self, x, k, *, params=None):
         D = np.empty((len(x), k), dtype="int32")
         I = np.empty((len(x), k), dtype="int64")
         c["search"](self, len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(D),
                     faiss.swig_ptr(I), params)
         return D, I
 
-    def range_search(
-        self, x: "ArrayLike", thresh: float, *,
-        params: "faiss.SearchParameters | None" = None
-    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh of each vector or code.
+    def search_and_reconstruct(self, x, k, *, params=None):
+        D = np.empty((len(x), k), dtype="int32")
+        I = np.empty((len(x), k), dtype="int64")
+        R = np.empty((len(x), k, self.code_size), dtype="uint8")
+        c["search_and_reconstruct"](
+            self, len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(D),
+            faiss.swig_ptr(I), faiss.swig_ptr(R), params)
+        return D, I, R
 
-        Parameters
-        ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
-        thresh : float
-        params : faiss.SearchParameters, optional
-            For the storage.
-
-        Returns
-        -------
-        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
-            ids I[lims[i]:lims[i + 1]]
-        """
+    def range_search(self, x, thresh, *, params=None):
         if np.isnan(thresh):
-            raise ValueError("IndexBinaryKernelHash.range_search: "
-                             "the radius is NaN")
+            raise ValueError(
+                f"{type(self).__name__}.range_search: the radius is NaN")
         radius = int(np.clip(np.ceil(thresh), 0, self.d + 1))
         result = faiss.RangeSearchResult(len(x))
         c["range_search"](
@@ -760,24 +753,24 @@ def wrap_binary_indexes():
         I = faiss.rev_swig_ptr(result.labels, found).copy()
         return lims, D, I
 
-    for code_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
-                       swig.IndexBinaryIVFSIMD):
-        faiss_wrappers.handle_IndexBinary(code_class)
-        for name in ("add", "search", "range_search"):
-            if name not in vars(code_class):
-                setattr(code_class, name, inherited(code_class, name))
-            setattr(code_class, name, checked(
-                vars(code_class)[name], name, codes))
-        documentation.document_methods(
-            code_class, documentation.BinaryIndexMethods)
-    faiss_wrappers.handle_IndexBinary(the_class)
-    documentation.document_methods(
-        the_class, documentation.BinaryIndexMethods)
-    for method in (train, add, add_with_ids, search, range_search):
-        name = method.__name__
-        setattr(the_class, name, checked(method, name, vectors_or_codes))
-    keep_arguments(the_class, "hash", "storage")
-    keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
+    def reconstruct_n(self, n0=0, ni=-1, x=None):
+        if ni == -1:
+            ni = self.ntotal - n0
+        if ni < 0:
+            raise ValueError(f"{type(self).__name__}.reconstruct_n: "
+                             f"{ni} codes are wanted")
+        if x is None:
+            x = np.empty((ni, self.code_size), dtype="uint8")
+        elif x.shape != (ni, self.code_size) or x.dtype != np.uint8:
+            raise ValueError(
+                f"{type(self).__name__}.reconstruct_n: expected an array of "
+                f"uint8 of shape ({ni}, {self.code_size})")
+        c["reconstruct_n"](self, n0, ni, faiss.swig_ptr(x))
+        return x
+
+    return {method.__name__: method for method in (
+        train, add, add_with_ids, search, search_and_reconstruct,
+        range_search, reconstruct_n) if method.__name__ in c}
 
 
 # --------------------------------------------------------------- settings
@@ -805,8 +798,11 @@ def is_used(thing):
 
 def is_derived(thing, name):
     """Whether an attribute follows from others, or from what was done."""
+    if isinstance(thing, swig.IndexIVFPQ4) and name == "metric_type":
+        return True  # codes are made for it
     if name == "is_trained":
-        return isinstance(thing, (swig.Kernel, swig.Transform))
+        return isinstance(
+            thing, (swig.Kernel, swig.Transform, swig.IndexIVFPQ4))
     if isinstance(thing, swig.KernelPCA) and not owning_transforms(thing):
         return name in DERIVED | {"rank", "auto_rank", "auto_scale"}
     return name in DERIVED

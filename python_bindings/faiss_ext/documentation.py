@@ -485,6 +485,15 @@ class BinaryIndexMethods:
         x : array_like of uint8, shape (n, code_size)
         """
 
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+        """Adds codes with ids of the caller's, if the index can.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        ids : array_like of int64, shape (n,)
+        """
+
     def search(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
@@ -533,15 +542,43 @@ class BinaryIndexMethods:
         uint8, shape (code_size,)
         """
 
-    def reconstruct_n(self, i0: int, ni: int, recons: object) -> None:
-        """As FAISS's method: the codes of the ids i0 to i0 + ni - 1.
+    def reconstruct_n(
+            self, n0: int = 0, ni: int = -1,
+            x: "NDArray[np.uint8] | None" = None,
+    ) -> "NDArray[np.uint8]":
+        """The codes of the ids n0 to n0 + ni - 1.
 
         Parameters
         ----------
-        i0 : int
-        ni : int
-        recons : pointer from faiss.swig_ptr
-            To an array of uint8, shape (ni, code_size).
+        n0 : int, optional
+        ni : int, optional
+            How many; -1 for all from n0 on.
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        uint8, shape (ni, code_size)
+        """
+
+    def search_and_reconstruct(
+            self, x: "ArrayLike", k: int, *,
+            params: "faiss.SearchParameters | None" = None,
+    ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
+          "NDArray[np.uint8]]"):
+        """The k nearest codes of each code, with their bytes.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        k : int
+        params : faiss.SearchParameters, optional
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        R : uint8, shape (n, k, code_size); bytes of 255 where the id is -1
         """
 
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
@@ -578,6 +615,74 @@ class BinaryIndexMethods:
         Parameters
         ----------
         other : faiss.IndexBinary
+        """
+
+
+class VectorsOrCodesMethods:
+    """Methods of a hash in front of an index of binary codes."""
+
+    def train(self, x: "ArrayLike") -> None:
+        """Trains the hash and the storage on vectors, or the storage alone on
+        codes.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        """
+
+    def add(self, x: "ArrayLike") -> None:
+        """Adds vectors or codes, whose ids are consecutive from ntotal.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        """
+
+    def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+        """Adds vectors or codes with ids of the caller's, if the storage can.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        ids : array_like of int64, shape (n,)
+        """
+
+    def search(
+        self, x: "ArrayLike", k: int, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
+        """The k nearest codes of each vector or code.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        k : int
+        params : faiss.SearchParameters, optional
+            For the storage.
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        """
+
+    def range_search(
+        self, x: "ArrayLike", thresh: float, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
+        """All codes at a Hamming distance below thresh of each vector or code.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        thresh : float
+        params : faiss.SearchParameters, optional
+            For the storage.
+
+        Returns
+        -------
+        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
+            ids I[lims[i]:lims[i + 1]]
         """
 
 

@@ -201,6 +201,23 @@ def extend_parts():
                 cls.at = with_real_class(member)
 
 
+def extend_chains():
+    """chain.at(i) keeps the chain alive, and is of its own class if that is one
+    of faiss_ext."""
+    original = faiss.VectorTransformVector.at
+    if hasattr(original, "without_faiss_ext"):
+        return
+
+    @functools.wraps(original)
+    def at(self, i):
+        part = original(self, i)
+        part.referenced_objects = [self]
+        return real_class(part)
+
+    at.without_faiss_ext = original
+    faiss.VectorTransformVector.at = at
+
+
 def with_errors(method, name):
     """A method of one of FAISS's classes that checks what it is given, where
     the object is or holds one of faiss_ext, and raises what a CallbackKernel
@@ -273,19 +290,20 @@ def unpickle_index_binary(data):
 
 
 def extend_pickling():
-    """What holds an object of faiss_ext is unpickled by functions of faiss_ext,
-    so that loading it imports the package."""
+    """What is or holds an object of faiss_ext is unpickled by functions of
+    faiss_ext, so that loading it imports the package. (Files of some classes
+    are those of FAISS.)"""
 
     def make(write, unpickle):
         def reduce_ex(self, protocol):
-            if is_ours(self):
+            if is_ours(self) or type(self).__module__ == swig.__name__:
                 return unpickle, (to_bytes(write, self),)
             return object.__reduce_ex__(self, protocol)
         return reduce_ex
 
     def deepcopy(clone):
         def function(self, memo=None):
-            if is_ours(self):
+            if is_ours(self) or type(self).__module__ == swig.__name__:
                 return clone(self)
             return pickle.loads(pickle.dumps(self))
         return function
@@ -341,6 +359,7 @@ def extend():
                  "downcast_VectorTransform"):
         replace(name, downcast)
     extend_parts()
+    extend_chains()
     extend_methods()
     extend_refine()
     extend_pickling()

@@ -198,6 +198,14 @@ void scan_lists(
     });
 }
 
+std::vector<uint8_t> centroids_of(const faiss::IndexBinaryIVF& index) {
+    std::vector<uint8_t> codes(index.nlist * index.code_size);
+    for (size_t i = 0; i < index.nlist; i++) {
+        index.quantizer->reconstruct(idx_t(i), &codes[i * index.code_size]);
+    }
+    return codes;
+}
+
 } // namespace
 
 IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(
@@ -265,6 +273,14 @@ void IndexBinaryIVFSIMD::search_and_reconstruct(
     scan_lists(*this, n, x, k, uint32_t(d) + 1, params, fill);
 }
 
+void IndexBinaryIVFSIMD::reconstruct(idx_t key, uint8_t* recons) const {
+    if (direct_map.no()) {
+        reconstruct_n(key, 1, recons);
+    } else {
+        IndexBinaryIVF::reconstruct(key, recons);
+    }
+}
+
 void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -310,6 +326,10 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             direct_map.no() && lists->direct_map.no(),
             "IndexBinaryIVFSIMD: an index with a direct map cannot be merged");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained && lists->is_trained &&
+                    centroids_of(*this) == centroids_of(*lists),
+            "IndexBinaryIVFSIMD: the lists have other centroids; train one index, and make the others as copies of it");
 }
 
 void IndexBinaryIVFSIMD::range_search(

@@ -585,6 +585,9 @@ void IndexIVFPQ4::add(idx_t n, const float* x) {
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
     check_vectors(d, n, x, "IndexIVFPQ4::add");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !xids || std::find(xids, xids + n, -1) == xids + n,
+            "IndexIVFPQ4::add_with_ids: an id is -1, which stands for none in the results of searches");
     const auto y = centred(*this, n, x);
     const auto list = packed->nearest(n, y.data());
     const NibbleCodes parts = codes_of(*this);

@@ -227,6 +227,11 @@ std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
     return packed;
 }
 
+void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
+    IndexPreTransform::merge_from(other, add_id);
+    other.ntotal = dynamic_cast<IndexPreTransform&>(other).index->ntotal;
+}
+
 std::vector<float> IndexPreTransformSIMD::transformed(
         idx_t n,
         const float* x,

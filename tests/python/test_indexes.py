@@ -1,6 +1,9 @@
 """Indexes in Python: classes, results against NumPy and scikit-learn, and what
 the Python layer checks and converts."""
 
+import copy
+import pickle
+
 import faiss
 import faiss_ext
 import numpy as np
@@ -525,3 +528,54 @@ def test_constructors_take_parts(digits):
         for parts in ((hash, None), (None, faiss.IndexBinaryFlat(64))):
             with pytest.raises((TypeError, RuntimeError), match="null|None"):
                 cls(*parts)
+
+
+@pytest.mark.parametrize("string", ["BFlat", "BIVF8"])
+def test_binary_indexes_without_a_hash(string):
+    codes = np.random.default_rng(1).integers(0, 256, (400, 8)).astype("uint8")
+    index = faiss_ext.index_binary_factory(64, string)
+    index.train(codes)
+    index.add(codes)
+    distances = np.unpackbits(codes[:5, None] ^ codes, axis=2).sum(axis=2)
+    params = faiss.SearchParametersIVF() if "IVF" in string else faiss.SearchParameters()
+    if "IVF" in string:
+        params.nprobe = 8
+    params.sel = faiss.IDSelectorRange(100, 200)
+    D, I = index.search(codes[:5], 7, params=params)
+    np.testing.assert_array_equal(D, np.sort(distances[:, 100:200], axis=1)[:, :7])
+    assert ((100 <= I) & (I < 200)).all()
+    lims, D, I = index.range_search(codes[:5], 25, params=params)
+    for i in range(5):
+        inside = np.flatnonzero(distances[i, 100:200] < 25) + 100
+        np.testing.assert_array_equal(np.sort(I[lims[i]:lims[i + 1]]), inside)
+    np.testing.assert_array_equal(index.reconstruct(17), codes[17])
+    np.testing.assert_array_equal(index.reconstruct_n(), codes)
+    rows = np.zeros((3, 8), "uint8")
+    assert index.reconstruct_n(40, 3, rows) is rows
+    np.testing.assert_array_equal(rows, codes[40:43])
+    with pytest.raises(ValueError, match="shape"):
+        index.reconstruct_n(0, 4, rows)
+    for again in (pickle.loads(pickle.dumps(index)), copy.copy(index), copy.deepcopy(index)):
+        assert type(again) is type(index)
+        assert_equal(again.search(codes[:5], 7), index.search(codes[:5], 7))
+
+
+def test_inverted_lists_give_the_codes_that_are_found():
+    codes = np.random.default_rng(1).integers(0, 256, (400, 8)).astype("uint8")
+    index = faiss_ext.index_binary_factory(64, "BIVF8")
+    index.train(codes)
+    index.add(codes)
+    D, I, R = index.search_and_reconstruct(codes[:5], 300)
+    assert_equal((D, I), index.search(codes[:5], 300))
+    assert I[0, -1] == -1
+    np.testing.assert_array_equal(R[I >= 0], codes[I[I >= 0]])
+    assert (R[I < 0] == 255).all()
+    with pytest.raises(TypeError, match="codes"):
+        index.search_and_reconstruct(codes[:5].astype("float32"), 3)
+
+
+def test_what_inverted_lists_were_made_for_cannot_be_set():
+    index = faiss.index_factory(8, "KIVF4")
+    for name, value in (("metric_type", faiss.METRIC_INNER_PRODUCT), ("is_trained", True)):
+        with pytest.raises(AttributeError, match="read-only"):
+            setattr(index, name, value)

@@ -270,3 +270,44 @@ def test_other_functions_in_several_threads(digits):
     with ThreadPoolExecutor(4) as pool:
         for found, right in zip(pool.map(job, range(20)), expected):
             assert_equal(found, right)
+
+
+def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
+    x = digits.base[:300]
+
+    def binary():
+        index = faiss_ext.index_binary_factory(64, "BIVF4")
+        codes = faiss_ext.kernel_hash_factory(64, HASH).encode(x)
+        index.train(codes)
+        index.add(codes)
+        return index
+
+    def behind_a_map():
+        return made("HKM1(chi2),PCAR8,KIVF4", x)
+
+    def array(get):
+        return lambda index: (lambda vector: faiss.vector_to_array(vector).copy(), get(index))
+
+    looks = [
+        (binary, lambda index: (
+            lambda q: np.array([q.ntotal, q.reconstruct(0)[0]]), index.quantizer)),
+        (binary, lambda index: (
+            lambda lists: np.array([lists.list_size(i) for i in range(4)]), index.invlists)),
+        (behind_a_map, lambda index: (
+            lambda part: np.array([part.d_in, part.d_out]), index.chain.at(0))),
+        (behind_a_map, lambda index: (
+            lambda part: np.array([part.d_in, part.d_out]), index.chain.at(1))),
+        (lambda: made("KFlat(chi2)", x), array(lambda index: index.codes)),
+        (lambda: made(f"{HASH},BPerm(M=2)", x), array(lambda index: index.storage.xb)),
+        (lambda: made("HNSW8,KFlat(chi2)", x), lambda index: (
+            lambda hnsw: faiss.vector_to_array(hnsw.levels).copy(), index.hnsw)),
+        (lambda: made(f"{HASH},BIVF4", x), lambda index: (
+            lambda q: np.array([q.ntotal]), index.storage.quantizer))]
+    for make, look in looks:
+        see, part = look(make())
+        expected = see(part)
+        collect()
+        np.testing.assert_array_equal(see(part), expected)
+        kept = look(make())[1]
+        collect()
+        np.testing.assert_array_equal(see(kept), expected)
