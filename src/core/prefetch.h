@@ -6,18 +6,27 @@
 
 namespace faiss_ext {
 
-/** Asks for memory that will be read soon.
+/** Asks for rows or links that lie anywhere and will be read soon.
  *
- * It goes into the second-level cache: a core waits for more lines there than
+ * They go into the second-level cache: a core waits for more lines there than
  * in its first level, which by itself halves the time for random rows of 512
  * bytes (Zen 4).
  */
-inline void prefetch_bytes(const void* data, size_t bytes) {
+inline void prefetch_row(const void* data, size_t bytes) {
     constexpr size_t cache_line = 64;
     constexpr int is_read = 0, second_level = 2;
     for (size_t i = 0; i < bytes; i += cache_line) {
         __builtin_prefetch(
                 static_cast<const char*>(data) + i, is_read, second_level);
+    }
+}
+
+/// Asks for the beginning of what will be read from one end to the other next:
+/// the processor goes on by itself.
+inline void prefetch_stream(const void* data, size_t bytes) {
+    constexpr size_t cache_line = 64, most = 16384;
+    for (size_t i = 0; i < bytes && i < most; i += cache_line) {
+        __builtin_prefetch(static_cast<const char*>(data) + i);
     }
 }
 

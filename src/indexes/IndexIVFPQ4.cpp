@@ -133,11 +133,8 @@ Search search_of(
 
 /// Asks for the next list while one is scanned.
 void prefetch(const IndexIVFPQ4::List& list) {
-    constexpr size_t most = 16384;
-    prefetch_bytes(list.codes.data(), std::min(list.codes.size(), most));
-    prefetch_bytes(
-            list.offsets.data(),
-            std::min(list.offsets.size() * sizeof(float), most));
+    prefetch_stream(list.codes.data(), list.codes.size());
+    prefetch_stream(list.offsets.data(), list.offsets.size() * sizeof(float));
 }
 
 /// A list to visit for a query, and what is added to the scores of its vectors.

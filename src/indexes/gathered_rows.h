@@ -42,13 +42,13 @@ void for_gathered_rows(
         return codes + size_t(ids[i]) * code_size;
     };
     for (size_t i = 0; i < std::min(piece, n); i++) {
-        prefetch_bytes(code(i), code_size);
+        prefetch_row(code(i), code_size);
     }
     for (size_t begin = 0; begin < n; begin += piece) {
         const size_t count = std::min(piece, n - begin);
         for (size_t i = 0; i < count; i++) {
             if (begin + i + piece < n) {
-                prefetch_bytes(code(begin + i + piece), code_size);
+                prefetch_row(code(begin + i + piece), code_size);
             }
             codec.decode(1, code(begin + i), rows.get() + i * d);
         }

@@ -241,7 +241,7 @@ class GraphWalk {
             int level) {
         const auto& cum = hnsw.cum_nneighbor_per_level;
         const int32_t* links = hnsw.neighbors.data() + hnsw.offsets[vertex];
-        prefetch_bytes(
+        prefetch_row(
                 links + cum[level],
                 (cum[level + 1] - cum[level]) * sizeof(int32_t));
     }

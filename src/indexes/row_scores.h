@@ -57,7 +57,7 @@ struct RowScores {
     }
 
     void prefetch(int32_t id) const {
-        prefetch_bytes(code(id), codec.code_size());
+        prefetch_row(code(id), codec.code_size());
     }
 
     /// All pairs. x: size n * d; y: size m * d; scores: size n * m
