@@ -70,7 +70,7 @@ FAULTS = [
     ("core/field_files.cpp", "if (!field.is_valid()) {\n"
      "            fail(std::string(field.key)", "if (false) {\n"
      "            fail(std::string(field.key)"),
-    ("core/field_files.cpp", "max_depth = 256;", "max_depth = 1 << 30;"),
+    ("core/field_files.h", "limit = 80;", "limit = 1 << 30;"),
     ("core/field_files.cpp", "if (values.is_float() &&",
      "if (!values.is_float() &&"),
     # checks, threads, samples
@@ -257,7 +257,7 @@ FAULTS = [
     ("io/frame.cpp", "            done == length,\n", "            true,\n"),
     ("io/frame.cpp", "        blocks.verify();\n", ""),
     ("io/frame.cpp", "std::min<uint64_t>(nitems, rest / size)", "nitems"),
-    ("io/index_io.cpp", "        unlink(temporary.c_str());\n", ""),
+    ("io/index_io.cpp", "            unlink(path.c_str());\n", ""),
     ("io/index_io.cpp", "transform->d_out == d_out,", "true,"),
     ("io/index_factory.cpp", "if (b > 63 || nhash * b > nbits) {",
      "if (b > 63) {"),

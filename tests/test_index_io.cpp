@@ -1,12 +1,16 @@
 // Files, buffers and copies: what is special to files of indexes, beyond what
 // the contract says of each class.
 
+#include <cerrno>
 #include <csignal>
+#include <functional>
 #include <new>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <typeinfo>
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -29,8 +33,12 @@
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 #include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
+#include <faiss_ext/hashes/SignCauchyHash.h>
+#include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
@@ -40,10 +48,12 @@
 #include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
 #include <faiss_ext/projections/StructuredProjection.h>
 
+#include "core/field_files.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "testing.h"
@@ -642,6 +652,47 @@ TEST(Io, VersionsAndClassesThatAreNotKnown) {
     }
 }
 
+/// A file whose first header says something else, with checksums that fit.
+template <class T>
+Bytes with_header(const Bytes& file, size_t field, uint8_t value) {
+    Bytes content = content_of(file);
+    const size_t name = 8 + content.at(0);
+    content.at(name + field) = value;
+    return sealed(content, file[2] == 'I' && file[3] == 'B' ? "FxIB" : "FxIx");
+}
+
+constexpr size_t is_trained_field = 4 + 8, metric_field = is_trained_field + 1;
+
+/// What has no name is called the data.
+TEST(Io, MessagesAboutBuffers) {
+    const Bytes good = to_bytes(*make("IDMap," + sik + ",BFlat"));
+    const Bytes content = content_of(good);
+    for (const Bytes& bad :
+         {Bytes(),
+          Bytes(good.begin(), good.begin() + 10),
+          Bytes(good.begin(), good.end() - 5),
+          replaced(good, "FxIx\4", "FxIx\5"),
+          replaced(good, "FxIx", "FxIB"),
+          sealed(Bytes(content.begin(), content.begin() + 40)),
+          sealed(replaced(content, "IDMap", "IDMop")),
+          sealed(replaced(content, "SIK", "XYZ")),
+          sealed(replaced(content, "Fais", "fais")),
+          sealed(joined(content, {0})),
+          with_header<Index>(good, metric_field, 0)}) {
+        const auto error = error_of([&] { from_bytes<Index>(bad); });
+        EXPECT_TRUE(error.starts_with("the data")) << error;
+    }
+    FullWriter writer(3);
+    const auto index = make("KFlat(linear)");
+    const auto error = error_of([&] {
+        write(index.get(), static_cast<faiss::IOWriter*>(&writer));
+    });
+    EXPECT_TRUE(error.starts_with("cannot write to the data")) << error;
+    EXPECT_TRUE(
+            throws([&] { faiss_ext::write_index(index.get(), ""); },
+                   "file '': No such"));
+}
+
 TEST(Io, MappedFiles) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
@@ -698,30 +749,158 @@ TEST(Io, NestingWithoutEnd) {
         }
         return sealed(joined(bytes, inner));
     };
+    constexpr int limit = Nesting::limit;
     EXPECT_TRUE(throws([&] { from_bytes<Index>(nested(100000)); }, "inside"));
+    EXPECT_TRUE(
+            throws([&] { from_bytes<Index>(nested(limit - 1)); }, "inside"));
     // the exception leaves no trace
-    EXPECT_EQ(to_bytes(*from_bytes<Index>(nested(200))), nested(200));
-
+    const Bytes deepest = nested(limit - 2); // and an index and a kernel
+    EXPECT_EQ(to_bytes(*from_bytes<Index>(deepest)), deepest);
     // what is too deep to be read is not written
-    EXPECT_TRUE(throws([&] { to_bytes(*nested_indexes(300)); }, "inside"));
-    // and whatever a string can ask for is not too deep
-    std::string string = "KFlat(linear)";
-    while (string.size() + 22 < 4096) {
-        string += ",Refine(KFlat(linear))";
-    }
-    const auto deep = make_empty(string);
-    EXPECT_EQ(to_bytes(*from_bytes<Index>(to_bytes(*deep))), to_bytes(*deep));
+    EXPECT_TRUE(
+            throws([&] { to_bytes(*nested_indexes(limit - 1)); }, "inside"));
 
-    // a kernel of a kernel of a kernel ...
-    const auto file_of = [](int depth) {
+    // a kernel of a kernel of a kernel ..., in an index in an index ...
+    const auto with_kernels = [&](int outer, int depth) {
         std::unique_ptr<Kernel> kernel = std::make_unique<LinearKernel>();
         for (int i = 0; i < depth; i++) {
             kernel = std::make_unique<NormalizedKernel>(*kernel);
         }
-        return to_bytes<Index>(IndexFlatKernel(d, *kernel));
+        flat.kernel = std::move(kernel);
+        const auto index = nested_indexes(outer);
+        return to_bytes(outer ? *index : flat);
     };
-    EXPECT_TRUE(survives<Index>(file_of(200)));
-    EXPECT_TRUE(throws([&] { file_of(300); }, "inside"));
+    for (int outer : {0, 1, limit / 2}) {
+        EXPECT_TRUE(survives<Index>(with_kernels(outer, limit - outer - 2)));
+        EXPECT_TRUE(throws(
+                [&] { with_kernels(outer, limit - outer - 1); }, "inside"));
+    }
+    const Bytes kernels = content_of(with_kernels(0, limit / 2));
+    Bytes levels;
+    for (int i = 0; i < limit / 2; i++) {
+        levels = joined(levels, level);
+    }
+    EXPECT_TRUE(
+            throws([&] { from_bytes<Index>(sealed(joined(levels, kernels))); },
+                   "inside"));
+}
+
+/// Whatever a string can ask for is not too deep for a file.
+TEST(Io, NestingOfStrings) {
+    const auto check = [](const std::string& string) {
+        const auto index = make_empty(string);
+        EXPECT_EQ(
+                to_bytes(*from_bytes<Index>(to_bytes(*index))),
+                to_bytes(*index));
+    };
+    std::string kernel = "linear";
+    for (int i = 0; i < 63; i++) {
+        kernel = "normalized(" + kernel + ")";
+    }
+    std::string string = "PCA4,KLSH8(" + kernel + "),BFlat";
+    int outer = 0;
+    while (error_of([&] { make_empty(string + ",RFlat"); }).empty()) {
+        string += ",RFlat";
+        outer++;
+    }
+    EXPECT_GE(outer, 8);
+    check(string);
+    check("IDMap," + string.substr(0, string.size() - 6));
+    EXPECT_TRUE(throws([&] { make_empty(string + ",RFlat"); }, "inside each"));
+    string = "Flat";
+    while (string.size() + 22 < 4096) {
+        string += ",Refine(KFlat(linear))";
+    }
+    EXPECT_TRUE(throws([&] { make_empty(string); }, "inside each other"));
+}
+
+/// A hash that counts how often its random numbers are drawn.
+struct CountingHash : SignCauchyHash {
+    inline static int draws = 0;
+
+    void init() override {
+        draws++;
+        SignCauchyHash::init();
+    }
+};
+
+/// Many random numbers take a while: what else is wrong is said before.
+TEST(Io, StringsAreRefusedBeforeNumbersAreDrawn) {
+    register_hash<CountingHash>("COUNT");
+    for (const char* string :
+         {"COUNT64",
+          "COUNT64,BFoo",
+          "COUNT64,BHash2x40",
+          "COUNT64,BFlat,BFlat",
+          "COUNT64,BFlat,Refine(Foo)",
+          "COUNT64,BFlat,Refine(KFlat(foo))",
+          "IDMap,COUNT64",
+          "PCA4,COUNT64",
+          "COUNT63,BFlat"}) {
+        EXPECT_TRUE(throws([&] { make_empty(string); })) << string;
+        EXPECT_TRUE(throws([&] { make_empty<IndexBinary>(string); })) << string;
+        EXPECT_EQ(CountingHash::draws, 0) << string;
+    }
+    make_empty("COUNT64,BFlat,RFlat");
+    EXPECT_EQ(CountingHash::draws, 1);
+}
+
+/// Calls f on a thread with a stack of 128 kB, the smallest that is usual.
+template <class F>
+void on_small_stack(F&& f) {
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, 128 << 10), 0);
+    pthread_t thread;
+    const auto run = [](void* p) -> void* {
+        (*static_cast<std::remove_reference_t<F>*>(p))();
+        return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
+    EXPECT_EQ(pthread_join(thread, nullptr), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+/// Indexes of one class, as deep as can be.
+template <class Outer, class... Arguments>
+std::unique_ptr<Index> stack_of(Arguments... arguments) {
+    std::unique_ptr<Index> index =
+            std::make_unique<IndexFlatKernel>(d, LinearKernel());
+    for (int i = 1; i + 1 < Nesting::limit; i++) {
+        std::unique_ptr<Outer> outer;
+        if constexpr (requires(Outer & o) { o.addIndex(nullptr); }) {
+            outer = std::make_unique<Outer>(d, false);
+            own_group(*outer);
+            outer->addIndex(index.release());
+        } else {
+            outer = std::make_unique<Outer>(index.get(), arguments...);
+            outer->own_fields = true;
+            index.release();
+        }
+        index = std::move(outer);
+    }
+    return index;
+}
+
+TEST(Io, SmallStacks) {
+#if defined(FAISS_EXT_SANITIZED) || !defined(NDEBUG)
+    GTEST_SKIP() << "functions take more of the stack";
+#endif
+    std::vector<std::unique_ptr<Index>> indexes;
+    indexes.push_back(stack_of<faiss::IndexIDMap2>());
+    indexes.push_back(stack_of<faiss::IndexPreTransform>());
+    indexes.push_back(stack_of<faiss::IndexHNSW>(4));
+    indexes.push_back(stack_of<faiss::IndexShards>());
+    indexes.push_back(stack_of<faiss::IndexReplicas>());
+    for (const auto& index : indexes) {
+        on_small_stack([&] {
+            const Bytes bytes = to_bytes(*index);
+            EXPECT_EQ(to_bytes(*from_bytes<Index>(bytes)), bytes);
+            Bytes content = content_of(bytes);
+            content.pop_back();
+            EXPECT_FALSE(survives<Index>(sealed(content)));
+        });
+    }
 }
 
 // Files that are complete but do not make sense.
@@ -744,16 +923,15 @@ Class& part_of(Index& index) {
     return *found;
 }
 
-/// Changes a part of an index: its file is refused, and the message names what
-/// is wrong.
+/// Changes a part of an index: it is not written or its file is refused, and
+/// the message names what is wrong.
 template <class Class, class F>
 void refused(const std::string& string, const std::string& named, F&& spoil) {
     SCOPED_TRACE(string + ": " + named);
     const auto index = make(string);
     EXPECT_EQ(error_of([&] { from_bytes<Index>(to_bytes(*index)); }), "");
     spoil(part_of<Class>(*index));
-    const Bytes bytes = to_bytes(*index);
-    EXPECT_TRUE(throws([&] { from_bytes<Index>(bytes); }, named));
+    EXPECT_TRUE(throws([&] { from_bytes<Index>(to_bytes(*index)); }, named));
 }
 
 TEST(Io, PartsThatDoNotFit) {
@@ -768,7 +946,6 @@ TEST(Io, PartsThatDoNotFit) {
     });
     refused<Index>(hash, unfit, [](auto& i) { i.ntotal++; });
     refused<Index>(hash, unfit, [](auto& i) { i.d++; });
-    refused<Index>(hash, unfit, [](auto& i) { i.is_trained = false; });
     refused<IndexKernelHash>(hash, unfit, [](auto& i) {
         delete i.storage;
         i.storage = new faiss::IndexBinaryFlat(56);
@@ -798,9 +975,6 @@ TEST(Io, PartsThatDoNotFit) {
     using Shards = faiss::IndexShards;
     const std::string shards = "Shards KFlat(linear)";
     refused<Shards>(shards, unfit, [](auto& i) { i.d++; });
-    refused<Shards>(shards, unfit, [](auto& i) {
-        i.at(1)->metric_type = faiss::METRIC_INNER_PRODUCT;
-    });
     refused<Shards>(shards, "", [](auto& i) { i.at(1)->is_trained = false; });
     refused<faiss::IndexReplicas>(
             "Replicas KFlat(linear)", "", [](auto& i) { fill(*i.at(1), 5); });
@@ -815,6 +989,113 @@ TEST(Io, PartsThatDoNotFit) {
     none.resize(at - magic_size);
     none[none.size() - 4] = 0; // the count
     EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(none)); }, "count"));
+}
+
+/// All wrappers around indexes of a string, or two of them where they take two.
+std::vector<std::unique_ptr<Index>> wrapped(const std::string& string) {
+    std::vector<std::unique_ptr<Index>> all;
+    for (const std::string before :
+         {"IDMap,", "IDMap2,", "L2norm,", "Shards ", "Replicas "}) {
+        all.push_back(make_empty(before + string));
+    }
+    const auto part = [&] { return make_empty(string).release(); };
+    const auto add = [&](auto* index) {
+        index->own_fields = true;
+        all.emplace_back(index);
+    };
+    add(new faiss::IndexPreTransform(part()));
+    add(new faiss::IndexRefineFlat(part()));
+    for (auto* refine :
+         {new faiss::IndexRefine(part(), part()),
+          static_cast<faiss::IndexRefine*>(
+                  new IndexRefineKernel(part(), part()))}) {
+        refine->own_refine_index = true;
+        add(refine);
+    }
+    add(new faiss::IndexHNSW(part(), 4));
+    add(new IndexHNSWKernel(dynamic_cast<IndexFlatKernel*>(part()), 4));
+    return all;
+}
+
+TEST(Io, MetricsOfPartsAreTheSame) {
+    for (const auto& index : wrapped("KFlat(linear)")) {
+        SCOPED_TRACE(typeid(*index).name());
+        fill(*index);
+        const Bytes good = to_bytes(*index);
+        EXPECT_EQ(with_header<Index>(good, metric_field, 1), good);
+        EXPECT_FALSE(
+                survives<Index>(with_header<Index>(good, metric_field, 0)));
+        // what could not be read is not written
+        for (const Index* part : parts_of(*index)) {
+            auto& metric = const_cast<Index*>(part)->metric_type;
+            metric = faiss::METRIC_INNER_PRODUCT;
+            EXPECT_TRUE(throws([&] { to_bytes(*index); }, "metric"));
+            metric = faiss::METRIC_L2;
+        }
+        EXPECT_EQ(to_bytes(*index), good);
+    }
+    refused<Index>("L2norm,KFlat(linear)", "metric 2", [](auto& i) {
+        i.metric_type = faiss::METRIC_L1;
+        dynamic_cast<faiss::IndexPreTransform&>(i).index->metric_type =
+                faiss::METRIC_L1;
+    });
+    for (const char* before : {"", "IDMap,", "Shards "}) {
+        const auto index = make<IndexBinary>(before + sik + ",BFlat");
+        const Bytes bad =
+                with_header<IndexBinary>(to_bytes(*index), metric_field, 0);
+        EXPECT_TRUE(throws([&] { from_bytes<IndexBinary>(bad); }, "metric"));
+    }
+}
+
+TEST(Io, WhatIsTrainedHasTrainedParts) {
+    for (const auto& index : wrapped("KFlat(gaussian)")) {
+        SCOPED_TRACE(typeid(*index).name());
+        // a graph of FAISS's says that it is trained, whatever it holds
+        const bool is_graph = typeid(*index) == typeid(faiss::IndexHNSW);
+        EXPECT_TRUE(is_graph || !index->is_trained);
+        const Bytes empty = to_bytes(*index);
+        EXPECT_EQ(to_bytes(*from_bytes<Index>(empty)), empty);
+        EXPECT_EQ(
+                survives<Index>(with_header<Index>(empty, is_trained_field, 1)),
+                is_graph);
+        // parts may be trained by themselves
+        const auto x = data_for<Index>(n, 1);
+        for (const Index* part : parts_of(*index)) {
+            const_cast<Index*>(part)->train(n, x.data());
+        }
+        EXPECT_TRUE(is_graph || !index->is_trained);
+        const Bytes half = to_bytes(*index);
+        EXPECT_EQ(to_bytes(*from_bytes<Index>(half)), half);
+        index->train(n, x.data());
+        fill(*index);
+        EXPECT_EQ(from_bytes<Index>(to_bytes(*index))->ntotal, n);
+        const_cast<Index*>(parts_of(*index).back())->is_trained = false;
+        EXPECT_TRUE(throws([&] { to_bytes(*index); }, "trained"));
+    }
+    const auto pre = make("PCA4,KFlat(linear)");
+    dynamic_cast<faiss::IndexPreTransform&>(*pre).chain[0]->is_trained = false;
+    EXPECT_TRUE(throws([&] { to_bytes(*pre); }, "trained"));
+}
+
+/// A hash that was trained by itself: the index takes vectors, which come back.
+TEST(Io, HashesThatWereTrainedByThemselves) {
+    const std::string untrained = "SIK64(gaussian)";
+    const auto x = data_for<Index>(n, 1);
+    for (const char* storage : {",BFlat", ",AFlat"}) {
+        const auto index = make_empty(untrained + storage);
+        if_is<IndexKernelHash>(
+                *index, [&](auto& i) { i.hash->train(n, x.data()); });
+        if_is<IndexAsymmetricHash>(
+                *index, [&](auto& i) { i.hash->train(n, x.data()); });
+        index->add(n, x.data());
+        const Bytes bytes = to_bytes(*index);
+        const auto copy = from_bytes<Index>(bytes);
+        EXPECT_TRUE(copy->is_trained);
+        index->is_trained = true;
+        expect_same(search(*copy, x, 3), search(*index, x, 3));
+        const Bytes bad = with_header<Index>(bytes, is_trained_field, 0);
+        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "fit"));
+    }
 }
 
 /// Labels that IDMap and Refine would follow to places that do not exist.
@@ -1197,6 +1478,128 @@ TEST(Io, SymbolicLinks) {
     }
     EXPECT_EQ(fs::read_symlink(folder / "link"), "data/target");
     EXPECT_EQ(folder.names(), (Names{"data", "link", "link_to_link"}));
+}
+
+TEST(Io, SymbolicLinksInACircle) {
+    TemporaryFolder folder;
+    fs::create_symlink("b", folder / "a");
+    fs::create_symlink("a", folder / "b");
+    fs::create_symlink("self", folder / "self");
+    const auto index = make("KFlat(linear)");
+    for (const char* link : {"a", "self"}) {
+        const std::string name = folder / link;
+        EXPECT_TRUE(throws(
+                [&] { faiss_ext::write_index(index.get(), name.c_str()); },
+                strerror(ELOOP)));
+        EXPECT_TRUE(fs::is_symlink(name));
+    }
+    EXPECT_EQ(folder.names(), (Names{"a", "b", "self"}));
+}
+
+/// What another process of the same number may have put there, in a container
+/// say, is neither overwritten nor followed.
+TEST(Io, FilesOfOthersStay) {
+    TemporaryFolder folder;
+    const std::string victim = folder / "victim";
+    write_file(victim, {1, 2, 3});
+    const auto name_of = [&](int i) {
+        return folder /
+                (".faiss_ext_" + std::to_string(getpid()) + "_" +
+                 std::to_string(i));
+    };
+    constexpr int count = 3000;
+    for (int i = 0; i < count; i += 2) {
+        write_file(name_of(i), {4, 5});
+        fs::create_symlink("victim", name_of(i + 1));
+    }
+    const auto index = make("KFlat(linear)");
+    const std::string name = folder / "index";
+    for (int i = 0; i < 4; i++) {
+        faiss_ext::write_index(index.get(), name.c_str());
+    }
+    EXPECT_EQ(file_bytes(name), to_bytes(*index));
+    EXPECT_EQ(file_bytes(victim), (Bytes{1, 2, 3}));
+    EXPECT_EQ(folder.names().size(), size_t(count) + 2);
+    for (int i = 0; i < count; i += 2) {
+        EXPECT_EQ(file_bytes(name_of(i)), (Bytes{4, 5}));
+        EXPECT_TRUE(fs::is_symlink(name_of(i + 1)));
+    }
+}
+
+/// A kernel that looks around while it is written.
+struct SpyKernel : LinearKernel {
+    inline static std::function<void()> look;
+
+    void fields(FieldVisitor& v) override {
+        LinearKernel::fields(v);
+        if (look) {
+            look();
+        }
+    }
+};
+
+TEST(Io, PermissionsMeanwhile) {
+    register_kernel<SpyKernel>("spy");
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const IndexFlatKernel index(d, SpyKernel());
+    std::set<fs::perms> seen;
+    SpyKernel::look = [&] {
+        for (const std::string& file : folder.names()) {
+            if (file.starts_with(".faiss_ext_")) {
+                seen.insert(fs::status(folder / file).permissions());
+            }
+        }
+    };
+    const auto own = fs::perms::owner_read | fs::perms::owner_write;
+    const auto group = own | fs::perms::group_read;
+    const mode_t mask = umask(0027);
+    write<Index>(&index, name.c_str());
+    EXPECT_EQ(seen, std::set{group}); // as the new file is to be
+    for (const fs::perms permissions :
+         {own, group, own | fs::perms::others_read}) {
+        seen.clear();
+        fs::permissions(name, permissions);
+        write<Index>(&index, name.c_str());
+        EXPECT_EQ(seen, std::set{own});
+        EXPECT_EQ(fs::status(name).permissions(), permissions);
+    }
+    umask(mask);
+    SpyKernel::look = nullptr;
+    EXPECT_EQ(folder.names(), Names{"index"});
+}
+
+TEST(Io, Owners) {
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root gives files away";
+    }
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const auto index = make("KFlat(linear)");
+    write_file(name, {1});
+    ASSERT_EQ(chown(name.c_str(), 1234, 4321), 0);
+    ASSERT_EQ(chmod(name.c_str(), 0640), 0);
+    faiss_ext::write_index(index.get(), name.c_str());
+    struct stat status;
+    ASSERT_EQ(stat(name.c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, 1234u);
+    EXPECT_EQ(status.st_gid, 4321u);
+    EXPECT_EQ(status.st_mode & 0777, 0640u);
+    // somebody who is not in that group: his own gets no more than all have
+    ASSERT_EQ(chmod(name.c_str(), 0664), 0);
+    ASSERT_EQ(chown((folder / "").c_str(), 1234, 1234), 0);
+    const gid_t gid = getegid();
+    ASSERT_EQ(setegid(1234), 0);
+    ASSERT_EQ(seteuid(1234), 0);
+    const auto error = error_of(
+            [&] { faiss_ext::write_index(index.get(), name.c_str()); });
+    ASSERT_EQ(seteuid(0), 0);
+    ASSERT_EQ(setegid(gid), 0);
+    EXPECT_EQ(error, "");
+    ASSERT_EQ(stat(name.c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, 1234u);
+    EXPECT_EQ(status.st_gid, 1234u);
+    EXPECT_EQ(status.st_mode & 0777, 0644u);
 }
 
 TEST(Io, NamesAndPermissions) {

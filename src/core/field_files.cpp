@@ -11,8 +11,7 @@ namespace {
 
 thread_local PartsInMemory* in_memory = nullptr;
 
-/// Objects inside each other; files are read by recursion.
-constexpr int max_depth = 256; // more than a string can ask for
+thread_local int objects_inside_each_other = 0;
 
 struct FileWriter : FieldVisitor {
     faiss::IOWriter* f;
@@ -69,20 +68,14 @@ struct FileWriter : FieldVisitor {
         write_value(f, value);
     }
 
-    int depth = 1;
-
     void on_learned_part(const char*, PartSlot& part) override {
         write_string(f, part.get() ? part.name() : "");
         if (part.get()) {
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    ++depth <= max_depth,
-                    "more than %d objects inside each other, which cannot be read again",
-                    max_depth);
+            const Nesting nesting(f->name);
             if (part.is_trained()) {
                 write_value(f, *part.is_trained());
             }
             part.get()->fields(*this);
-            depth--;
         }
     }
 };
@@ -97,27 +90,18 @@ struct FileReader : FieldVisitor {
     }
 
     void read(HasFields& object) {
-        depth++;
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                depth <= max_depth,
-                "%s is damaged: more than %d objects inside each other",
-                f->name.c_str(),
-                max_depth);
         object.fields(*this);
         try {
             object.restore();
         } catch (const faiss::FaissException& e) {
             fail(e.msg);
         }
-        depth--;
     }
 
    private:
-    int depth = 0;
-
     [[noreturn]] void fail(const std::string& message) const {
         FAISS_EXT_THROW_FMT(
-                "%s is damaged: %s", f->name.c_str(), message.c_str());
+                "%s is damaged: %s", name_of(*f).c_str(), message.c_str());
     }
 
     void on(const FlagField& field) override {
@@ -210,12 +194,13 @@ struct FileReader : FieldVisitor {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 part.make(class_name),
                 "%s holds a %s of the unknown class '%s'; it may be damaged, or the class not registered",
-                f->name.c_str(),
+                name_of(*f).c_str(),
                 part.noun().c_str(),
                 printable(class_name).c_str());
         if (part.is_trained()) {
             *part.is_trained() = read_value<bool>(f, name);
         }
+        const Nesting nesting(f->name);
         read(*part.get());
     }
 };
@@ -224,6 +209,19 @@ struct FileReader : FieldVisitor {
 
 bool copies_in_memory() {
     return in_memory != nullptr;
+}
+
+Nesting::Nesting(const std::string& file) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            objects_inside_each_other < limit,
+            "%s: more than %d objects inside each other",
+            file.empty() ? "the data" : file.c_str(),
+            limit);
+    objects_inside_each_other++;
+}
+
+Nesting::~Nesting() {
+    objects_inside_each_other--;
 }
 
 PartsInMemory::PartsInMemory() : outer(in_memory) {

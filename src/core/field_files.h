@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <faiss/impl/io.h>
@@ -17,6 +18,21 @@ void write_fields(const HasFields& object, faiss::IOWriter* f);
 /// Throws if a value is out of its range, an array of another size than it must
 /// have, or a number not finite.
 void read_fields(HasFields& object, faiss::IOReader* f);
+
+/** One more object inside of others, an index, a kernel or whatever it is,
+ * while it is read or written: by recursion, on threads that may have no more
+ * than 128 kB, half of which OpenBLAS takes. The constructor throws where there
+ * are too many.
+ */
+struct Nesting {
+    static constexpr int limit = 80; ///< as much as a string can ask for
+
+    /// @param file  the name of the reader or writer, for the message
+    explicit Nesting(const std::string& file);
+    ~Nesting();
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+};
 
 /** While one of these lives, write_fields of this thread copies the parts that
  * are parameters (kernels) into it, and read_fields takes them out again in the

@@ -18,12 +18,18 @@
 
 namespace faiss_ext {
 
+/// of a reader or a writer, for messages; a buffer has none
+template <class Stream>
+std::string name_of(const Stream& stream) {
+    return stream.name.empty() ? "the data" : stream.name;
+}
+
 inline void write_bytes(faiss::IOWriter* f, const void* p, size_t size) {
     const size_t done = size == 0 ? 0 : (*f)(p, 1, size);
     FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
             "cannot write to %s: %zu of %zu bytes written",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             done,
             size);
 }
@@ -37,7 +43,7 @@ inline void read_bytes(
     FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
             "%s is truncated: %zu of %zu bytes of %s are there",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             done,
             size,
             field);
@@ -57,7 +63,7 @@ T read_value(faiss::IOReader* f, const char* field) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 byte <= 1,
                 "%s is damaged: %s is %d, expected 0 or 1",
-                f->name.c_str(),
+                name_of(*f).c_str(),
                 field,
                 int(byte));
         return byte == 1;
@@ -76,7 +82,7 @@ T read_value_in(faiss::IOReader* f, const char* field, T low, T high) {
             v >= low && v <= high,
             "%s is damaged: %s is %" PRId64 ", expected %" PRId64
             " to %" PRId64,
-            f->name.c_str(),
+            name_of(*f).c_str(),
             field,
             int64_t(v),
             int64_t(low),
@@ -136,7 +142,7 @@ void read_vector(
     FAISS_EXT_THROW_IF_NOT_FMT(
             v.size() == size,
             "%s is damaged: %s has %zu elements, expected %" PRIu64,
-            f->name.c_str(),
+            name_of(*f).c_str(),
             field,
             size_t(v.size()),
             size);

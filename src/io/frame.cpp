@@ -75,12 +75,6 @@ struct CountingWriter : IOWriter {
     }
 };
 
-/// for messages; a buffer has none
-template <class Stream>
-std::string name_of(const Stream& stream) {
-    return stream.name.empty() ? "the data" : stream.name;
-}
-
 ChecksumWriter summed(
         const WriteContent& content,
         IOWriter* to,
@@ -123,7 +117,7 @@ struct FrameHeader {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 version == format_version,
                 "%s has format version %u, this library reads version %u",
-                f->name.c_str(),
+                name_of(*f).c_str(),
                 version,
                 format_version);
         length = read_value<uint64_t>(f, "length");
@@ -138,7 +132,7 @@ struct FrameHeader {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 given == checksum(magic),
                 "%s is damaged: its header does not have the checksum that stands behind it",
-                f->name.c_str());
+                name_of(*f).c_str());
     }
 };
 
@@ -193,7 +187,7 @@ struct BlockReader : IOReader {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 XXH3_64bits(to, size) == header.checksums[block],
                 "%s is damaged: block %zu of %zu does not have its checksum",
-                f->name.c_str(),
+                name_of(*f).c_str(),
                 block + 1,
                 header.checksums.size());
     }
@@ -240,7 +234,7 @@ void check_end(const IOReader* f, uint64_t rest) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             rest == 0,
             "%s is damaged: %" PRIu64 " bytes follow where an object ends",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             rest);
 }
 
@@ -254,7 +248,7 @@ void read_exactly(IOReader* f, uint64_t length, Read&& read) {
             done == length,
             "%s is damaged: an object ends after %" PRIu64 " of %" PRIu64
             " bytes",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             done,
             length);
 }
@@ -269,7 +263,7 @@ void write_frame(const char* magic, const WriteContent& content, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             written.checksums == expected.checksums,
             "%s is not complete: the object changed while it was written",
-            f->name.c_str());
+            name_of(*f).c_str());
 }
 
 void read_frame(

@@ -35,7 +35,7 @@ using faiss::VectorTransform;
 
 void check_file(bool good, IOReader* f, const char* what) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            good, "%s is damaged: %s", f->name.c_str(), what);
+            good, "%s is damaged: %s", name_of(*f).c_str(), what);
 }
 
 /// An index that others stand in front of, which take its labels for
@@ -48,6 +48,36 @@ void check_positions(
     FAISS_EXT_THROW_IF_NOT_FMT(
             labels_are_below(index, ntotal),
             "%s: an index behind IDMap or in front of Refine has ids of its own, which are not the positions of its vectors",
+            file.c_str());
+}
+
+/// An index in front of others sorts as they do, and is not trained before they
+/// are. They may have been trained by themselves, and a graph of FAISS's says
+/// that it is trained while it is empty.
+template <class IndexT>
+void check_parts(const IndexT& index, const std::string& file) {
+    bool are_trained = true;
+    for (const IndexT* part : parts_of(index)) {
+        if (part) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    part->metric_type == index.metric_type,
+                    "%s: an index with the metric %d has a part with the metric %d, expected the same",
+                    file.c_str(),
+                    int(index.metric_type),
+                    int(part->metric_type));
+            are_trained = are_trained && part->is_trained;
+        }
+    }
+    if constexpr (std::is_same_v<IndexT, Index>) {
+        for (const VectorTransform* vt : transforms_of(index)) {
+            are_trained = are_trained && (!vt || vt->is_trained);
+        }
+    }
+    const bool is_empty_graph =
+            index.ntotal == 0 && typeid(index) == typeid(faiss::IndexHNSW);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            are_trained || !index.is_trained || is_empty_graph,
+            "%s: an index that says that it is trained has a part that is not",
             file.c_str());
 }
 
@@ -74,12 +104,32 @@ void check_distances(const Index* index, const std::string& file) {
 
 // The fields of the base class, float or binary.
 
+/// The metrics that an index can have: codes have distances only.
 template <class IndexT>
-void write_header(const IndexT& index, IOWriter* f) {
+constexpr int lowest_metric =
+        std::is_base_of_v<IndexBinary, IndexT> ? faiss::METRIC_L2
+                                               : faiss::METRIC_INNER_PRODUCT;
+constexpr int highest_metric = faiss::METRIC_L2;
+
+template <class IndexT>
+void write_header(const IndexT& index, bool is_trained, IOWriter* f) {
+    const int metric = index.metric_type;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            metric >= lowest_metric<IndexT> && metric <= highest_metric,
+            "%s: an index with the metric %d cannot be written, expected %d to %d",
+            name_of(*f).c_str(),
+            metric,
+            lowest_metric<IndexT>,
+            highest_metric);
     write_value(f, int32_t(index.d));
     write_value(f, int64_t(index.ntotal));
-    write_value(f, index.is_trained);
-    write_value(f, int32_t(index.metric_type));
+    write_value(f, is_trained);
+    write_value(f, int32_t(metric));
+}
+
+template <class IndexT>
+void write_header(const IndexT& index, IOWriter* f) {
+    write_header(index, index.is_trained, f);
 }
 
 struct Header {
@@ -88,15 +138,15 @@ struct Header {
     bool is_trained;
     int32_t metric_type;
 
-    explicit Header(IOReader* f)
+    Header(IOReader* f, int lowest)
             : d(read_value_in<int32_t>(f, "d", 0, 1 << 24)),
               ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36)),
               is_trained(read_value<bool>(f, "is_trained")),
               metric_type(read_value_in<int32_t>(
                       f,
                       "metric_type",
-                      faiss::METRIC_INNER_PRODUCT,
-                      faiss::METRIC_L2)) {}
+                      lowest,
+                      highest_metric)) {}
 
     template <class Class>
     void apply(Class& index) const {
@@ -110,11 +160,20 @@ struct Header {
     }
 };
 
+template <class IndexT>
+Header read_header(IOReader* f) {
+    return Header(f, lowest_metric<IndexT>);
+}
+
 // A hash in front of a binary index.
 
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
-    write_header<IndexT>(index, f);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index.hash && index.storage, "its hash or its storage is null");
+    // whatever the index says: they may have been trained by themselves
+    write_header<IndexT>(
+            index, index.hash->is_trained && index.storage->is_trained, f);
     write_nested<VectorTransform>(index.hash, f);
     write_nested<IndexBinary>(index.storage, f);
 }
@@ -123,7 +182,7 @@ template <class HashIndex>
 std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     auto index = std::make_unique<HashIndex>();
     index->own_fields = true;
-    Header(f).apply(*index);
+    read_header<HashIndex>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
     index->hash = dynamic_cast<KernelHash*>(vt.get());
     check_file(index->hash, f, "it holds no hash where one must stand");
@@ -136,7 +195,8 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
                     index->storage->ntotal == index->ntotal && index->d == d &&
                     index->is_trained ==
                             (index->hash->is_trained &&
-                             index->storage->is_trained),
+                             index->storage->is_trained) &&
+                    index->storage->metric_type == faiss::METRIC_L2,
             f,
             "its hash and its binary index do not fit");
     return index;
@@ -145,7 +205,8 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
 // A hash with its codes.
 
 void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
-    write_header<Index>(index, f);
+    FAISS_EXT_THROW_IF_NOT_MSG(index.hash, "its hash is null");
+    write_header<Index>(index, index.hash->is_trained, f);
     write_nested<VectorTransform>(index.hash.get(), f);
     write_vector(f, index.codes);
 }
@@ -154,7 +215,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
         IOReader* f,
         int io_flags) {
     auto index = std::make_unique<IndexAsymmetricHash>();
-    Header(f).apply(*index);
+    read_header<Index>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
     auto* hash = dynamic_cast<KernelHash*>(vt.get());
     check_file(hash, f, "it holds no hash where one must stand");
@@ -182,7 +243,7 @@ std::unique_ptr<IndexT> read_registered(
         const ClassEntry<IndexT>& entry,
         IOReader* f) {
     auto index = entry.make();
-    Header(f).apply(*index);
+    read_header<IndexT>(f).apply(*index);
     read_fields(dynamic_cast<HasFields&>(*index), f);
     return index;
 }
@@ -191,7 +252,8 @@ std::unique_ptr<IndexT> read_registered(
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
-    check_positions(index.index, index.ntotal, f->name);
+    check_parts<IndexT>(index, name_of(*f));
+    check_positions(index.index, index.ntotal, name_of(*f));
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
     write_nested<IndexT>(index.index, f);
@@ -201,7 +263,7 @@ template <class Map, class IndexT>
 std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
     auto index = std::make_unique<Map>();
     index->own_fields = true;
-    Header(f).apply(*index);
+    read_header<IndexT>(f).apply(*index);
     read_vector(f, index->id_map, index->ntotal, "id_map");
     index->index = read_nested<IndexT>(f, io_flags).release();
     check_file(
@@ -209,7 +271,8 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
                     index->index->ntotal == index->ntotal,
             f,
             "its ids and its index do not fit");
-    check_positions(index->index, index->ntotal, f->name);
+    check_parts<IndexT>(*index, name_of(*f));
+    check_positions(index->index, index->ntotal, name_of(*f));
     if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
         index->construct_rev_map();
     }
@@ -219,6 +282,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
 // Transformations in front of an index.
 
 void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
+    check_parts<Index>(index, name_of(*f));
     write_header<Index>(index, f);
     write_value(f, int32_t(index.chain.size()));
     for (const VectorTransform* vt : index.chain) {
@@ -231,7 +295,7 @@ template <class Class>
 std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
     auto index = std::make_unique<Class>();
     index->own_fields = true;
-    Header(f).apply(*index);
+    read_header<Index>(f).apply(*index);
     const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
     int d = index->d;
     index->chain.reserve(n); // nothing may fail between release and push_back
@@ -249,14 +313,16 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
             index->index->d == d && index->index->ntotal == index->ntotal,
             f,
             "its transformations and its index do not fit");
+    check_parts<Index>(*index, name_of(*f));
     return index;
 }
 
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
-    check_positions(index.base_index, index.ntotal, f->name);
-    check_distances(index.refine_index, f->name);
+    check_parts<Index>(index, name_of(*f));
+    check_positions(index.base_index, index.ntotal, name_of(*f));
+    check_distances(index.refine_index, name_of(*f));
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
     write_nested<Index>(index.base_index, f);
@@ -268,7 +334,7 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
     auto index = std::make_unique<Refine>();
     index->own_fields = true;
     index->own_refine_index = true;
-    Header(f).apply(*index);
+    read_header<Index>(f).apply(*index);
     index->k_factor = read_value<float>(f, "k_factor");
     check_file(
             index->k_factor >= 1 && index->k_factor < 1e9f,
@@ -282,8 +348,9 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
                 f,
                 "its index and its refine index do not fit");
     }
-    check_positions(index->base_index, index->ntotal, f->name);
-    check_distances(index->refine_index, f->name);
+    check_parts<Index>(*index, name_of(*f));
+    check_positions(index->base_index, index->ntotal, name_of(*f));
+    check_distances(index->refine_index, name_of(*f));
     return index;
 }
 
@@ -307,6 +374,7 @@ constexpr bool is_shards = requires(Group& group) {
 
 template <class Group, class IndexT>
 void write_group(const Group& index, IOWriter* f) {
+    check_parts<IndexT>(index, name_of(*f));
     write_header<IndexT>(index, f);
     write_value(f, is_threaded(index));
     if constexpr (is_shards<Group>) {
@@ -320,7 +388,7 @@ void write_group(const Group& index, IOWriter* f) {
 
 template <class Group, class IndexT>
 std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
-    Header header(f);
+    const Header header = read_header<IndexT>(f);
     const bool threaded = read_value<bool>(f, "threaded");
     std::unique_ptr<Group> index;
     if constexpr (is_shards<Group>) {
@@ -336,22 +404,22 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
         // what addIndex would refuse while the part is still ours; what it
         // refuses later belongs to the group already
         check_file(
-                part->d == header.d &&
-                        (i == 0 ||
-                         part->metric_type == index->at(0)->metric_type),
+                part->d == header.d && part->metric_type == header.metric_type,
                 f,
                 "its parts do not fit");
         index->addIndex(part.release());
     }
     check_file(index->ntotal == header.ntotal, f, "its parts do not fit");
     header.apply(*index);
+    check_parts<IndexT>(*index, name_of(*f));
     return index;
 }
 
 // A graph over vectors and a kernel.
 
 void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
-    check_distances(index.storage, f->name);
+    check_parts<Index>(index, name_of(*f));
+    check_distances(index.storage, name_of(*f));
     write_header<Index>(index, f);
     const faiss::HNSW& hnsw = index.hnsw;
     write_vector(f, hnsw.assign_probas);
@@ -422,12 +490,13 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
 
 template <class Class>
 std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
-    const Header header(f);
+    const Header header = read_header<Index>(f);
     auto index = std::make_unique<Class>();
     // new versions of FAISS note in the graph what the metric is
-    index->hnsw = faiss::IndexHNSW(
+    // (the generator in it is too large for the stack)
+    index->hnsw = std::make_unique<faiss::IndexHNSW>(
                           header.d, 32, faiss::MetricType(header.metric_type))
-                          .hnsw;
+                          ->hnsw;
     index->own_fields = true;
     header.apply(*index);
     faiss::HNSW& hnsw = index->hnsw;
@@ -453,7 +522,8 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
                 f,
                 "its graph is not one of an IndexFlatKernel");
     }
-    check_distances(index->storage, f->name);
+    check_parts<Index>(*index, name_of(*f));
+    check_distances(index->storage, name_of(*f));
     return index;
 }
 

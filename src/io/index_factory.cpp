@@ -313,7 +313,7 @@ std::unique_ptr<Index> make_with_refine(
         const Part& base_part,
         const Part& refine_part,
         faiss::MetricType metric) {
-    auto base = make_index(d, base_part, metric);
+    // first what is made in a moment
     std::unique_ptr<Index> refine;
     if (refine_part.str() == "RFlat") {
         refine = std::make_unique<faiss::IndexFlat>(d, metric);
@@ -332,6 +332,7 @@ std::unique_ptr<Index> make_with_refine(
                 std::string("this index cannot rank again: ") + e.what(),
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
+    auto base = make_index(d, base_part, metric);
     auto index = std::make_unique<IndexRefineKernel>(base.get(), refine.get());
     index->own_fields = true;
     index->own_refine_index = true;
@@ -414,6 +415,23 @@ std::unique_ptr<Index> make_faiss_index(
     }
 }
 
+/// A hash of `part` and the index of its codes, which is made first: random
+/// numbers of many bits take a while to draw.
+std::pair<std::unique_ptr<KernelHash>, std::unique_ptr<IndexBinary>>
+make_hash_and_storage(
+        int d,
+        const Part& part,
+        const Part& storage_part,
+        std::vector<std::string> forms = {}) {
+    const std::string digits = Head(part).digits;
+    const int nbits = digits.size() > 8 ? 0 : std::atoi(digits.c_str());
+    if (nbits <= 0 || nbits % 8 != 0) {
+        make_hash(d, part); // says what is wrong
+    }
+    auto storage = make_storage(nbits, storage_part, std::move(forms));
+    return {make_hash(d, part), std::move(storage)};
+}
+
 /// An index without IDMap and Refine.
 std::unique_ptr<Index> make_core(
         int d,
@@ -422,7 +440,6 @@ std::unique_ptr<Index> make_core(
     const Part& head = parts[0];
     const Part& second = parts.back();
     if (is_hash(head)) {
-        auto hash = make_hash(d, head);
         if (parts.size() != 2) {
             const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
             throw_parse_error(
@@ -437,9 +454,11 @@ std::unique_ptr<Index> make_core(
                                       ",Refine(KFlat(...))", "the end"});
         }
         if (second.str() == "AFlat") {
-            return std::make_unique<IndexAsymmetricHash>(*hash, metric);
+            return std::make_unique<IndexAsymmetricHash>(
+                    *make_hash(d, head), metric);
         }
-        auto storage = make_storage(hash->nbits, second, {"AFlat"});
+        auto [hash, storage] =
+                make_hash_and_storage(d, head, second, {"AFlat"});
         auto index = std::make_unique<IndexKernelHash>(
                 hash.get(), storage.get(), metric);
         index->own_fields = true;
@@ -465,7 +484,29 @@ std::unique_ptr<Index> make_core(
     head.fail("unknown index '" + head.str() + "'", index_forms());
 }
 
+/// Indexes inside each other: as few as can be read from files again.
+struct Inside {
+    static constexpr int limit = 12;
+    static int& depth() {
+        thread_local int value = 0;
+        return value;
+    }
+
+    explicit Inside(const Part& part) {
+        if (depth() == limit) {
+            part.fail(
+                    "more than " + std::to_string(limit) +
+                    " indexes inside each other");
+        }
+        depth()++;
+    }
+    ~Inside() {
+        depth()--;
+    }
+};
+
 std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
+    const Inside inside(part);
     if (!is_faiss_ext_string(part.str())) {
         return make_faiss_index(d, part, metric);
     }
@@ -546,8 +587,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
                  "IDMap,...",
                  "IDMap2,..."});
     }
-    auto hash = make_hash(d, parts[0]);
-    auto storage = make_storage(hash->nbits, parts[1]);
+    auto [hash, storage] = make_hash_and_storage(d, parts[0], parts[1]);
     auto index =
             std::make_unique<IndexBinaryKernelHash>(hash.get(), storage.get());
     index->own_fields = true;

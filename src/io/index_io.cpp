@@ -1,13 +1,17 @@
 #include <faiss_ext/io/index_io.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <random>
 #include <string>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <faiss/IndexBinaryIVF.h>
@@ -142,18 +146,21 @@ void write_body(const VectorTransform* vt, IOWriter* f) {
     write_fields(transform, f);
 }
 
+template <class T>
+using Reader = std::function<std::unique_ptr<T>(IOReader*, int io_flags)>;
+
+/// What reads an object of a class. (Not inlined: objects inside each other are
+/// read by recursion, which is to take little of the stack.)
 template <class IndexT>
-std::unique_ptr<IndexT> read_body(
-        const std::string& name,
-        IOReader* f,
-        int io_flags) {
+[[gnu::noinline]] Reader<IndexT> reader_of_class(IOReader* f) {
+    const std::string name = read_string(f, "class");
     const auto codec = find_codec<IndexT>(name);
     FAISS_EXT_THROW_IF_NOT_FMT(
             codec,
             "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext, or register_index makes the class known",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             printable(name).c_str());
-    return codec->read(f, io_flags);
+    return codec->read;
 }
 
 std::unique_ptr<Transform> make_transform(const std::string& name) {
@@ -164,16 +171,14 @@ std::unique_ptr<Transform> make_transform(const std::string& name) {
     return map ? map->make() : nullptr;
 }
 
-template <>
-std::unique_ptr<VectorTransform> read_body<VectorTransform>(
+std::unique_ptr<VectorTransform> read_transform(
         const std::string& name,
-        IOReader* f,
-        int) {
+        IOReader* f) {
     auto transform = make_transform(name);
     FAISS_EXT_THROW_IF_NOT_FMT(
             transform,
             "%s holds a hash or map of an unknown class, '%s'; register_hash and register_map make classes known",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             printable(name).c_str());
     const auto d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
     const auto d_out = read_value_in<int32_t>(f, "d_out", 1, 1 << 30);
@@ -183,32 +188,17 @@ std::unique_ptr<VectorTransform> read_body<VectorTransform>(
     FAISS_EXT_THROW_IF_NOT_FMT(
             transform->d_out == d_out,
             "%s is damaged: it gives an output dimension of %d where %d follows from the parameters",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             d_out,
             transform->d_out);
     return transform;
 }
 
-/// Objects in objects: files that nest without end must not end the stack.
-struct DepthGuard {
-    static constexpr int limit = 256; // more than a string can ask for
-    static int& depth() {
-        thread_local int value = 0;
-        return value;
-    }
-
-    explicit DepthGuard(const std::string& file) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                depth() < limit,
-                "%s: more than %d objects inside each other",
-                file.empty() ? "the data" : file.c_str(),
-                limit);
-        depth()++;
-    }
-    ~DepthGuard() {
-        depth()--;
-    }
-};
+template <>
+Reader<VectorTransform> reader_of_class<VectorTransform>(IOReader* f) {
+    const std::string name = read_string(f, "class");
+    return [name](IOReader* f, int) { return read_transform(name, f); };
+}
 
 /// Hands out four bytes that were read from f before f itself.
 struct ReaderWithHead : IOReader {
@@ -231,8 +221,8 @@ struct ReaderWithHead : IOReader {
 
 template <class T>
 std::unique_ptr<T> read_content(IOReader* f, int io_flags) {
-    DepthGuard guard(f->name);
-    return read_body<T>(read_string(f, "class"), f, io_flags);
+    const Nesting nesting(f->name);
+    return reader_of_class<T>(f)(f, io_flags);
 }
 
 /// Throws if it is one of ours, but of another kind than was asked for.
@@ -242,7 +232,7 @@ void check_other_kinds(const ReaderWithHead& reader) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 std::memcmp(reader.head, magic, magic_size) != 0,
                 "%s holds an object that is read by %s",
-                reader.name.empty() ? "the data" : reader.name.c_str(),
+                name_of(reader).c_str(),
                 function);
     };
     (check(Kind<T>::magic, Kind<T>::reader_name), ...);
@@ -287,11 +277,16 @@ void write_any(const T* object, IOWriter* f) {
         Kind<T>::faiss_write(object, f);
         return;
     }
-    DepthGuard guard(f->name);
+    const Nesting nesting(f->name);
     write_frame(
             Kind<T>::magic,
             [&](IOWriter* content) { write_body(object, content); },
             f);
+}
+
+[[noreturn]] void fail_to_write(const std::string& name, int error) {
+    FAISS_EXT_THROW_FMT(
+            "cannot write the file '%s': %s", name.c_str(), strerror(error));
 }
 
 /// A file being written, closed without a word if something goes wrong.
@@ -299,8 +294,7 @@ struct OpenFile {
     std::string name; ///< for messages
     FILE* f;
 
-    OpenFile(const std::string& path, const std::string& name)
-            : name(name), f(fopen(path.c_str(), "wb")) {
+    OpenFile(FILE* f, const std::string& name) : name(name), f(f) {
         check(f);
     }
 
@@ -308,6 +302,13 @@ struct OpenFile {
         if (f) {
             fclose(f);
         }
+    }
+
+    template <class T>
+    void write(const T* object) const {
+        faiss::FileIOWriter writer(f);
+        writer.name = name;
+        write_any(object, static_cast<IOWriter*>(&writer));
     }
 
     void close() {
@@ -318,56 +319,125 @@ struct OpenFile {
     }
 
     void check(bool good) const {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                good,
-                "cannot write the file %s: %s",
-                name.c_str(),
-                strerror(errno));
+        if (!good) {
+            fail_to_write(name, errno);
+        }
     }
 };
 
-template <class T>
-void write_to(const T* object, const std::string& path, const char* fname) {
-    OpenFile file(path, fname);
-    faiss::FileIOWriter writer(file.f);
-    writer.name = fname;
-    write_any(object, static_cast<IOWriter*>(&writer));
-    file.close();
+using Status = struct stat;
+
+/// Of a file, or of the one behind a symbolic link; none where there is none.
+std::optional<Status> status_of(const char* fname) {
+    Status status;
+    if (stat(fname, &status) == 0) {
+        return status;
+    }
+    if (errno != ENOENT || *fname == '\0') {
+        fail_to_write(fname, errno);
+    }
+    return std::nullopt;
+}
+
+/// What symbolic links lead to, whether it is there or not.
+fs::path behind_links(const char* fname) {
+    constexpr int most = 40; // as in Linux
+    fs::path target = fname;
+    std::error_code error;
+    for (int i = 0; fs::is_symlink(target, error); i++) {
+        if (i == most) {
+            fail_to_write(fname, ELOOP);
+        }
+        target = target.parent_path() / fs::read_symlink(target, error);
+    }
+    return target;
+}
+
+/// A new file beside the one that it is to replace, deleted if it does not.
+struct TemporaryFile {
+    std::string name; ///< of the file to be replaced, for messages
+    fs::path path;
+    int file = -1;
+
+    /// Only its owner can open it until it has the permissions of the old file.
+    TemporaryFile(
+            const std::string& name,
+            const fs::path& target,
+            const std::optional<Status>& old)
+            : name(name) {
+        constexpr int most_attempts = 100;
+        const mode_t mode = old ? 0600 : 0666; // less the umask
+        std::random_device random;
+        for (int i = 0; file < 0; i++) {
+            path = target.parent_path() /
+                    (".faiss_ext_" + std::to_string(random()) + "_" +
+                     std::to_string(random()));
+            file =
+                    open(path.c_str(),
+                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                         mode);
+            if (file < 0 && (errno != EEXIST || i == most_attempts)) {
+                fail_to_write(name, errno);
+            }
+        }
+    }
+
+    ~TemporaryFile() {
+        if (!path.empty()) {
+            unlink(path.c_str());
+        }
+    }
+
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+    void rename_to(const fs::path& target) {
+        if (rename(path.c_str(), target.c_str()) != 0) {
+            fail_to_write(name, errno);
+        }
+        path.clear();
+    }
+};
+
+/// Gives a new file the owner and the permissions of an old one, as far as this
+/// process may.
+void make_alike(int file, const Status& old) {
+    Status now;
+    if (fstat(file, &now) != 0) {
+        return;
+    }
+    mode_t mode = old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+    if ((now.st_uid != old.st_uid || now.st_gid != old.st_gid) &&
+        fchown(file, old.st_uid, old.st_gid) != 0 &&
+        fchown(file, -1, old.st_gid) != 0) {
+        // another group may do what everybody may
+        mode &= ~S_IRWXG | ((mode & S_IRWXO) << 3);
+    }
+    if (fchmod(file, mode) != 0) {
+        return; // there are file systems without permissions
+    }
 }
 
 template <class T>
 void write_file(const T* object, const char* fname) {
     FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
     FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
-    std::error_code error;
-    const fs::file_status status = fs::status(fname, error);
-    if (fs::exists(status) && !fs::is_regular_file(status)) {
-        write_to(object, fname, fname); // a pipe, say, has nothing to replace
+    const std::optional<Status> old = status_of(fname);
+    if (old && !S_ISREG(old->st_mode)) { // a pipe, say, which stays there
+        OpenFile file(fopen(fname, "wb"), fname);
+        file.write(object);
+        file.close();
         return;
     }
-    // behind a symbolic link, its target is replaced and not the link
-    fs::path target = fname;
-    for (int i = 0; i < 40 && fs::is_symlink(target, error); i++) {
-        target = target.parent_path() / fs::read_symlink(target, error);
+    const fs::path target = behind_links(fname);
+    TemporaryFile temporary(fname, target, old);
+    OpenFile file(fdopen(temporary.file, "wb"), fname);
+    file.write(object);
+    if (old) {
+        make_alike(fileno(file.f), *old);
     }
-    static std::atomic<unsigned> counter{0};
-    const fs::path temporary = target.parent_path() /
-            (".faiss_ext_" + std::to_string(getpid()) + "_" +
-             std::to_string(counter++));
-    try {
-        write_to(object, temporary.string(), fname);
-        if (fs::exists(status)) {
-            fs::permissions(temporary, status.permissions(), error);
-        }
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                rename(temporary.c_str(), target.c_str()) == 0,
-                "cannot write the file %s: %s",
-                fname,
-                strerror(errno));
-    } catch (...) {
-        unlink(temporary.c_str());
-        throw;
-    }
+    file.close();
+    temporary.rename_to(target);
 }
 
 /// Whether it is a class of this library, or of a program that uses it.
@@ -403,7 +473,7 @@ template <class T>
 void write_nested(const T* object, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(object, "a part of the object to write is null");
     if (holds_faiss_ext(object)) {
-        DepthGuard guard(f->name);
+        const Nesting nesting(f->name);
         write_bytes(f, Kind<T>::magic, magic_size);
         write_body(object, f);
     } else {
@@ -423,7 +493,7 @@ std::unique_ptr<T> read_nested(IOReader* f, int io_flags) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             std::memcmp(magic, faiss_magic, magic_size) == 0,
             "%s is damaged: a part begins with '%s', expected '%s' or '%s'",
-            f->name.c_str(),
+            name_of(*f).c_str(),
             printable(std::string(magic, magic_size)).c_str(),
             Kind<T>::magic,
             faiss_magic);

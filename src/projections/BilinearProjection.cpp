@@ -10,6 +10,7 @@
 
 #include "core/cache_sizes.h"
 #include "core/errors.h"
+#include "core/parallel.h"
 #include "core/scratch.h"
 #include "projections/random_projection.h"
 #include "simd/bilinear.h"
@@ -23,6 +24,18 @@ namespace {
 constexpr int panel = int(simd::panel_width);
 constexpr int max_m = 1000;
 
+/// Looks for interrupts where a step takes less time than that does.
+class Steps {
+    uint32_t count = 0;
+
+   public:
+    void next() {
+        if (++count % 4096 == 0) {
+            check_interrupt();
+        }
+    }
+};
+
 /// k different numbers below n, in random order
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     std::vector<int64_t> ids;
@@ -35,7 +48,9 @@ std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     }
     std::unordered_set<int64_t> seen;
     std::uniform_int_distribution<int64_t> any(0, n - 1);
+    Steps steps;
     while (int64_t(ids.size()) < k) {
+        steps.next();
         const int64_t id = any(rng);
         if (seen.insert(id).second) {
             ids.push_back(id);
@@ -87,13 +102,16 @@ BilinearProjection::BilinearProjection(
         const int D = hadamard_order(d_w);
         const int blocks = (k_w + D - 1) / D;
         signs.resize(size_t(3) * D * blocks);
-        for (int b = 0; b < blocks; b++) {
+        parallel_blocks(blocks, 1, [&](idx_t b, idx_t) {
             random_signs(seed, b, 3 * D, &signs[size_t(3) * D * b]);
-        }
-        for (int i = 0; i < k_w; i++) {
-            norms.push_back(
-                    float(gaussian_length(seed, i, D) * std::pow(D, -1.5)));
-        }
+        });
+        const double scale = std::pow(D, -1.5);
+        norms.resize(k_w);
+        parallel_blocks(k_w, 256, [&](idx_t begin, idx_t end) {
+            for (idx_t i = begin; i < end; i++) {
+                norms[i] = float(gaussian_length(seed, i, D) * scale);
+            }
+        });
     } else {
         W.resize(size_t(k_w) * d_w);
         parallel_blocks(k_w, 1, [&](idx_t i, idx_t) {
@@ -157,7 +175,9 @@ void BilinearProjection::make_plan() {
         return std::make_tuple(
                 pair_w[j] / w_block, pair_v[j] / v_block, pair_w[j], pair_v[j]);
     };
+    Steps steps;
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        steps.next();
         return key(a) < key(b);
     });
     position.resize(d_out);

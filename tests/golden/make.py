@@ -1,11 +1,13 @@
 """Writes the golden files: one of every class, small, with what a search in it has to find.
 
-    PYTHONPATH=build/python python3 tests/golden/make.py
+    PYTHONPATH=build/python python3 tests/golden/make.py [NAME...]
 
 They are written once for each version of the format, and read by every later build (tests/python/test_golden_files.py).
+Names write those files alone: new ones, beside those that an earlier build wrote.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import faiss
@@ -24,7 +26,10 @@ INDEXES = {
     "kflat_u8": "KFlat(hellinger,store=u8)", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
     "kivf_m": "KIVF2(M=4,residual=0)", "kpca": "KPCA4(cosine,p=20),Flat", "rff": "RFF8(gaussian),Flat",
     "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
-BINARY = {"binary_sik": "SIK32(gaussian),BFlat", "binary_idmap2": "AHK32(chi2),BIVF2"}
+BINARY = {
+    "binary_sik": "SIK32(gaussian),BFlat", "binary_idmap": "IDMap,SIK32(gaussian),BFlat",
+    "binary_idmap2": "AHK32(chi2),BIVF2"}
+HASHES = {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}
 
 
 def data():
@@ -44,53 +49,78 @@ def groups():
         for _ in range(2):
             add(faiss.index_factory(D, "KFlat(chi2)"))
     refine = faiss.IndexRefine(faiss.IndexFlatL2(D), faiss_ext.IndexFlatKernel(D, faiss_ext.Chi2Kernel()))
-    return {"shards": shards, "replicas": replicas, "refine": refine}
+    part = faiss.index_factory(D, "KFlat(linear)")
+    pre = faiss.IndexPreTransform(faiss_ext.map_factory(D, "HKM0(chi2)"), part)
+    refine_flat = faiss.IndexRefineFlat(faiss.index_factory(D, "SIK32(gaussian),BFlat"))
+    hnsw = faiss.IndexHNSW(faiss.index_factory(D, "KFlat(chi2)"), 4)
+    return {"shards": shards, "replicas": replicas, "refine": refine, "faiss_pre": pre, "faiss_refine_flat": refine_flat,
+            "faiss_hnsw": hnsw}
+
+
+def binary_groups():
+    shards = faiss.IndexBinaryShards(32, False, True)
+    replicas = faiss.IndexBinaryReplicas(32)
+    for add in (shards.add_shard, replicas.addIndex):
+        for _ in range(2):
+            add(faiss.index_binary_factory(D, "SIK32(gaussian,gamma=0.0001),BFlat"))
+    return {"binary_shards": shards, "binary_replicas": replicas}
+
+
+def hash_in(index):
+    """That of the codes which a binary wrapper takes; None where vectors are taken."""
+    if isinstance(index, faiss.IndexBinaryIDMap):
+        return faiss.downcast_IndexBinary(index.index).hash
+    if isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):
+        return faiss.downcast_IndexBinary(index.at(0)).hash
+    return None
 
 
 def fill(index, x):
     ids = 10 * np.arange(len(x)) + 3
     if isinstance(index, faiss.IndexBinaryIDMap):
-        inside = faiss.downcast_IndexBinary(index.index)
-        inside.train(x)
-        index.add_with_ids(inside.hash.encode(x), ids)
-        return
-    index.train(x)
-    if isinstance(index, faiss.IndexIDMap):
-        index.add_with_ids(x, ids)
+        faiss.downcast_IndexBinary(index.index).train(x)
+    elif hash_in(index) is None:
+        index.train(x)
+    taken = x if hash_in(index) is None else hash_in(index).encode(x)
+    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        index.add_with_ids(taken, ids)
     else:
-        index.add(x)
+        index.add(taken)
 
 
 def found(index, queries):
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        queries = faiss.downcast_IndexBinary(index.index).hash.encode(queries)
-    distances, labels = index.search(queries, K)
+    taken = queries if hash_in(index) is None else hash_in(index).encode(queries)
+    distances, labels = index.search(taken, K)
     return {"class": type(index).__name__, "ntotal": index.ntotal, "distances": distances.tolist(), "labels": labels.tolist()}
 
 
-def main():
+def main(names):
     x, queries = data()
-    report = {}
+    report = json.loads((FOLDER / "found.json").read_text()) if names else {}
+
+    def write(name, kind, thing, answer):
+        if not names or name in names:
+            getattr(faiss, f"write_{kind}")(thing, str(FOLDER / f"{name}.index"))
+            report[name] = {"kind": kind, **answer(thing, queries)}
+
     made = {name: faiss.index_factory(D, string) for name, string in INDEXES.items()}
     for name, index in {**made, **groups()}.items():
         fill(index, x)
-        faiss.write_index(index, str(FOLDER / f"{name}.index"))
-        report[name] = {"kind": "index", **found(index, queries)}
-    for name, string in BINARY.items():
-        index = faiss.index_binary_factory(D, string)
-        if "idmap2" in name:  # strings refuse it in front of lists; files must be read
-            index = faiss.IndexBinaryIDMap2(index)
+        write(name, "index", index, found)
+    made = {name: faiss.index_binary_factory(D, string) for name, string in BINARY.items()}
+    # strings refuse it in front of lists; files must be read
+    made["binary_idmap2"] = faiss.IndexBinaryIDMap2(made["binary_idmap2"])
+    for name, index in {**made, **binary_groups()}.items():
         fill(index, x)
-        faiss.write_index_binary(index, str(FOLDER / f"{name}.index"))
-        report[name] = {"kind": "index_binary", **found(index, queries)}
-    for name, string in {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}.items():
+        write(name, "index_binary", index, found)
+    for name, string in HASHES.items():
         hash = faiss_ext.kernel_hash_factory(D, string)
         hash.train(x)
-        faiss.write_VectorTransform(hash, str(FOLDER / f"{name}.index"))
-        report[name] = {"kind": "VectorTransform", "class": type(hash).__name__, "codes": hash.encode(queries).tolist()}
+        write(name, "VectorTransform", hash,
+              lambda hash, queries: {"class": type(hash).__name__, "codes": hash.encode(queries).tolist()})
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(report.items()))
     (FOLDER / "found.json").write_text(f"{{\n{lines}\n}}\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -4,6 +4,8 @@ Each call would need many seconds. What it leaves unwritten tells an interrupt i
 the end. What becomes of a graph that is being built is in test_misuse.py.
 """
 
+import time
+
 import faiss
 import faiss_ext
 import numpy as np
@@ -80,6 +82,15 @@ def test_training_of_fewer_vectors_than_dimensions():
     index = faiss.index_factory(4000, "HKM1(chi2),PCA2000,Flat")
     x = np.random.default_rng(1).random((2500, 4000), dtype="float32")
     interrupt(lambda: index.train(x))
+    assert not index.is_trained
+
+
+def test_training_of_many_bits():
+    """Of a bilinear projection, a million vectors are drawn; processor time tells how long an interrupt waited."""
+    index = faiss.index_factory(d, "BSIK1048576(8x8,m=1000),BFlat")
+    begin = time.thread_time()
+    interrupt(lambda: index.train(BASE))
+    assert time.thread_time() - begin < 2
     assert not index.is_trained
 
 
