@@ -92,6 +92,25 @@ real exp_chi2_distance(const float* x, const float* y, size_t d) {
     return -2 * std::expm1(-2 * distance_of(chi2)(x, y, d));
 }
 
+/// sum of the smaller components over that of the larger ones
+real jaccard(const float* x, const float* y, size_t d) {
+    const real both = additive(intersection)(x, y, d);
+    real sum = 0;
+    for (size_t k = 0; k < d; k++) {
+        sum += real(x[k]) + y[k];
+    }
+    return sum > 0 ? both / (sum - both) : 1;
+}
+
+real jaccard_distance(const float* x, const float* y, size_t d) {
+    real smaller = 0, larger = 0;
+    for (size_t k = 0; k < d; k++) {
+        smaller += std::min(x[k], y[k]);
+        larger += std::max(x[k], y[k]);
+    }
+    return larger > 0 ? 2 * (larger - smaller) / larger : 0;
+}
+
 struct Case {
     std::string kernel;
     Formula formula;
@@ -112,6 +131,7 @@ const std::vector<Case> all_cases = joined(
         {{"linear", additive(product)},
          {"cosine", normalized(additive(product))},
          {"poly", polynomial(3, 1)},
+         {"jaccard", jaccard},
          {"normalized(intersection)", normalized(additive(intersection))},
          {"normalized(poly(degree=2,c=0.5))", normalized(polynomial(2, 0.5))},
          {"exponential(normalized(chi2),scale=5)",
@@ -275,6 +295,7 @@ TEST(Distances, PreciseForCloseHistograms) {
             {"hellinger", distance_of(hellinger)},
             {"js", distance_of(jensen_shannon)},
             {"linear", distance_of(product)},
+            {"jaccard", jaccard_distance},
             {"expchi2(gamma=0.5)", exp_chi2_distance}};
     for (const Case& c : cases) {
         const auto kernel = kernel_factory(c.kernel);

@@ -95,6 +95,7 @@ inline const Row kernels[] = {
         {"gaussian(gamma=0.3)"},
         {"hellinger", Data::histograms},
         {"intersection", Data::histograms},
+        {"jaccard", Data::histograms},
         {"js", Data::histograms},
         {"laplacian"},
         {"linear"},

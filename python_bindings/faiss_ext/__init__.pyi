@@ -43,6 +43,7 @@ __all__ = [
     "IndexPreTransformSIMD",
     "IndexRefineKernel",
     "IntersectionKernel",
+    "JaccardKernel",
     "JensenShannonKernel",
     "Kernel",
     "KernelHash",
@@ -401,6 +402,9 @@ class IndexIVFPQ4(faiss.Index):
         x: ArrayLike,
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+
+class JaccardKernel(Kernel):
+    def __init__(self) -> None: ...
 
 class LinearKernel(Kernel):
     def __init__(self) -> None: ...

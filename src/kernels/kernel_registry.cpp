@@ -4,6 +4,7 @@
 #include <faiss_ext/kernels/ExpChi2Kernel.h>
 #include <faiss_ext/kernels/ExponentialKernel.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
+#include <faiss_ext/kernels/JaccardKernel.h>
 #include <faiss_ext/kernels/LaplacianKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/MaternKernel.h>
@@ -30,6 +31,7 @@ ClassTable<Kernel>& class_table<Kernel>() {
                     class_entry<Kernel, GaussianKernel>("gaussian"),
                     class_entry<Kernel, HellingerKernel>("hellinger"),
                     class_entry<Kernel, IntersectionKernel>("intersection"),
+                    class_entry<Kernel, JaccardKernel>("jaccard"),
                     class_entry<Kernel, JensenShannonKernel>("js"),
                     class_entry<Kernel, LaplacianKernel>("laplacian"),
                     class_entry<Kernel, LinearKernel>("linear"),

@@ -64,9 +64,17 @@ def quadratic(x, y):
     return polynomial_kernel(x, y, degree=2, gamma=1, coef0=0.5)
 
 
+def jaccard(x, y):
+    """By the definition of scikit-learn's and SciPy's Jaccard distance of sets, with components as
+    memberships."""
+    shared = np.minimum(x[:, None], y[None]).sum(axis=2)
+    return shared / np.maximum(x[:, None], y[None]).sum(axis=2)
+
+
 # string, and the value in double precision
 KERNELS = {
     **ADDITIVE,
+    "jaccard": jaccard,
     # scikit-learn: exp(-gamma * sum); here exp(-sum / gamma)
     "expchi2(gamma=2)": lambda x, y: chi2_kernel(x, y, gamma=1 / 2),
     "expchi2(gamma=0.25)": lambda x, y: chi2_kernel(x, y, gamma=4),
@@ -149,3 +157,22 @@ def test_auto_gamma_is_the_mean_chi_square_distance():
         error = 2 * distance.mean(axis=1).std() / np.sqrt(1000)
         assert kernel.gamma != pytest.approx(mean, rel=1e-9)
         assert abs(kernel.gamma - mean) < 5 * error
+
+
+def test_jaccard_of_sets_is_that_of_scipy():
+    x = (COUNTS[:100] > 4).astype("float32")
+    x[0] = x[1] = 0
+    expected = 1 - cdist(x.astype(bool), x.astype(bool), "jaccard")
+    values = faiss_ext.kernel_factory("jaccard").gram(x)
+    np.testing.assert_allclose(values, expected, rtol=3e-7)
+    index = faiss.index_factory(64, "KFlat(jaccard,store=u8)", faiss.METRIC_INNER_PRODUCT)
+    index.add(x)
+    np.testing.assert_allclose(index.search(x, 100)[0], -np.sort(-values, axis=1), rtol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(faiss, "METRIC_Jaccard"), reason="FAISS before 1.7.4 has none")
+def test_jaccard_is_the_metric_of_faiss():
+    x = COUNTS[:100].astype("float32")
+    metric = faiss.METRIC_Jaccard
+    theirs = faiss.pairwise_distances(x, x, metric)
+    np.testing.assert_allclose(faiss_ext.kernel_factory("jaccard").gram(x), theirs, rtol=3e-6)

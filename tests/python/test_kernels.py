@@ -97,6 +97,7 @@ def test_gram_takes_arrays_of_any_type_and_layout(digits, convert):
     ("chi2", faiss_ext.Chi2Kernel),
     ("intersection", faiss_ext.IntersectionKernel),
     ("js", faiss_ext.JensenShannonKernel),
+    ("jaccard", faiss_ext.JaccardKernel),
     ("hellinger", faiss_ext.HellingerKernel),
     ("cosine", faiss_ext.CosineKernel),
     ("expchi2(gamma=0.5)", lambda: faiss_ext.ExpChi2Kernel(0.5)),

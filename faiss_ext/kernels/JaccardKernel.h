@@ -1,0 +1,53 @@
+#pragma once
+
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+/** The generalised Jaccard kernel of vectors with components >= 0 (also
+ * min-max kernel, Ruzicka similarity; of vectors of zeros and ones, the
+ * Tanimoto or Jaccard coefficient of sets):
+ *
+ *     k(x, y) = sum_i min(x_i, y_i) / sum_i max(x_i, y_i),
+ *
+ * from 0 to 1; k(x, x) = 1, that of two rows of zeros included. Its METRIC_L2
+ * is 2 - 2 k, twice the Jaccard distance, computed without the cancellation
+ * for close vectors. faiss::METRIC_Jaccard is k itself, but NaN where both are
+ * zero.
+ *
+ * A negative component is an error, and so is one above 1e37, or a sum of
+ * components above max_self_value. Values are accurate to 1e-4 relative for
+ * any dimension, typically to 1e-6.
+ *
+ *     auto index = index_factory(d, "KFlat(jaccard)",
+ * faiss::METRIC_INNER_PRODUCT);
+ *
+ * Source: S. Ioffe, Improved consistent sampling, weighted minhash and L1
+ * sketching, ICDM 2010, equation 1; positive definite: Bouchard, Jousselme and
+ * Dore, A proof for the positive definiteness of the Jaccard index matrix,
+ * International Journal of Approximate Reasoning 2013.
+ *
+ * String: `jaccard`.
+ */
+struct JaccardKernel : Kernel {
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void self_values(size_t n, const float* x, size_t d, float* out)
+            const override;
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
+};
+
+} // namespace faiss_ext

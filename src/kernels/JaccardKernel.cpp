@@ -1,0 +1,87 @@
+#include <faiss_ext/kernels/JaccardKernel.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
+#include "core/scratch.h"
+#include "simd/pairwise.h"
+
+namespace faiss_ext {
+
+using simd::PairOp;
+
+namespace {
+
+/// The sums of components of n vectors: what is smaller than infinity.
+void sums(size_t n, const float* x, size_t d, float* out) {
+    const Scratch infinite(d);
+    std::fill_n(infinite.get(), d, std::numeric_limits<float>::infinity());
+    simd::pairwise(PairOp::intersection, 1, infinite.get(), n, x, d, out, n);
+}
+
+/// out[i * m + j] = f(out[i * m + j], sum of x_i + sum of y_j)
+template <class F>
+void combine(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out,
+        F&& f) {
+    const Scratch of_x(n), of_y(m);
+    sums(n, x, d, of_x.get());
+    sums(m, y, d, of_y.get());
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++) {
+            out[i * m + j] = f(out[i * m + j], of_x[i] + of_y[j]);
+        }
+    }
+}
+
+} // namespace
+
+void JaccardKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(PairOp::intersection, n, x, m, y, d, out, m);
+    // max(a, b) = a + b - min(a, b)
+    combine(n, x, m, y, d, out, [](float shared, float sum) {
+        return sum > 0 ? shared / (sum - shared) : 1.0f;
+    });
+}
+
+void JaccardKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    simd::pairwise(PairOp::l1, n, x, m, y, d, out, m);
+    // 2 max(a, b) = a + b + |a - b|
+    combine(n, x, m, y, d, out, [](float apart, float sum) {
+        return sum > 0 ? 4 * (apart / (sum + apart)) : 0.0f;
+    });
+}
+
+void JaccardKernel::self_values(size_t n, const float*, size_t, float* out)
+        const {
+    std::fill_n(out, n, 1.0f);
+}
+
+void JaccardKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    IntersectionKernel().check_input(n, x, d, where); // sums are in range
+}
+
+} // namespace faiss_ext
