@@ -2,7 +2,7 @@
 
 A module of a paper declares its experiments by the decorator `experiment`:
 
-    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds of Theorem 1.")
+    @experiment("003-fig2", "Bits that differ, by kernel value", "All pairs lie between the bounds of Theorem 1.", "Synthetic data.")
     def bounds(run: Run) -> Outcome:
         ...
 
@@ -34,8 +34,9 @@ PAPERS = {
 class Finding(NamedTuple):
     """One statement of a paper beside what came out here.
 
-    `holds` is None where it could not be tried, `because` then says why; it also says why one does not hold, if known.
-    Claims say of a number that is not the paper's "(our criterion)"; "Check: " begins those that are not the paper's at all.
+    `holds` is None where it could not be tried, `because` then says why; it also says why one does not hold, if that is
+    established. Claims say of a number that is not the paper's "(our criterion)", and "(plain comparison)" where there are no
+    repeats to test; "Check: " begins those that are not the paper's at all.
     Where a quick run is large enough to show it, `in_quick_runs` is true, and the tests assert that it holds there.
     """
 
@@ -117,19 +118,20 @@ class Experiment(NamedTuple):
     name: str
     title: str
     paper: str  # what the paper found, in a line
+    here: str  # which data stand in for the paper's in full runs, "{images}" and "{descriptors}", and what is smaller
     function: Callable[[Run], Outcome]
 
 
 ALL: dict[str, Experiment] = {}
 
 
-def experiment(name: str, title: str, paper: str):
+def experiment(name: str, title: str, paper: str, here: str):
     """Declares the experiment of a figure or table."""
 
     def declare(function):
         if name in ALL or name.split("-")[0] not in PAPERS:
             raise ValueError(f"{name}: declared twice, or of an unknown paper")
-        ALL[name] = Experiment(name, title, paper, function)
+        ALL[name] = Experiment(name, title, paper, here, function)
         return function
 
     return declare

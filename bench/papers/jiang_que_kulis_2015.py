@@ -176,6 +176,8 @@ def improvements(run: Run, settings: dict[str, str], baseline, title: str) -> tu
     "Recall by rank, above that of plain KLSH",
     "Recall rises with the rank and falls again; all but the smallest rank are at least as good as plain KLSH, which keeps "
     "all components, and the best gains 0.07 or more in recall@100. Which is best depends on the data.",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
+    "million; nothing stands in for GIST1M. 1,000 landmarks, up to 10,000 queries, five repeats.",
 )
 def recall_by_rank(run: Run) -> Outcome:
     settings = {rank_name(r): lambda _, r=r: rank_of(r) for r in ranks(run) if r}
@@ -216,10 +218,11 @@ def rank_findings(run: Run, name: str, results, chosen) -> list[Finding]:
             in_quick_runs=False,
         ),
         Finding(
-            f"{name}: the best rank gains at least 0.07 in {at} (the paper's gain on SIFT1M)",
+            f"{name}: the best rank gains at least 0.07 in {at} (the paper's gain on SIFT1M, where plain KLSH has "
+            "0.64 to 0.69)",
             ", ".join(f"{KERNELS[k]}: {text(gain)}" for k, gain in gains.items()),
             gains_enough,
-            "" if gains_enough else f"{room(results[k][0] for k in results)} (of SIFT1M 0.64 to 0.69)",
+            "" if gains_enough else no_room({k: of[0] for k, of in results.items()}, 0.07),
             in_quick_runs=False,
         ),
     ]
@@ -234,8 +237,10 @@ def means(results) -> str:
     return ", ".join(f"{rank_name(r)} {v.mean():.3f}" for r, v in results.items())
 
 
-def room(plain) -> str:
-    return f"plain KLSH finds {', '.join(f'{v.mean():.3f}' for v in plain)} already"
+def no_room(plain, gain: float) -> str:
+    """Of recall by kernel: where it leaves less than the gain that the paper has; otherwise it is no reason."""
+    full = {k: v.mean() for k, v in plain.items() if v.mean() + gain > 1}
+    return ", ".join(f"with {KERNELS[k]} plain KLSH finds {v:.3f} already, {gain} more is above 1" for k, v in full.items())
 
 
 def best_rank_depends(run: Run, chosen) -> Finding:
@@ -264,6 +269,7 @@ def best_rank_depends(run: Run, chosen) -> Finding:
     "Nyström's method by rank",
     "Recall of Nyström's method, whose kernel matrix is not centred, rises with the rank all the way and is unacceptable even at "
     "rank 512 (SIFT, intersection). The paper does not say how hyperplanes are drawn there; both ways are tried.",
+    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; five repeats.",
 )
 def nystrom_by_rank(run: Run) -> Outcome:
     which, kernel = "descriptors", "intersection"
@@ -318,7 +324,7 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
             f"Nyström, {name}: {at} rises with the rank all the way",
             means(results),
             rises,
-            "" if rises else f"bits are {bits}" if unusable else f"{rank_name(best(results))} is best, as with KLSH",
+            f"bits are {bits}" if unusable and not rises else "",
             in_quick_runs=False,
         ),
         Finding(
@@ -336,6 +342,7 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
     "Nyström's method against KLSH",
     "Full-rank Nyström is behind plain KLSH and KLSH of rank 64 by a large margin (SIFT, intersection); centring the kernel "
     "matrix is what makes KLSH better (section 3).",
+    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; five repeats.",
 )
 def nystrom_against_klsh(run: Run) -> Outcome:
     which, kernel = "descriptors", "intersection"
@@ -403,11 +410,11 @@ def nystrom_comparisons(run: Run, which: str, kernel: str, settings, lines) -> l
 
 
 def behind(label: str, at, in_quick_runs=False) -> Finding:
-    return Finding(
-        f"{label}, full rank: behind plain KLSH and KLSH of rank 64",
+    return comparison(
+        f"{label}, full rank: behind plain KLSH and KLSH of rank 64 by a large margin, 0.05 or more (our criterion)",
         f"{text(at[label])}, plain KLSH {text(at['plain KLSH'])}, rank 64 {text(at['KLSH, rank 64'])}",
-        all(clearly_above(at[other], at[label]) for other in ("plain KLSH", "KLSH, rank 64")),
-        in_quick_runs=in_quick_runs,
+        [(at[other] - 0.05, at[label]) for other in ("plain KLSH", "KLSH, rank 64")],
+        in_quick_runs,
     )
 
 
@@ -418,6 +425,7 @@ def behind(label: str, at, in_quick_runs=False) -> Finding:
     "002-fig2c",
     "Eigenvalues of the centred kernel matrix, by scale",
     "The exponential transformation slows down the decay of the eigenvalues, the more the larger s (SIFT, intersection).",
+    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; 1,000 landmarks, five repeats.",
 )
 def eigenvalues_by_scale(run: Run) -> Outcome:
     figure, ax = plt.subplots(figsize=(6, 4.5), constrained_layout=True)
@@ -460,6 +468,8 @@ def spectrum(run: Run, scale: int, repeat: int) -> np.ndarray:
     "002-fig3",
     "Recall by scale of the transformation, above that of low-rank KLSH",
     "Recall rises with s until the decay is too gradual, then falls; the χ² kernel gains more than intersection.",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
+    "million; nothing stands in for GIST1M. Five repeats.",
 )
 def recall_by_scale(run: Run) -> Outcome:
     settings = {f"s = {s}": lambda which, s=s: low_rank(which, s) for s in SCALES}
@@ -520,6 +530,8 @@ def scale_findings(name: str, gains, at: str) -> list[Finding]:
     "002-table1",
     "Gain of both techniques over plain KLSH",
     "Low rank and transformation together raise recall@100 by 0.12 (SIFT1M) to 0.31 (MIRFLICKR).",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
+    "million; nothing stands in for GIST1M. Five repeats.",
 )
 def total_gain(run: Run) -> Outcome:
     findings, rows = [], []
@@ -545,7 +557,7 @@ def total_gain(run: Run) -> Outcome:
                     f"plain {text(plain)}, rank {LOW_RANKS[which]} {text(low)}, s = {scale_names(scales)} {text(both)}, "
                     f"gain {text(both - plain)}",
                     enough,
-                    "" if enough else room([plain]),
+                    "" if enough else no_room({kernel: plain}, 0.12),
                     in_quick_runs=False,
                 )
             )

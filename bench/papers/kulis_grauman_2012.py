@@ -146,11 +146,10 @@ class Task(NamedTuple):
         counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2) * (ids >= 0)
         return float((votes[np.arange(len(ids)), counts.argmax(axis=1)] == self.queries.labels).mean())
 
-    def hashed(self, seed: int, k: int, eps=0.5, lists=2.0, **parameters) -> tuple[np.ndarray, float]:
-        """The k nearest of those examined, and the share of the base that these are; lists: M / n^(1 / (1 + eps))."""
+    def hashed(self, seed: int, k: int, eps=0.5, **parameters) -> tuple[np.ndarray, float]:
+        """The k nearest of those examined, and the share of the base that these are; M = 2 n^(1 / (1 + eps)) lists."""
         h = klsh(self.kernel, self.gamma, self.base.features, seed, **parameters)
-        n = len(self.base.labels)
-        M = int(np.ceil(lists * n ** (1 / (1 + eps))))
+        M = int(np.ceil(2 * len(self.base.labels) ** (1 / (1 + eps))))
         seen = examined(h, self.base.features, self.queries.features, M=M, B=0, seed=seed)
         return first_of(self.order, seen, k), float(seen.mean())
 
@@ -164,11 +163,17 @@ def random_task(images: Images, kernel_name: str, n: int, queries: int, rng) -> 
     return Task(kernel_name, kernel.gamma, base, query, order)
 
 
-def sweep(tasks: list[Task], k: int, parameter: str, values, **others) -> np.ndarray:
-    """Accuracy and share examined, repeats x values x 2; one repeat for each task."""
+def sweep(tasks: list[Task], k: int, parameter: str, values, at_defaults=None) -> np.ndarray:
+    """Accuracy and share examined, repeats x values x 2; one repeat for each task.
+
+    `at_defaults`: those of the defaults, repeats x 2, if they are known.
+    """
     out = np.empty((len(tasks), len(values), 2))
     for (repeat, t), (i, value) in itertools.product(enumerate(tasks), enumerate(values)):
-        ids, share = t.hashed(1 + repeat, k, **{**DEFAULTS, **others, parameter: value})
+        if at_defaults is not None and value == DEFAULTS[parameter]:
+            out[repeat, i] = at_defaults[repeat]
+            continue
+        ids, share = t.hashed(1 + repeat, k, **{**DEFAULTS, parameter: value})
         out[repeat, i] = t.accuracy(ids), share
     return out
 
@@ -208,11 +213,18 @@ def label_shares(axis, values, results) -> None:
 
 
 def recognition_task(run: Run) -> Task:
-    """In place of Caltech-101, 15 images of each of 101 classes: as many images of ten classes, exponential chi2."""
-    n, queries = run.choose(full=(1515, 1000), quick=(600, 200))
+    """In place of Caltech-101, "~9 K total images" (it has 9,144): as many images of ten classes, exponential chi2."""
+    n, queries = run.choose(full=(9144, 500), quick=(600, 200))
     return random_task(with_edges(run.data_now), "expchi2", n, queries, run.rng())
 
 
+ON_CALTECH = Finding(
+    "On Caltech-101 with the learned CORR kernel",
+    "edge histograms of other images with the exponential χ² kernel",
+    None,
+    "its images' local features and the learned kernel are not available",
+    in_quick_runs=False,
+)
 PAPER_SHARES = {0.2: 0.174, 0.5: 0.067, 1.5: 0.012}
 
 
@@ -220,8 +232,10 @@ PAPER_SHARES = {0.2: 0.174, 0.5: 0.067, 1.5: 0.012}
     "005-fig1",
     "Accuracy and share examined, by ε, bits, t and p",
     "Caltech-101, one neighbour, learned CORR kernel, ten runs: at ε = 0.2 hashing is as accurate as the linear scan "
-    "(59 %), at 0.5 it loses a point; O(n^(1 / (1 + ε))) examples are searched, 17.4, 6.7 and 1.2 % of the database at "
-    "ε = 0.2, 0.5 and 1.5; bits, t and p matter little.",
+    "(59 %), at 0.5 it loses a point; with M = 2 n^(1 / (1 + ε)) sorted lists, 17.4, 6.7 and 1.2 % of the database are "
+    "searched at ε = 0.2, 0.5 and 1.5; bits, t and p matter little.",
+    "9,144 images of {images}, as many as Caltech-101 has in all (the paper says ~9 K), stand in for it, their edge histograms "
+    "with the exponential χ² kernel for its kernel; 10 classes for 101, 500 queries, ten runs.",
 )
 def parameters(run: Run) -> Outcome:
     values = run.choose(
@@ -232,35 +246,24 @@ def parameters(run: Run) -> Outcome:
     t = recognition_task(run)
     linear = t.accuracy(t.order[:, :1])
     tasks = [t] * run.choose(full=10, quick=4)
-    results = {key: sweep(tasks, 1, key, values[key]) for key in values}
-    quarter = sweep(tasks, 1, "eps", values["eps"], lists=0.5)
+    results = {"eps": sweep(tasks, 1, "eps", values["eps"])}
+    at_defaults = results["eps"][:, values["eps"].index(DEFAULTS["eps"])]
+    results |= {key: sweep(tasks, 1, key, values[key], at_defaults) for key in "btp"}
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), sharey=True, layout="constrained")
     for axis, (key, r) in zip(axes.flat, results.items()):
         plot_sweep(axis, key, values[key], r, linear)
-    plot_accuracy(axes[0, 0], values["eps"], quarter, "KLSH, a quarter of the entries")
-    for r in (results["eps"], quarter):
-        label_shares(axes[0, 0], values["eps"], r)
+    label_shares(axes[0, 0], values["eps"], results["eps"])
     axes[0, 0].legend()
     rows = [row for key, r in results.items() for row in sweep_rows(key, values[key], r)]
-    rows += sweep_rows("eps, a quarter of the entries", values["eps"], quarter)
-    return Outcome(parameter_findings(values, results, linear, quarter), rows, figure)
+    return Outcome(parameter_findings(values, results, linear), rows, figure)
 
 
-def parameter_findings(values, results, linear: float, quarter) -> list[Finding]:
-    """quarter: by ε, with a quarter of the lists.
-
-    The text searches O(n^(1 / (1 + ε))) examples in one sentence, and in the next 2 M of M = 2 n^(1 / (1 + ε)) lists, which
-    are four times as many. Its shares are those of n^(1 / (1 + ε)), which a quarter of the lists has.
-    """
-    by_eps, by_eps_quarter = ({eps: r[:, i] for i, eps in enumerate(values["eps"])} for r in (results["eps"], quarter))
-    spread = {key: np.ptp(r, axis=1) for key, r in results.items()}  # repeats x 2
-    shares, few = ([r[eps][:, 1].mean() for eps in PAPER_SHARES] for r in (by_eps, by_eps_quarter))
-
-    def near_paper(shares):
-        return all(1 / 1.5 < share / paper < 1.5 for share, paper in zip(shares, PAPER_SHARES.values()))
-
-    uniform = {key: np.ptp(mean) / mean.mean() for key in "tp" for mean in [results[key][:, :, 1].mean(axis=0)]}
+def parameter_findings(values, results, linear: float) -> list[Finding]:
+    by_eps = {eps: results["eps"][:, i] for i, eps in enumerate(values["eps"])}
+    spread = {key: np.ptp(r[:, :, 0], axis=1) for key, r in results.items()}  # of accuracy, by repeat
+    least, most = ({key: at_extreme(results[key], extreme) for key in "tp"} for extreme in (np.argmin, np.argmax))
     return [
+        ON_CALTECH,
         Finding(
             "At ε = 0.2 accuracy is that of the linear scan, to a point (our criterion)",
             f"{text(by_eps[0.2][:, 0])} against {linear:.3f}",
@@ -271,51 +274,38 @@ def parameter_findings(values, results, linear: float, quarter) -> list[Finding]
             f"{text(by_eps[0.5][:, 0])} against {linear:.3f}",
             clearly_above(by_eps[0.5][:, 0], linear - 0.02),
         ),
-        Finding(
-            "17.4, 6.7 and 1.2 % of the database are searched at ε = 0.2, 0.5 and 1.5 (to a factor of 1.5, our criterion), "
-            "where n^(1 / (1 + ε)) entries are visited",
-            f"{percents(few)} %",
-            near_paper(few),
-            in_quick_runs=False,
-        ),
-        Finding(
-            "The same where 2 M entries are visited, with the text's M = 2 n^(1 / (1 + ε)) permutations",
-            f"{percents(shares)} %",
-            near_paper(shares),
-            "" if near_paper(shares) else "these are 4 n^(1 / (1 + ε)) entries",
-            in_quick_runs=False,
-        ),
-        Finding(
-            "At ε = 0.5 with n^(1 / (1 + ε)) entries it is less than two points below, too (our criterion)",
-            f"{text(by_eps_quarter[0.5][:, 0])} against {linear:.3f}",
-            clearly_above(by_eps_quarter[0.5][:, 0], linear - 0.02),
+        comparison(
+            "17.4, 6.7 and 1.2 % of the database are searched at ε = 0.2, 0.5 and 1.5 (to a factor of 1.5, our criterion)",
+            ", ".join(f"{text(100 * by_eps[eps][:, 1])}" for eps in PAPER_SHARES) + " %",
+            [
+                pair
+                for eps, paper in PAPER_SHARES.items()
+                for pair in ((1.5 * by_eps[eps][:, 1], paper), (1.5 * paper - by_eps[eps][:, 1], 0))
+            ],
             in_quick_runs=False,
         ),
         Finding(
             "ε influences accuracy more than bits, t and p do",
-            "between the best and the worst value: "
-            + ", ".join(f"{SYMBOLS[key]} {text(s[:, 0])}" for key, s in spread.items()),
-            all(clearly_above(spread["eps"][:, 0], spread[key][:, 0]) for key in ("b", "t", "p")),
+            "between the best and the worst value: " + ", ".join(f"{SYMBOLS[key]} {text(s)}" for key, s in spread.items()),
+            all(clearly_above(spread["eps"], spread[key]) for key in "btp"),
             in_quick_runs=False,
         ),
-        Finding(
-            "The share searched is uniform as t and p change (to a tenth of it, our criterion)",
-            ", ".join(f"{key}: from least to most {100 * u:.0f} % of the mean" for key, u in uniform.items()),
-            max(uniform.values()) < 0.1,
-            "" if max(uniform.values()) < 0.1 else least_and_most(max(uniform, key=uniform.get), values, results),
+        comparison(
+            "The share searched is uniform as t and p change (from least to most a tenth of the mean or less, our criterion)",
+            "; ".join(
+                f"from {text(100 * least[key])} to {text(100 * most[key])} % by {key}, from {min(values[key])} to "
+                f"{max(values[key])}"
+                for key in "tp"
+            ),
+            [(0.1 * results[key][:, :, 1].mean(axis=1), most[key] - least[key]) for key in "tp"],
             in_quick_runs=False,
         ),
     ]
 
 
-def least_and_most(key: str, values, results) -> str:
-    """Where the share searched is least and most: as many entries of lists are visited everywhere."""
-    shares = dict(zip(values[key], results[key][:, :, 1].mean(axis=0)))
-    least, most = min(shares, key=shares.get), max(shares, key=shares.get)
-    return (
-        f"the entries visited, as many with all {key}, are the same vectors more often at {key} = {least} "
-        f"({100 * shares[least]:.0f} % searched) than at {most} ({100 * shares[most]:.0f} %)"
-    )
+def at_extreme(results, extreme) -> np.ndarray:
+    """The share examined, by repeat, at the value of the parameter where its mean is least, or most."""
+    return results[:, extreme(results[:, :, 1].mean(axis=0)), 1]
 
 
 class Ball(NamedTuple):
@@ -328,7 +318,10 @@ class Ball(NamedTuple):
 
 
 def metric_tree(distances, members, centre: int, above: int, rng) -> Ball:
-    """An M-tree built from the top: random objects as centres, every other one below the centre nearest to it."""
+    """A tree of balls built from the top: random objects as centres, every other one below the centre nearest to it.
+
+    The M-tree's search applies to it, but not its insertion, with splits of nodes and promotion of objects.
+    """
     below = members[members != centre]
     if not len(below):
         return Ball(centre, distances[centre, above], 0.0, [])
@@ -358,8 +351,10 @@ def examined_by_tree(root: Ball, to_query) -> int:
 @experiment(
     "005-mtree",
     "A metric tree on the task of Figure 1",
-    "On the distances √(κ(x,x) + κ(y,y) − 2κ(x,y)) the M-tree examines n ± 30 of n objects for the nearest one, because "
-    "these distances vary little.",
+    "On the distances √(κ(x,x) + κ(y,y) − 2κ(x,y)) the M-tree examines n ± 30 of n objects for the nearest one, probably "
+    "because these distances vary little.",
+    "a tree built from the top, with random objects as centres and eight balls below each, not by the insertions, splits and "
+    "promotions of an M-tree, whose balls may be smaller; on the data of Figure 1, 200 queries.",
 )
 def tree(run: Run) -> Outcome:
     t = recognition_task(run)
@@ -381,6 +376,7 @@ def tree(run: Run) -> Outcome:
     axis.legend()
     return Outcome(
         [
+            ON_CALTECH,
             comparison(
                 "The tree examines all objects (98 % or more) to find the nearest one",
                 f"{text(shares)} of them",
@@ -393,7 +389,7 @@ def tree(run: Run) -> Outcome:
             ),
             Finding(
                 "Distances between objects vary too little for the triangle inequality: 98 % of them (our criterion) by less "
-                "than the distance from a query to its nearest object",
+                "than the distance from a query to its nearest object (plain comparison)",
                 f"{np.ptp(np.percentile(spread, (1, 99))):.3f} against {to_queries.min(axis=1).mean():.3f}",
                 bool(np.ptp(np.percentile(spread, (1, 99))) < to_queries.min(axis=1).mean()),
             ),
@@ -434,6 +430,8 @@ def learned_metric(views) -> np.ndarray:
     "Recall of corresponding patches, by the number retrieved",
     "100,000 SIFT patches of Notre Dame: hashing finds nearly what the linear scan finds, with L2 and with a Gaussian kernel "
     "on a learned metric; the learned one finds more; KLSH searches 0.26 % of the database.",
+    "views of one image of {images}, turned and moved, stand in for patches of one point: 10,000 images with 10 views each, "
+    "500 queries; three repeats.",
 )
 def patches(run: Run) -> Outcome:
     images, _ = labelled_images(run.data_now)
@@ -476,19 +474,17 @@ def patches(run: Run) -> Outcome:
                 f"{text(100 * part)} % are searched",
                 [(hashed[:, -1], linear[-1] - 0.05)],
                 False,
-                f"at ε = {eps} only {ranked.mean() * len(base):.0f} vectors a query are ranked",
             )
-            for name, (linear, hashed, ranked), (_, found, part) in zip(
+            for name, (linear, hashed, _), (_, found, part) in zip(
                 ("L2, LSH", "Learned, KLSH"), curves.values(), searched_more
             )
         ]
         + [
             comparison(
                 "The learned metric with KLSH finds more than L2, by any search",
-                f"{text(learned[:, -1])} against {l2_linear[-1]:.3f}",
+                f"{text(learned[:, -1])} against {l2_linear[-1]:.3f}; LSH with L2 {text(l2[:, -1])}",
                 [(learned[:, -1], l2_linear[-1])],
-                opposite_because=f"the scan with L2 ranks all vectors, KLSH {share.mean() * len(base):.0f}; "
-                f"LSH with L2 finds {text(l2[:, -1])}",
+                opposite_because="hashing loses more than the learned metric gains, by the rows above",
             ),
             Finding(
                 "Check: with an ε chosen for it, KLSH searches 0.26 % of the database as in the paper, which names no ε (less than "
@@ -550,6 +546,8 @@ def scene_task(run: Run, repeat: int) -> Task:
     "005-fig3",
     "Accuracy with bags of visual words and the exponential chi2 kernel, by ε",
     "5,400 photographs of 18 sights, five neighbours: accuracy approaches that of the linear scan as ε goes to 0.",
+    "bags of 200 visual words of 5,400 images of {images} stand in for those of the photographs of sights, 10 classes for "
+    "18; five repeats, each with another split.",
 )
 def scenes(run: Run) -> Outcome:
     values = run.choose(full=(0.2, 0.35, 0.5, 0.75, 1, 1.5, 2), quick=(0.2, 0.5, 1.5))
@@ -605,6 +603,7 @@ def agreement(exact, found) -> float:
     "005-fig4",
     "Neighbours of single queries, bags of visual words",
     "The five neighbours that KLSH retrieves typically match those of the linear scan.",
+    "the images of Figure 3 stand in for the photographs of sights; one split, five draws of the hash.",
 )
 def scene_neighbours(run: Run) -> Outcome:
     t = scene_task(run, 0)
@@ -628,6 +627,8 @@ class LargeSearch(NamedTuple):
     centred: np.ndarray  # the same with centred queries, which the paper has not
     listed: np.ndarray  # the nearest under the kernel of those that Charikar's search examines
     share: float  # examined by it
+    listed_few: np.ndarray  # the same with a B so small that it examines about as large a share as in the paper
+    share_few: float
 
 
 @cache
@@ -642,9 +643,10 @@ def large_search(run: Run, repeat: int) -> LargeSearch:
     centred = kernel_hash_factory(base.shape[1], f"KLSH{BITS}(gaussian,gamma={kernel.gamma!r},p=300,t=30,seed={1 + repeat})")
     centred.train(base)
     lists, neighbours = run.choose(full=(130, 100), quick=(16, 4))
-    seen = examined(h, base, query, M=lists, B=neighbours, seed=1 + repeat)
+    seen, few = (examined(h, base, query, M=lists, B=b, seed=1 + repeat) for b in (neighbours, 2))
     scans = [descending(-hamming(g.encode(query), g.encode(base)))[:, :30] for g in (h, centred)]
-    return LargeSearch(rows, order[:, :1000], *scans, first_of(order, seen, 30), float(seen.mean()))
+    nearest_of = [value for part in (seen, few) for value in (first_of(order, part, 30), float(part.mean()))]
+    return LargeSearch(rows, order[:, :1000], *scans, *nearest_of)
 
 
 def searches(run: Run) -> list[LargeSearch]:
@@ -656,23 +658,41 @@ def searches(run: Run) -> list[LargeSearch]:
     "Neighbours of single queries in a large set",
     "80 million images, Gist: KLSH often retrieves neighbours very similar to those of the linear scan, and searches 0.98 % "
     "of the images.",
+    "all of {images}, 100 of them as queries, with a Gaussian kernel on edge histograms, stand in for the 80 million images "
+    "with Gist; five repeats.",
 )
 def large_neighbours(run: Run) -> Outcome:
     found = searches(run)
     pixels = with_edges(run.data_now).pixels[found[0].ids]
-    shares = [agreement(s.exact[:, :6], s.listed[:, :6]) for s in found]
-    examined_share = [100 * s.share for s in found]
+    shares, shares_few = (
+        [agreement(s.exact[:, :6], getattr(s, way)[:, :6]) for s in found] for way in ("listed", "listed_few")
+    )
+    examined_share, examined_few = [100 * s.share for s in found], [100 * s.share_few for s in found]
     sheet = contact_sheet(pixels[100:], pixels[:16], found[0].exact[:, :6], found[0].listed[:, :6])
-    rows = [{"repeat": i, "found": a, "examined": s.share} for i, (a, s) in enumerate(zip(shares, found))]
+    rows = [
+        {"repeat": i, "found": a, "examined": s.share, "found with B = 2": few, "examined with B = 2": s.share_few}
+        for i, (a, few, s) in enumerate(zip(shares, shares_few, found))
+    ]
     claim = "More than half (our criterion) of the six nearest are found, by sorted lists and the kernel"
     findings = [
-        Finding(claim, f"{text(shares)}, of {text(examined_share)} % examined", clearly_above(shares, 0.5), in_quick_runs=False),
+        Finding(
+            claim,
+            f"{text(shares)}, but of {text(examined_share)} % examined, where the paper examines 0.98 %",
+            clearly_above(shares, 0.5),
+            in_quick_runs=False,
+        ),
+        comparison(
+            "They are with B = 2, too, with which a much smaller share is examined",
+            f"{text(shares_few)}, of {text(examined_few)} % examined",
+            [(shares_few, 0.5)],
+            in_quick_runs=False,
+        ),
         Finding(
             "Of 80 million images 0.98 % are searched, with 130 permutations and B = 100",
             f"of {len(pixels) - 100:,} images {text(examined_share)} %",
             None,
             "80 million images are not available; 130 lists with 2 x 100 entries and 260 more would be 26,260 images at "
-            "most, 0.033 % of them, so the paper's B must count something larger than entries",
+            "most, 0.033 % of them, so it seems that the paper's B counts something larger than entries",
             in_quick_runs=False,
         ),
     ]
@@ -691,6 +711,8 @@ def cover(exact, found) -> np.ndarray:
     "How many neighbours of the linear scan cover those of hashing",
     "80 million images, Gist: the first 10 by Hamming distance are all among the 50 nearest by the linear scan; of the first "
     "30, 80 % are.",
+    "all of {images}, 100 of them as queries, with a Gaussian kernel on edge histograms, stand in for the 80 million images "
+    "with Gist; five repeats.",
 )
 def covers(run: Run) -> Outcome:
     found = searches(run)
@@ -716,13 +738,10 @@ def covers(run: Run) -> Outcome:
 
     def covered(claim, k, share):
         scanned, centred, listed = (at50[way, k] for way in ("scanned", "centred", "listed"))
-        holds = clearly_above(scanned, share)
         return Finding(
             claim,
             f"{text(scanned)}; with centred queries {text(centred)}, from sorted lists by the kernel {text(listed)}",
-            holds,
-            "" if holds or not clearly_above(listed, share)
-            else "the order by Hamming distance is coarser than the kernel's, with which it holds",
+            clearly_above(scanned, share),
             in_quick_runs=False,
         )
 
@@ -767,6 +786,7 @@ def normality(sample, p: int, trials: int, seed: int) -> np.ndarray:
     "90,000 SIFT descriptors, linear kernel, 1,000 trials, t = ⌊0.2 p⌋: from p = 150 on the Anderson-Darling statistics "
     "nearly match those of true Gaussian hyperplanes; randomly weighted landmarks are unlikely to be normal, and become "
     "more so with p.",
+    "90,000 of {descriptors} stand in for descriptors of Notre Dame's patches; all p in 1,000 trials, as in the paper.",
 )
 def hyperplanes(run: Run) -> Outcome:
     ps = run.choose(full=(25, 50, 75, 100, 150, 200, 300), quick=(30, 150))
@@ -874,6 +894,7 @@ def euclidean(a, b) -> np.ndarray:
     "True neighbours among the pairs within Hamming distance 3, KLSH and SIK, by bits",
     "Five sets, Gaussian kernel, 1,000 points, 3,000 queries: a larger fraction of KLSH's pairs are true neighbours than of "
     "SIK's, on every set; it should approach 1.",
+    "sets of 1,000 points and 3,000 queries as in the paper, in part of other data (last row); five repeats.",
 )
 def random_features(run: Run) -> Outcome:
     data = {

@@ -22,7 +22,9 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
 where `--data FOLDER` has a set of images (MNIST) and one of local descriptors
 ([scripts/datasets.py](../scripts/datasets.py) says in which formats). A finding holds where it exceeds what chance
 explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
-± is the standard deviation of a repeat. A mean on the right side does not make a finding hold by itself.
+± is the standard deviation of a repeat. A mean on the right side does not make a finding hold by itself. Only in rows that
+say "plain comparison" are there no repeats to test: their numbers are exact, or counts of one draw, and are compared as they
+are. A finding that does not hold has a reason beside it where one is established.
 Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
 "Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
 experiments, `--resume` those that the folder of results lacks, `--quick` all in small settings without data of one's own. The
@@ -67,9 +69,11 @@ def record_of(folder: Path, experiment: Experiment, run: Run) -> dict | None:
     return record if there else None
 
 
-def verdict(finding: dict) -> str:
-    because = f", because {finding['because']}" if finding["because"] else ""
-    return VERDICTS[finding["holds"]] + because
+def verdict(finding: dict, quick: bool) -> str:
+    if finding["because"]:
+        return f"{VERDICTS[finding['holds']]}, because {finding['because']}"
+    unexplained = " in the small setting of --quick" if quick else "; the cause was not found"
+    return VERDICTS[finding["holds"]] + (unexplained if finding["holds"] is False else "")
 
 
 def write_page(folder: Path, run: Run) -> None:
@@ -86,20 +90,28 @@ def write_page(folder: Path, run: Run) -> None:
         for experiment in ALL.values():
             record = records[experiment.name]
             if experiment.name.startswith(number) and record:
-                lines += section(folder, experiment, record)
+                lines += section(folder, experiment, record, run)
     folder.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
-def section(folder: Path, experiment: Experiment, record: dict) -> list[str]:
+def section(folder: Path, experiment: Experiment, record: dict, run: Run) -> list[str]:
     lines = [
         f"### {experiment.name}: {experiment.title}\n",
         f"{experiment.paper}\n",
+        f"Here: {conditions(experiment, run)}\n",
         "| finding | here | |",
         "|---|---|---|",
-        *(f"| {f['claim']} | {f['here']} | {verdict(f)} |" for f in record["findings"]),
+        *(f"| {f['claim']} | {f['here']} | {verdict(f, run.quick)} |" for f in record["findings"]),
         "",
     ]
     picture = folder / f"{experiment.name}.png"
     if picture.exists():
         lines.append(f"![{experiment.title}]({folder.name}/{picture.name})\n")
     return lines
+
+
+def conditions(experiment: Experiment, run: Run) -> str:
+    """On which data and in which setting an experiment ran."""
+    if run.quick:
+        return "small settings, on digits and synthetic data."
+    return experiment.here.format(images=run.images().name, descriptors=run.descriptors().name)

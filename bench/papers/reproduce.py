@@ -81,7 +81,7 @@ def perform(chosen, args):
         report.write_outcome(args.out, experiment, outcome, time.perf_counter() - begin, run)
         plt.close("all")
         for finding in outcome.findings:
-            print(f"  {report.verdict(finding._asdict())}: {finding.claim}\n      here: {finding.here}", flush=True)
+            print(f"  {report.verdict(finding._asdict(), run.quick)}: {finding.claim}\n      here: {finding.here}", flush=True)
     if args.docs:
         report.write_page(args.out, run)
 

@@ -37,7 +37,12 @@ namespace faiss_ext {
  * many bits; see BilinearProjection. The expected distance is then not theta /
  * pi but the mean over w of the angle between X' w and Y' w, close to it where
  * X and Y have many singular values of a size. w=dense,shuffle=0 is the paper's
- * form.
+ * form. expected_hamming and expected_hamming_of_pair return theta / pi all the
+ * same, the value of independent rows. Measured in the paper's form: 28 x 28
+ * matrices of rank 1, 2 and 4 differ in 44, 19 and 12 % more bits than that at
+ * theta = 0.3, and in 7, 5 and 2 % fewer at theta = 1; nine pairs in ten of
+ * scikit-learn's digits (8 x 8) in 9 to 32 % more. In the default form all of
+ * these were within 5 %.
  *
  * Strings: `RHBE256`, `RHBE256(center=1,seed=3)`, `RHBE64(rot=itq)`,
  * `RHBE4096(proj=bilinear,shape=28x28,m=5)`.

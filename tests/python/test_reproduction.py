@@ -120,6 +120,8 @@ def test_findings_hold_in_a_quick_run(environment, tmp_path):
     page = (tmp_path / "reproduction.md").read_text()
     assert len(names) == len(set(names)) == page.count("\n### ")
     assert "Not run yet" not in page
+    assert page.count("\nHere: small settings") == len(names)
+    assert not re.search(r"\| does not hold \|", page)  # without any reason
     assert all((tmp_path / picture).exists() for picture in re.findall(r"\]\((\S+\.png)\)", page))
     failed = []
     for name in names:
