@@ -33,6 +33,8 @@ SCHEMES = [
     ("chi2", "AHK{bits}(chi2,rot=itq,seed={seed})"),
     ("chi2", "KLSH{bits}(chi2,seed={seed})"),
     ("chi2", "SCR{bits}(seed={seed})"),
+    ("jaccard", "CWS{bits}(seed={seed})"),
+    ("jaccard", "KLSH{bits}(jaccard,seed={seed})"),
     ("gaussian", "SIK{bits}(gaussian,seed={seed})"),
     ("laplacian", "SIK{bits}(laplacian,seed={seed})"),
     ("gaussian", "BSIK{bits}(seed={seed})"),

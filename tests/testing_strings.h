@@ -64,6 +64,8 @@ inline const HashRow hashes[] = {
         {"AHK", "(intersection,norm=l1,window=rectangular)", Data::histograms},
         {"AHK", "(hellinger,proj=dense)", Data::histograms},
         {"AHK", "(chi2,rot=itq)", Data::histograms},
+        {"CWS", "", Data::histograms},
+        {"CWS", "(seed=7)", Data::histograms},
         {"SCR", "", Data::histograms},
         {"SH", "(seed=7)", Data::any, Theory::none},
         {"KLSH", "(gaussian,p=40)"},

@@ -4,16 +4,16 @@
 
 namespace faiss_ext {
 
-/** The generalised Jaccard kernel of vectors with components >= 0 (also
- * min-max kernel, Ruzicka similarity; of vectors of zeros and ones, the
- * Tanimoto or Jaccard coefficient of sets):
+/** The generalised Jaccard kernel of vectors with components >= 0, also known
+ * as the min-max kernel or Ruzicka similarity.
  *
- *     k(x, y) = sum_i min(x_i, y_i) / sum_i max(x_i, y_i),
+ *     k(x, y) = sum_i min(x_i, y_i) / sum_i max(x_i, y_i)
  *
- * from 0 to 1; k(x, x) = 1, that of two rows of zeros included. Its METRIC_L2
- * is 2 - 2 k, twice the Jaccard distance, computed without the cancellation
- * for close vectors. faiss::METRIC_Jaccard is k itself, but NaN where both are
- * zero.
+ * Of vectors of zeros and ones it is the Tanimoto or Jaccard coefficient of
+ * sets. It lies from 0 to 1; k(x, x) = 1, that of two rows of zeros included.
+ * Its METRIC_L2 is 2 - 2 k, twice the Jaccard distance, computed without the
+ * cancellation for close vectors. faiss::METRIC_Jaccard is k itself, but NaN
+ * where both are zero.
  *
  * A negative component is an error, and so is one above 1e37, or a sum of
  * components above max_self_value. Values are accurate to 1e-4 relative for

@@ -2,6 +2,7 @@
 
 #include <faiss_ext/hashes/AdditiveKernelHash.h>
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
+#include <faiss_ext/hashes/ConsistentSamplingHash.h>
 #include <faiss_ext/hashes/HyperplaneHash.h>
 #include <faiss_ext/hashes/KernelizedLSH.h>
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
@@ -22,6 +23,7 @@ ClassTable<KernelHash>& class_table<KernelHash>() {
             {
                     class_entry<KernelHash, AdditiveKernelHash>("AHK"),
                     class_entry<KernelHash, BilinearShiftInvariantHash>("BSIK"),
+                    class_entry<KernelHash, ConsistentSamplingHash>("CWS"),
                     class_entry<KernelHash, HyperplaneHash>("RHBE"),
                     class_entry<KernelHash, KernelizedLSH>("KLSH"),
                     class_entry<KernelHash, SignCauchyHash>("SCR"),

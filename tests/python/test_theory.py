@@ -39,6 +39,7 @@ KERNELS = {
     "BSIK8(8x8,gamma=0.001)": lambda x, y: rbf_kernel([x], [y], 0.0005)[0, 0],
     "RHBE8": lambda x, y: cosine_similarity([x], [y])[0, 0],
     "SCR8": lambda x, y: chi2(l1(x), l1(y)),
+    "CWS8": lambda x, y: np.minimum(x, y).sum() / np.maximum(x, y).sum(),
     "AHK8(chi2)": normalized(chi2),
     "AHK8(chi2,norm=l1)": lambda x, y: chi2(l1(x), l1(y)),
     "AHK8(chi2,degree=0.5)": of_degree,

@@ -27,6 +27,7 @@ STRINGS = {
     "RHBE64(center=1,seed=3)": faiss_ext.HyperplaneHash,
     "RHBE104(proj=bilinear,center=1)": faiss_ext.HyperplaneHash,
     "SCR64(seed=3)": faiss_ext.SignCauchyHash,
+    "CWS64(seed=3)": faiss_ext.ConsistentSamplingHash,
     "SH64": faiss_ext.SpectralHash,
     "KLSH64(chi2,p=50,t=10)": faiss_ext.KernelizedLSH,
 }
@@ -101,7 +102,7 @@ def test_parts_outlive_what_they_are_of(string):
             part = getattr(part, name, None)
         if part is not None:
             found.append((part, result, result(part)))
-    assert found
+    assert found or string.startswith("CWS")  # which has none
     del thing, part
     gc.collect()
     trained(string)  # may take its place
