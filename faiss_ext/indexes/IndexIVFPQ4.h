@@ -30,16 +30,16 @@ struct PackedCentroids;
  * of which four parts have at most 255 together; distances are those to the
  * quantised vectors up to that, and at least 0. Where this rounding is coarse
  * for the distances of neighbours, since clusters are much farther apart than
- * they are wide, each list that is visited has tables of its own, |r|^2 - 2 <q -
- * c, r>; such queries take about twice as long. For METRIC_INNER_PRODUCT
- * distances are <q, c> + <q, r>.
+ * they are wide, each list that is visited has tables of its own, those of
+ * |r|^2 - 2 <q - c, r>; such queries take about twice as long. For
+ * METRIC_INNER_PRODUCT distances are <q, c> + <q, r>.
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on
  * the number of threads, nor on the split into batches.
  *
- * Ids are the caller's, any but -1, or those from ntotal on: after vectors have been
- * removed, these may be in use. An IndexIDMap, which counts on another
+ * Ids are the caller's, any but -1, or those from ntotal on: after vectors have
+ * been removed, these may be in use. An IndexIDMap, which counts on another
  * numbering after a removal, does not belong in front. Squared lengths of
  * vectors may be up to 1e37.
  *

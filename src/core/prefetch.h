@@ -15,10 +15,12 @@ namespace faiss_ext {
 inline void prefetch_row(const void* data, size_t bytes) {
     constexpr size_t cache_line = 64;
     constexpr int is_read = 0, second_level = 2;
+    const char* begin = static_cast<const char*>(data);
     for (size_t i = 0; i < bytes; i += cache_line) {
-        __builtin_prefetch(
-                static_cast<const char*>(data) + i, is_read, second_level);
+        __builtin_prefetch(begin + i, is_read, second_level);
     }
+    // (rows need not begin on a cache line)
+    __builtin_prefetch(begin + bytes - 1, is_read, second_level);
 }
 
 /// Asks for the beginning of what will be read from one end to the other next:
