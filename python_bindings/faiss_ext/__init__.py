@@ -27,6 +27,9 @@ from .description import Description, Field, describe
 from . import extend_faiss
 
 from .extend_faiss import clone_binary_index, read_index_binary
+from .parameters import (
+    ParameterSpace, index_parameters, set_index_parameter)
+from .environment import show_versions, versions
 
 # what takes NumPy's and Python's types, under this package's name as well
 # (index_binary_factory, read_index_binary and clone_binary_index are this
@@ -38,7 +41,9 @@ from faiss import (
     read_VectorTransform, clone_index)
 
 __all__ = sorted(
-    {"Description", "Field", "describe", "mean_neighbor_distance"}
+    {"Description", "Field", "describe", "mean_neighbor_distance",
+     "ParameterSpace", "index_parameters", "set_index_parameter",
+     "show_versions", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

@@ -54,6 +54,7 @@ __all__ = [
     "LinearKernel",
     "MaternKernel",
     "NormalizedKernel",
+    "ParameterSpace",
     "PolynomialKernel",
     "Projection",
     "ProjectionChoice",
@@ -75,6 +76,7 @@ __all__ = [
     "holds_faiss_ext",
     "index_binary_factory",
     "index_factory",
+    "index_parameters",
     "instruction_set",
     "is_faiss_ext_string",
     "kernel_factory",
@@ -86,6 +88,9 @@ __all__ = [
     "read_VectorTransform",
     "read_index",
     "read_index_binary",
+    "set_index_parameter",
+    "show_versions",
+    "versions",
     "write_VectorTransform",
     "write_index",
     "write_index_binary",
@@ -409,6 +414,27 @@ class JaccardKernel(Kernel):
 
 class LinearKernel(Kernel):
     def __init__(self) -> None: ...
+
+class ParameterSpace(faiss.ParameterSpace):
+    def initialize(self, index: faiss.Index | faiss.IndexBinary) -> None: ...
+    def ranges(self) -> dict[str, NDArray[np.float64]]: ...
+    def set_index_parameter(
+        self,
+        index: faiss.Index | faiss.IndexBinary,
+        name: str,
+        val: float,
+    ) -> None: ...
+    def set_index_parameters(
+        self,
+        index: faiss.Index | faiss.IndexBinary,
+        params: str | int,
+    ) -> None: ...
+    def explore(
+        self,
+        index: faiss.Index | faiss.IndexBinary,
+        xq: ArrayLike,
+        crit: faiss.AutoTuneCriterion,
+    ) -> faiss.OperatingPoints: ...
 
 class PolynomialKernel(Kernel):
     degree: int
@@ -1163,6 +1189,9 @@ def index_factory(
     description: str,
     metric: int = ...,
 ) -> faiss.Index: ...
+def index_parameters(
+    index: faiss.Index | faiss.IndexBinary,
+) -> dict[str, int | float]: ...
 def instruction_set() -> str: ...
 def is_faiss_ext_string(description: str) -> bool: ...
 def kernel_factory(description: str) -> Kernel: ...
@@ -1189,6 +1218,13 @@ def read_index_binary(
     f: str | os.PathLike[str] | faiss.IOReader,
     io_flags: int = ...,
 ) -> faiss.IndexBinary: ...
+def set_index_parameter(
+    index: faiss.Index | faiss.IndexBinary,
+    name: str,
+    value: float,
+) -> None: ...
+def show_versions() -> None: ...
+def versions() -> dict[str, str | int]: ...
 def write_VectorTransform(
     vt: faiss.VectorTransform,
     f: str | os.PathLike[str] | faiss.IOWriter,

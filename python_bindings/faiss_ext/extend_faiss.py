@@ -12,7 +12,7 @@ import pickle
 import faiss
 import numpy as np
 
-from . import documentation
+from . import documentation, showing
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
     checked, from_bytes, innermost, to_bytes, vectors_of, vectors_or_codes)
@@ -347,6 +347,27 @@ def extend_binary_id_maps():
                 setattr(cls, name, takes_vectors(method, name))
 
 
+def extend_repr():
+    """Indexes that are or hold one of faiss_ext show what is in them."""
+
+    def with_contents(original):
+        def shown(self):
+            if hasattr(self, "this") and (  # if not, its constructor failed
+                    is_ours(self) or type(self).__module__ == swig.__name__):
+                return showing.index_text(self)
+            return original(self)
+
+        shown.without_faiss_ext = original
+        return shown
+
+    for cls in [*vars(faiss).values(), *vars(swig).values()]:
+        if isinstance(cls, type) and issubclass(
+                cls, (faiss.Index, faiss.IndexBinary)):
+            original = vars(cls).get("__repr__")
+            if original and not hasattr(original, "without_faiss_ext"):
+                cls.__repr__ = with_contents(original)
+
+
 def extend():
     replace("index_factory", factory(swig.index_factory))
     replace("index_binary_factory", factory(swig.index_binary_factory))
@@ -364,6 +385,7 @@ def extend():
     extend_refine()
     extend_pickling()
     extend_binary_id_maps()
+    extend_repr()
 
 
 extend()

@@ -199,7 +199,7 @@ ignore_missing_imports = True
 """
 # the package's other modules, what is FAISS's, and what takes pointers
 NOT_IN_STUBS = r"""
-faiss_ext\.(check_faiss|class_wrappers|description|documentation|extend_faiss)(\..*)?
+faiss_ext\.(check_faiss|class_wrappers|description|documentation|extend_faiss|parameters|showing|environment)(\..*)?
 faiss_ext\.(swigfaiss_ext|_swigfaiss_ext|_version|cvar)(\..*)?
 faiss_ext\..*\.(\w+_c|thisown|__swig_destroy__|apply_py)
 faiss_ext\..*\.__(deep)?copy__

@@ -1,0 +1,49 @@
+"""The versions that the report of a fault should name."""
+
+import importlib.metadata
+import os
+import platform
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from ._version import FAISS_VERSION, __version__
+
+
+def versions() -> "dict[str, str | int]":
+    """What a report of a fault should name: the versions of this package and
+    of what it uses, the instruction set, the threads, the platform.
+
+    Returns
+    -------
+    dict
+    """
+    found = {
+        "faiss_ext": __version__,
+        "built for FAISS": FAISS_VERSION,
+        "FAISS": faiss.__version__,
+        "FAISS from": faiss.__path__[0],
+        "FAISS compiled for": faiss.get_compile_options().strip(),
+        "instruction set": swig.instruction_set()}
+    limit = os.environ.get("FAISS_EXT_SIMD")
+    if limit:
+        found["FAISS_EXT_SIMD"] = limit
+    found.update({
+        "threads": faiss.omp_get_max_threads(),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "platform": platform.platform()})
+    try:
+        found["scikit-learn"] = importlib.metadata.version("scikit-learn")
+    except importlib.metadata.PackageNotFoundError:
+        pass  # it is not needed
+    return found
+
+
+def show_versions() -> None:
+    """Prints what versions returns, for the report of a fault."""
+    found = versions()
+    width = max(map(len, found))
+    for name, value in found.items():
+        print(f"{name.ljust(width)}  {value}")

@@ -1,0 +1,510 @@
+"""Search parameters by name, wherever in an index they are, and their tuning."""
+
+import math
+import numbers
+import operator
+import time
+from typing import NamedTuple
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+
+INT_MAX = 2**31 - 1
+
+
+# -------------------------------------------------------- what there is
+
+class Setting(NamedTuple):
+    """A search parameter: an attribute of one or more objects."""
+
+    owners: tuple
+    attribute: str
+    kind: type  # int or float
+    least: float
+    most: float
+    values: tuple = ()  # to be explored
+
+    def get(self):
+        return self.kind(getattr(self.owners[0], self.attribute))
+
+    def checked(self, name, value):
+        """The value as the attribute takes it, or an error."""
+        if (isinstance(value, (bool, np.bool_))
+                or not isinstance(value, numbers.Real)):
+            raise TypeError(f"{name} must be {self.expected()}, got {value!r}")
+        if self.attribute == "max_codes" and value == math.inf:
+            value = 0  # no limit, as for FAISS's ParameterSpace
+        if not self.least <= value <= self.most or value != self.kind(value):
+            raise ValueError(
+                f"{name} must be {self.expected()}, got {value!r}")
+        return self.kind(value)
+
+    def expected(self):
+        kind = "an integer" if self.kind is int else "a number"
+        return f"{kind} from {self.least} to {self.most}"
+
+
+def powers_of_2(least, below):
+    """The powers of 2 from the one to below the other."""
+    values, value = [], least
+    while value < below:
+        values.append(value)
+        value *= 2
+    return tuple(values)
+
+
+def real(index):
+    """An index as its own class; None stays None."""
+    if index is None:
+        return None
+    downcast = (faiss.downcast_index if isinstance(index, faiss.Index)
+                else faiss.downcast_IndexBinary)
+    found = downcast(index)
+    # FAISS does not know all of its classes there
+    return index if isinstance(index, type(found)) else found
+
+
+def settings_of(index):
+    """The search parameters of an index and its parts, by name; those of the
+    innermost part come first."""
+    index = real(index)
+    if index is None:
+        return {}
+    if hasattr(index, "at") and hasattr(index, "count"):
+        return settings_of_shards(index)
+    if isinstance(index, faiss.IndexRefine):
+        found = settings_of(index.base_index)
+        name = "k_factor"
+        while name in found:  # IndexIVFPQR has one, too
+            name += "_rf"
+        found[name] = k_factor_of(index)
+        return found
+    if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
+        return settings_of(index.storage)
+    if isinstance(index, (faiss.IndexHNSW, faiss.IndexBinaryHNSW)):
+        return {"efSearch": Setting((index.hnsw,), "efSearch", int, 1, INT_MAX,
+                                    powers_of_2(8, 513))}
+    if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
+        most = int(index.b)
+        return {"nflip": Setting((index,), "nflip", int, 0, most,
+                                 tuple(range(min(most, 2) + 1)))}
+    if isinstance(index, swig.IndexBinaryPermuted):
+        return {"B": Setting((index,), "B", int, 0, 2**30,
+                             powers_of_2(1, 1025))}
+    if isinstance(index, (
+            faiss.IndexIVF, faiss.IndexBinaryIVF, swig.IndexIVFPQ4)):
+        return settings_of_lists(index)
+    return settings_of(getattr(index, "index", None))
+
+
+def k_factor_of(index):
+    return Setting((index,), "k_factor", float, 1, 999_999_999,
+                   powers_of_2(1, 65))
+
+
+def settings_of_lists(index):
+    """Those of inverted lists."""
+    is_4_bits = isinstance(index, swig.IndexIVFPQ4)
+    found = {"nprobe": Setting(
+        (index,), "nprobe", int, 1, 2**24 if is_4_bits else INT_MAX,
+        powers_of_2(1, index.nlist) or (1,))}
+    if is_4_bits:
+        return found
+    found["max_codes"] = Setting((index,), "max_codes", int, 0, 2**62)
+    if isinstance(index, faiss.IndexIVFPQR):
+        found["k_factor"] = k_factor_of(index)
+    found.update(settings_of_quantizer(index))
+    return found
+
+
+def settings_of_quantizer(index):
+    return {"quantizer_" + name: setting
+            for name, setting in settings_of(index.quantizer).items()}
+
+
+def settings_of_shards(index):
+    """Those that all parts of Shards or Replicas have."""
+    parts = [settings_of(index.at(i)) for i in range(index.count())]
+    found = {}
+    for name in parts[0] if parts else ():
+        if not all(name in part for part in parts):
+            continue
+        each = [part[name] for part in parts]
+        found[name] = each[0]._replace(
+            owners=sum((s.owners for s in each), ()),
+            least=max(s.least for s in each), most=min(s.most for s in each),
+            values=tuple(v for v in each[0].values
+                         if all(v in s.values for s in each)))
+    if isinstance(index, getattr(faiss, "IndexShardsIVF", ())):
+        # which uses a quantizer of its own
+        found = {n: s for n, s in found.items()
+                 if not n.startswith("quantizer_")}
+        found.update(settings_of_quantizer(index))
+    return found
+
+
+def settings_of_root(index, where):
+    if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
+        raise TypeError(f"{where}: expected an index, got {index!r}")
+    return settings_of(index)
+
+
+def setting_of(found, name, index):
+    """The setting of a name, in FAISS's words as well."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a parameter must be str, got {name!r}")
+    if name in found:
+        return found[name]
+    if name == "k_factor_rf" and "k_factor" in found and isinstance(
+            found["k_factor"].owners[0], faiss.IndexRefine):
+        return found["k_factor"]
+    there = f"it has {', '.join(found)}" if found else "it has none"
+    raise ValueError(f"{type(real(index)).__name__} has no search parameter "
+                     f"{name!r}; {there}")
+
+
+def assign(changes):
+    """Assigns to all (setting, value), whose values have been checked, or to
+    none."""
+    done = []
+    try:
+        for setting, value in changes:
+            for owner in setting.owners:
+                before = getattr(owner, setting.attribute)
+                setattr(owner, setting.attribute, value)
+                done.append((owner, setting.attribute, before))
+    except BaseException:
+        for owner, attribute, before in reversed(done):
+            setattr(owner, attribute, before)
+        raise
+
+
+def index_parameters(
+    index: "faiss.Index | faiss.IndexBinary"
+) -> "dict[str, int | float]":
+    """The search parameters of an index and of the parts that it is made of,
+    at any depth.
+
+    Parameters
+    ----------
+    index : faiss.Index or faiss.IndexBinary
+        Of this package or of FAISS.
+
+    Returns
+    -------
+    dict
+        The values by name: `nprobe` and `max_codes` of inverted lists (0: no
+        limit), `efSearch` of graphs, `nflip` of hash tables (`BHash`), `B` of
+        `BPerm`, `k_factor` of `Refine`; `quantizer_efSearch` and the like of
+        the quantizer of inverted lists. Of Shards and Replicas, those that all
+        parts have, with the values of the first part.
+
+    Examples
+    --------
+    >>> index_parameters(faiss.index_factory(64, "KIVF16,Refine(KFlat(chi2))"))
+    {'nprobe': 8, 'k_factor': 1.0}
+    """
+    return {name: setting.get() for name, setting in
+            settings_of_root(index, "index_parameters").items()}
+
+
+def set_index_parameter(
+    index: "faiss.Index | faiss.IndexBinary", name: str, value: float
+) -> None:
+    """Sets a search parameter of an index, whichever part of it has it. In
+    Shards and Replicas it is set in all parts.
+
+    Parameters
+    ----------
+    index : faiss.Index or faiss.IndexBinary
+        Of this package or of FAISS.
+    name : str
+        One of those that index_parameters returns.
+    value : int or float
+
+    Raises
+    ------
+    ValueError
+        If there is no such parameter, or it cannot have this value. Nothing
+        has changed then.
+    TypeError
+        If the value is not a number.
+    """
+    found = settings_of_root(index, "set_index_parameter")
+    setting = setting_of(found, name, index)
+    assign([(setting, setting.checked(name, value))])
+
+
+# --------------------------------------------------------------- tuning
+
+class ParameterSpace(faiss.ParameterSpace):
+    """FAISS's ParameterSpace for indexes of this package as well: the settings
+    of an index that are worth trying, and which of them are the best.
+
+    Attributes are those of FAISS: `verbose`; `n_experiments`, how many
+    settings explore looks at (0: all, and none is skipped); `batchsize`, how
+    many queries are searched for at a time; `min_test_duration`, for how many
+    seconds a search is repeated. `thread_over_batches` has no effect.
+
+    Examples
+    --------
+    >>> crit = faiss.OneRecallAtRCriterion(len(xq), 10)
+    >>> crit.set_groundtruth(None, exact_ids)
+    >>> space = ParameterSpace()
+    >>> space.initialize(index)
+    >>> points = space.explore(index, xq, crit)
+    >>> points.display()
+    >>> best = points.optimal_pts.at(points.optimal_pts.size() - 1)
+    >>> space.set_index_parameters(index, best.key)
+    """
+
+    def initialize(self, index: "faiss.Index | faiss.IndexBinary") -> None:
+        """Takes the ranges of values that are worth trying from an index;
+        ranges that were there before are dropped.
+
+        They are powers of 2: `nprobe` below the number of lists, `k_factor` 1
+        to 64, `efSearch` 8 to 512, `B` 1 to 1024; and `nflip` 0 to 2. For an
+        index that holds nothing of this package they are those of FAISS, which
+        calls the `k_factor` of `Refine` `k_factor_rf`.
+
+        `faiss.copy_array_to_vector(np.array([4., 8.]),
+        space.add_range("nprobe").values)` gives a parameter other values.
+
+        Parameters
+        ----------
+        index : faiss.Index or faiss.IndexBinary
+        """
+        found = settings_of_root(index, "ParameterSpace.initialize")
+        self._drop_ranges()
+        if isinstance(index, faiss.Index) and not swig.holds_faiss_ext(index):
+            super().initialize(real(index))
+            if self.n_combinations() > 0 and self.combination_name(0):
+                return
+            self._drop_ranges()  # FAISS does not look behind an IDMap
+        for name, setting in found.items():
+            if setting.values:
+                faiss.copy_array_to_vector(
+                    np.array(setting.values, dtype="float64"),
+                    self.add_range(name).values)
+
+    def _drop_ranges(self):
+        # (FAISS 1.7.3 lets Python assign the ranges, but not read them)
+        empty = faiss.ParameterSpace()
+        self.parameter_ranges = empty.parameter_ranges
+
+    def ranges(self) -> "dict[str, NDArray[np.float64]]":
+        """The values that are tried, by the names of the parameters.
+
+        Returns
+        -------
+        dict
+        """
+        if self.n_combinations() == 0:
+            raise ValueError(
+                "ParameterSpace: a parameter has no values to try")
+        names = [part.split("=")[0]
+                 for part in self.combination_name(0).split(",") if part]
+        return {name: faiss.vector_to_array(self.add_range(name).values)
+                for name in names}
+
+    def set_index_parameter(
+        self, index: "faiss.Index | faiss.IndexBinary", name: str, val: float
+    ) -> None:
+        """Sets a search parameter of an index, as
+        faiss_ext.set_index_parameter does; those that only FAISS's
+        ParameterSpace knows, such as `ht`, are left to it.
+
+        Parameters
+        ----------
+        index : faiss.Index or faiss.IndexBinary
+        name : str
+        val : int or float
+        """
+        self._set(index, [(name, val)])
+
+    def set_index_parameters(
+        self, index: "faiss.Index | faiss.IndexBinary", params: "str | int"
+    ) -> None:
+        """Sets several search parameters of an index: all, or on error none
+        (but for those that are left to FAISS).
+
+        Parameters
+        ----------
+        index : faiss.Index or faiss.IndexBinary
+        params : str or int
+            Settings such as "nprobe=8,k_factor=4", or the number of a
+            combination of the ranges, from 0 to n_combinations() - 1.
+        """
+        if isinstance(params, str):
+            pairs = [self._pair(word) for word in
+                     params.replace(",", " ").split()]
+        else:
+            pairs = self._combination(params)
+        self._set(index, pairs)
+
+    @staticmethod
+    def _pair(word):
+        name, _, value = word.partition("=")
+        try:
+            return name, float(value)
+        except ValueError:
+            raise ValueError(
+                "ParameterSpace: expected settings such as "
+                f"\"nprobe=8,k_factor=4\", got {word!r}") from None
+
+    def _combination(self, cno):
+        """The names and values of a combination."""
+        try:
+            cno = operator.index(cno)
+        except TypeError:
+            raise TypeError("ParameterSpace: expected settings such as "
+                            "\"nprobe=8,k_factor=4\" or the number of a "
+                            f"combination, got {cno!r}") from None
+        n = self.n_combinations()
+        if not 0 <= cno < n:
+            raise ValueError(f"ParameterSpace: there are {n} combinations, "
+                             f"and none has the number {cno}")
+        pairs = []
+        for name, values in self.ranges().items():
+            cno, i = divmod(cno, len(values))
+            pairs.append((name, float(values[i])))
+        return pairs
+
+    def _set(self, index, pairs):
+        found = settings_of_root(index, "ParameterSpace")
+        changes, others = [], []
+        for name, value in pairs:
+            try:
+                setting = setting_of(found, name, index)
+            except ValueError as error:
+                others.append((name, value, error))
+            else:
+                changes.append((setting, setting.checked(name, value)))
+        for name, value, error in others:
+            try:
+                super().set_index_parameter(real(index), name, float(value))
+            except (RuntimeError, TypeError):
+                raise error from None
+        assign(changes)
+
+    def explore(
+        self, index: "faiss.Index | faiss.IndexBinary", xq: "ArrayLike",
+        crit: "faiss.AutoTuneCriterion"
+    ) -> "faiss.OperatingPoints":
+        """Searches with the settings of the ranges, and measures how well and
+        how fast.
+
+        The order is that of FAISS: the first and the last combination, then
+        the others at random, always in the same order; a search that is not
+        measured comes before. A setting is skipped if the points found so far
+        show that it cannot be one of the best, as more of every parameter
+        takes more time and finds more. Where searches are so short that their
+        times vary, `min_test_duration` keeps good settings from being skipped.
+        Afterwards the search parameters of the index are what they were.
+
+        Parameters
+        ----------
+        index : faiss.Index or faiss.IndexBinary
+            Trained and filled.
+        xq : array_like, shape (crit.nq, d)
+            Queries.
+        crit : faiss.AutoTuneCriterion
+            faiss.OneRecallAtRCriterion, faiss.IntersectionCriterion, or a
+            subclass with a method evaluate(D, I); with the ground truth set.
+
+        Returns
+        -------
+        faiss.OperatingPoints
+            Their keys are settings such as "nprobe=8,k_factor=4"; t is the
+            time of a search for all queries, in seconds.
+        """
+        where = "ParameterSpace.explore"
+        before = [(s, owner, getattr(owner, s.attribute))
+                  for s in settings_of_root(index, where).values()
+                  for owner in s.owners]
+        xq = np.asarray(xq)
+        if len(xq) != crit.nq:
+            raise ValueError(f"{where}: expected {crit.nq} queries, as the "
+                             f"criterion has, got {len(xq)}")
+        if isinstance(index, faiss.Index):
+            if xq.shape != (crit.nq, index.d):
+                raise ValueError(f"{where}: expected an array of shape (n, "
+                                 f"{index.d}), got {xq.shape}")
+            xq = np.ascontiguousarray(xq, dtype="float32")
+        if self.batchsize < 1:
+            raise ValueError(f"{where}: batchsize must be positive")
+        self.ranges()  # none is empty
+        n = self.n_combinations()
+        order = self._order(n)
+        points = faiss.OperatingPoints()
+        tried = []
+        try:
+            self._set(index, self._combination(order[0]))
+            index.search(xq[:self.batchsize], int(crit.nnn))
+            for i, cno in enumerate(order):
+                key = self.combination_name(cno)
+                head = f"  {i}/{len(order)}: cno={cno} {key}"
+                if (self.n_experiments
+                        and self._is_hopeless(cno, tried, points)):
+                    if self.verbose:
+                        print(f"{head} skip")
+                    continue
+                self._set(index, self._combination(cno))
+                D, I, t = self._timed_search(index, xq, int(crit.nnn))
+                perf = evaluation(crit, D, I)
+                is_best = points.add(perf, t, key, cno)
+                tried.append((cno, perf, t))
+                if self.verbose:
+                    print(f"{head} perf={perf:.3f} t={t:.6f} s"
+                          f"{' *' if is_best else ''}")
+        finally:
+            for setting, owner, value in before:
+                setattr(owner, setting.attribute, value)
+        return points
+
+    def _order(self, n):
+        """The combinations to try, in the order of FAISS."""
+        if self.n_experiments < 0:
+            raise ValueError("ParameterSpace.explore: n_experiments must be "
+                             f"at least 0, got {self.n_experiments}")
+        if self.n_experiments == 0 or n < 3:
+            return list(range(n))
+        rest = np.empty(n - 2, dtype="int32")
+        faiss.rand_perm(faiss.swig_ptr(rest), n - 2, 1234)
+        return [0, n - 1, *(rest + 1).tolist()][:self.n_experiments]
+
+    def _is_hopeless(self, cno, tried, points):
+        """Whether what was tried finds as much as this combination can, in no
+        more time than it must take."""
+        most_perf, least_t = 1.0, 0.0
+        for other, perf, t in tried:
+            if self.combination_ge(cno, other):
+                least_t = max(least_t, t)
+            if self.combination_ge(other, cno):
+                most_perf = min(most_perf, perf)
+        return points.t_for_perf(most_perf) <= least_t
+
+    def _timed_search(self, index, xq, k):
+        """Distances, ids, and the seconds of a search for all queries."""
+        runs, start = 0, time.perf_counter()
+        while True:
+            found = [index.search(xq[i:i + self.batchsize], k)
+                     for i in range(0, len(xq), self.batchsize)]
+            runs += 1
+            seconds = time.perf_counter() - start
+            if seconds >= self.min_test_duration:
+                break
+        D, I = (np.concatenate(parts) for parts in zip(*found))
+        return D.astype("float32", copy=False), I, seconds / runs
+
+
+def evaluation(crit, D, I):
+    """What a criterion says of results; its class may be FAISS's or the
+    caller's."""
+    evaluate = type(crit).evaluate
+    if evaluate.__module__.split(".")[0] == "faiss":
+        # which takes arrays in the base class only
+        evaluate = faiss.AutoTuneCriterion.evaluate
+    return float(evaluate(crit, D, I))

@@ -1,0 +1,89 @@
+"""What indexes look like when they are printed.
+
+>>> faiss.index_factory(64, "IDMap,SIK512(gaussian),BFlat")
+IndexIDMap(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not trained)
+"""
+
+import faiss
+
+from . import swigfaiss_ext as swig
+
+
+def class_name(thing):
+    return type(thing).__name__
+
+
+def transforms_of(index):
+    chain = index.chain
+    return [faiss.downcast_VectorTransform(chain.at(i))
+            for i in range(chain.size())]
+
+
+def transform_text(transform):
+    if isinstance(transform, swig.Transform):
+        return transform.description()
+    return f"{class_name(transform)}({transform.d_in}, {transform.d_out})"
+
+
+def real(index):
+    """An index as its own class."""
+    if index is None or type(index).__module__ == swig.__name__:
+        return index
+    if isinstance(index, faiss.IndexBinary):
+        return faiss.downcast_IndexBinary(index)
+    return faiss.downcast_index(index)
+
+
+def number_text(value):
+    return format(value, "g") if isinstance(value, float) else str(value)
+
+
+def settings(index, *names):
+    return [f"{name}={number_text(getattr(index, name))}" for name in names]
+
+
+def text(index, settings_behind=()):
+    """An index with what is in it."""
+    if index is None:
+        return "None"
+    inside = [*contents(index), *settings_behind]
+    return class_name(index) + (f"({', '.join(inside)})" if inside else "")
+
+
+def contents(index):
+    if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
+        return [index.hash.description(), text(real(index.storage))]
+    if isinstance(index, swig.IndexAsymmetricHash):
+        return [index.hash.description()]
+    if isinstance(index, swig.IndexFlatKernel):
+        store = [] if index.store == "f32" else [f"store={index.store}"]
+        return [index.kernel.description(), *store]
+    if isinstance(index, swig.IndexIVFPQ4):
+        return settings(index, "nlist", "M", "nprobe")
+    if isinstance(index, swig.IndexBinaryPermuted):
+        return settings(index, "M" if index.M else "eps", "B")
+    if isinstance(index, faiss.IndexBinaryIVF):
+        return settings(index, "nlist", "nprobe")
+    if isinstance(index, faiss.IndexPreTransform):
+        return [*map(transform_text, transforms_of(index)),
+                text(real(index.index))]
+    if isinstance(index, faiss.IndexRefine):
+        return [text(real(index.base_index)), text(real(index.refine_index)),
+                *settings(index, "k_factor")]
+    if isinstance(index, faiss.IndexHNSW):
+        return [text(real(index.storage)),
+                f"efSearch={index.hnsw.efSearch}"]
+    groups = tuple(getattr(faiss, name) for name in (
+        "IndexShards", "IndexReplicas", "IndexBinaryShards",
+        "IndexBinaryReplicas"))
+    if isinstance(index, groups):
+        return [text(real(index.at(i))) for i in range(index.count())]
+    if hasattr(index, "index"):  # IDMap
+        return [text(real(index.index))]
+    return []
+
+
+def index_text(index):
+    """What repr of an index says."""
+    state = f"ntotal={index.ntotal}" if index.is_trained else "not trained"
+    return text(real(index), [f"d={index.d}", state])

@@ -1,0 +1,361 @@
+"""faiss_ext.sklearn: scikit-learn's checks, and its own estimators as references."""
+
+import copy
+import doctest
+import pickle
+
+import faiss
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.manifold import TSNE
+from sklearn.metrics.pairwise import chi2_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer, NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import faiss_ext.sklearn
+from faiss_ext.sklearn import KernelNeighbors, KernelNeighborsTransformer
+from helpers import BASE, COUNTS, QUERIES
+
+# integers, whose squared distances float32 holds
+TRAIN, TEST = COUNTS[:500], COUNTS[500:600]
+LINEAR = "KFlat(linear)"
+REFINED = "SIK256(gaussian),BFlat,Refine(KFlat(gaussian))"
+
+
+@parametrize_with_checks([KernelNeighbors(), KernelNeighborsTransformer()])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_examples_of_the_documentation():
+    results = doctest.testmod(faiss_ext.sklearn)
+    assert results.attempted > 20 and results.failed == 0
+
+
+def test_scikit_learn_is_optional(run_python):
+    run_python("""
+import sys
+import faiss_ext
+assert "sklearn" not in sys.modules
+sys.modules["sklearn"] = None
+try:
+    import faiss_ext.sklearn
+except ImportError as error:
+    assert "needs scikit-learn" in str(error)
+else:
+    raise AssertionError
+""")
+
+
+# ---------------------------------------------------- beside NearestNeighbors
+
+@pytest.fixture(scope="module")
+def pair():
+    """The same under the Euclidean distance, ours and scikit-learn's."""
+    return (
+        KernelNeighbors(LINEAR, n_neighbors=7, radius=25.0).fit(TRAIN),
+        NearestNeighbors(n_neighbors=7, radius=25.0, algorithm="brute").fit(TRAIN))
+
+
+def assert_same_neighbors(found, expected, queries):
+    """The same distances, and neighbours that have them: ties may be in any
+    order."""
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    assert found[0].dtype == expected[0].dtype and found[1].dtype == expected[1].dtype
+    differences = queries[:, None].astype("float64") - TRAIN[found[1]]
+    np.testing.assert_allclose(found[0], np.linalg.norm(differences, axis=2), rtol=1e-6)
+    assert all(len(set(row)) == len(row) for row in found[1])
+
+
+@pytest.mark.parametrize("k", [None, 1, 20])
+def test_kneighbors(pair, k):
+    ours, theirs = pair
+    assert_same_neighbors(ours.kneighbors(TEST, k), theirs.kneighbors(TEST, k), TEST)
+    found = ours.kneighbors(n_neighbors=k)
+    assert_same_neighbors(found, theirs.kneighbors(n_neighbors=k), TRAIN)
+    assert not (found[1] == np.arange(len(TRAIN))[:, None]).any()
+    only = ours.kneighbors(TEST, k, return_distance=False)
+    np.testing.assert_array_equal(only, ours.kneighbors(TEST, k)[1])
+
+
+def test_radius_neighbors(pair):
+    ours, theirs = pair
+    for x in (TEST, None):
+        found = ours.radius_neighbors(x, sort_results=True)
+        expected = theirs.radius_neighbors(x, sort_results=True)
+        assert found[0].dtype == found[1].dtype == object
+        assert found[0].shape == found[1].shape == expected[0].shape
+        sizes = set(map(len, found[0]))
+        assert min(sizes) == 0 and len(sizes) > 10
+        for row in range(len(found[0])):
+            np.testing.assert_allclose(found[0][row], expected[0][row], rtol=1e-6)
+            assert set(found[1][row]) == set(expected[1][row])
+        only = ours.radius_neighbors(x, return_distance=False)
+        assert all(set(a) == set(b) for a, b in zip(only, found[1]))
+
+
+def test_the_radius_itself_is_within():
+    neighbors = KernelNeighbors(LINEAR).fit([[0], [3], [5]])
+    for radius, expected in ((3, [0, 1]), (2.99, [0]), (0, [0]), (np.inf, [0, 1, 2]),
+                             (1e200, [0, 1, 2])):
+        (found,) = neighbors.radius_neighbors([[0]], radius, return_distance=False)
+        assert sorted(found) == expected
+    neighbors = KernelNeighbors("SIK64(gaussian),BFlat").fit(TRAIN)
+    distances, _ = neighbors.kneighbors(TEST[:1], 9)  # roots of Hamming distances
+    (found,), _ = neighbors.radius_neighbors(TEST[:1], distances[0, -1], sort_results=True)
+    np.testing.assert_array_equal(found[:9], distances[0])
+    assert set(found[9:]) <= {distances[0, -1]}
+
+
+@pytest.mark.parametrize("mode", ["connectivity", "distance"])
+def test_graphs(pair, mode):
+    ours, theirs = pair
+    for x in (TEST, None):
+        found = ours.radius_neighbors_graph(x, mode=mode)
+        expected = theirs.radius_neighbors_graph(x, mode=mode)
+        assert found.format == "csr" and found.dtype == expected.dtype
+        np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-6)
+        found = ours.kneighbors_graph(x, 4, mode)
+        expected = theirs.kneighbors_graph(x, 4, mode)
+        assert found.format == "csr" and found.shape == expected.shape
+        np.testing.assert_array_equal(found.indptr, expected.indptr)
+        np.testing.assert_allclose(found.data, expected.data, rtol=1e-6)
+        _, indices = ours.kneighbors(x, 4)
+        np.testing.assert_array_equal(found.indices, indices.ravel())
+
+
+def test_copies_of_a_vector_are_its_neighbors():
+    x = np.repeat(TRAIN[:3], 4, axis=0)
+    distances, indices = KernelNeighbors(LINEAR, n_neighbors=3).fit(x).kneighbors()
+    np.testing.assert_array_equal(distances, 0)
+    assert not (indices == np.arange(12)[:, None]).any()
+    np.testing.assert_array_equal(indices // 4, np.repeat(range(3), 4)[:, None] + [0] * 3)
+    # more copies than are asked for: each is near, and none is the vector itself
+    _, indices = KernelNeighbors(LINEAR).fit(x).kneighbors(n_neighbors=1)
+    assert not (indices == np.arange(12)[:, None]).any()
+
+
+# ------------------------------------------------------------- under kernels
+
+def test_distances_of_kernels_by_brute_force():
+    gamma = 1e-3
+
+    def chi2(x, y):  # additive: sum of 2 x y / (x + y)
+        total = x[:, None] + y[None]
+        return (2 * x[:, None] * y[None] / np.where(total > 0, total, 1)).sum(axis=2)
+
+    for string, kernel, x, q in (
+            ("KFlat(chi2)", chi2, BASE[:300], QUERIES[:50]),
+            # gamma is twice that of scikit-learn
+            (f"KFlat(gaussian(gamma={gamma}))", lambda a, b: rbf_kernel(a, b, gamma / 2),
+             TRAIN, TEST),
+            ("KFlat(expchi2(gamma=2))", lambda a, b: chi2_kernel(a, b, 1 / 2),
+             BASE[:300], QUERIES[:50])):
+        x, q = x.astype("float64"), q.astype("float64")
+        own = [np.diag(kernel(a, a)) for a in (q, x)]
+        squared = own[0][:, None] + own[1][None] - 2 * kernel(q, x)
+        expected = np.sqrt(np.maximum(squared, 0))
+        neighbors = KernelNeighbors(string, n_neighbors=5).fit(x)
+        distances, indices = neighbors.kneighbors(q)
+        np.testing.assert_allclose(distances, np.sort(expected)[:, :5], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            distances, np.take_along_axis(expected, indices, 1), rtol=1e-4, atol=1e-4)
+        radius = np.median(expected)
+        counts = [len(row) for row in neighbors.radius_neighbors(q, radius)[1]]
+        slack = 1e-4
+        assert ((expected <= radius - slack).sum(axis=1) <= counts).all()
+        assert (counts <= (expected <= radius + slack).sum(axis=1)).all()
+
+
+def test_approximate_indexes():
+    exact = KernelNeighbors().fit(TRAIN)
+    rough, fine = (
+        KernelNeighbors(REFINED, parameters={"k_factor": factor}).fit(TRAIN)
+        for factor in (1, 20))
+    expected = exact.kneighbors(TEST)
+
+    def recall(neighbors):
+        found = neighbors.kneighbors(TEST, return_distance=False)
+        return np.mean([len(set(a) & set(b)) / 5 for a, b in zip(found, expected[1])])
+
+    assert recall(rough) < recall(fine)
+    assert recall(fine) > 0.95
+    indices = fine.kneighbors(return_distance=False)
+    assert not (indices == np.arange(len(TRAIN))[:, None]).any()
+
+
+def test_a_vector_that_does_not_find_itself():
+    """The nearest of the others are kept, and rounding below zero is zero."""
+    neighbors = KernelNeighbors(LINEAR, n_neighbors=2).fit(TRAIN[:3])
+    squared = np.array([[-1e-7, 1, 4], [-0.0, 1, 4], [1, 4, 3e38]], dtype="float32")
+    indices = np.array([[0, 1, 2], [2, 1, 0], [0, 1, -1]])
+    neighbors.index_ = faiss.IndexFlatL2(64)
+    neighbors.index_.search = lambda x, k: (squared, indices)
+    found = neighbors.kneighbors()
+    np.testing.assert_array_equal(found[0], [[1, 2], [0, 2], [1, 2]])
+    np.testing.assert_array_equal(found[1], [[1, 2], [2, 0], [0, 1]])
+    indices[2] = 0, 2, -1
+    with pytest.raises(RuntimeError, match="fewer than 2 neighbours for 1 of 3"):
+        neighbors.kneighbors()
+    squared, indices = squared[:2], indices[:2]
+    distances, _ = neighbors.kneighbors(TEST[:2], 3)
+    assert not np.isnan(distances).any() and not np.signbit(distances).any()
+
+
+# ----------------------------------------------------------------- pipelines
+
+def test_transformer_is_scikit_learns():
+    for mode, more in (("distance", 1), ("connectivity", 0)):
+        ours = KernelNeighborsTransformer(LINEAR, n_neighbors=4, mode=mode)
+        theirs = KNeighborsTransformer(n_neighbors=4, mode=mode, algorithm="brute")
+        found, expected = ours.fit_transform(TRAIN), theirs.fit_transform(TRAIN)
+        assert found.shape == expected.shape and found.nnz == len(TRAIN) * (4 + more)
+        np.testing.assert_allclose(found.data, expected.data, rtol=1e-6)
+        # each vector is among its neighbours
+        row = np.repeat(np.arange(len(TRAIN)), 4 + more)
+        assert (found.indices == row).sum() == len(TRAIN)
+        assert ours.transform(TEST).shape == (len(TEST), len(TRAIN))
+        names = ours.get_feature_names_out()
+        assert len(names) == len(TRAIN) and names[1] == "kernelneighborstransformer1"
+
+
+def test_classifier_behind_the_transformer():
+    x, y = load_digits(return_X_y=True)
+    # under a Gaussian kernel the order of neighbours is the Euclidean one, but
+    # for rounding
+    for string, differ in ((LINEAR, 0), ("KFlat(gaussian)", 0.005)):
+        ours, theirs = (
+            make_pipeline(transformer, KNeighborsClassifier(5, metric="precomputed"))
+            .fit(x[:1000], y[:1000]).predict(x[1000:])
+            for transformer in (
+                KernelNeighborsTransformer(string),
+                KNeighborsTransformer(algorithm="brute")))
+        assert np.mean(ours != theirs) <= differ
+    pipeline = make_pipeline(
+        KernelNeighborsTransformer(REFINED), KNeighborsClassifier(3, metric="precomputed"))
+    grid = {"kernelneighborstransformer__parameters": [{"k_factor": 1}, {"k_factor": 8}]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(x[:400], y[:400])
+    assert search.best_score_ > 0.8
+
+
+def test_embeddings():
+    graph = KernelNeighborsTransformer(n_neighbors=40).fit_transform(TRAIN[:150])
+    tsne = TSNE(metric="precomputed", init="random", perplexity=10, random_state=0)
+    embedded = tsne.fit_transform(graph)
+    assert embedded.shape == (150, 2) and np.isfinite(embedded).all()
+
+
+def test_umap():
+    umap = pytest.importorskip("umap")
+    transformer = KernelNeighborsTransformer().fit(TRAIN[:150])
+    distances, indices = transformer.kneighbors(TRAIN[:150], n_neighbors=10)
+    embedded = umap.UMAP(
+        n_neighbors=10, precomputed_knn=(indices, distances), n_epochs=20, random_state=0
+    ).fit_transform(TRAIN[:150])
+    assert embedded.shape == (150, 2) and np.isfinite(embedded).all()
+
+
+# ---------------------------------------------------- parameters and copies
+
+@pytest.mark.parametrize(
+    "string, parameters, part",
+    [
+        (REFINED, {"k_factor": np.float32(3)}, lambda i: i),
+        ("IVF8,Flat", {"nprobe": np.int64(8), "max_codes": 400}, lambda i: i),
+        ("PCA8,IVF8,Flat,Refine(KFlat(gaussian))", {"nprobe": 5},
+         lambda i: faiss.downcast_index(i.base_index.index)),
+        ("PCA8,KIVF8,Refine(KFlat(gaussian))", {"nprobe": 5},
+         lambda i: faiss.downcast_index(i.base_index.index)),
+        ("HNSW8,KFlat(gaussian)", {"efSearch": 33}, lambda i: i.hnsw),
+        ("SIK64(gaussian),BHash8x4", {"nflip": 2}, lambda i: i.storage),
+        ("SIK64(gaussian),BPerm(M=4)", {"B": 17}, lambda i: i.storage)])
+def test_search_parameters_and_copies(string, parameters, part):
+    neighbors = KernelNeighbors(string, parameters=parameters, n_jobs=1).fit(TRAIN)
+    expected = neighbors.kneighbors(TEST, 1)
+    for twin in (neighbors, pickle.loads(pickle.dumps(neighbors)), copy.deepcopy(neighbors)):
+        for name, value in parameters.items():
+            assert getattr(part(twin.index_), name) == value
+        found = twin.kneighbors(TEST, 1)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+    fresh = clone(neighbors)
+    assert fresh.get_params() == neighbors.get_params() and not hasattr(fresh, "index_")
+
+
+def test_threads_are_set_for_the_call_only():
+    before = faiss.omp_get_max_threads()
+    results = [
+        KernelNeighbors(REFINED, n_jobs=n_jobs).fit(TRAIN).kneighbors(TEST)
+        for n_jobs in (None, 1, 2, -1)]
+    assert faiss.omp_get_max_threads() == before
+    for found in results[1:]:
+        np.testing.assert_array_equal(found, results[0])
+
+
+# -------------------------------------------------------------------- errors
+
+def test_too_few_neighbors_found():
+    neighbors = KernelNeighbors(
+        "IVF32,Flat", n_neighbors=100, parameters={"nprobe": 1}).fit(TRAIN)
+    with pytest.raises(RuntimeError, match="fewer than 100 neighbours .* raise its nprobe,"):
+        neighbors.kneighbors(TEST)
+    with pytest.raises(RuntimeError, match="fewer than 100 neighbours"):
+        neighbors.kneighbors_graph()
+    assert neighbors.set_params(parameters={"nprobe": 32}).fit(TRAIN).kneighbors(TEST)
+
+
+@pytest.mark.parametrize("k, x, error", [
+    (0, TEST, ValueError), (-1, None, ValueError), (2.5, TEST, TypeError),
+    (501, TEST, ValueError), (500, None, ValueError)])
+def test_impossible_numbers_of_neighbors(pair, k, x, error):
+    for neighbors in pair:  # scikit-learn's is the reference
+        with pytest.raises(error, match="n_neighbors"):
+            neighbors.kneighbors(x, k)
+    pair[0].kneighbors(TEST[:1], 500)
+    pair[0].kneighbors(None, 499)
+
+
+@pytest.mark.parametrize("settings, error, message", [
+    ({"index": "KFlat(gausian)"}, RuntimeError, "unknown kernel 'gausian'"),
+    ({"index": None}, TypeError, "index must be a string"),
+    ({"n_neighbors": 0}, ValueError, "n_neighbors > 0"),
+    ({"n_neighbors": "5"}, TypeError, "n_neighbors must be an integer"),
+    ({"radius": -1}, ValueError, "radius must not be negative"),
+    ({"radius": np.nan}, ValueError, "radius"),
+    ({"radius": "1"}, TypeError, "radius must be a number"),
+    ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ({"parameters": [1]}, TypeError, "parameters must be a dict"),
+    ({"parameters": {"nprobe": 3}}, ValueError, "nprobe"),
+    ({"index": REFINED, "parameters": {"nprobe": 3}}, ValueError, "k_factor"),
+    ({"index": REFINED, "parameters": {"k_factor": 0.5}}, ValueError, "k_factor must be a number from 1"),
+    ({"index": "IVF8,Flat", "parameters": {"nprobe": "8"}}, TypeError, "nprobe must be an integer"),
+    ({"index": "IVF8,Flat", "parameters": {"nprobe": 2.5}}, ValueError, "must be an integer"),
+    ({"index": "IVF8,Flat", "parameters": {"nprobe": -1}}, ValueError, "must be an integer from 1")])
+def test_settings_are_checked_by_fit(settings, error, message):
+    neighbors = KernelNeighbors(**settings)
+    with pytest.raises(error, match=message):
+        neighbors.fit(TRAIN)
+    assert not hasattr(neighbors, "index_")
+
+
+def test_other_errors(pair):
+    neighbors, _ = pair
+    with pytest.raises(ValueError, match="return_distance"):
+        neighbors.radius_neighbors(TEST, return_distance=False, sort_results=True)
+    with pytest.raises(ValueError, match="radius: none was given"):
+        KernelNeighbors(LINEAR).fit(TRAIN).radius_neighbors(TEST)
+    for graph in (neighbors.kneighbors_graph, neighbors.radius_neighbors_graph):
+        with pytest.raises(ValueError, match="mode must be"):
+            graph(TEST, mode="weights")
+    with pytest.raises(ValueError, match="mode must be"):
+        KernelNeighborsTransformer(mode="weights").fit(TRAIN)
+    with pytest.raises(RuntimeError, match="expected a finite number >= 0"):
+        KernelNeighbors("KFlat(chi2)").fit(-TRAIN)
+    with pytest.raises(RuntimeError, match="range search"):
+        KernelNeighbors(REFINED).fit(TRAIN).radius_neighbors(TEST, 1)
+    with pytest.raises(ValueError, match="1 sample"):
+        KernelNeighbors().fit(TRAIN[:1])
