@@ -425,14 +425,6 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
     EXPECT_EQ(mapped.index.ntotal, 200);
 }
 
-TEST(IndexBinaryIVFSIMD, MovesWithItsLists) {
-    Lists lists(64, 300, 4);
-    const Codes queries = random_codes(3, 64, 3);
-    const auto found = search(lists.index, queries, 5);
-    const IndexBinaryIVFSIMD moved(std::move(lists.index));
-    expect_same(search(moved, queries, 5), found);
-}
-
 TEST(IndexBinaryIVFSIMD, ChangesLikeIndexBinaryIVF) {
     Lists lists(32, 500, 6);
     auto& index = lists.index;

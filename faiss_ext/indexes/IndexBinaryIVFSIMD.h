@@ -36,8 +36,6 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// that is flat becomes an IndexBinaryFlatSIMD.
     explicit IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other);
 
-    IndexBinaryIVFSIMD(IndexBinaryIVFSIMD&& other)
-            : IndexBinaryIVFSIMD(static_cast<faiss::IndexBinaryIVF&&>(other)) {}
     IndexBinaryIVFSIMD(const IndexBinaryIVFSIMD&) = delete;
     IndexBinaryIVFSIMD& operator=(const IndexBinaryIVFSIMD&) = delete;
 

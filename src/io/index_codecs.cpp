@@ -1,5 +1,8 @@
 #include "io/index_codecs.h"
 
+#include <cstdint>
+#include <cstring>
+
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
@@ -51,6 +54,19 @@ void check_positions(
             file.c_str());
 }
 
+/// Whether a part says that it is trained. (FAISS's readers take any byte for a
+/// flag.)
+bool says_trained(const bool& is_trained, const std::string& file) {
+    uint8_t byte;
+    std::memcpy(&byte, &is_trained, 1);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            byte <= 1,
+            "%s is damaged: is_trained of a part is %d, expected 0 or 1",
+            file.c_str(),
+            int(byte));
+    return byte == 1;
+}
+
 /// An index in front of others sorts as they do, and is not trained before they
 /// are. They may have been trained by themselves, and a graph of FAISS's says
 /// that it is trained while it is empty.
@@ -65,12 +81,12 @@ void check_parts(const IndexT& index, const std::string& file) {
                     file.c_str(),
                     int(index.metric_type),
                     int(part->metric_type));
-            are_trained = are_trained && part->is_trained;
+            are_trained &= says_trained(part->is_trained, file);
         }
     }
     if constexpr (std::is_same_v<IndexT, Index>) {
         for (const VectorTransform* vt : transforms_of(index)) {
-            are_trained = are_trained && (!vt || vt->is_trained);
+            are_trained &= !vt || says_trained(vt->is_trained, file);
         }
     }
     const bool is_empty_graph =
@@ -195,7 +211,9 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
                     index->storage->ntotal == index->ntotal && index->d == d &&
                     index->is_trained ==
                             (index->hash->is_trained &&
-                             index->storage->is_trained) &&
+                             says_trained(
+                                     index->storage->is_trained,
+                                     name_of(*f))) &&
                     index->storage->metric_type == faiss::METRIC_L2,
             f,
             "its hash and its binary index do not fit");
