@@ -334,12 +334,16 @@ TEST_P(Dimensions, RemovingEqualsAFreshIndexOfTheRest) {
     }
 }
 
-// 12 M n bytes.
+/// In bytes, with what the lists themselves take.
+double size_of_lists(int M, int n, int d) {
+    return M * (12.0 * n + 4.0 * d + 120);
+}
+
 TEST(Adding, LimitOfMemory) {
     const int d = 64;
     const Codes codes = random_codes(201, d, 1);
     auto index = make(d, 10, 3);
-    index->max_gb = 10 * (12 * 50 + 4 * d + 0.5) / 1e9;
+    index->max_gb = (size_of_lists(10, 50, d) + 5) / 1e9;
     index->add(50, codes.data());
     EXPECT_TRUE(throws([&] { index->add(1, &codes[400]); }, "max_gb", "51"));
     expect_same_lists(*index, *make(d, 10, 3, rows(codes, 8, 0, 50)));
@@ -348,7 +352,7 @@ TEST(Adding, LimitOfMemory) {
     EXPECT_EQ(index->ntotal, 100);
     // M from eps grows with n
     IndexBinaryPermuted growing(d, 0.5);
-    growing.max_gb = 69 * (12 * 200 + 4 * d + 0.5) / 1e9;
+    growing.max_gb = (size_of_lists(69, 200, d) + 35) / 1e9;
     growing.add(100, codes.data());
     EXPECT_TRUE(throws([&] { growing.add(101, &codes[800]); }));
     growing.add(100, &codes[800]);
@@ -372,12 +376,22 @@ TEST(Reading, LimitOfMemory) {
             IndexBinaryPermuted::max_gb_read = usual;
         }
     } restored;
-    const double needed = 10 * (12 * 50 + 4 * 64) / 1e9;
+    const double needed = size_of_lists(10, 50, 64) / 1e9;
     IndexBinaryPermuted::max_gb_read = needed / 1.01;
     EXPECT_TRUE(throws(read, "max_gb_read", "10 sorted lists of 50 codes"));
     EXPECT_EQ(clone_binary_index(index.get())->ntotal, 50);
     IndexBinaryPermuted::max_gb_read = needed * 1.01;
     EXPECT_EQ(read()->ntotal, 50);
+    // of lists of one code, most is what they take themselves
+    EXPECT_TRUE(throws(
+            [] {
+                IndexBinaryPermuted small(8);
+                small.M = 1 << 20;
+                small.max_gb = 0.1;
+                const uint8_t code = 0;
+                small.add(1, &code);
+            },
+            "max_gb"));
 }
 
 TEST(Adding, AnInterruptLeavesTheIndexAsItWas) {

@@ -20,9 +20,9 @@ namespace faiss_ext {
  * and then B more entries on each side in each list. Those visited are the
  * candidates; they are ranked by Hamming distance, ties by id.
  *
- * Memory: M (12 n + 4 d) bytes for the lists and n * d / 8 for the codes. With
- * M from eps that grows faster than n; add throws before lists of more than
- * max_gb are built. Adding merges the new codes into the lists.
+ * Memory: M (12 n + 4 d + 120) bytes for the lists and n * d / 8 for the codes.
+ * With M from eps that grows faster than n; add throws before lists of more
+ * than max_gb are built. Adding merges the new codes into the lists.
  *
  * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
  * `max_gb`.

@@ -29,6 +29,9 @@ using List = IndexBinaryPermuted::List;
 
 constexpr int prefix_bits = 64;
 
+/// What an allocation takes in addition.
+constexpr size_t malloc_bytes = 16;
+
 bool bit(const uint8_t* code, int i) {
     return code[i >> 3] >> (i & 7) & 1;
 }
@@ -208,7 +211,9 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
 }
 
 double IndexBinaryPermuted::bytes_of_lists(idx_t n) const {
-    return num_lists(n) * (12.0 * double(n) + 4.0 * d);
+    // where there are few codes, most is for the lists themselves
+    constexpr size_t list_bytes = sizeof(List) + 3 * malloc_bytes;
+    return num_lists(n) * (12.0 * double(n) + 4.0 * d + double(list_bytes));
 }
 
 void IndexBinaryPermuted::check_size(idx_t n) const {
