@@ -379,6 +379,8 @@ TEST(IndexBinaryIVFSIMD, CopiesCodesByIdWithoutADirectMap) {
              {[&] { index.reconstruct_n(-1, 1, two.data()); }, "id -1"},
              {[&] { index.reconstruct_n(4, -1, two.data()); }, "-1 codes"},
              {[&] { index.reconstruct_n(INT64_MAX, 2, two.data()); }, "id"},
+             {[&] { index.reconstruct_n(INT64_MIN, 2, two.data()); }, "id -9"},
+             {[&] { index.reconstruct(INT64_MIN + 5, two.data()); }, "id -9"},
              {[&] { index.reconstruct_n(0, 301, nullptr); }, "301 codes"},
              {[&] { index.reconstruct(2, one.data()); }, "id 2"}});
 

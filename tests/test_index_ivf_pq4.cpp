@@ -129,7 +129,22 @@ std::map<idx_t, idx_t> lists_of(const IndexIVFPQ4& index) {
     return list_of;
 }
 
-/// The same for a query that has tables for each list.
+/// The squared distance to the nearest one.
+double nearest_centroid(const IndexIVFPQ4& index, const float* q) {
+    double least = INFINITY;
+    for (idx_t l = 0; l < index.nlist; l++) {
+        double sum = 0;
+        for (int j = 0; j < d; j++) {
+            const double difference =
+                    double(q[j]) - index.mean[j] - index.centroids[l * d + j];
+            sum += difference * difference;
+        }
+        least = std::min(least, sum);
+    }
+    return least;
+}
+
+/// `rounding` for a query that has tables for each list.
 double rounding_in_list(const IndexIVFPQ4& index, const float* q, idx_t list) {
     std::vector<double> difference(d);
     for (int j = 0; j < d; j++) {
@@ -243,6 +258,40 @@ TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
                     search(*index, rows(q, d, i, i + 1), k).distances,
                     rows(D, k, i, i + 1));
         }
+    }
+}
+
+// A few vectors far from all others make entries of the codebook long, and
+// tables coarse in every list; and so do residuals that are whole vectors.
+TEST(IndexIVFPQ4, FarVectorsDoNotMakeDistancesCoarse) {
+    auto x = clusters(n, 30, 1);
+    const auto far = normal_vectors(4, d, 3), q = clusters(nq, 30, 2);
+    std::transform(far.begin(), far.end(), x.begin(), [](float v) {
+        return 3000 * v;
+    });
+    for (const char* text :
+         {"KIVF64(M=12,nprobe=64)", "KIVF64(M=12,nprobe=64,residual=0)"}) {
+        SCOPED_TRACE(text);
+        const auto index = make_index(text);
+        index->train(n, x.data());
+        index->add(n, x.data());
+        const auto y = quantized(*index);
+        constexpr idx_t k = 20;
+        const auto [D, I] = search(*index, q, k);
+        for (idx_t i = 0; i < nq; i++) {
+            // rounding with a standard deviation, scale * sqrt(M / 12), of 3 %
+            // of the distance to the nearest centroid adds up to sqrt(3 M)
+            // times as much; and floats are as large as squares
+            const double square = value(ip, &q[i * d], &q[i * d]);
+            const double rounded = 0.03 * std::sqrt(3 * 12.0) *
+                    nearest_centroid(*index, &q[i * d]);
+            for (idx_t j = i * k; j < (i + 1) * k; j++) {
+                const double exact = value(l2, &q[i * d], &y[I[j] * d]);
+                ASSERT_NEAR(D[j], exact, rounded + 1e-5 * (exact + 4 * square));
+            }
+        }
+        const auto ranges = range_search(*index, q, D[k - 1]);
+        EXPECT_GE(ranges[0].size(), size_t(k - 1));
     }
 }
 
@@ -408,7 +457,10 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     expect_throws(
             {{[&] { pieces->merge_from(*other); },
               "differ in their parameters"},
-             {[&] { pieces->merge_from(*pieces); }, "itself"}});
+             {[&] { pieces->merge_from(*pieces); }, "itself"},
+             {[&] { pieces->merge_from(*whole, -300); }, "id 299 + -300"},
+             {[&] { pieces->merge_from(*whole, INT64_MAX); }, "out of range"}});
+    EXPECT_EQ(whole->ntotal, n);
 }
 
 // With a direct map or without, whatever was done to the index.

@@ -267,6 +267,8 @@ TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
     EXPECT_EQ(b->ntotal, 0);
     b->add(10, x.data());
     EXPECT_EQ(b->ntotal, 10);
+    EXPECT_TRUE(throws([&] { a->merge_from(*a); }, "itself"));
+    EXPECT_EQ(a->ntotal, 300);
 }
 
 } // namespace

@@ -29,10 +29,12 @@ struct PackedCentroids;
  * bytes more than the M / 2 of the code. Tables are rounded to whole numbers,
  * of which four parts have at most 255 together; distances are those to the
  * quantised vectors up to that, and at least 0. Where this rounding is coarse
- * for the distances of neighbours, since clusters are much farther apart than
- * they are wide, each list that is visited has tables of its own, those of
- * |r|^2 - 2 <q - c, r>; such queries take about twice as long. For
- * METRIC_INNER_PRODUCT distances are <q, c> + <q, r>.
+ * beside the distance to the nearest centroid, since clusters are much farther
+ * apart than they are wide, each list that is visited has tables of its own,
+ * those of |r|^2 - 2 <q - c, r>; such queries take about twice as long. Where
+ * these are coarse as well, since some vectors lie far from all centroids, the
+ * list is scanned by tables of floats, which takes ten times as long or more.
+ * For METRIC_INNER_PRODUCT distances are <q, c> + <q, r>, by rounded tables.
  *
  * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
  * centroids are best under the metric are searched. Results do not depend on

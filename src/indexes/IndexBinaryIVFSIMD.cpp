@@ -294,9 +294,9 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const faiss::InvertedLists::ScopedIds ids(invlists, list);
         const size_t size = invlists->list_size(list);
         for (size_t offset = 0; offset < size; offset++) {
-            // (ids may be of any size: no sum with i0 is formed)
-            if (ids[offset] >= i0 && ids[offset] - i0 < ni) {
-                const idx_t i = ids[offset] - i0;
+            // (ids may be of any size: unsigned differences do not overflow)
+            const uint64_t i = uint64_t(ids[offset]) - uint64_t(i0);
+            if (i < uint64_t(ni)) {
                 reconstruct_from_offset(list, offset, recons + i * code_size);
                 is_found[i] = true;
             }
@@ -307,7 +307,7 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
     FAISS_EXT_THROW_IF_NOT_FMT(
             missing == ni,
             "IndexBinaryIVFSIMD::reconstruct_n: there is no code with id %" PRId64,
-            int64_t(i0 + missing));
+            int64_t(uint64_t(i0) + uint64_t(missing)));
 }
 
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
@@ -328,7 +328,8 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
             "IndexBinaryIVFSIMD: an index with a direct map cannot be merged");
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && lists->is_trained &&
-                    centroids_of(*this) == centroids_of(*lists),
+                    (quantizer == lists->quantizer ||
+                     centroids_of(*this) == centroids_of(*lists)),
             "IndexBinaryIVFSIMD: the lists have other centroids; train one index, and make the others as copies of it");
 }
 

@@ -151,25 +151,54 @@ bool is_fine(const IndexIVFPQ4& index, float scale, float nearest) {
     return scale * std::sqrt(float(index.M) / 12) <= most * nearest;
 }
 
+/// Squared, or with METRIC_INNER_PRODUCT the negated product: the smaller the
+/// better. Without the cancellation of what orders the lists.
+float score_of_centroid(const IndexIVFPQ4& index, const float* q, idx_t list) {
+    const bool is_l2 = index.metric_type == faiss::METRIC_L2;
+    float score;
+    simd::pairwise(
+            is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
+            1,
+            q,
+            1,
+            &index.centroids[list * index.d],
+            index.d,
+            &score,
+            1);
+    return is_l2 ? score : -score;
+}
+
 /// A query with its tables.
 struct Query {
     const float* q;
     NibbleTables tables;
-    bool by_list;              ///< each list has tables of its own
     std::vector<Visit> visits; ///< the best lists first
+    float nearest; ///< squared distance to the centroid of the best list
+    bool by_list;  ///< each list has tables of its own
 
-    /// Tables of |r|^2 - 2 <q - c, r>, whose rounding is of the size of the
-    /// residuals r, however far apart the lists are.
+    /// The tables of a list for itself: |r|^2 - 2 <q - c, r>, whose rounding is
+    /// of the size of the residuals r, however far apart the lists are. Where
+    /// that is coarse, too, since the largest of the codebook are far longer
+    /// than others, `floats` gets them without rounding, or else it is empty.
     void make_tables(
             const IndexIVFPQ4& index,
             const Visit& visit,
-            NibbleTables& of_list) const {
-        const float* c = &index.centroids[visit.list * index.d];
+            NibbleTables& rounded,
+            std::vector<float>& floats) const {
+        const NibbleCodes codes = codes_of(index);
         thread_local std::vector<float> difference;
-        difference.resize(index.d);
-        std::transform(q, q + index.d, c, difference.begin(), std::minus<>());
-        of_list.make(
-                codes_of(index), difference.data(), -2, index.squares.data());
+        difference.assign(q, q + index.d);
+        if (index.residual) {
+            const float* c = &index.centroids[visit.list * index.d];
+            std::transform(
+                    q, q + index.d, c, difference.begin(), std::minus<>());
+        }
+        rounded.make(codes, difference.data(), -2, index.squares.data());
+        floats.clear();
+        if (!is_fine(index, rounded.scale, nearest)) {
+            make_float_tables(
+                    codes, difference.data(), -2, index.squares.data(), floats);
+        }
     }
 
     /// Chooses the lists by what orders them.
@@ -191,24 +220,39 @@ struct Query {
         visits.clear();
         for (const auto& [unused, l] : chosen) {
             if (index.residual) {
-                // (the order has the cancellation of products)
-                simd::pairwise(
-                        is_l2 ? simd::PairOp::squared_l2 : simd::PairOp::dot,
-                        1,
-                        q,
-                        1,
-                        &index.centroids[l * index.d],
-                        index.d,
-                        &base,
-                        1);
-                base = is_l2 ? base : -base;
+                base = score_of_centroid(index, q, l);
             }
             visits.push_back({base, idx_t(l)});
         }
-        by_list = is_l2 && index.residual &&
-                !is_fine(index, tables.scale, visits.front().base);
+        nearest = index.residual
+                ? visits.front().base
+                : score_of_centroid(index, q, visits.front().list);
+        by_list = is_l2 && !is_fine(index, tables.scale, nearest);
     }
 };
+
+/// scan_list, slowly, with tables that are not rounded.
+template <class Bound, class F>
+void scan_list_by_floats(
+        const IndexIVFPQ4& index,
+        const float* tables,
+        const Visit& visit,
+        const faiss::IDSelector* sel,
+        Bound&& bound,
+        F&& fn) {
+    const size_t rows = codes_of(index).rows;
+    const auto& list = index.lists[visit.list];
+    float sums[nibble_block];
+    for (size_t i = 0; i < list.ids.size(); i++) {
+        if (i % nibble_block == 0) {
+            sum_block(rows, tables, list.codes.data() + i * rows, sums);
+        }
+        const float score = sums[i % nibble_block] + visit.base;
+        if (score <= bound() && (!sel || sel->is_member(list.ids[i]))) {
+            fn(score, list.ids[i]);
+        }
+    }
+}
 
 /** Calls fn(score, id) for each vector of a list whose score is at most
  * bound(), which may fall meanwhile, and perhaps for some more.
@@ -233,7 +277,12 @@ void scan_list(
     thread_local NibbleTables of_list;
     float no_offsets[most_at_once * nibble_block];
     if (query.by_list) {
-        query.make_tables(index, visit, of_list);
+        thread_local std::vector<float> floats;
+        query.make_tables(index, visit, of_list, floats);
+        if (!floats.empty()) {
+            scan_list_by_floats(index, floats.data(), visit, sel, bound, fn);
+            return;
+        }
         std::fill_n(no_offsets, most_at_once * nibble_block, 0.0f);
     }
     const NibbleTables& tables = query.by_list ? of_list : query.tables;
@@ -506,6 +555,10 @@ void IndexIVFPQ4::restore() {
     for (const List& list : lists) {
         const size_t n = list.ids.size();
         total += n;
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                std::find(list.ids.begin(), list.ids.end(), -1) ==
+                        list.ids.end(),
+                "a vector has the id -1, which stands for none");
         for (size_t i = n; i < list.offsets.size(); i++) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     list.offsets[i] == no_score,
@@ -755,11 +808,12 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> code(M);
     for (idx_t i = 0; i < ni; i++, recons += d) {
-        const auto place = places.find(i0 + i);
+        const idx_t id = idx_t(uint64_t(i0) + uint64_t(i));
+        const auto place = places.find(id);
         FAISS_EXT_THROW_IF_NOT_FMT(
                 place != places.end() && is_at(*this, *place),
                 "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
-                int64_t(i0 + i));
+                int64_t(id));
         const auto [l, at] = place->second;
         slot_of(const_cast<List&>(lists[l]), at, parts.rows)
                 .get(code.data(), M);
@@ -819,6 +873,17 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
 void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIVFPQ4&>(other);
+    for (const List& list : source.lists) {
+        for (idx_t id : list.ids) {
+            idx_t sum;
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    !__builtin_add_overflow(id, add_id, &sum) && sum != -1,
+                    "IndexIVFPQ4::merge_from: id %" PRId64 " + %" PRId64
+                    " is out of range, or -1, which stands for none",
+                    int64_t(id),
+                    int64_t(add_id));
+        }
+    }
     const size_t rows = (M + 1) / 2;
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
         reserve_list(lists[l], source.lists[l].ids.size(), rows);

@@ -228,6 +228,8 @@ std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
 }
 
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     IndexPreTransform::merge_from(other, add_id);
     other.ntotal = dynamic_cast<IndexPreTransform&>(other).index->ntotal;
 }

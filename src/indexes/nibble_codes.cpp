@@ -1,6 +1,7 @@
 #include "indexes/nibble_codes.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/scratch.h"
 #include "indexes/k_means.h"
@@ -81,6 +82,44 @@ void NibbleSlot::get(uint8_t* code, size_t M) const {
 void NibbleSlot::copy(const NibbleSlot& from, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         bytes[r * simd::nibble_block] = from.bytes[r * simd::nibble_block];
+    }
+}
+
+void make_float_tables(
+        const NibbleCodes& codes,
+        const float* q,
+        float factor,
+        const float* plus,
+        std::vector<float>& tables) {
+    tables.assign(codes.rows * 2 * nibble_numbers, 0);
+    for (size_t j = 0; j < codes.d; j++) {
+        float* table = &tables[j / codes.size * nibble_numbers];
+        for (size_t k = 0; k < nibble_numbers; k++) {
+            table[k] += factor * q[j] * codes.codebook[j * nibble_numbers + k];
+        }
+    }
+    std::transform(
+            plus,
+            plus + codes.M * nibble_numbers,
+            tables.begin(),
+            tables.begin(),
+            std::plus<>());
+}
+
+void sum_block(
+        size_t rows,
+        const float* tables,
+        const uint8_t* block,
+        float* sums) {
+    std::fill_n(sums, simd::nibble_block, 0.0f);
+    for (size_t r = 0; r < rows; r++) {
+        const float* low = tables + 2 * r * nibble_numbers;
+        const float* high = low + nibble_numbers;
+        const uint8_t* row = block + r * simd::nibble_block;
+        for (size_t i = 0; i < simd::nibble_block; i++) {
+            const uint8_t numbers = row[simd::nibble_byte(i)];
+            sums[i] += low[numbers & 15] + high[numbers >> 4];
+        }
     }
 }
 

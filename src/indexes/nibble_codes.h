@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <faiss_ext/core/AlignedVector.h>
 #include <faiss_ext/core/compat.h>
@@ -56,7 +57,24 @@ struct NibbleSlot {
     void copy(const NibbleSlot& from, size_t rows);
 };
 
-/// What a query sums up for each code.
+/// What a query sums up for each code, without rounding: factor * <q, centroid k
+/// of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
+/// lacks.
+void make_float_tables(
+        const NibbleCodes& codes,
+        const float* q,
+        float factor,
+        const float* plus,
+        std::vector<float>& tables);
+
+/// The sums of a block of codes.
+void sum_block(
+        size_t rows,
+        const float* tables,
+        const uint8_t* block,
+        float* sums);
+
+/// The same, rounded so that shuffles add them up.
 struct NibbleTables {
     AlignedVector<uint8_t> entries, arranged;
     float scale = 0; ///< of a sum of entries

@@ -1,10 +1,12 @@
 #include <faiss_ext/kernels/JaccardKernel.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <limits>
 
-#include <faiss_ext/kernels/AdditiveKernel.h>
-
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/parallel.h"
 #include "core/scratch.h"
 #include "simd/pairwise.h"
 
@@ -67,7 +69,7 @@ void JaccardKernel::distance_block(
     simd::pairwise(PairOp::l1, n, x, m, y, d, out, m);
     // 2 max(a, b) = a + b + |a - b|
     combine(n, x, m, y, d, out, [](float apart, float sum) {
-        return sum > 0 ? 4 * (apart / (sum + apart)) : 0.0f;
+        return sum > 0 ? std::min(2.0f, 4 * (apart / (sum + apart))) : 0.0f;
     });
 }
 
@@ -81,7 +83,21 @@ void JaccardKernel::check_input(
         const float* x,
         size_t d,
         const char* where) const {
-    IntersectionKernel().check_input(n, x, d, where); // sums are in range
+    check_histograms(n, x, d, where);
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        const Scratch sum(end - begin);
+        sums(end - begin, x + begin * d, d, sum.get());
+        for (idx_t i = begin; i < end; i++) {
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    sum.get()[i - begin] <= max_self_value,
+                    "%s: the components of vector %" PRId64
+                    " sum up to %g, expected at most %g; scale the vectors down",
+                    where,
+                    int64_t(i),
+                    sum.get()[i - begin],
+                    max_self_value);
+        }
+    });
 }
 
 } // namespace faiss_ext
