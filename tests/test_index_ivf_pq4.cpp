@@ -279,11 +279,11 @@ TEST(IndexIVFPQ4, FarVectorsDoNotMakeDistancesCoarse) {
         constexpr idx_t k = 20;
         const auto [D, I] = search(*index, q, k);
         for (idx_t i = 0; i < nq; i++) {
-            // rounding with a standard deviation, scale * sqrt(M / 12), of 3 %
+            // rounding with a standard deviation, scale * sqrt(M / 12), of 30 %
             // of the distance to the nearest centroid adds up to sqrt(3 M)
             // times as much; and floats are as large as squares
             const double square = value(ip, &q[i * d], &q[i * d]);
-            const double rounded = 0.03 * std::sqrt(3 * 12.0) *
+            const double rounded = 0.3 * std::sqrt(3 * 12.0) *
                     nearest_centroid(*index, &q[i * d]);
             for (idx_t j = i * k; j < (i + 1) * k; j++) {
                 const double exact = value(l2, &q[i * d], &y[I[j] * d]);

@@ -143,11 +143,13 @@ struct Visit {
     idx_t list;
 };
 
-/// Whether the rounding of all parts together, its standard deviation, is small
-/// beside the squared distance to the nearest centroid, and so beside the
-/// distances of neighbours.
-bool is_fine(const IndexIVFPQ4& index, float scale, float nearest) {
-    constexpr float most = 0.03f;
+/// The rounding of all parts together, its standard deviation, beside the
+/// squared distance to the nearest centroid, and so beside the distances of
+/// neighbours: up to which it is left at tables of the query, and up to which
+/// at rounded tables of a list.
+constexpr float most_of_query = 0.03f, most_of_list = 0.3f;
+
+bool is_fine(const IndexIVFPQ4& index, float scale, float nearest, float most) {
     return scale * std::sqrt(float(index.M) / 12) <= most * nearest;
 }
 
@@ -178,7 +180,7 @@ struct Query {
 
     /// The tables of a list for itself: |r|^2 - 2 <q - c, r>, whose rounding is
     /// of the size of the residuals r, however far apart the lists are. Where
-    /// that is coarse, too, since the largest of the codebook are far longer
+    /// that is far too coarse, since the largest of the codebook are far longer
     /// than others, `floats` gets them without rounding, or else it is empty.
     void make_tables(
             const IndexIVFPQ4& index,
@@ -195,7 +197,7 @@ struct Query {
         }
         rounded.make(codes, difference.data(), -2, index.squares.data());
         floats.clear();
-        if (!is_fine(index, rounded.scale, nearest)) {
+        if (!is_fine(index, rounded.scale, nearest, most_of_list)) {
             make_float_tables(
                     codes, difference.data(), -2, index.squares.data(), floats);
         }
@@ -227,7 +229,8 @@ struct Query {
         nearest = index.residual
                 ? visits.front().base
                 : score_of_centroid(index, q, visits.front().list);
-        by_list = is_l2 && !is_fine(index, tables.scale, nearest);
+        by_list =
+                is_l2 && !is_fine(index, tables.scale, nearest, most_of_query);
     }
 };
 
