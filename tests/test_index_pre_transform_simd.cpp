@@ -255,6 +255,36 @@ TEST(IndexPreTransformSIMD, BadInput) {
     EXPECT_EQ(I[2], 2);
 }
 
+// After a training that failed the next one finds what was there before.
+TEST(IndexPreTransformSIMD, FailedTrainingLeavesNothingTrained) {
+    const auto x = uniform_vectors(400, 16, 1);
+    for (const char* text :
+         {"HKM1(chi2),PCA8,KIVF128",
+          "RFF16(gaussian),KIVF128",
+          "KPCA8(chi2,p=20),KIVF128",
+          "PCAR12,RFF16(gaussian),KIVF128",
+          "HKM1(chi2),OPQ4_8,KIVF128",
+          "HKM1(chi2),PCA8,IVF128,Flat"}) {
+        SCOPED_TRACE(text);
+        const auto index = make_index(16, text), fresh = make_index(16, text);
+        EXPECT_TRUE(throws([&] { index->train(100, x.data()); }));
+        EXPECT_FALSE(index->is_trained);
+        for (const auto* after : {index.get(), fresh.get()}) {
+            for (size_t i = 0; i < after->chain.size(); i++) {
+                EXPECT_EQ(
+                        after->chain[i]->is_trained,
+                        fresh->chain[i]->is_trained);
+            }
+        }
+        index->train(400, x.data());
+        fresh->train(400, x.data());
+        EXPECT_EQ(by_faiss(*index, x), by_faiss(*fresh, x));
+    }
+    const auto wide = make_index(16, "PCA8,PCA12,KIVF4");
+    EXPECT_TRUE(throws(
+            [&] { wide->train(5, x.data()); }, "from 8 dimensions to 12"));
+}
+
 TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
     const auto x = normal_vectors(300, 16, 1);
     const auto a = make_index(16, "PCA8,KIVF4");

@@ -57,6 +57,10 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// The string that makes it again, before training: `SIK512(gaussian)`.
     virtual std::string description() const = 0;
 
+    /// clone() and assign() of subclasses, whatever these are.
+    virtual std::unique_ptr<Transform> copy_transform() const = 0;
+    virtual void assign_transform(const Transform& other) = 0;
+
    protected:
     /// Training, on checked vectors, of an object that is not trained.
     virtual void learn(idx_t n, const float* x);
@@ -68,9 +72,6 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// every thread, and `floats` for each vector that stay in a cache of
     /// `size`.
     static idx_t rows_to_multiply(idx_t n, size_t floats, size_t size);
-
-    virtual std::unique_ptr<Transform> copy_transform() const = 0;
-    virtual void assign_transform(const Transform& other) = 0;
 };
 
 } // namespace faiss_ext

@@ -159,6 +159,16 @@ void apply_block(
     }
 }
 
+/// Throws if it is a PCA that no vectors can train.
+void check_pca(const faiss::VectorTransform& transform) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !dynamic_cast<const faiss::PCAMatrix*>(&transform) ||
+                    transform.d_out <= transform.d_in,
+            "IndexPreTransformSIMD::train: a PCA from %d dimensions to %d, expected at most as many",
+            transform.d_in,
+            transform.d_out);
+}
+
 void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     const idx_t d = pca.d_in;
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -166,11 +176,6 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
             "IndexPreTransformSIMD::train: %" PRId64
             " vectors, expected at least %d for the PCA to as many dimensions",
             int64_t(n),
-            pca.d_out);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            pca.d_out <= pca.d_in,
-            "IndexPreTransformSIMD::train: a PCA from %d dimensions to %d, expected at most as many",
-            pca.d_in,
             pca.d_out);
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(n * d, x),
@@ -196,6 +201,40 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     pca.is_orthonormal = trained.is_orthonormal;
     pca.is_trained = true;
 }
+
+/// Puts a transformation that is not trained back into that state.
+struct Untrained {
+    faiss::VectorTransform* const transform;
+    std::unique_ptr<Transform> before; ///< one of ours
+    std::vector<float> A,
+            b; ///< of FAISS's matrices; OPQ begins with what is there
+
+    explicit Untrained(faiss::VectorTransform* transform)
+            : transform(transform) {
+        if (const Transform* ours = as_ours(transform)) {
+            before = ours->copy_transform();
+        } else if (auto* matrix = as_matrix()) {
+            A = matrix->A;
+            b = matrix->b;
+        }
+    }
+
+    faiss::LinearTransform* as_matrix() const {
+        return dynamic_cast<faiss::LinearTransform*>(transform);
+    }
+
+    void restore() {
+        if (before) {
+            dynamic_cast<Transform&>(*transform).assign_transform(*before);
+            return;
+        }
+        transform->is_trained = false;
+        if (auto* matrix = as_matrix()) {
+            matrix->A.swap(A);
+            matrix->b.swap(b);
+        }
+    }
+};
 
 /// How many vectors train_pca needs.
 idx_t pca_sample(const faiss::PCAMatrix& pca) {
@@ -276,23 +315,37 @@ std::vector<float> IndexPreTransformSIMD::transformed(
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
     check_finite(n, x, d, "IndexPreTransformSIMD::train");
-    for (size_t i = 0; i < chain.size(); i++) {
-        if (chain[i]->is_trained) {
-            continue;
-        }
-        if (auto* pca = dynamic_cast<faiss::PCAMatrix*>(chain[i])) {
-            const auto ids = sample_ids(n, pca_sample(*pca), seed);
-            const auto sample = gather_rows(ids, x, d);
-            train_pca(
-                    *pca,
-                    ids.size(),
-                    transformed(ids.size(), sample.data(), i).data());
-        } else {
-            chain[i]->train(n, i == 0 ? x : transformed(n, x, i).data());
+    std::vector<Untrained> untrained;
+    for (faiss::VectorTransform* transform : chain) {
+        if (!transform->is_trained) {
+            check_pca(*transform);
+            untrained.emplace_back(transform);
         }
     }
-    if (!index->is_trained) {
-        index->train(n, transformed(n, x, chain.size()).data());
+    try {
+        for (size_t i = 0; i < chain.size(); i++) {
+            if (chain[i]->is_trained) {
+                continue;
+            }
+            if (auto* pca = dynamic_cast<faiss::PCAMatrix*>(chain[i])) {
+                const auto ids = sample_ids(n, pca_sample(*pca), seed);
+                const auto sample = gather_rows(ids, x, d);
+                train_pca(
+                        *pca,
+                        ids.size(),
+                        transformed(ids.size(), sample.data(), i).data());
+            } else {
+                chain[i]->train(n, i == 0 ? x : transformed(n, x, i).data());
+            }
+        }
+        if (!index->is_trained) {
+            index->train(n, transformed(n, x, chain.size()).data());
+        }
+    } catch (...) {
+        for (Untrained& u : untrained) {
+            u.restore();
+        }
+        throw;
     }
     is_trained = true;
 }
