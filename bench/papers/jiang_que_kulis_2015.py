@@ -176,8 +176,8 @@ def improvements(run: Run, settings: dict[str, str], baseline, title: str) -> tu
     "Recall by rank, above that of plain KLSH",
     "Recall rises with the rank and falls again; all but the smallest rank are at least as good as plain KLSH, which keeps "
     "all components, and the best gains 0.07 or more in recall@100. Which is best depends on the data.",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
-    "million; nothing stands in for GIST1M. 1,000 landmarks, up to 10,000 queries, five repeats.",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
+    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. 1,000 landmarks, up to 10,000 queries, five repeats.",
 )
 def recall_by_rank(run: Run) -> Outcome:
     settings = {rank_name(r): lambda _, r=r: rank_of(r) for r in ranks(run) if r}
@@ -222,7 +222,7 @@ def rank_findings(run: Run, name: str, results, chosen) -> list[Finding]:
             "0.64 to 0.69)",
             ", ".join(f"{KERNELS[k]}: {text(gain)}" for k, gain in gains.items()),
             gains_enough,
-            "" if gains_enough else no_room({k: of[0] for k, of in results.items()}, 0.07),
+            "" if gains_enough else no_room({k: of[0] for k, of in results.items() if not clearly_above(gains[k], 0.07)}, 0.07),
             in_quick_runs=False,
         ),
     ]
@@ -238,8 +238,11 @@ def means(results) -> str:
 
 
 def no_room(plain, gain: float) -> str:
-    """Of recall by kernel: where it leaves less than the gain that the paper has; otherwise it is no reason."""
-    full = {k: v.mean() for k, v in plain.items() if v.mean() + gain > 1}
+    """Of recall by kernel, where the gain is too small: whether each leaves less than the gain of the paper; otherwise it is no
+    reason."""
+    full = {k: v.mean() for k, v in plain.items()}
+    if any(v + gain <= 1 for v in full.values()):
+        return ""
     return ", ".join(f"with {KERNELS[k]} plain KLSH finds {v:.3f} already, {gain} more is above 1" for k, v in full.items())
 
 
@@ -306,7 +309,8 @@ def collapse(run: Run, which: str, kernel: str) -> Finding:
     here = float(np.median(values.mean(axis=1) / values.std(axis=1)))
     return Finding(
         "Check: hyperplanes drawn from landmarks collapse, since all values lie about √(t m / ((1 − m)(1 − t/p))) standard "
-        "deviations (to within a third, our criterion) above 0, m the mean kernel value (not in the paper)",
+        "deviations (to within a third, our criterion) above 0, m the mean kernel value (not in the paper; plain "
+        "comparison)",
         f"m = {m:.2f}: {expected:.1f} expected, {here:.1f} in the median over the queries",
         abs(here / expected - 1) < 1 / 3,
     )
@@ -318,7 +322,7 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
     largest = ranks(run)[-2]
     unusable = clearly_above(plain / 2, results[largest])
     at = f"recall@{last_rank(run)}"
-    bits = f"constant: the share of ones is {imbalance:.3f} away from 1/2"
+    bits = f"constant: with the full rank the share of ones is {imbalance:.3f} away from 1/2"
     return [
         Finding(
             f"Nyström, {name}: {at} rises with the rank all the way",
@@ -388,12 +392,13 @@ def nystrom_comparisons(run: Run, which: str, kernel: str, settings, lines) -> l
             in_quick_runs=False,
         ),
         Finding(
-            "the missing centring is the cause: bits are uneven, more than those of KLSH, and even with centred queries",
+            "Check: the missing centring is the cause: bits are uneven, more than those of KLSH, and even with centred queries (of "
+            "centring the paper says that it is essential)",
             "distance of the share of ones from 1/2: " + ", ".join(f"{label} {text(uneven[label])}" for label in order),
             all(clearly_above(uneven[a], uneven[b]) for a, b in zip(order, order[1:])),
         ),
         Finding(
-            "so with centred queries, full-rank Nyström (Gaussian) is as good as plain KLSH (to within 0.01, our criterion), "
+            "Check: so with centred queries, full-rank Nyström (Gaussian) is as good as plain KLSH (to within 0.01, our criterion), "
             "or better",
             f"{text(centred[0])}, KLSH {text(centred[1])}",
             clearly_above(centred[0], centred[1] - 0.01),
@@ -468,8 +473,8 @@ def spectrum(run: Run, scale: int, repeat: int) -> np.ndarray:
     "002-fig3",
     "Recall by scale of the transformation, above that of low-rank KLSH",
     "Recall rises with s until the decay is too gradual, then falls; the χ² kernel gains more than intersection.",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
-    "million; nothing stands in for GIST1M. Five repeats.",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
+    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. Five repeats.",
 )
 def recall_by_scale(run: Run) -> Outcome:
     settings = {f"s = {s}": lambda which, s=s: low_rank(which, s) for s in SCALES}
@@ -530,8 +535,8 @@ def scale_findings(name: str, gains, at: str) -> list[Finding]:
     "002-table1",
     "Gain of both techniques over plain KLSH",
     "Low rank and transformation together raise recall@100 by 0.12 (SIFT1M) to 0.31 (MIRFLICKR).",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M, both much smaller than the paper's "
-    "million; nothing stands in for GIST1M. Five repeats.",
+    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
+    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. Five repeats.",
 )
 def total_gain(run: Run) -> Outcome:
     findings, rows = [], []

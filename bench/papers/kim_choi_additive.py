@@ -450,11 +450,11 @@ def comparable(run: Run, kernel, curves) -> Finding:
     )
 
 
-def above_angles(kernel, curves) -> list[Finding]:
-    """Of hyperplanes and Cauchy projections, which do not perform well for intersection."""
+def above_angles(kernel, curves, prefix="") -> list[Finding]:
+    """Of hyperplanes and Cauchy projections, which do not perform well for intersection on MNIST."""
     return [
         Finding(
-            f"{kernel}: with {BITS:,} bits BE-AHK is above {label}",
+            f"{prefix}{kernel}: with {BITS:,} bits BE-AHK is above {label}",
             f"{text(area(curves['BE-AHK', BITS]))} against {text(area(curves[label, BITS]))}",
             clearly_above(area(curves["BE-AHK", BITS]), area(curves[label, BITS])),
         )
@@ -518,14 +518,15 @@ def descriptors(run: Run) -> Outcome:
         plot_curves(axis, {label: values for (label, b), values in curves.items() if b == BITS}, f"{kernel}, {BITS:,} bits")
         findings.append(comparable(run, kernel, curves))
     axes[0].legend()
-    return Outcome(findings + above_angles("intersection", retrieval(run, False, "intersection")), rows, figure)
+    return Outcome(findings + above_angles("intersection", retrieval(run, False, "intersection"), "Check: "), rows, figure)
 
 
 @experiment(
     "003-fig6",
     "Drift: landmarks from one of ten clusters, images, 8,192 bits",
     "KLSH loses much of its precision, BE-AHK is as before and above it.",
-    "the first 50,000 images of {images}, 100 queries, five repeats with landmarks from another cluster each.",
+    "the first 50,000 images of {images}, 100 queries, five repeats with landmarks from another one of the "
+    "five largest clusters each.",
 )
 def drift(run: Run) -> Outcome:
     figure, axes = plt.subplots(1, 2, figsize=(8, 4), constrained_layout=True)

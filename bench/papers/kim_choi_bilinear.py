@@ -217,7 +217,8 @@ def hamming_bounds(run: Run) -> Outcome:
                 np.abs(measured - expected).max() < margin,
             ),
             Finding(
-                "Check: the lower bound is slightly worse than that of a single projection (by less than 0.05, our criterion)",
+                "Check: the lower bound is slightly worse than that of a single projection (by less than 0.05, our criterion; plain "
+                "comparison)",
                 f"by at most {worse:.3f}",
                 0 < worse < 0.05,
             ),

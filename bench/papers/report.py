@@ -30,7 +30,8 @@ Where the paper gives no number ("nearly", "slightly"), one is chosen here and m
 experiments, `--resume` those that the folder of results lacks, `--quick` all in small settings without data of one's own. The
 edge histograms of images have 6 orientations in 5 x 5 cells, 150 components. The numbers behind the figures are in [{folder}]({folder}), as CSV.
 
-This page is of {settings}; its experiments took {minutes:.0f} min.
+This page is of {settings}; its experiments took {minutes:.0f} min together, on a machine that may have
+done other work meanwhile.
 """
 
 

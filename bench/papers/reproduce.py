@@ -30,7 +30,9 @@ from experiments import ALL, Run  # noqa: E402
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("--data", type=Path, help="folder with images and descriptors (default: digits, synthetic data)")
     parser.add_argument("--quick", action="store_true", help="small settings on digits and synthetic data, whatever --data says")
     parser.add_argument("--only", action="append", metavar="NAME", help="an experiment, or the beginning of names")

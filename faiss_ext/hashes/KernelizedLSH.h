@@ -85,7 +85,12 @@ struct KernelizedLSH : ProjectionHash {
     /// Normalised, unless normalize=0. Throws with precomputed values.
     double kernel_value(const float* x, const float* y) const override;
 
-    /// Throws with normalize=0, too, where the angles are not known.
+    /** That at the kernel value of the pair: an approximation, see above. For
+     * nearest neighbours among handwritten digits and four settings, nine pairs
+     * in ten differ in 0.6 to 1.3 times as many bits, on average over draws;
+     * with nystrom=1 and center=0 bits are nearly constant, and it says
+     * nothing. Throws with normalize=0, too, where the angles are not known.
+     */
     double expected_hamming_of_pair(const float* x, const float* y)
             const override;
 

@@ -25,9 +25,9 @@ struct PackedChain;
  * A faiss::PCAMatrix in the chain is trained by principal_components on at most
  * max(20,000, 10 d_in) of the vectors (and max_points_per_d * d_in): it gets
  * its d_out leading eigenvectors and eigenvalues, not all. Everything else is
- * trained as FAISS does. Where training fails, the transformations that were not
- * trained before are not trained after it. train, add and search are FAISS's in
- * all other respects, and the chain is, too.
+ * trained as FAISS does. Where training fails, the transformations that were
+ * not trained before are not trained after it. train, add and search are
+ * FAISS's in all other respects, and the chain is, too.
  */
 struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     /// Takes the index, not deleted unless own_fields is set, and puts

@@ -57,8 +57,8 @@ struct NibbleSlot {
     void copy(const NibbleSlot& from, size_t rows);
 };
 
-/// What a query sums up for each code, without rounding: factor * <q, centroid k
-/// of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
+/// What a query sums up for each code, without rounding: factor * <q, centroid
+/// k of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
 /// lacks.
 void make_float_tables(
         const NibbleCodes& codes,
