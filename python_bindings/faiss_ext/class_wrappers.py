@@ -481,6 +481,41 @@ def wrap_maps():
     swig.KernelPCA.set_landmarks = set_landmarks
 
 
+def kernel_interval(method):
+    def kernel_interval(
+        self, hamming: "ArrayLike", failure: float = 0.05
+    ) -> "tuple[Any, Any]":
+        """Between which the kernel value of two vectors lies whose codes differ
+        in so many bits, except with a probability, over the draw of the hash.
+
+        By Hoeffding's inequality, for two vectors chosen beforehand: for the
+        nearest of n ones, divide `failure` by n.
+
+        Parameters
+        ----------
+        hamming : float or array_like
+            Bits that differ.
+        failure : float
+            The probability.
+
+        Returns
+        -------
+        low, high : of the shape of hamming
+
+        Raises
+        ------
+        RuntimeError
+            Unless bits are independent, and bounds of the expected distance are
+            known: SIK, AHK and RHBE with proj=dense, and CWS.
+        """
+        def of_one(self, value):
+            return method(self, value, failure)
+
+        return of_arrays(of_one, results=2)(self, hamming)
+
+    return kernel_interval
+
+
 def set_landmarks(self, x: "ArrayLike") -> None:
     """Sets the landmarks instead of sampling them.
 
@@ -517,6 +552,8 @@ def wrap_hashes():
                 setattr(the_class, name, of_arrays(
                     vars(the_class)[name],
                     results=2 if name == "hamming_bounds" else 1))
+    swig.KernelHash.kernel_interval = kernel_interval(
+        swig.KernelHash.kernel_interval)
     swig.KernelHash.encode = encode
     copied_and_pickled(swig.KernelHash)
     show_description(swig.KernelHash, "hash")
@@ -683,7 +720,8 @@ def wrap_binary_indexes():
     # (assigned to the class, it would not reach C++: it is set in cvar)
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
-                      swig.IndexBinaryIVFSIMD, swig.IndexBinaryKernelHash):
+                      swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
+                      swig.IndexBinaryKernelHash):
         takes_vectors = the_class is swig.IndexBinaryKernelHash
         as_input = vectors_or_codes if takes_vectors else codes
         methods = binary_methods(the_class)
@@ -706,6 +744,13 @@ def wrap_binary_indexes():
                 the_class, documentation.VectorsOrCodesMethods)
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
+
+
+def largest_radius(index):
+    """Beyond all distances in a binary index."""
+    if isinstance(index, swig.IndexBinaryFlatKernel):
+        return np.iinfo("int32").max
+    return index.d + 1
 
 
 def binary_methods(the_class):
@@ -743,7 +788,7 @@ def binary_methods(the_class):
         if np.isnan(thresh):
             raise ValueError(
                 f"{type(self).__name__}.range_search: the radius is NaN")
-        radius = int(np.clip(np.ceil(thresh), 0, self.d + 1))
+        radius = int(np.clip(np.ceil(thresh), 0, largest_radius(self)))
         result = faiss.RangeSearchResult(len(x))
         c["range_search"](
             self, len(x), faiss.swig_ptr(x), radius, result, params)
@@ -873,8 +918,8 @@ def wrap_settings():
             swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
             swig.IndexRefineKernel, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
-            swig.IndexBinaryFlatSIMD, swig.IndexBinaryIVFSIMD,
-            swig.ProjectionChoice):
+            swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
+            swig.IndexBinaryIVFSIMD, swig.ProjectionChoice):
         check_settings(the_class)
 
 

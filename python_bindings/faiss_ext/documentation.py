@@ -508,7 +508,7 @@ class BinaryIndexMethods:
 
         Returns
         -------
-        D : int32, shape (n, k), Hamming distances
+        D : int32, shape (n, k), Hamming distances; of BKFlat (1 - k) * 2**30
         I : int64, shape (n, k), ids; -1 where there are fewer than k
         """
 
@@ -516,7 +516,7 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh.
+        """All codes at a distance below thresh.
 
         Parameters
         ----------

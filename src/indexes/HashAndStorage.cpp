@@ -10,6 +10,7 @@
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
@@ -43,6 +44,9 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
             "the hash has %d bits, the storage takes %d",
             hash->nbits,
             storage->d);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !dynamic_cast<const IndexBinaryFlatKernel*>(storage),
+            "codes of a hash are compared by Hamming distance, not by the kernel of IndexBinaryFlatKernel");
 }
 
 HashAndStorage::~HashAndStorage() {

@@ -1,5 +1,6 @@
 #include <faiss_ext/indexes/index_registry.h>
 
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
@@ -26,7 +27,8 @@ ClassTable<faiss::IndexBinary>& class_table<faiss::IndexBinary>() {
     static ClassTable<faiss::IndexBinary> table(
             "binary index",
             Names::in_front,
-            {class_entry<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
+            {class_entry<faiss::IndexBinary, IndexBinaryFlatKernel>("BKFlat"),
+             class_entry<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
     return table;
 }
 

@@ -112,7 +112,9 @@ std::unique_ptr<IndexBinary> make_storage(
              "BIVF<nlist>_HNSW<M>",
              "BHNSW<M>"});
     for (const std::string& name : class_table<IndexBinary>().names()) {
-        forms.push_back(name + "(...)");
+        if (name != "BKFlat") {
+            forms.push_back(name + "(...)");
+        }
     }
     const std::string s = part.str();
     if (is_codes(part)) {
@@ -427,6 +429,11 @@ make_hash_and_storage(
     const int nbits = digits.size() > 8 ? 0 : std::atoi(digits.c_str());
     if (nbits <= 0 || nbits % 8 != 0) {
         make_hash(d, part); // says what is wrong
+    }
+    if (Head(storage_part).letters == "BKFlat") {
+        storage_part.fail(
+                "codes of a hash are compared by Hamming distance, not by a kernel",
+                {"BFlat"});
     }
     auto storage = make_storage(nbits, storage_part, std::move(forms));
     return {make_hash(d, part), std::move(storage)};

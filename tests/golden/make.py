@@ -28,7 +28,7 @@ INDEXES = {
     "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
 BINARY = {
     "binary_sik": "SIK32(gaussian),BFlat", "binary_idmap": "IDMap,SIK32(gaussian),BFlat",
-    "binary_idmap2": "AHK32(chi2),BIVF2"}
+    "binary_idmap2": "AHK32(chi2),BIVF2", "binary_jaccard": "BKFlat(jaccard)"}
 HASHES = {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}
 
 
@@ -75,22 +75,32 @@ def hash_in(index):
     return None
 
 
+def sets_of(x):
+    """Packed bits."""
+    return np.packbits(x > 49, axis=1)
+
+
 def fill(index, x):
     ids = 10 * np.arange(len(x)) + 3
     if isinstance(index, faiss.IndexBinaryIDMap):
         faiss.downcast_IndexBinary(index.index).train(x)
-    elif hash_in(index) is None:
+    elif hash_in(index) is None and not isinstance(index, faiss_ext.IndexBinaryFlatKernel):
         index.train(x)
-    taken = x if hash_in(index) is None else hash_in(index).encode(x)
+    taken = taken_by(index, x)
     if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
         index.add_with_ids(taken, ids)
     else:
         index.add(taken)
 
 
+def taken_by(index, x):
+    if isinstance(index, faiss_ext.IndexBinaryFlatKernel):
+        return sets_of(x)
+    return x if hash_in(index) is None else hash_in(index).encode(x)
+
+
 def found(index, queries):
-    taken = queries if hash_in(index) is None else hash_in(index).encode(queries)
-    distances, labels = index.search(taken, K)
+    distances, labels = index.search(taken_by(index, queries), K)
     return {"class": type(index).__name__, "ntotal": index.ntotal, "distances": distances.tolist(), "labels": labels.tolist()}
 
 

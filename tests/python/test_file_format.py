@@ -61,7 +61,9 @@ class PageReader:
     def value(self, type_, values, kind):
         item, times, count = type_.partition("*")
         if times:
-            return [self.value(item, values, kind) for _ in range(values[count])]
+            terms = count.strip("()").split("+")
+            total = sum(int(term) if term.isdigit() else values[term] for term in terms)
+            return [self.value(item, values, kind) for _ in range(total)]
         if type_.endswith("[]"):
             n = self.number("u64")
             one = NUMBERS[type_[:-2]]
@@ -184,6 +186,13 @@ def test_binary_indexes_and_transformations():
     bare.add(X[:50].view("uint8")[:, :8].copy())
     values = read(faiss.serialize_index_binary(bare), "binary index")
     assert np.array_equal(values["codes"], X[:50].view("uint8")[:, :8].ravel())
+    sets = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)")
+    codes = np.packbits(X[:50] > 0.01, axis=1)
+    sets.add(codes)
+    values = read(faiss.serialize_index_binary(sets), "binary index")
+    for ones, part in enumerate(values["lists"]):
+        rows = part["codes"].reshape(-1, 8)
+        assert np.array_equal(rows, codes[part["ids"]]) and (np.unpackbits(rows, axis=1).sum(axis=1) == ones).all()
     hash = faiss_ext.ShiftInvariantHash(64, 32, faiss_ext.GaussianKernel(0.25))
     hash.train(X)
     writer = faiss.VectorIOWriter()

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <vector>
+
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
+#include <faiss_ext/kernels/JaccardKernel.h>
+
+namespace faiss_ext {
+
+/** Exact search among packed bits under the Jaccard kernel: sets, or the
+ * fingerprints of molecules (where it is called Tanimoto similarity).
+ *
+ *     k(x, y) = |x AND y| / |x OR y|, and 1 where neither has a one
+ *
+ * Distances are integers, as in every binary index: 1 - k, in units of 2^-30.
+ * For the up to 32,768 bits that an index can have, no two kernel values have
+ * the same distance, so that the order is exact.
+ *
+ * The codes are stored by their number of ones. That of a query and that of a
+ * code bound the kernel by the smaller divided by the larger: a search begins
+ * where they are the same and ends where no better code can follow.
+ *
+ *     std::unique_ptr<faiss::IndexBinary> index =
+ *             index_binary_factory(2048, "BKFlat(jaccard)");
+ *     index->add(n, fingerprints);
+ *     index->search(nq, queries, 10, distances, labels);
+ *     double k = IndexBinaryFlatKernel::kernel_value(distances[0]);
+ *
+ * Results are ordered by distance and then by id; where there are fewer than k,
+ * the rest is id -1 and the largest distance. Removing codes moves the ids of
+ * those behind them, as in faiss::IndexBinaryFlat.
+ *
+ * Memory: d / 8 + 8 bytes for a code.
+ *
+ * String: `BKFlat(jaccard)`. Source of the bound: S. J. Swamidass and P. Baldi,
+ * Bounds and algorithms for fast exact searches of chemical fingerprints in
+ * linear and sublinear time, J. Chem. Inf. Model. 2007.
+ */
+struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
+    ClonePtr<JaccardKernel> kernel;
+
+    /// The codes that have the same number of ones, by ascending id.
+    struct List {
+        std::vector<idx_t> ids;
+        std::vector<uint8_t> codes; ///< size ids.size() * code_size
+    };
+
+    std::vector<List> lists; ///< by the number of ones, size d + 1
+
+    /// @param d  number of bits, a multiple of 8 up to 32,768
+    explicit IndexBinaryFlatKernel(int d);
+    IndexBinaryFlatKernel() = default;
+
+    /// The kernel value at a distance, which must not be negative; 0 at the
+    /// largest one, which stands for no code.
+    static double kernel_value(int32_t distance);
+
+    /// The distance at a kernel value from 0 to 1: a range search with it as
+    /// the radius finds codes with larger values.
+    static int32_t distance(double kernel_value);
+
+    void fields(FieldVisitor& v) override;
+    void init() override;
+    void restore() override;
+
+    void add(idx_t n, const uint8_t* x) override;
+    void reset() override;
+
+    /// params: `sel` is honoured
+    void search(
+            idx_t n,
+            const uint8_t* x,
+            idx_t k,
+            int32_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Codes at a distance < radius, by ascending id; as floats, distances are
+    /// rounded to 24 bits. params: `sel` is honoured
+    void range_search(
+            idx_t n,
+            const uint8_t* x,
+            int radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reconstruct(idx_t key, uint8_t* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
+    void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(
+            const faiss::IndexBinary& other) const override;
+
+   private:
+    void check_lists() const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,525 @@
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "core/cache_sizes.h"
+#include "core/check.h"
+#include "core/errors.h"
+#include "indexes/blocked_scan.h"
+#include "indexes/hamming_hits.h"
+#include "indexes/range_result.h"
+#include "simd/hamming_scan.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using List = IndexBinaryFlatKernel::List;
+
+/// A distance and an id.
+using Neighbor = std::pair<int32_t, idx_t>;
+
+constexpr int most_bits = 1 << 15;
+constexpr int64_t one = int64_t(1) << 30; ///< the distance at a kernel of 0
+constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
+constexpr idx_t query_block = 32;
+
+int number_of_ones(const uint8_t* code, size_t size) {
+    int sum = 0;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = 0;
+        std::memcpy(&word, code + i, std::min<size_t>(8, size - i));
+        sum += std::popcount(word);
+    }
+    return sum;
+}
+
+/** Of two codes with `ones` ones together at a Hamming distance h.
+ *
+ * They share (ones - h) / 2 of (ones + h) / 2: 1 - k = 2 h / (ones + h).
+ */
+int32_t distance_at(int64_t h, int64_t ones) {
+    return h == 0 ? 0 : int32_t((2 * h * one + (ones + h) / 2) / (ones + h));
+}
+
+/// The Hamming distances below this are those of which distance_at is not
+/// larger than `distance`.
+uint32_t hamming_bound(int32_t distance, int64_t ones, int d) {
+    if (distance < 0) {
+        return 0;
+    }
+    if (distance >= one) {
+        return d + 1;
+    }
+    // 2 h one / (ones + h) < distance + 1/2, solved for h
+    const int64_t up = (2 * int64_t(distance) + 1) * ones,
+                  down = 4 * one - 2 * int64_t(distance) - 1;
+    return std::max<uint32_t>(1, uint32_t((up + down - 1) / down));
+}
+
+/// What a search keeps for one query.
+struct SetHits : simd::HammingSink {
+    const size_t k; ///< 0: all up to `largest`
+    const int d;
+    const faiss::IDSelector* const sel;
+    int32_t largest; ///< of the distances that are still of interest
+    std::vector<Neighbor> hits;
+
+    SetHits(size_t k, int d, int32_t largest, const faiss::IDSelector* sel)
+            : k(k), d(d), sel(sel), largest(largest) {
+        keys = buffer;
+        capacity = keys_at_once;
+        make_room = [](simd::HammingSink& sink) {
+            static_cast<SetHits&>(sink).take();
+        };
+    }
+    SetHits(const SetHits&) = delete;
+    SetHits& operator=(const SetHits&) = delete;
+
+    /// Whether a code with as many ones can be of interest.
+    bool begin(int query_ones, int list_ones, const idx_t* list_ids) {
+        ones = query_ones + list_ones;
+        ids = list_ids;
+        bound = hamming_bound(largest, ones, d);
+        return bound > uint32_t(std::abs(query_ones - list_ones));
+    }
+
+    void take() {
+        for (size_t i = 0; i < size; i++) {
+            const int32_t distance = distance_at(distance_of(keys[i]), ones);
+            const idx_t id = ids[position_of(keys[i])];
+            if (distance <= largest && (!sel || sel->is_member(id))) {
+                hits.emplace_back(distance, id);
+            }
+        }
+        size = 0;
+        if (k > 0 && hits.size() >= 2 * k + keys_at_once) {
+            shrink();
+        }
+    }
+
+    void end() {
+        take();
+        if (k > 0 && hits.size() > k) {
+            shrink();
+        }
+    }
+
+   private:
+    static constexpr size_t keys_at_once = 64;
+    int64_t ones = 0; ///< of the query and of a code
+    const idx_t* ids = nullptr;
+    uint64_t buffer[keys_at_once + simd::hamming_group];
+
+    void shrink() {
+        std::nth_element(hits.begin(), hits.begin() + (k - 1), hits.end());
+        hits.resize(k);
+        largest = hits[k - 1].first;
+        bound = hamming_bound(largest, ones, d);
+    }
+};
+
+/// The lists that have codes, those first that a query with as many ones can
+/// have the largest kernel value with.
+std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
+    std::vector<int> order;
+    const auto push = [&](int l) {
+        if (!lists[l].ids.empty()) {
+            order.push_back(l);
+        }
+    };
+    const int d = int(lists.size()) - 1;
+    int below = ones, above = ones + 1;
+    while (below >= 0 || above <= d) {
+        // below / ones against ones / above
+        if (above > d ||
+            (below >= 0 &&
+             int64_t(below) * above >= int64_t(ones) * int64_t(ones))) {
+            push(below--);
+        } else {
+            push(above++);
+        }
+    }
+    return order;
+}
+
+/** Compares queries with all codes that can be of interest.
+ *
+ * @param k        nearest codes of each query, or 0 for all
+ * @param largest  distance of interest
+ * @param result   result(query, hits) with the hits of one query: sorted, the k
+ *                 first ones, or, for k = 0, by ascending ids
+ */
+template <class Result>
+void scan_all(
+        const IndexBinaryFlatKernel& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t largest,
+        const faiss::SearchParameters* params,
+        Result&& result) {
+    const size_t code_size = index.code_size, words = (code_size + 7) / 8;
+    std::vector<int> ones(n);
+    std::vector<uint64_t> queries(n * words);
+    for (idx_t q = 0; q < n; q++) {
+        ones[q] = number_of_ones(x + q * code_size, code_size);
+    }
+    // queries that visit the same lists stand together
+    std::vector<idx_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
+        return ones[a] < ones[b];
+    });
+    for (idx_t i = 0; i < n; i++) {
+        std::memcpy(&queries[i * words], x + order[i] * code_size, code_size);
+    }
+    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const BlockedScan blocks(n, index.ntotal, query_block, 1, 16384);
+    std::vector<std::vector<Neighbor>> found(n * blocks.nslices);
+    const auto scan = [&](idx_t q0, idx_t nq, idx_t slice, idx_t, idx_t) {
+        std::vector<std::unique_ptr<SetHits>> hits;
+        for (idx_t q = 0; q < nq; q++) {
+            hits.push_back(std::make_unique<SetHits>(
+                    std::min(k, index.ntotal), index.d, largest, sel));
+        }
+        const std::vector<int> visited =
+                in_order_of_bounds(index.lists, ones[order[q0 + nq / 2]]);
+        std::vector<uint64_t> active_queries(nq * words);
+        std::vector<simd::HammingSink*> active;
+        for (size_t v = slice; v < visited.size(); v += blocks.nslices) {
+            const List& list = index.lists[visited[v]];
+            active.clear();
+            for (idx_t q = 0; q < nq; q++) {
+                if (hits[q]->begin(
+                            ones[order[q0 + q]], visited[v], list.ids.data())) {
+                    std::copy_n(
+                            &queries[(q0 + q) * words],
+                            words,
+                            &active_queries[active.size() * words]);
+                    active.push_back(hits[q].get());
+                }
+            }
+            if (active.empty()) {
+                continue;
+            }
+            const idx_t size = list.ids.size();
+            const idx_t chunk = std::max<idx_t>(
+                    4096,
+                    idx_t(cache::codes_in_turn) /
+                            idx_t(code_size * active.size()));
+            for (idx_t i = 0; i < size; i += chunk) {
+                if (omp_get_thread_num() == 0) {
+                    check_interrupt();
+                }
+                simd::hamming_scan(
+                        active.size(),
+                        active_queries.data(),
+                        std::min(chunk, size - i),
+                        list.codes.data() + i * code_size,
+                        code_size,
+                        i,
+                        active.data());
+            }
+            for (simd::HammingSink* sink : active) {
+                static_cast<SetHits*>(sink)->end();
+            }
+        }
+        for (idx_t q = 0; q < nq; q++) {
+            found[(q0 + q) * blocks.nslices + slice].swap(hits[q]->hits);
+        }
+    };
+    blocks.run(0, index.ntotal, scan);
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        for (idx_t q = begin; q < end; q++) {
+            std::vector<Neighbor>& hits = found[q * blocks.nslices];
+            for (idx_t s = 1; s < blocks.nslices; s++) {
+                const auto& more = found[q * blocks.nslices + s];
+                hits.insert(hits.end(), more.begin(), more.end());
+            }
+            if (k > 0) {
+                std::sort(hits.begin(), hits.end());
+                hits.resize(std::min<size_t>(k, hits.size()));
+            } else {
+                std::sort(
+                        hits.begin(),
+                        hits.end(),
+                        [](const Neighbor& a, const Neighbor& b) {
+                            return a.second < b.second;
+                        });
+            }
+            result(order[q], hits);
+        }
+    });
+}
+
+/// Room for more items, so that appending them cannot fail.
+template <class T>
+void make_room(std::vector<T>& items, size_t more) {
+    const size_t needed = items.size() + more;
+    if (needed > items.capacity()) {
+        items.reserve(std::max(needed, 2 * items.capacity()));
+    }
+}
+
+} // namespace
+
+IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d)
+        : IndexBinary(d), kernel(JaccardKernel()) {
+    init();
+}
+
+double IndexBinaryFlatKernel::kernel_value(int32_t distance) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            distance >= 0,
+            "IndexBinaryFlatKernel::kernel_value: the distance is %d, expected a number >= 0",
+            distance);
+    return std::max(0.0, 1 - double(distance) / double(one));
+}
+
+int32_t IndexBinaryFlatKernel::distance(double kernel_value) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            kernel_value >= 0 && kernel_value <= 1,
+            "IndexBinaryFlatKernel::distance: the kernel value is %g, expected a number from 0 to 1",
+            kernel_value);
+    return int32_t(std::lround((1 - kernel_value) * double(one)));
+}
+
+void IndexBinaryFlatKernel::fields(FieldVisitor& v) {
+    v.part("kernel", kernel, "a kernel of packed bits");
+    lists.resize(std::min<size_t>(lists.size(), d + 1));
+    for (int l = 0; l <= d; l++) {
+        if (l == int(lists.size())) { // one by one: d may be damaged
+            lists.emplace_back();
+        }
+        v.array("ids", lists[l].ids);
+        v.array("codes", lists[l].codes, lists[l].ids.size() * code_size);
+    }
+}
+
+void IndexBinaryFlatKernel::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0 && d <= most_bits,
+            "IndexBinaryFlatKernel: the number of bits is %d, expected a multiple of 8 from 8 to %d",
+            d,
+            most_bits);
+    check_fields(*this);
+    lists.resize(d + 1);
+}
+
+void IndexBinaryFlatKernel::restore() {
+    init();
+    check_lists();
+    std::vector<bool> seen(ntotal);
+    for (int l = 0; l <= d; l++) {
+        const List& list = lists[l];
+        idx_t last = -1;
+        for (size_t i = 0; i < list.ids.size(); i++) {
+            const idx_t id = list.ids[i];
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    id > last && id < ntotal && !seen[id],
+                    "IndexBinaryFlatKernel: id %" PRId64
+                    " stands in the list of %d ones, where it cannot be",
+                    int64_t(id),
+                    l);
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    number_of_ones(&list.codes[i * code_size], code_size) == l,
+                    "IndexBinaryFlatKernel: code %" PRId64
+                    " has not the %d ones of its list",
+                    int64_t(id),
+                    l);
+            seen[id] = true;
+            last = id;
+        }
+    }
+}
+
+void IndexBinaryFlatKernel::check_lists() const {
+    size_t n = 0;
+    for (const List& list : lists) {
+        n += list.ids.size();
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            lists.size() == size_t(d) + 1 && n == size_t(ntotal),
+            "IndexBinaryFlatKernel: %zu lists with %zu codes, expected %d with %" PRId64,
+            lists.size(),
+            n,
+            d + 1,
+            int64_t(ntotal));
+}
+
+void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
+    check_batch(n, x, "IndexBinaryFlatKernel::add");
+    check_lists();
+    std::vector<int> ones(n);
+    std::vector<idx_t> more(d + 1);
+    for (idx_t i = 0; i < n; i++) {
+        ones[i] = number_of_ones(x + i * code_size, code_size);
+        more[ones[i]]++;
+    }
+    for (int l = 0; l <= d; l++) {
+        make_room(lists[l].ids, more[l]);
+        make_room(lists[l].codes, more[l] * code_size);
+    }
+    for (idx_t i = 0; i < n; i++) {
+        List& list = lists[ones[i]];
+        const uint8_t* code = x + i * code_size;
+        list.ids.push_back(ntotal + i);
+        list.codes.insert(list.codes.end(), code, code + code_size);
+    }
+    ntotal += n;
+}
+
+void IndexBinaryFlatKernel::reset() {
+    lists.clear();
+    lists.resize(d + 1);
+    ntotal = 0;
+}
+
+void IndexBinaryFlatKernel::search(
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        int32_t* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatKernel::search");
+    check_lists();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexBinaryFlatKernel::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const auto fill = [&](idx_t q, const std::vector<Neighbor>& hits) {
+        for (idx_t i = 0; i < k; i++) {
+            const bool is_there = i < idx_t(hits.size());
+            distances[q * k + i] = is_there ? hits[i].first : no_distance;
+            labels[q * k + i] = is_there ? hits[i].second : -1;
+        }
+    };
+    if (ntotal == 0) {
+        for (idx_t q = 0; q < n; q++) {
+            fill(q, {});
+        }
+        return;
+    }
+    scan_all(*this, n, x, k, no_distance, params, fill);
+}
+
+void IndexBinaryFlatKernel::range_search(
+        idx_t n,
+        const uint8_t* x,
+        int radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    check_batch(n, x, "IndexBinaryFlatKernel::range_search");
+    check_lists();
+    std::vector<std::vector<Neighbor>> found(n);
+    if (radius > 0 && ntotal > 0) {
+        const auto keep = [&](idx_t q, std::vector<Neighbor>& hits) {
+            found[q].swap(hits);
+        };
+        scan_all(*this, n, x, 0, radius - 1, params, keep);
+    }
+    fill_range_result(
+            found,
+            result,
+            [](const Neighbor& hit) { return float(hit.first); },
+            [](const Neighbor& hit) { return hit.second; });
+}
+
+size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
+    check_lists();
+    std::vector<idx_t> new_id(ntotal, -1);
+    idx_t kept = 0;
+    for (idx_t i = 0; i < ntotal; i++) {
+        if (!sel.is_member(i)) {
+            new_id[i] = kept++;
+        }
+    }
+    for (List& list : lists) {
+        size_t to = 0;
+        for (size_t i = 0; i < list.ids.size(); i++) {
+            const idx_t id = new_id[list.ids[i]];
+            if (id >= 0) {
+                list.ids[to] = id;
+                std::memmove(
+                        &list.codes[to * code_size],
+                        &list.codes[i * code_size],
+                        code_size);
+                to++;
+            }
+        }
+        list.ids.resize(to);
+        list.codes.resize(to * code_size);
+    }
+    return std::exchange(ntotal, kept) - kept;
+}
+
+void IndexBinaryFlatKernel::reconstruct(idx_t key, uint8_t* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
+void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
+        const {
+    check_lists();
+    check_ids(i0, ni, ntotal, "IndexBinaryFlatKernel::reconstruct");
+    for (const List& list : lists) {
+        const auto first =
+                std::lower_bound(list.ids.begin(), list.ids.end(), i0);
+        for (auto at = first; at != list.ids.end() && *at < i0 + ni; ++at) {
+            std::memcpy(
+                    recons + (*at - i0) * code_size,
+                    &list.codes[(at - list.ids.begin()) * code_size],
+                    code_size);
+        }
+    }
+}
+
+void IndexBinaryFlatKernel::merge_from(
+        faiss::IndexBinary& other,
+        idx_t add_id) {
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0, "IndexBinaryFlatKernel has no ids of its own");
+    auto& source = dynamic_cast<IndexBinaryFlatKernel&>(other);
+    check_lists();
+    source.check_lists();
+    for (int l = 0; l <= d; l++) {
+        make_room(lists[l].ids, source.lists[l].ids.size());
+        make_room(lists[l].codes, source.lists[l].codes.size());
+    }
+    for (int l = 0; l <= d; l++) {
+        const List& from = source.lists[l];
+        for (idx_t id : from.ids) {
+            lists[l].ids.push_back(ntotal + id);
+        }
+        lists[l].codes.insert(
+                lists[l].codes.end(), from.codes.begin(), from.codes.end());
+    }
+    ntotal += source.ntotal;
+    source.reset();
+}
+
+void IndexBinaryFlatKernel::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            dynamic_cast<const IndexBinaryFlatKernel*>(&other) &&
+                    &other != this && other.d == d,
+            "only another IndexBinaryFlatKernel of as many bits can be merged");
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,418 @@
+// IndexBinaryFlatKernel against fractions of sets that are counted bit by bit.
+
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
+
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+#include <faiss/impl/io.h>
+#include <omp.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+using Codes = std::vector<uint8_t>;
+
+constexpr int32_t none = std::numeric_limits<int32_t>::max();
+
+/// Sets of quite different sizes, some empty and some full; those of every
+/// third row are near one of few others, so that kernel values are large.
+Codes random_sets(size_t n, int d, uint64_t seed) {
+    std::mt19937_64 rng(seed);
+    const size_t size = d / 8;
+    Codes codes(n * size);
+    std::uniform_real_distribution<double> uniform;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t* code = &codes[i * size];
+        if (i % 3 == 2) {
+            std::copy_n(
+                    &codes[rng() % std::min<size_t>(i, 12) * size], size, code);
+            for (int flips = int(rng() % 4); flips > 0; flips--) {
+                code[rng() % size] ^= uint8_t(1 << rng() % 8);
+            }
+            continue;
+        }
+        const double share = rng() % 20 == 0 ? double(rng() % 2) : uniform(rng);
+        for (int b = 0; b < d; b++) {
+            code[b / 8] |= uint8_t((uniform(rng) < share) << b % 8);
+        }
+    }
+    return codes;
+}
+
+bool has(const uint8_t* code, int bit) {
+    return code[bit / 8] >> bit % 8 & 1;
+}
+
+/// Members that two sets share, and that they have together.
+std::pair<int64_t, int64_t> counts(const uint8_t* a, const uint8_t* b, int d) {
+    int64_t shared = 0, together = 0;
+    for (int i = 0; i < d; i++) {
+        shared += has(a, i) && has(b, i);
+        together += has(a, i) || has(b, i);
+    }
+    return together == 0 ? std::pair<int64_t, int64_t>(1, 1)
+                         : std::pair(shared, together);
+}
+
+/// 1 - k in units of 2^-30, rounded.
+int32_t distance(const uint8_t* a, const uint8_t* b, int d) {
+    const auto [shared, together] = counts(a, b, d);
+    return int32_t(std::llround(
+            std::ldexp((long double)(together - shared) / together, 30)));
+}
+
+using FoundCodes = Found<int32_t>;
+
+/// By exact fractions: a larger one first, and equal ones by id.
+FoundCodes expected(
+        const Codes& codes,
+        const Codes& queries,
+        int d,
+        idx_t k,
+        const std::function<bool(idx_t)>& is_wanted = nullptr) {
+    FoundCodes found;
+    const size_t size = d / 8;
+    for (size_t q = 0; q < queries.size() / size; q++) {
+        const uint8_t* query = &queries[q * size];
+        std::vector<idx_t> ids;
+        std::vector<std::pair<int64_t, int64_t>> value;
+        for (size_t i = 0; i < codes.size() / size; i++) {
+            value.push_back(counts(query, &codes[i * size], d));
+            if (!is_wanted || is_wanted(i)) {
+                ids.push_back(i);
+            }
+        }
+        std::stable_sort(ids.begin(), ids.end(), [&](idx_t a, idx_t b) {
+            return value[a].first * value[b].second >
+                    value[b].first * value[a].second;
+        });
+        for (idx_t j = 0; j < k; j++) {
+            const bool is_there = j < idx_t(ids.size());
+            found.labels.push_back(is_there ? ids[j] : -1);
+            found.distances.push_back(
+                    is_there ? distance(query, &codes[ids[j] * size], d)
+                             : none);
+        }
+    }
+    return found;
+}
+
+std::unique_ptr<IndexBinaryFlatKernel> make(int d, const Codes& codes = {}) {
+    auto index = std::make_unique<IndexBinaryFlatKernel>(d);
+    index->add(codes.size() / (d / 8), codes.data());
+    return index;
+}
+
+struct Sizes : testing::TestWithParam<int> {};
+
+} // namespace
+
+TEST_P(Sizes, NeighborsAreThoseOfExactFractions) {
+    const int d = GetParam();
+    const Codes codes = random_sets(400, d, 1), queries = random_sets(70, d, 2);
+    const auto index = make(d, codes);
+    for (idx_t k : {1, 7, 400, 500}) {
+        expect_same(search(*index, queries, k), expected(codes, queries, d, k));
+    }
+    // one at a time
+    const size_t size = d / 8;
+    for (size_t q = 0; q < 70; q++) {
+        const Codes one(&queries[q * size], &queries[q * size] + size);
+        expect_same(search(*index, one, 5), expected(codes, one, d, 5));
+    }
+}
+
+TEST_P(Sizes, RangeSearch) {
+    const int d = GetParam();
+    const size_t size = d / 8;
+    const Codes codes = random_sets(300, d, 3), queries = random_sets(40, d, 4);
+    const auto index = make(d, codes);
+    const faiss::IDSelectorRange most(20, 280);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorRange*>(&most);
+    for (const double value : {0.0, 0.3, 1 / 2.0, 2 / 3.0, 1.0}) {
+        for (const bool selected : {false, true}) {
+            const int radius = IndexBinaryFlatKernel::distance(value);
+            faiss::RangeSearchResult result(40);
+            index->range_search(
+                    40,
+                    queries.data(),
+                    radius,
+                    &result,
+                    selected ? &params : nullptr);
+            for (size_t q = 0; q < 40; q++) {
+                std::vector<idx_t> ids;
+                std::vector<float> distances;
+                for (size_t i = 0; i < 300; i++) {
+                    const int32_t dis =
+                            distance(&queries[q * size], &codes[i * size], d);
+                    if (dis < radius && (!selected || most.is_member(i))) {
+                        ids.push_back(i);
+                        distances.push_back(float(dis));
+                    }
+                }
+                const size_t begin = result.lims[q], end = result.lims[q + 1];
+                EXPECT_EQ(
+                        std::vector<idx_t>(
+                                result.labels + begin, result.labels + end),
+                        ids);
+                EXPECT_EQ(
+                        std::vector<float>(
+                                result.distances + begin,
+                                result.distances + end),
+                        distances);
+            }
+        }
+    }
+    faiss::RangeSearchResult all(40), nothing(40);
+    index->range_search(40, queries.data(), none, &all);
+    index->range_search(40, queries.data(), -3, &nothing);
+    EXPECT_EQ(all.lims[40], 40u * 300u);
+    EXPECT_EQ(nothing.lims[40], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        Bits,
+        Sizes,
+        testing::Values(8, 24, 64, 136, 256, 512, 1024, 2048));
+
+// Fractions with the largest denominators, which differ by 2^-30.
+TEST(Distance, TellsAllKernelValuesApart) {
+    const int d = 1 << 15;
+    // 16383 / 32767 and 16384 / 32768 differ by less than 1.6e-5, and
+    // neighbours in the Farey sequence by 1 / (32767 * 32768)
+    Codes query(d / 8, 0xff), two(2 * d / 8, 0xff);
+    two[0] = 0xfe; // 32767 / 32768
+    two[d / 8] = 0xff;
+    const auto index = make(d, two);
+    const FoundCodes found = search(*index, query, 2);
+    EXPECT_EQ(found.labels, (std::vector<idx_t>{1, 0}));
+    EXPECT_EQ(found.distances, (std::vector<int32_t>{0, 1 << 15}));
+    // 1 / 32767 and 1 / 32768
+    Codes one(d / 8), sets(2 * d / 8, 0xff);
+    one[0] = 1;
+    sets[d / 8] = 0x7f;
+    const FoundCodes apart = search(*make(d, sets), one, 2);
+    EXPECT_EQ(apart.labels, (std::vector<idx_t>{1, 0}));
+    EXPECT_EQ(apart.distances[1] - apart.distances[0], 1);
+}
+
+TEST(Distance, IsTheKernelOfZerosAndOnes) {
+    const int d = 128;
+    const Codes codes = random_sets(200, d, 5);
+    std::vector<float> vectors(200 * d);
+    for (size_t i = 0; i < vectors.size(); i++) {
+        vectors[i] = float(has(&codes[i / d * d / 8], int(i % d)));
+    }
+    const JaccardKernel kernel;
+    std::vector<float> values(200 * 200);
+    kernel.block(200, vectors.data(), 200, vectors.data(), d, values.data());
+    const auto found = search(*make(d, codes), codes, 200);
+    for (size_t i = 0; i < values.size(); i++) {
+        const size_t q = i / 200;
+        EXPECT_NEAR(
+                IndexBinaryFlatKernel::kernel_value(found.distances[i]),
+                values[q * 200 + found.labels[i]],
+                1e-6);
+    }
+}
+
+TEST(Distance, AndKernelValue) {
+    using Index = IndexBinaryFlatKernel;
+    EXPECT_EQ(Index::distance(1), 0);
+    EXPECT_EQ(Index::distance(0), 1 << 30);
+    EXPECT_EQ(Index::kernel_value(1 << 29), 0.5);
+    EXPECT_EQ(Index::kernel_value(none), 0);
+    for (double u : {0.1, 1 / 3.0, 0.999}) {
+        EXPECT_NEAR(Index::kernel_value(Index::distance(u)), u, 1e-9);
+    }
+    for (double u : {-0.1, 1.1, std::nan("")}) {
+        EXPECT_TRUE(throws([&] { Index::distance(u); }, "from 0 to 1"));
+    }
+    EXPECT_TRUE(throws([] { Index::kernel_value(-1); }, "distance is -1"));
+}
+
+TEST(Searching, HonoursSelectors) {
+    const int d = 64;
+    const Codes codes = random_sets(300, d, 6), queries = random_sets(20, d, 7);
+    const auto index = make(d, codes);
+    const std::vector<idx_t> wanted{3, 77, 78, 200, 299};
+    const faiss::IDSelectorBatch batch(wanted.size(), wanted.data());
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorBatch*>(&batch);
+    const auto is_wanted = [&](idx_t i) {
+        return std::count(wanted.begin(), wanted.end(), i) > 0;
+    };
+    for (idx_t k : {2, 9}) {
+        expect_same(
+                search(*index, queries, k, &params),
+                expected(codes, queries, d, k, is_wanted));
+    }
+}
+
+TEST(Searching, IsTheSameOnAnyNumberOfThreads) {
+    const int d = 96;
+    const Codes codes = random_sets(40000, d, 8),
+                queries = random_sets(50, d, 9);
+    const auto index = make(d, codes);
+    const int threads = omp_get_max_threads();
+    const Codes one(queries.begin(), queries.begin() + d / 8);
+    omp_set_num_threads(1);
+    const FoundCodes batch = search(*index, queries, 20),
+                     single = search(*index, one, 20);
+    omp_set_num_threads(5);
+    expect_same(search(*index, queries, 20), batch);
+    expect_same(search(*index, one, 20), single);
+    omp_set_num_threads(threads);
+    EXPECT_TRUE(std::equal(
+            single.labels.begin(), single.labels.end(), batch.labels.begin()));
+}
+
+TEST(Searching, EmptyIndexAndBadArguments) {
+    const auto index = make(64);
+    const Codes query(8, 1);
+    expect_same(search(*index, query, 3), expected({}, query, 64, 3));
+    EXPECT_EQ(search(*index, {}, 3).labels.size(), 0u);
+    faiss::RangeSearchResult result(1);
+    index->range_search(1, query.data(), 100, &result);
+    EXPECT_EQ(result.lims[1], 0u);
+    EXPECT_TRUE(throws([&] { search(*index, query, 0); }, "k is 0"));
+    EXPECT_TRUE(throws([&] { index->add(-1, query.data()); }));
+    EXPECT_TRUE(throws([&] { index->add(1, nullptr); }));
+    for (int d : {0, -8, 12, (1 << 15) + 8}) {
+        // (FAISS's constructor looks first)
+        EXPECT_TRUE(
+                throws([&] { IndexBinaryFlatKernel made(d); },
+                       d % 8 == 0 ? "multiple of 8" : "d % 8"));
+    }
+}
+
+TEST(Changing, AddRemoveMergeReconstruct) {
+    const int d = 72;
+    const size_t size = d / 8;
+    Codes codes = random_sets(500, d, 10);
+    const Codes queries = random_sets(30, d, 11);
+    const auto index = make(d);
+    for (size_t i = 0; i < 500; i += 50) {
+        index->add(50, &codes[i * size]);
+    }
+    expect_same(search(*index, queries, 9), expected(codes, queries, d, 9));
+
+    const faiss::IDSelectorRange removed(100, 180);
+    EXPECT_EQ(index->remove_ids(removed), 80u);
+    codes.erase(codes.begin() + 100 * size, codes.begin() + 180 * size);
+    expect_same(search(*index, queries, 9), expected(codes, queries, d, 9));
+
+    const Codes more = random_sets(60, d, 12);
+    const auto other = make(d, more);
+    index->merge_from(*other);
+    EXPECT_EQ(other->ntotal, 0);
+    expect_same(search(*other, queries, 1), expected({}, queries, d, 1));
+    codes.insert(codes.end(), more.begin(), more.end());
+    expect_same(search(*index, queries, 9), expected(codes, queries, d, 9));
+
+    Codes copied(index->ntotal * size);
+    index->reconstruct_n(0, index->ntotal, copied.data());
+    EXPECT_EQ(copied, codes);
+    Codes one(size);
+    index->reconstruct(479, one.data());
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), &codes[479 * size]));
+    EXPECT_TRUE(throws([&] { index->reconstruct(480, one.data()); }));
+    EXPECT_TRUE(throws([&] { index->merge_from(*index); }));
+    EXPECT_TRUE(throws([&] { index->merge_from(*make(64)); }));
+
+    index->reset();
+    EXPECT_EQ(index->ntotal, 0);
+    index->add(1, codes.data());
+    EXPECT_EQ(search(*index, one, 2).labels, (std::vector<idx_t>{0, -1}));
+}
+
+TEST(Files, AndCopies) {
+    const int d = 64;
+    const Codes codes = random_sets(100, d, 13),
+                queries = random_sets(9, d, 14);
+    const auto index = index_binary_factory(d, "BKFlat(jaccard)");
+    index->add(100, codes.data());
+    faiss::VectorIOWriter writer;
+    write_index_binary(index.get(), &writer);
+    faiss::VectorIOReader reader;
+    reader.data = writer.data;
+    const auto read = read_index_binary(&reader);
+    const auto copy = clone_binary_index(index.get());
+    index->reset();
+    for (const faiss::IndexBinary* same : {read.get(), copy.get()}) {
+        expect_same(search(*same, queries, 9), expected(codes, queries, d, 9));
+    }
+}
+
+// What a file can say that is not true.
+TEST(Files, ListsThatDoNotFit) {
+    const int d = 64;
+    const auto damaged = [&](auto&& change) {
+        const auto index = make(d, random_sets(50, d, 15));
+        change(*index);
+        faiss::VectorIOWriter writer;
+        write_index_binary(index.get(), &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        return throws([&] { read_index_binary(&reader); });
+    };
+    const auto first_list = [](IndexBinaryFlatKernel& index, size_t least) {
+        for (auto& list : index.lists) {
+            if (list.ids.size() >= least) {
+                return &list;
+            }
+        }
+        throw std::logic_error("all lists are shorter");
+    };
+    EXPECT_FALSE(damaged([](auto&) {}));
+    EXPECT_TRUE(damaged([&](auto& i) { i.ntotal++; }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->ids[0] = 50; }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->ids[0] = -1; }));
+    EXPECT_TRUE(damaged([&](auto& i) {
+        auto* list = first_list(i, 2);
+        std::swap(list->ids[0], list->ids[1]);
+    }));
+    EXPECT_TRUE(damaged([&](auto& i) {
+        auto* list = first_list(i, 1);
+        list->ids[0] = (list->ids[0] + 1) % 50; // there already
+    }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->codes[0] ^= 1; }));
+}
+
+TEST(Strings, OnlyKernelsOfSetsAndNotBehindAHash) {
+    EXPECT_TRUE(throws(
+            [] { index_binary_factory(64, "BKFlat(chi2)"); }, "jaccard"));
+    EXPECT_TRUE(throws([] { index_binary_factory(64, "BKFlat"); }, "jaccard"));
+    EXPECT_TRUE(
+            throws([] { index_factory(16, "SIK64(gaussian),BKFlat(jaccard)"); },
+                   "Hamming"));
+    EXPECT_TRUE(throws(
+            [] { index_binary_factory(64, "SIK64(gaussian),BKFlat(jaccard)"); },
+            "Hamming"));
+    const auto index = index_factory(16, "SIK64(gaussian),BFlat");
+    auto& hash = *dynamic_cast<IndexKernelHash&>(*index).hash;
+    IndexBinaryFlatKernel storage(64);
+    EXPECT_TRUE(
+            throws([&] { IndexKernelHash made(&hash, &storage); }, "Hamming"));
+    const auto mapped = index_binary_factory(64, "IDMap2,BKFlat(jaccard)");
+    const Codes codes = random_sets(3, 64, 16);
+    const std::vector<idx_t> ids{70, 80, 90};
+    mapped->add_with_ids(3, codes.data(), ids.data());
+    const Codes query(codes.begin() + 8, codes.begin() + 16);
+    EXPECT_EQ(search(*mapped, query, 1).labels[0], 80);
+}
