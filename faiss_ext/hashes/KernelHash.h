@@ -72,6 +72,21 @@ struct KernelHash : Transform {
      */
     virtual std::pair<double, double> hamming_bounds(double kernel_value) const;
 
+    /** Between which the kernel value of two vectors lies whose codes differ in
+     * `hamming` bits, except with probability `failure` over the draw of the
+     * hash: by Hoeffding's inequality their expected distance is within
+     * sqrt(nbits log(2 / failure) / 2) of it, and hamming_bounds has the kernel
+     * values of that. Where no kernel value fits, as with less probability than
+     * that, it is kernel_estimate twice.
+     *
+     * That is for two vectors chosen beforehand: for the nearest of n ones,
+     * divide `failure` by n. Throws unless bits are independent and bounds are
+     * known: SIK, AHK and RHBE with proj=dense, AHK and RHBE with rot=random
+     * and center=0, and CWS.
+     */
+    std::pair<double, double> kernel_interval(double hamming, double failure)
+            const;
+
     /** The value of the scheme's kernel for two vectors (size d_in each): what
      * expected_hamming takes and kernel_estimate estimates. Throws where two
      * vectors do not tell it: SpectralHash, precomputed kernel values, and

@@ -12,7 +12,7 @@ import pickle
 import faiss
 import numpy as np
 
-from . import documentation, showing
+from . import documentation, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
     checked, from_bytes, innermost, to_bytes, vectors_of, vectors_or_codes)
@@ -366,6 +366,8 @@ def extend_repr():
             original = vars(cls).get("__repr__")
             if original and not hasattr(original, "without_faiss_ext"):
                 cls.__repr__ = with_contents(original)
+            if cls.__module__ == swig.__name__:
+                cls.description = strings.index_string
 
 
 def extend():

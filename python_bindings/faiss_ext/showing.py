@@ -46,15 +46,19 @@ def text(index, settings_behind=()):
     """An index with what is in it."""
     if index is None:
         return "None"
-    inside = [*contents(index), *settings_behind]
+    inside = [part if isinstance(part, str) else text(part)
+              for part in contents(index)] + list(settings_behind)
     return class_name(index) + (f"({', '.join(inside)})" if inside else "")
 
 
 def contents(index):
+    """What is in an index: texts, and indexes."""
     if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
-        return [index.hash.description(), text(real(index.storage))]
+        return [index.hash.description(), real(index.storage)]
     if isinstance(index, swig.IndexAsymmetricHash):
         return [index.hash.description()]
+    if isinstance(index, swig.IndexBinaryFlatKernel):
+        return [index.kernel.description()]
     if isinstance(index, swig.IndexFlatKernel):
         store = [] if index.store == "f32" else [f"store={index.store}"]
         return [index.kernel.description(), *store]
@@ -66,20 +70,20 @@ def contents(index):
         return settings(index, "nlist", "nprobe")
     if isinstance(index, faiss.IndexPreTransform):
         return [*map(transform_text, transforms_of(index)),
-                text(real(index.index))]
+                real(index.index)]
     if isinstance(index, faiss.IndexRefine):
-        return [text(real(index.base_index)), text(real(index.refine_index)),
+        return [real(index.base_index), real(index.refine_index),
                 *settings(index, "k_factor")]
     if isinstance(index, faiss.IndexHNSW):
-        return [text(real(index.storage)),
+        return [real(index.storage),
                 f"efSearch={index.hnsw.efSearch}"]
     groups = tuple(getattr(faiss, name) for name in (
         "IndexShards", "IndexReplicas", "IndexBinaryShards",
         "IndexBinaryReplicas"))
     if isinstance(index, groups):
-        return [text(real(index.at(i))) for i in range(index.count())]
+        return [real(index.at(i)) for i in range(index.count())]
     if hasattr(index, "index"):  # IDMap
-        return [text(real(index.index))]
+        return [real(index.index)]
     return []
 
 

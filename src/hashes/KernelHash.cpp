@@ -52,6 +52,43 @@ std::pair<double, double> KernelHash::hamming_bounds(
     return {0, nbits};
 }
 
+std::pair<double, double> KernelHash::kernel_interval(
+        double hamming,
+        double failure) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            failure > 0 && failure < 1,
+            "kernel_interval: failure is %g, expected a probability between 0 and 1",
+            failure);
+    const double estimate = kernel_estimate(hamming);
+    constexpr double inside = 0.5;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            has_independent_bits() &&
+                    hamming_bounds(inside) != std::pair(0.0, double(nbits)),
+            "kernel_interval: %s has bits that depend on each other, or a kernel value of which no bounds are known; expected SIK, AHK or RHBE with proj=dense and without training of directions, or CWS",
+            description().c_str());
+    const double deviation = std::sqrt(nbits * std::log(2 / failure) / 2);
+    double lowest = -1;
+    try {
+        hamming_bounds(lowest);
+    } catch (const faiss::FaissException&) {
+        lowest = 0; // a kernel that is not negative
+    }
+    // bounds fall with the kernel value: where they come to a distance
+    const auto value_at = [&](auto&& bound, double distance) {
+        double low = lowest, high = 1;
+        for (int i = 0; i < 60; i++) {
+            const double middle = (low + high) / 2;
+            (bound(hamming_bounds(middle)) > distance ? low : high) = middle;
+        }
+        return (low + high) / 2;
+    };
+    const auto least = [](const auto& bounds) { return bounds.first; };
+    const auto most = [](const auto& bounds) { return bounds.second; };
+    const double low = value_at(least, hamming + deviation);
+    const double high = value_at(most, hamming - deviation);
+    return low <= high ? std::pair(low, high) : std::pair(estimate, estimate);
+}
+
 double KernelHash::kernel_value(const float*, const float*) const {
     FAISS_EXT_THROW_FMT(
             "kernel_value: the kernel value of two vectors is not known for %s",

@@ -210,3 +210,63 @@ def test_bad_calls():
     untrained = faiss_ext.kernel_hash_factory(64, "SIK8(gaussian)")
     with pytest.raises(RuntimeError, match="not trained"):
         untrained.kernel_value(x, y)
+
+
+# ------------------------------------------------- intervals of kernel values
+
+INTERVALS = ["SIK{}(gaussian,proj=dense,gamma=4)", "SIK{}(laplacian,proj=dense,gamma=1)", "AHK{}(chi2,proj=dense,norm=l1)",
+             "AHK{}(js,proj=dense,order=3,norm=l1)", "RHBE{}(proj=dense)", "CWS{}"]
+
+
+@pytest.mark.parametrize("string", INTERVALS)
+def test_intervals_have_the_kernel_value(string):
+    x = TRAINING[:40] / 16
+    seeds, pairs = range(8), [(i, j) for i in range(40) for j in range(i)]
+    failure = FAILURE / (len(seeds) * len(pairs))
+    for seed in seeds:
+        text = string.format(1024)
+        text = text.replace(")", f",seed={seed})") if ")" in text else f"{text}(seed={seed})"
+        hash = faiss_ext.kernel_hash_factory(64, text)
+        if not hash.is_trained:
+            hash.train(x)
+        bits = np.unpackbits(hash.encode(x), axis=1)
+        hamming = np.array([(bits[i] != bits[j]).sum() for i, j in pairs])
+        low, high = hash.kernel_interval(hamming, failure)
+        values = np.array([hash.kernel_value(x[i], x[j]) for i, j in pairs])
+        assert (low <= values + 1e-6).all() and (values <= high + 1e-6).all()
+        # they say something, and no less about less sure statements
+        assert np.mean(high - low) < 0.75
+        less_sure = hash.kernel_interval(hamming, 0.1)
+        assert (less_sure[0] >= low).all() and (less_sure[1] <= high).all()
+
+
+def test_intervals_are_those_of_the_formula():
+    hash = faiss_ext.kernel_hash_factory(64, "CWS512")
+    for hamming in (0, 3, 100, 250):
+        deviation = np.sqrt(np.log(2 / 0.05) / (2 * 512))
+        expected = [np.clip(1 - 2 * (hamming / 512 + sign * deviation), 0, 1) for sign in (1, -1)]
+        assert hash.kernel_interval(hamming) == pytest.approx(expected, abs=1e-9)
+    hyperplanes = faiss_ext.kernel_hash_factory(64, "RHBE256(proj=dense)")
+    low, high = hyperplanes.kernel_interval(90, 0.01)
+    deviation = np.sqrt(np.log(200) / (2 * 256))
+    assert low == pytest.approx(np.cos(np.pi * (90 / 256 + deviation)), abs=1e-9)
+    assert high == pytest.approx(np.cos(np.pi * (90 / 256 - deviation)), abs=1e-9)
+
+
+def test_narrower_intervals_of_more_bits():
+    widths = [np.subtract(*faiss_ext.kernel_hash_factory(8, f"CWS{bits}").kernel_interval(bits // 4)[::-1]) for bits in (256, 1024, 4096)]
+    np.testing.assert_allclose(np.divide(widths[:-1], widths[1:]), 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("string", ["SIK64(gaussian,gamma=1)", "KLSH64(chi2,p=50)", "SCR64", "RHBE64(rot=pca)", "AHK64(chi2)", "BSIK64", "SH64"])
+def test_no_intervals_where_theory_has_none(string):
+    hash = faiss_ext.kernel_hash_factory(64, string)
+    hash.train(TRAINING[:200])
+    with pytest.raises(RuntimeError):
+        hash.kernel_interval(10)
+
+
+@pytest.mark.parametrize("hamming, failure", [(10, 0), (10, 1), (10, float("nan")), (-1, 0.1), (65, 0.1)])
+def test_bad_arguments_of_intervals(hamming, failure):
+    with pytest.raises(RuntimeError, match="kernel_interval|expected 0 to 64 bits"):
+        faiss_ext.kernel_hash_factory(64, "CWS64").kernel_interval(hamming, failure)

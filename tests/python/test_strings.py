@@ -1,0 +1,52 @@
+"""index.description(): the string that makes the index again."""
+
+import faiss
+import faiss_ext
+import pytest
+from helpers import BASE
+
+STRINGS = [
+    "KFlat(chi2)", "KFlat(gaussian(gamma=0.25),store=f16)", "KFlat(normalized(poly(degree=2,c=0.5)))", "HNSW16,KFlat(laplacian(gamma=3),store=u8)",
+    "SIK64(matern(nu=2.5,gamma=2),seed=7),BFlat", "AHK64(chi2,order=2,norm=l1),BHash2x8", "AHK64(js,center=1),BHash8", "RHBE64(rot=itq),BIVF4",
+    "RHBE64,BIVF4_HNSW8", "SCR64,BHNSW8", "CWS64(seed=3),BFlat", "SH32,AFlat", "BSIK40,AFlat", "KLSH64(chi2,p=50,rank=8),BFlat",
+    "RHBE64,BPerm(M=5,B=3)", "RHBE64,BPerm(eps=0.75,seed=3,max_gb=0.5)", "IDMap,KFlat(chi2)", "IDMap2,SCR64,AFlat", "KIVF4(M=8,nprobe=2,seed=9)",
+    "KIVF4(M=64,residual=0)", "HKM1(chi2),PCAR32,KIVF4(M=16),Refine(KFlat(chi2,store=u8))", "KPCA8(chi2,p=40),IVF4,Flat",
+    "RFF16(gaussian(gamma=0.5)),HNSW8", "L2norm,PCA16,SIK64(gaussian(gamma=2)),BFlat", "PCAW16,SH32,BFlat", "PCAWR16,SH32,BFlat",
+    "OPQ4_16,KIVF4(M=8)", "HKM2(intersection,period=8),RR32,Flat", "AHK64(chi2),BFlat,RFlat", "IVF4,Flat,Refine(KFlat(js))"]
+
+
+def same(a, b):
+    """Search parameters that strings cannot have are no difference."""
+    return repr(a).split(", d=")[0] == repr(b).split(", d=")[0]
+
+
+@pytest.mark.parametrize("string", STRINGS)
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_string_makes_an_index_that_has_it(string, trained):
+    index = faiss.index_factory(64, string)
+    if trained:
+        index.train(BASE[:300])
+    text = faiss_ext.index_string(index)
+    again = faiss.index_factory(64, text)
+    assert faiss_ext.index_string(again) == text
+    if trained:
+        again.train(BASE[:300])
+    assert type(again) is type(index) and same(index, again)
+    if hasattr(index, "description"):
+        assert index.description() == text
+
+
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)"])
+def test_of_binary_indexes(string):
+    index = faiss_ext.index_binary_factory(64, string)
+    text = faiss_ext.index_string(index)
+    again = faiss_ext.index_binary_factory(64, text)
+    assert faiss_ext.index_string(again) == text and same(index, again)
+
+
+def test_what_has_no_string():
+    for string in ("SQ8", "IVF4,PQ8"):
+        with pytest.raises(ValueError, match="no factory string"):
+            faiss_ext.index_string(faiss.index_factory(64, string))
+    with pytest.raises(TypeError, match="expected an index"):
+        faiss_ext.index_string("KFlat(chi2)")
