@@ -14,25 +14,33 @@ one.
 `load_digits` gives scikit-learn's handwritten digits, which need no file.
 """
 
-import gzip
+import importlib.util
 import re
-import zlib
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 import numpy as np
 
+
+def _vector_files():
+    """The package's module, by itself: some processes that read data have no faiss_ext."""
+    path = Path(__file__).resolve().parents[1] / "python_bindings" / "faiss_ext" / "vector_files.py"
+    spec = importlib.util.spec_from_file_location("faiss_ext_vector_files", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+vector_files = _vector_files()
+# a file or folder that cannot be used; the message says which one, and why
+DatasetError = vector_files.VectorFileError
+
 VECTOR_SUFFIXES = (".fvecs", ".bvecs", ".npy", ".hdf5")
 HDF5_NAMES = {"base": "train", "query": "test"}  # of the arrays in files of ann-benchmarks
 IDX_NAME = re.compile(r"(?P<part>train|t10k)-images[-.]idx\d-ubyte(\.gz)?$")
 ROLE_NAME = re.compile(r"((?P<name>.+)_)?(?P<role>base|query|learn|groundtruth)$")
-IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 # A dataset that has no query file gives at most this part of its vectors to the queries.
 QUERY_SHARE = 0.2
-
-
-class DatasetError(Exception):
-    """A file or folder that cannot be used; the message says which one, and why."""
 
 
 class Files(NamedTuple):
@@ -244,106 +252,5 @@ def read_vectors(path, role="base"):
 
     Of an HDF5 file, which has both, `role` says whether those are the base or the queries.
     """
-    path = Path(path)
-    try:
-        if path.stat().st_size == 0:
-            raise DatasetError(f"{path}: empty file")
-        if path.suffix == ".fvecs":
-            vectors = _read_vecs(path, np.dtype("<f4"))
-        elif path.suffix == ".bvecs":
-            vectors = _read_vecs(path, np.dtype("u1"))
-        elif path.suffix == ".npy":
-            vectors = _read_npy(path)
-        elif path.suffix == ".hdf5":
-            vectors = _read_hdf5(path, HDF5_NAMES[role])
-        elif IDX_NAME.match(path.name):
-            vectors = _read_idx(path)
-        else:
-            raise DatasetError(f"{path}: unknown kind of file; known are IDX images, {', '.join(VECTOR_SUFFIXES)}")
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if vectors.shape[0] == 0 or vectors.shape[1] == 0:
-        raise DatasetError(f"{path}: no vectors in it (shape {vectors.shape})")
-    return vectors
-
-
-def _read_vecs(path, dtype):
-    """fvecs, bvecs: each vector is its dimension as a little-endian int32, then its components."""
-    size = path.stat().st_size
-    if size < 4:
-        raise DatasetError(f"{path}: truncated: {size} bytes, too short for one vector")
-    raw = np.memmap(path, dtype=np.uint8, mode="r")
-    d = int(raw[:4].view("<i4")[0])
-    if d <= 0:
-        raise DatasetError(f"{path}: malformed: the first vector claims {d} dimensions")
-    row = 4 + d * dtype.itemsize
-    if row > size:
-        raise DatasetError(
-            f"{path}: truncated or malformed: the first vector claims {d} dimensions, the file has {size} bytes"
-        )
-    n = size // row
-    rows = raw[: n * row].reshape(n, row)
-    different = np.flatnonzero((rows[:, :4] != rows[0, :4]).any(axis=1))
-    if len(different):
-        claimed = int(rows[different[0], :4].copy().view("<i4")[0])
-        raise DatasetError(f"{path}: malformed: vector {different[0]} claims {claimed} dimensions, those before it {d}")
-    if size % row:
-        raise DatasetError(f"{path}: truncated: {size % row} bytes left after {n} whole vectors of {row} bytes")
-    return np.ndarray((n, d), dtype=dtype, buffer=raw, offset=4, strides=(row, dtype.itemsize))
-
-
-def _read_npy(path):
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise DatasetError(f"{path}: truncated or malformed .npy file: {error}") from error
-    return _checked_array(path, vectors)
-
-
-def _read_hdf5(path, name):
-    try:
-        import h5py
-    except ImportError as error:
-        raise DatasetError(f"{path}: HDF5 files need h5py (Debian: python3-h5py)") from error
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise DatasetError(f"{path}: truncated or malformed HDF5 file: {error}") from error
-    with file:
-        if not isinstance(file.get(name), h5py.Dataset):
-            raise DatasetError(f"{path}: no array '{name}' in it; expected a file of ann-benchmarks, with train and test")
-        return _checked_array(path, file[name][()])
-
-
-def _checked_array(path, vectors):
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiub":
-        what = f"{vectors.ndim}-dimensional {vectors.dtype}" if isinstance(vectors, np.ndarray) else "something else"
-        raise DatasetError(f"{path}: expected a two-dimensional array of real numbers, got {what}")
-    return vectors
-
-
-def _read_idx(path):
-    """IDX: two zero bytes, the type, the number of dimensions, each dimension as a big-endian uint32, the values."""
-    try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DatasetError(f"{path}: truncated or malformed gzip file: {error}") from error
-    if len(raw) < 4:
-        raise DatasetError(f"{path}: truncated: {len(raw)} bytes, too short for an IDX header")
-    ndim = raw[3]
-    if raw[0] or raw[1] or raw[2] not in IDX_TYPES or ndim < 2:
-        raise DatasetError(f"{path}: malformed: an IDX file of vectors does not begin with {raw[:4].hex(' ')}")
-    header = 4 + 4 * ndim
-    if len(raw) < header:
-        raise DatasetError(f"{path}: truncated: ends inside the IDX header")
-    shape = [int(size) for size in np.frombuffer(raw, ">u4", ndim, 4)]
-    dtype = np.dtype(IDX_TYPES[raw[2]])
-    d = 1
-    for size in shape[1:]:
-        d *= size
-    expected = header + shape[0] * d * dtype.itemsize
-    if len(raw) != expected:
-        kind = "truncated" if len(raw) < expected else "malformed"
-        sizes = " x ".join(map(str, shape))
-        raise DatasetError(f"{path}: {kind}: {sizes} values need {expected} bytes, there are {len(raw)}")
-    return np.frombuffer(raw, dtype, offset=header).reshape(shape[0], d)
+    part = HDF5_NAMES[role] if Path(path).suffix == ".hdf5" else None
+    return vector_files.read_vectors(path, part)
