@@ -30,6 +30,9 @@ from .extend_faiss import clone_binary_index, read_index_binary
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .environment import show_versions, versions
+from .advice import Recommendation, recommend
+from .distances import kernel_values
+from .strings import index_string
 
 # what takes NumPy's and Python's types, under this package's name as well
 # (index_binary_factory, read_index_binary and clone_binary_index are this
@@ -42,8 +45,9 @@ from faiss import (
 
 __all__ = sorted(
     {"Description", "Field", "describe", "mean_neighbor_distance",
-     "ParameterSpace", "index_parameters", "set_index_parameter",
-     "show_versions", "versions"}
+     "ParameterSpace", "Recommendation", "index_parameters", "index_string",
+     "kernel_values", "recommend", "set_index_parameter", "show_versions",
+     "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

@@ -32,6 +32,7 @@ __all__ = [
     "HomogeneousKernelMap",
     "HyperplaneHash",
     "IndexAsymmetricHash",
+    "IndexBinaryFlatKernel",
     "IndexBinaryFlatSIMD",
     "IndexBinaryIVFSIMD",
     "IndexBinaryKernelHash",
@@ -60,6 +61,7 @@ __all__ = [
     "ProjectionChoice",
     "ProjectionHash",
     "RandomFourierMap",
+    "Recommendation",
     "ShiftInvariantHash",
     "ShiftInvariantKernel",
     "SignCauchyHash",
@@ -77,17 +79,20 @@ __all__ = [
     "index_binary_factory",
     "index_factory",
     "index_parameters",
+    "index_string",
     "instruction_set",
     "is_faiss_ext_string",
     "kernel_factory",
     "kernel_hash_factory",
     "kernel_names",
+    "kernel_values",
     "map_factory",
     "map_names",
     "mean_neighbor_distance",
     "read_VectorTransform",
     "read_index",
     "read_index_binary",
+    "recommend",
     "set_index_parameter",
     "show_versions",
     "versions",
@@ -159,6 +164,27 @@ class ProjectionChoice:
     w: str
     shuffle: bool
     def __init__(self, kind: str) -> None: ...
+
+class Recommendation:
+    @property
+    def extrapolated(self) -> Any: ...
+    def build(self, x: ArrayLike) -> faiss.Index: ...
+    def __init__(
+        self,
+        string: str,
+        parameters: dict,
+        recall: float,
+        queries_per_second: float,
+        bytes_per_vector: float,
+        build_seconds: float,
+        fits: bool,
+        tried: list[Tried],
+        impossible: dict[str, str],
+        n: int,
+        sample_size: int,
+        k: int,
+        make: Callable[[int], faiss.Index],
+    ) -> None: ...
 
 class AdditiveKernel(Kernel):
     def __init__(self) -> None: ...
@@ -284,6 +310,47 @@ class IndexAsymmetricHash(faiss.Index):
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
+class IndexBinaryFlatKernel(faiss.IndexBinary):
+    @property
+    def kernel(self) -> JaccardKernel: ...
+    def __init__(self, d: int) -> None: ...
+    @staticmethod
+    def distance(_kernel_value_c: float) -> Any: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def reset(self) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
+    def merge_from(
+        self,
+        other: faiss.IndexBinary,
+        add_id: int = ...,
+    ) -> None: ...
+    def check_compatible_for_merge(self, other: faiss.IndexBinary) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryPermuted(faiss.IndexBinary):
     eps: float
@@ -328,6 +395,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
     def check_parameters(self) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
     def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexIVFPQ4(faiss.Index):
     @property
@@ -408,6 +476,7 @@ class IndexIVFPQ4(faiss.Index):
         x: ArrayLike,
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class JaccardKernel(Kernel):
     def __init__(self) -> None: ...
@@ -514,6 +583,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
     def train(self, x: ArrayLike) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
     def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
     quantizer: faiss.IndexBinary
@@ -556,6 +626,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
     def train(self, x: ArrayLike) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
     def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
     def __init__(
@@ -595,6 +666,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         add_id: int = ...,
     ) -> None: ...
     def check_compatible_for_merge(self, other: faiss.IndexBinary) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexFlatKernel(faiss.IndexFlatCodes):
     @property
@@ -666,6 +738,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         x: ArrayLike,
         labels: ArrayLike,
     ) -> NDArray[np.float32]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexHNSWKernel(faiss.IndexHNSW):
     @property
@@ -720,6 +793,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         x: ArrayLike,
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):
     def __init__(
@@ -789,6 +863,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexPreTransformSIMD(faiss.IndexPreTransform):
     chain: faiss.VectorTransformVector
@@ -838,6 +913,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         x: ArrayLike,
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexRefineKernel(faiss.IndexRefine):
     def __init__(
@@ -891,6 +967,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         x: ArrayLike,
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IntersectionKernel(AdditiveKernel):
     def __init__(self) -> None: ...
@@ -912,6 +989,11 @@ class KernelHash(Transform):
     def expected_hamming(self, values: ArrayLike) -> Any: ...
     def kernel_estimate(self, values: ArrayLike) -> Any: ...
     def hamming_bounds(self, values: ArrayLike) -> Any: ...
+    def kernel_interval(
+        self,
+        hamming: ArrayLike,
+        failure: float = ...,
+    ) -> tuple[Any, Any]: ...
     def asymmetric_kernel_estimate(self, values: ArrayLike) -> Any: ...
     def description(self) -> str: ...
     def copy(self) -> KernelHash: ...
@@ -1192,11 +1274,16 @@ def index_factory(
 def index_parameters(
     index: faiss.Index | faiss.IndexBinary,
 ) -> dict[str, int | float]: ...
+def index_string(index: faiss.Index | faiss.IndexBinary) -> str: ...
 def instruction_set() -> str: ...
 def is_faiss_ext_string(description: str) -> bool: ...
 def kernel_factory(description: str) -> Kernel: ...
 def kernel_hash_factory(d: int, description: str) -> KernelHash: ...
 def kernel_names() -> list[str]: ...
+def kernel_values(
+    index: faiss.Index | faiss.IndexBinary,
+    D: ArrayLike,
+) -> NDArray[np.float64]: ...
 def map_factory(d: int, description: str) -> FeatureMap: ...
 def map_names() -> list[str]: ...
 def mean_neighbor_distance(
@@ -1218,6 +1305,20 @@ def read_index_binary(
     f: str | os.PathLike[str] | faiss.IOReader,
     io_flags: int = ...,
 ) -> faiss.IndexBinary: ...
+def recommend(
+    x: ArrayLike,
+    kernel: str | Kernel | Callable,
+    recall: float = ...,
+    *,
+    k: int = ...,
+    queries: ArrayLike | None = ...,
+    n: int | None = ...,
+    bytes_per_vector: float | None = ...,
+    build_seconds: float | None = ...,
+    sample_size: int = ...,
+    seed: int = ...,
+    progress: bool = ...,
+) -> Recommendation: ...
 def set_index_parameter(
     index: faiss.Index | faiss.IndexBinary,
     name: str,

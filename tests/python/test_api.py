@@ -199,13 +199,14 @@ ignore_missing_imports = True
 """
 # the package's other modules, what is FAISS's, and what takes pointers
 NOT_IN_STUBS = r"""
-faiss_ext\.(check_faiss|class_wrappers|description|documentation|extend_faiss|parameters|showing|environment)(\..*)?
+faiss_ext\.(__main__|advice|check_faiss|class_wrappers|command_line|description|distances|documentation|environment)(\..*)?
+faiss_ext\.(extend_faiss|parameters|progress|showing|strings|vector_files)(\..*)?
 faiss_ext\.(swigfaiss_ext|_swigfaiss_ext|_version|cvar)(\..*)?
 faiss_ext\..*\.(\w+_c|thisown|__swig_destroy__|apply_py)
 faiss_ext\..*\.__(deep)?copy__
 # a default value that Python has no word for
 faiss_ext\.(\w+Hash|\w+Map|IndexFlatKernel)\.__init__
-faiss_ext\.Field\..*
+faiss_ext\.(Field\..*|Recommendation\.__\w+__)
 """
 
 

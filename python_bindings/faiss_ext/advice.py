@@ -1,0 +1,548 @@
+"""Which index, by measurement on the caller's vectors."""
+
+import dataclasses
+import math
+import numbers
+import time
+from typing import Any, Callable, NamedTuple
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from .parameters import ParameterSpace, set_index_parameter
+from .progress import bar
+
+SMALL = 2000  # below it an exact scan is the answer
+GROWTH = 4  # between the two sizes that are measured
+REPEATED_S = 0.05  # for which a search is repeated
+
+
+# ------------------------------------------------------------ candidates
+
+class Candidate(NamedTuple):
+    """An index to try."""
+
+    string: str
+    make: Callable  # of the dimension
+    # of a vector, where files cannot tell it: a function of the dimension
+    bytes_per_vector: Any = None
+
+
+def of_string(string):
+    return Candidate(string, lambda d: faiss.index_factory(d, string))
+
+
+def base_class_of(kernel):
+    for the_class in (swig.AdditiveKernel, swig.ShiftInvariantKernel,
+                      swig.JaccardKernel):
+        if isinstance(kernel, the_class):
+            return the_class
+    return swig.Kernel
+
+
+def power_of_2(x):
+    return 2 ** max(0, round(math.log2(max(x, 1))))
+
+
+def lists_for(n):
+    """How many inverted lists n vectors have best."""
+    return max(4, power_of_2(n / 200))
+
+
+def string_candidates(kernel, d, store, nlist):
+    """What docs/choosing.md says that is worth a try; without a number of
+    lists only what is exact."""
+    name = kernel.description()
+    rows = f"KFlat({name}{store})"
+    again = f",Refine({rows})"
+    found = [rows]
+    if nlist is None:
+        return [of_string(s) for s in found]
+    lists = f"KIVF{nlist}"
+    kind = base_class_of(kernel)
+    if kind is swig.AdditiveKernel:
+        maps = [f"HKM1({name}),PCAR{min(128, 3 * d)}"]
+        codes = [f"AHK256({name},center=1)", f"AHK512({name},center=1)"]
+        scores = [f"AHK256({name},rot=pca)"] if d >= 86 else []
+    elif isinstance(kernel, swig.GaussianKernel):
+        maps = [f"PCAR{min(128, d)}"]
+        codes = [f"SIK256({name})", f"SIK512({name})"]
+        scores = []
+    elif kind is swig.ShiftInvariantKernel:
+        maps = [f"KPCA128({name},p=500)"]
+        codes = [f"SIK256({name})", f"SIK512({name})"]
+        scores = []
+    else:
+        maps = [f"KPCA128({name},p=500)"]
+        codes = ["CWS512"] if kind is swig.JaccardKernel else [
+            f"KLSH256({name})"]
+        scores = []
+    found += [f"{m},{lists}{again}" for m in maps]
+    found.append(f"HNSW32,{rows}")
+    found += [f"{c},BFlat{again}" for c in codes]
+    # without the vectors themselves
+    found += [f"{m},{lists}" for m in maps]
+    found += [f"{c},AFlat" for c in scores]
+    found += [f"{c},BFlat" for c in codes]
+    return [of_string(s) for s in found]
+
+
+def callback_candidates(kernel, nlist):
+    """The same for a kernel that strings cannot name."""
+
+    def flat(d):
+        return swig.IndexFlatKernel(d, kernel)
+
+    def graph(d):
+        return swig.IndexHNSWKernel(flat(d), 32)
+
+    def lists(d):
+        pca = swig.KernelPCA(d, 128, kernel)
+        pca.p = 500
+        chain = swig.IndexPreTransformSIMD(
+            swig.IndexIVFPQ4(128, nlist))
+        chain.prepend_transform(pca)
+        return swig.IndexRefineKernel(chain, flat(d))
+
+    def codes(d):
+        index = swig.IndexKernelHash(
+            swig.KernelizedLSH(d, 256, kernel), swig.IndexBinaryFlatSIMD(256))
+        return swig.IndexRefineKernel(index, flat(d))
+
+    def rows(d):
+        return 4 * d
+
+    found = [Candidate("KFlat(kernel)", flat, rows)]
+    if nlist is not None:
+        found += [
+            Candidate(f"KPCA128(kernel,p=500),KIVF{nlist},"
+                      "Refine(KFlat(kernel))", lists,
+                      lambda d: rows(d) + 44),
+            Candidate("HNSW32,KFlat(kernel)", graph, lambda d: rows(d) + 272),
+            Candidate("KLSH256(kernel),BFlat,Refine(KFlat(kernel))", codes,
+                      lambda d: rows(d) + 32)]
+    return found
+
+
+# ----------------------------------------------------------- measurement
+
+class Truth:
+    """The exact neighbours of queries among vectors."""
+
+    def __init__(self, kernel, x, queries, k):
+        self.queries, self.k = queries, min(k, len(x))
+        self.index = swig.IndexFlatKernel(x.shape[1], kernel)
+        self.index.add(x)
+        distances, _ = self.index.search(queries, self.k)
+        # what lies as near as the k-th is as good
+        self.radius = distances[:, -1:] + 1e-5 * np.abs(distances[:, -1:])
+
+    def recall(self, ids):
+        """The share of the k nearest that are among k results."""
+        ids = ids[:, :self.k]
+        distances = self.index.compute_distance_subset(self.queries, ids)
+        return float(((distances <= self.radius) & (ids >= 0)).mean())
+
+
+class RecallCriterion(faiss.IntersectionCriterion):
+    def __init__(self, truth):
+        super().__init__(len(truth.queries), truth.k)
+        self.truth = truth
+
+    def evaluate(self, D, I):
+        return self.truth.recall(np.asarray(I).reshape(len(self.truth.queries), -1))
+
+
+class Built(NamedTuple):
+    index: Any
+    seconds: float
+    bytes_per_vector: float
+
+
+def size_of(index):
+    return len(faiss.serialize_index(index))
+
+
+def build(candidate, x):
+    index = candidate.make(x.shape[1])
+    by_file = candidate.bytes_per_vector is None
+    start = time.perf_counter()
+    index.train(x)
+    seconds = time.perf_counter() - start
+    empty = size_of(index) if by_file else 0
+    start = time.perf_counter()
+    index.add(x)
+    seconds += time.perf_counter() - start
+    return Built(index, seconds, (size_of(index) - empty) / len(x) if by_file
+                 else candidate.bytes_per_vector(x.shape[1]))
+
+
+def seconds_of(index, truth):
+    """Of a search for all queries, and its recall."""
+    runs, start = 0, time.perf_counter()
+    while True:
+        _, ids = index.search(truth.queries, truth.k)
+        runs += 1
+        seconds = time.perf_counter() - start
+        if seconds >= REPEATED_S:
+            return seconds / runs, truth.recall(ids)
+
+
+def settings_of_key(key):
+    settings = {}
+    for word in filter(None, key.split(",")):
+        name, value = word.split("=")
+        number = float(value)
+        settings[name] = int(number) if number.is_integer() else number
+    return settings
+
+
+def tuned(index, truth):
+    """(settings, recall) of the fastest settings for what each of them finds,
+    the fastest first."""
+    space = ParameterSpace()
+    space.initialize(index)
+    space.n_experiments = 40
+    space.min_test_duration = REPEATED_S / 5
+    space.verbose = 0
+    if space.n_combinations() <= 1:
+        return [({}, truth.recall(index.search(truth.queries, truth.k)[1]))]
+    points = space.explore(index, truth.queries, RecallCriterion(truth))
+    best = [points.optimal_pts.at(i) for i in range(points.optimal_pts.size())]
+    return [(settings_of_key(p.key), p.perf) for p in best if p.key or p.perf]
+
+
+def set_all(index, settings):
+    for name, value in settings.items():
+        set_index_parameter(index, name, value)
+
+
+def grown(small, large, factor):
+    """A cost that grew from one size to the next, at `factor` times the larger
+    one, as a power of the size between 0 and 1.3."""
+    exponent = math.log(max(large, 1e-9) / max(small, 1e-9)) / math.log(GROWTH)
+    return large * factor ** min(max(exponent, 0), 1.3)
+
+
+@dataclasses.dataclass
+class Tried:
+    """An index that was measured, at the settings that recall takes.
+
+    Attributes
+    ----------
+    string : str
+        The factory string, for all the vectors.
+    parameters : dict
+        Search parameters by name, for faiss_ext.set_index_parameter.
+    recall : float
+        The share of the k nearest neighbours that are found.
+    queries_per_second : float
+        Of searches for all queries in a batch.
+    bytes_per_vector : float
+    build_seconds : float
+        Of training and adding.
+    fits : bool
+        Whether it keeps all limits.
+    """
+
+    string: str
+    parameters: dict
+    recall: float
+    queries_per_second: float
+    bytes_per_vector: float
+    build_seconds: float
+    fits: bool
+
+
+def measured(candidate, smaller, n, sample, small, recall):
+    """A Tried; sample and small are (vectors, truth), candidate and smaller
+    what is built of them."""
+    x, truth = sample
+    large = build(candidate, x)
+    choices = tuned(large.index, truth)
+    enough = [c for c in choices if c[1] >= recall] or choices[-1:]
+    factor = n / len(x)
+    if factor == 1:
+        settings = enough[0][0]
+        set_all(large.index, settings)
+        seconds, found = seconds_of(large.index, truth)
+        return Tried(candidate.string, settings, found,
+                     len(truth.queries) / seconds, large.bytes_per_vector,
+                     large.seconds, False)
+    fewer = build(smaller, small[0])
+    for settings, _ in enough:
+        set_all(large.index, settings)
+        set_all(fewer.index, settings)
+        seconds, found = seconds_of(large.index, truth)
+        small_seconds, small_found = seconds_of(fewer.index, small[1])
+        loss = (small_found - found) / math.log(GROWTH) * math.log(factor)
+        at_n = min(max(found - max(loss, 0), 0), 1)
+        if at_n >= recall:
+            break
+    return Tried(
+        candidate.string, settings, at_n,
+        len(truth.queries) / grown(small_seconds, seconds, factor),
+        large.bytes_per_vector,
+        grown(fewer.seconds, large.seconds, factor), False)
+
+
+# ---------------------------------------------------------- the advice
+
+@dataclasses.dataclass
+class Recommendation:
+    """What recommend found.
+
+    Attributes
+    ----------
+    string : str
+        The factory string of the fastest index that keeps all limits; where
+        there is none, of the one that finds most.
+    parameters : dict
+        Its search parameters by name.
+    recall, queries_per_second, bytes_per_vector, build_seconds : float
+        What it was measured at, or what is expected for all vectors.
+    fits : bool
+        Whether it keeps all limits.
+    tried : list of Tried
+        All that was measured, the fastest first.
+    impossible : dict
+        Strings that cannot be built of these vectors, and why.
+    n, sample_size, k : int
+        Vectors, those that were measured, and neighbours.
+    """
+
+    string: str
+    parameters: dict
+    recall: float
+    queries_per_second: float
+    bytes_per_vector: float
+    build_seconds: float
+    fits: bool
+    tried: "list[Tried]"
+    impossible: "dict[str, str]"
+    n: int
+    sample_size: int
+    k: int
+    make: "Callable[[int], faiss.Index]" = dataclasses.field(repr=False)
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether figures are for more vectors than were measured."""
+        return self.n > self.sample_size
+
+    def build(self, x: "ArrayLike") -> "faiss.Index":
+        """The index, trained on the vectors and filled with them, with its
+        search parameters.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+
+        Returns
+        -------
+        faiss.Index
+        """
+        x = np.ascontiguousarray(x, dtype="float32")
+        index = self.make(x.shape[1])
+        index.train(x)
+        index.add(x)
+        set_all(index, self.parameters)
+        return index
+
+    def __str__(self) -> str:
+        heads = ("recall", "queries/s", "bytes/vector", "build s", "")
+        lines = [f"{self.string}"]
+        if self.parameters:
+            lines.append("with " + ", ".join(
+                f"{name}={value:g}" for name, value in self.parameters.items()))
+        if not self.fits:
+            lines.append("(none keeps all limits: this one finds most)")
+        lines.append("")
+        lines.append(" ".join(f"{head:>12}" for head in heads[:-1]))
+        for t in self.tried:
+            setting = ", ".join(
+                f"{name}={value:g}" for name, value in t.parameters.items())
+            lines.append(
+                f"{t.recall:12.3f} {t.queries_per_second:12,.0f} "
+                f"{t.bytes_per_vector:12,.0f} {t.build_seconds:12,.1f}  "
+                f"{t.string}{'  ' + setting if setting else ''}"
+                f"{'' if t.fits else '  (beyond a limit)'}")
+        lines += [f"not possible: {string}: {reason}"
+                  for string, reason in self.impossible.items()]
+        lines.append("")
+        lines.append(
+            f"Recall of the {self.k} nearest among {self.n:,} vectors, "
+            + (f"extrapolated from {self.sample_size // GROWTH:,} and "
+               f"{self.sample_size:,}" if self.extrapolated else "measured")
+            + f"; {faiss.omp_get_max_threads()} threads, queries in a batch.")
+        return "\n".join(lines)
+
+
+def trained_kernel(kernel, x):
+    """A kernel of a string or an object, with the bandwidth that x gives."""
+    if isinstance(kernel, str):
+        kernel = swig.kernel_factory(kernel)
+    elif callable(kernel) and not isinstance(kernel, swig.Kernel):
+        kernel = swig.CallbackKernel(kernel)
+    elif not isinstance(kernel, swig.Kernel):
+        raise TypeError("recommend: the kernel must be a string such as "
+                        f"'chi2', a Kernel or a function, got {kernel!r}")
+    if not kernel.is_trained:
+        kernel = kernel.copy()
+        kernel.train(x)
+    return kernel
+
+
+def narrowest_store(kernel, truth, x):
+    """The key of KFlat that stores the vectors in the fewest bytes and finds
+    the same neighbours, to one in a thousand."""
+    for store in ("u8", "f16"):
+        if store == "u8" and x.min() < 0:
+            continue
+        index = swig.IndexFlatKernel(
+            x.shape[1], kernel, faiss.METRIC_L2, store)
+        index.add(x)
+        if truth.recall(index.search(truth.queries, truth.k)[1]) >= 0.999:
+            return f",store={store}"
+    return ""
+
+
+def check_number(name, value, low, none_too=True):
+    if value is None and none_too:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"recommend: {name} must be a number, got {value!r}")
+    if not value > low:
+        raise ValueError(
+            f"recommend: {name} must be above {low}, got {value!r}")
+
+
+def recommend(
+    x: "ArrayLike", kernel: "str | Kernel | Callable", recall: float = 0.95, *,
+    k: int = 10, queries: "ArrayLike | None" = None, n: "int | None" = None,
+    bytes_per_vector: "float | None" = None,
+    build_seconds: "float | None" = None, sample_size: int = 20000,
+    seed: int = 1234, progress: bool = True,
+) -> Recommendation:
+    """Measures which index is the fastest one for vectors under a kernel.
+
+    Indexes are built on a sample and searched for held-out vectors, whose exact
+    neighbours are known, with the search parameters that the recall takes.
+    Where there are more vectors than that, each is built on a quarter of the
+    sample as well, and figures for all of them are extrapolated from the two:
+    times as powers of the number of vectors, recall by its loss from one size
+    to the next. `print` shows all that was tried.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        The vectors, or a part of them that was drawn at random.
+    kernel : str, Kernel or function
+        A string such as "chi2", a kernel, or a function as CallbackKernel
+        takes. A bandwidth that is not given is learnt from the sample, and is
+        part of the string.
+    recall : float
+        The share of the k nearest neighbours to be found, at most 1.
+    k : int
+    queries : array_like, shape (nq, d), optional
+        By default up to 200 of the vectors, which are held out.
+    n : int, optional
+        How many vectors there will be; by default those of x.
+    bytes_per_vector, build_seconds : float, optional
+        Limits of the index, and of training and filling it.
+    sample_size : int
+        Vectors that are measured, at most.
+    seed : int
+        Of the sample.
+    progress : bool
+        Whether to show a progress bar on stderr.
+
+    Returns
+    -------
+    Recommendation
+
+    Examples
+    --------
+    >>> found = recommend(xb, "chi2", recall=0.95)
+    >>> print(found)
+    >>> index = found.build(xb)
+    """
+    x = np.asarray(x)
+    if x.ndim != 2 or len(x) < 2:
+        raise ValueError("recommend: expected at least 2 vectors in an array "
+                         f"of shape (n, d), got shape {x.shape}")
+    check_number("recall", recall, 0, False)
+    if recall > 1:
+        raise ValueError(f"recommend: recall must be at most 1, got {recall}")
+    check_number("bytes_per_vector", bytes_per_vector, 0)
+    check_number("build_seconds", build_seconds, 0)
+    for name, value in (("k", k), ("sample_size", sample_size)):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise TypeError(f"recommend: {name} must be an integer, got "
+                            f"{value!r}")
+        check_number(name, value, 0)
+    order = np.random.default_rng(seed).permutation(len(x))
+    if queries is None:
+        held_out = min(200, max(1, len(x) // 10))
+        queries = np.ascontiguousarray(x[np.sort(order[:held_out])], "float32")
+        order = order[held_out:]
+    else:
+        queries = np.ascontiguousarray(queries, dtype="float32")
+        if queries.ndim != 2 or queries.shape[1] != x.shape[1]:
+            raise ValueError(
+                f"recommend: expected queries of shape (nq, {x.shape[1]}), "
+                f"got {queries.shape}")
+    n = max(n or 0, len(order))
+    order = order[:sample_size]
+    whole = np.ascontiguousarray(x[np.sort(order)], dtype="float32")
+    part = np.ascontiguousarray(
+        x[np.sort(order[:max(1, len(order) // GROWTH)])], dtype="float32")
+    kernel = trained_kernel(kernel, whole)
+    truth = Truth(kernel, whole, queries, k)
+    few = Truth(kernel, part, queries, k) if n > len(whole) else None
+    try:
+        swig.kernel_factory(kernel.description())
+        store = narrowest_store(kernel, truth, whole)
+    except RuntimeError:
+        store = None
+
+    def candidates(size):
+        nlist = lists_for(size) if len(whole) >= SMALL else None
+        if store is None:
+            return callback_candidates(kernel, nlist)
+        return string_candidates(kernel, x.shape[1], store, nlist)
+
+    tried, impossible = [], {}
+    for candidate, smaller, final in bar(
+            list(zip(*map(candidates, (len(whole), len(part), n)))),
+            "recommend", progress):
+        try:
+            found = measured(
+                candidate, smaller, n, (whole, truth), (part, few), recall)
+        except RuntimeError as error:
+            if "interrupted" in str(error):
+                raise
+            impossible[final.string] = str(error).split("\n", 1)[0]
+            continue
+        found.string = final.string
+        found.fits = (
+            found.recall >= recall
+            and (bytes_per_vector is None
+                 or found.bytes_per_vector <= bytes_per_vector)
+            and (build_seconds is None
+                 or found.build_seconds <= build_seconds))
+        tried.append((found, final))
+    tried.sort(key=lambda pair: -pair[0].queries_per_second)
+    good = [pair for pair in tried if pair[0].fits]
+    within = [pair for pair in tried if (
+        bytes_per_vector is None
+        or pair[0].bytes_per_vector <= bytes_per_vector)
+        and (build_seconds is None
+             or pair[0].build_seconds <= build_seconds)]
+    best, final = good[0] if good else max(
+        within or tried, key=lambda pair: pair[0].recall)
+    return Recommendation(
+        **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
+        impossible=impossible, n=n,
+        sample_size=len(whole), k=k, make=final.make)

@@ -1,0 +1,494 @@
+"""The command line: python3 -m faiss_ext COMMAND ...
+
+  recommend   which index is the fastest one for vectors under a kernel
+  build       an index of a file of vectors
+  search      for the vectors of a file
+  info        what an index, or a string, is made of, and what theory says
+  bench       recall and speed of an index, by search parameters
+
+Files of vectors: .npy, .fvecs, .bvecs, .hdf5, .parquet, MNIST's images; of
+HDF5 and Parquet, FILE:NAME is an array or column. Exit status: 0, 1 for an
+error in data or files, 2 for one in the command, 130 after Ctrl-C.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from .advice import RecallCriterion, Truth, recommend, trained_kernel
+from .extend_faiss import read_index_binary
+from .parameters import (
+    ParameterSpace, index_parameters, set_index_parameter)
+from .progress import bar
+from .showing import class_name, contents, real, text
+from .vector_files import VectorFileError, read_vectors
+
+BLOCK = 65536  # vectors that are converted and added together
+KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
+
+
+class UsageError(Exception):
+    """The command does not make sense."""
+
+
+# ------------------------------------------------------------ arguments
+
+def number(kind, low, high=None):
+    """An argument from low to high."""
+
+    def parse(word):
+        try:
+            value = kind(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"expected {'an integer' if kind is int else 'a number'}, "
+                f"got {word!r}") from None
+        if not (low <= value and (high is None or value <= high)):
+            raise argparse.ArgumentTypeError(
+                f"expected a number from {low}"
+                + (f" to {high}" if high is not None else "")
+                + f", got {word}")
+        return value
+
+    return parse
+
+
+def setting(word):
+    name, equals, value = word.partition("=")
+    try:
+        if not equals:
+            raise ValueError
+        return name, int(value) if value.lstrip("-").isdigit() else float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=NUMBER such as nprobe=16, got {word!r}") from None
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="python3 -m faiss_ext", description=__doc__.split("\n\n", 1)[1],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False)
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND")
+
+    def command(name, function, summary):
+        added = commands.add_parser(
+            name, help=summary, description=summary, allow_abbrev=False)
+        added.set_defaults(function=function)
+        added.add_argument(
+            "--json", action="store_true", help="print JSON instead of text")
+        added.add_argument(
+            "--threads", type=number(int, 1), metavar="N",
+            help="threads to use (all)")
+        added.add_argument(
+            "--quiet", action="store_true", help="no progress on stderr")
+        return added
+
+    sub = command("recommend", run_recommend,
+                  "Measures which index is the fastest one.")
+    sub.add_argument("vectors", help="file of vectors")
+    sub.add_argument("kernel", help="such as chi2, 'gaussian(gamma=0.1)'")
+    sub.add_argument("--queries", help="file of queries (some of the vectors)")
+    sub.add_argument("--recall", type=number(float, 0, 1), default=0.95,
+                     help="share of the k nearest to be found (0.95)")
+    sub.add_argument("-k", type=number(int, 1), default=10,
+                     help="neighbours (10)")
+    sub.add_argument("-n", type=number(int, 1),
+                     help="how many vectors there will be (as in the file)")
+    sub.add_argument("--bytes-per-vector", type=number(float, 1), help="limit")
+    sub.add_argument("--build-seconds", type=number(float, 0), help="limit")
+    sub.add_argument("--sample", type=number(int, 100), default=20000,
+                     help="vectors to measure with (20000)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234)
+
+    sub = command("build", run_build, "Builds an index of a file of vectors.")
+    sub.add_argument("vectors", help="file of vectors")
+    sub.add_argument("string", help="such as 'KFlat(chi2)'")
+    sub.add_argument("-o", "--output", required=True, help="file of the index")
+    sub.add_argument("--metric", choices=("l2", "ip"), default="l2",
+                     help="distances, or kernel values (l2)")
+    sub.add_argument("--train", type=number(int, 1), default=100000,
+                     metavar="N", help="vectors to train with (100000)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234,
+                     help="of those")
+    add_parameters(sub)
+
+    sub = command("search", run_search, "Searches for the vectors of a file.")
+    sub.add_argument("index", help="file of the index")
+    sub.add_argument("queries", help="file of vectors")
+    sub.add_argument("-k", type=number(int, 1), default=10,
+                     help="neighbours (10)")
+    sub.add_argument("--radius", type=float,
+                     help="all within it, instead of k")
+    sub.add_argument("-o", "--output",
+                     help=".npz file with D and I (with --radius lims, too)")
+    add_parameters(sub)
+
+    sub = command("info", run_info,
+                  "Shows what an index or a string is made of.")
+    sub.add_argument("index", help="file of an index, or a factory string")
+    sub.add_argument("-d", type=number(int, 1), default=128,
+                     help="dimension, for a string (128)")
+    sub.add_argument("--at", type=number(float, -1, 1), action="append",
+                     metavar="VALUE",
+                     help="kernel value at which to say how many bits differ")
+
+    sub = command("bench", run_bench, "Measures recall and speed of an index.")
+    sub.add_argument("index", help="file of the index")
+    sub.add_argument("vectors", help="file of the vectors that are in it")
+    sub.add_argument("queries", help="file of queries")
+    sub.add_argument("kernel", help="of the true neighbours, such as chi2")
+    sub.add_argument("-k", type=number(int, 1), default=10,
+                     help="neighbours (10)")
+    sub.add_argument("--settings", type=number(int, 1), default=40,
+                     metavar="N", help="to try at most (40)")
+    add_parameters(sub)
+    return parser
+
+
+def add_parameters(sub):
+    sub.add_argument(
+        "-p", "--parameter", type=setting, action="append", default=[],
+        metavar="NAME=VALUE", help="search parameter, such as nprobe=16")
+
+
+# ---------------------------------------------------------------- files
+
+def vectors_of(word):
+    """The vectors of FILE or FILE:NAME."""
+    if not os.path.exists(word):
+        path, colon, part = word.rpartition(":")
+        if colon and os.path.exists(path):
+            return read_vectors(path, part)
+    return read_vectors(word)
+
+
+def as_floats(x, where):
+    """A block of vectors as FAISS takes them."""
+    x = np.ascontiguousarray(x, dtype="float32")
+    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise VectorFileError(f"{where}: component {column} of vector {row} is "
+                              "NaN or infinite as float32")
+    return x
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A new file that takes the place of another one when it is complete."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".faiss_ext_")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+MAGICS = {b"FxIB": True, b"FxIx": False}
+
+
+def index_of(path):
+    """A float or binary index of a file, whichever it is."""
+    try:
+        with open(path, "rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise VectorFileError(
+            f"{path}: cannot be read: {error.strerror or error}") from error
+    binary = MAGICS.get(magic)
+    if binary is None:
+        binary = magic[:2] == b"IB"  # FAISS's own
+    return (read_index_binary if binary else faiss.read_index)(str(path))
+
+
+def set_all(index, parameters):
+    for name, value in parameters:
+        set_index_parameter(index, name, value)
+
+
+# ------------------------------------------------------------- commands
+
+def show(args, result, lines):
+    """The result as JSON, or else the lines."""
+    if args.json:
+        print(json.dumps(result))
+    else:
+        print("\n".join(lines))
+
+
+def run_recommend(args):
+    x = vectors_of(args.vectors)
+    queries = None if args.queries is None else vectors_of(args.queries)
+    found = recommend(
+        x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
+        bytes_per_vector=args.bytes_per_vector,
+        build_seconds=args.build_seconds, sample_size=args.sample,
+        seed=args.seed, progress=not args.quiet)
+    show(args, {
+        "string": found.string, "parameters": found.parameters,
+        "recall": found.recall,
+        "queries_per_second": found.queries_per_second,
+        "bytes_per_vector": found.bytes_per_vector,
+        "build_seconds": found.build_seconds, "fits": found.fits,
+        "n": found.n, "sample_size": found.sample_size, "k": found.k,
+        "tried": [vars(t) for t in found.tried]}, [str(found)])
+    return 0 if found.fits else 1
+
+
+def run_build(args):
+    x = vectors_of(args.vectors)
+    n, d = x.shape
+    metric = (faiss.METRIC_L2 if args.metric == "l2"
+              else faiss.METRIC_INNER_PRODUCT)
+    index = faiss.index_factory(d, args.string, metric)
+    check_writable(args.output)
+    set_all(index, args.parameter)
+    start = time.perf_counter()
+    if not index.is_trained:
+        rows = np.random.default_rng(args.seed).permutation(n)[:args.train]
+        index.train(as_floats(x[np.sort(rows)], args.vectors))
+    trained = time.perf_counter()
+    for begin in bar(range(0, n, BLOCK), "add", not args.quiet):
+        index.add(as_floats(x[begin:begin + BLOCK], args.vectors))
+    filled = time.perf_counter()
+    faiss.write_index(index, str(args.output))
+    size = os.path.getsize(args.output)
+    result = {
+        "index": text(real(index)), "n": n, "d": d, "bytes": size,
+        "bytes_per_vector": size / n, "train_seconds": trained - start,
+        "add_seconds": filled - trained}
+    show(args, result, [
+        f"{args.output}: {text(real(index))}",
+        f"{n:,} vectors of {d} components, {size:,} bytes "
+        f"({size / n:,.0f} a vector); trained in {trained - start:.1f} s, "
+        f"filled in {filled - trained:.1f} s"])
+    return 0
+
+
+def check_writable(path):
+    """What would fail in the end fails at once."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise VectorFileError(f"{path}: cannot be written")
+
+
+def run_search(args):
+    index = index_of(args.index)
+    x = vectors_of(args.queries)
+    if args.output is not None:
+        if not args.output.endswith(".npz"):
+            raise UsageError(
+                f"the output must be an .npz file, got {args.output}")
+        check_writable(args.output)
+    binary = (isinstance(index, faiss.IndexBinary)
+              and not isinstance(index, swig.IndexBinaryKernelHash))
+    queries = x if binary else as_floats(x, args.queries)
+    width = index.code_size if binary else (
+        index.hash.d_in if isinstance(index, swig.IndexBinaryKernelHash)
+        else index.d)
+    if queries.shape[1] != width:
+        raise VectorFileError(
+            f"{args.queries}: vectors of {queries.shape[1]} components, the "
+            f"index takes {width}")
+    set_all(index, args.parameter)
+    start = time.perf_counter()
+    if args.radius is None:
+        D, I = index.search(queries, args.k)
+        arrays = {"D": D, "I": I}
+    else:
+        lims, D, I = index.range_search(queries, args.radius)
+        arrays = {"lims": lims, "D": D, "I": I}
+    seconds = time.perf_counter() - start
+    if args.output is not None:
+        with replacing(args.output) as file:
+            np.savez(file, **arrays)
+    if args.json:
+        print(json.dumps({
+            "seconds": seconds,
+            **({} if args.output is not None
+               else {name: a.tolist() for name, a in arrays.items()})}))
+        return 0
+    if args.output is None:
+        for q in range(len(queries)):
+            part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
+            print(f"{q}: " + " ".join(
+                f"{i}:{distance:g}" for i, distance in zip(I[part], D[part])
+                if i >= 0))
+    print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
+    return 0
+
+
+def tree(index):
+    """An index and its parts, as JSON has them."""
+    if index is None:
+        return None
+    inside = contents(index)
+    return {
+        "class": class_name(index), "d": index.d, "ntotal": index.ntotal,
+        "is_trained": bool(index.is_trained),
+        "settings": [part for part in inside if isinstance(part, str)],
+        "parts": [tree(part) for part in inside if not isinstance(part, str)]}
+
+
+def tree_lines(node, depth=0):
+    if node is None:
+        return ["  " * depth + "nothing"]
+    state = (f"{node['ntotal']:,} vectors" if node["is_trained"]
+             else "not trained")
+    lines = ["  " * depth + f"{node['class']}, d={node['d']}, {state}"
+             + "".join(f", {setting}" for setting in node["settings"])]
+    for part in node["parts"]:
+        lines += tree_lines(part, depth + 1)
+    return lines
+
+
+def hash_of(index):
+    """The hash in an index, or None."""
+    found = getattr(index, "hash", None)
+    if isinstance(found, swig.KernelHash):
+        return found
+    for part in contents(index) if index is not None else ():
+        if not isinstance(part, str):
+            found = hash_of(part)
+            if found is not None:
+                return found
+    return None
+
+
+def theory_of(index, values):
+    """How many bits differ at kernel values, as far as that is known."""
+    found = hash_of(index)
+    if found is None:
+        return []
+    rows = []
+    for value in values:
+        try:
+            low, high = found.hamming_bounds(value)
+            rows.append({
+                "kernel_value": value,
+                "expected_hamming": float(found.expected_hamming(value)),
+                "bounds": [float(low), float(high)]})
+        except RuntimeError:
+            continue  # not known there
+    return rows
+
+
+def run_info(args):
+    if os.path.exists(args.index):
+        index = index_of(args.index)
+        size = os.path.getsize(args.index)
+    else:
+        try:
+            index = faiss.index_factory(args.d, args.index)
+        except RuntimeError as error:
+            raise UsageError(f"{args.index!r} is neither a file nor a "
+                             f"string: {first_line(error)}") from None
+        size = None
+    found = hash_of(index)
+    theory = theory_of(index, args.at or KERNEL_VALUES)
+    result = {
+        "text": text(index), "tree": tree(index),
+        "parameters": index_parameters(index), "bytes": size,
+        "bits": None if found is None else found.nbits, "theory": theory}
+    lines = tree_lines(result["tree"])
+    if size is not None:
+        lines.append(f"{size:,} bytes" + (
+            f", {size / index.ntotal:,.1f} a vector" if index.ntotal else ""))
+    if result["parameters"]:
+        lines.append("search parameters: " + ", ".join(
+            f"{name}={value:g}" for name, value
+            in result["parameters"].items()))
+    if theory:
+        lines.append(f"{'kernel value':>12} {'bits that differ':>17}"
+                     f"   of {found.nbits}")
+        for row in theory:
+            low, high = row["bounds"]
+            lines.append(
+                f"{row['kernel_value']:12g} {row['expected_hamming']:17.1f}"
+                + (f"   from {low:.1f} to {high:.1f}"
+                   if high - low < found.nbits else ""))
+    show(args, result, lines)
+    return 0
+
+
+def run_bench(args):
+    index = index_of(args.index)
+    if not isinstance(index, faiss.Index):
+        raise UsageError("bench takes an index of float vectors")
+    x = as_floats(vectors_of(args.vectors), args.vectors)
+    queries = as_floats(vectors_of(args.queries), args.queries)
+    for file, array in ((args.vectors, x), (args.queries, queries)):
+        if array.shape[1] != index.d:
+            raise VectorFileError(
+                f"{file}: vectors of {array.shape[1]} components, the index "
+                f"takes {index.d}")
+    if len(x) != index.ntotal:
+        raise VectorFileError(f"{args.vectors}: {len(x):,} vectors, the index "
+                              f"has {index.ntotal:,}")
+    set_all(index, args.parameter)
+    truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k)
+    space = ParameterSpace()
+    space.initialize(index)
+    space.verbose = 0
+    space.n_experiments = args.settings
+    space.min_test_duration = 0.2
+    found = space.explore(index, queries, RecallCriterion(truth))
+    best = found.optimal_pts  # of `found`, which must stay
+    rows = [
+        {"parameters": point.key, "recall": point.perf,
+         "queries_per_second": len(queries) / point.t}
+        for point in map(best.at, range(best.size())) if point.t > 0]
+    show(args, rows, [
+        f"{'recall':>8} {'queries/s':>12}  parameters", *(
+            f"{row['recall']:8.3f} {row['queries_per_second']:12,.0f}  "
+            f"{row['parameters']}" for row in rows)])
+    return 0
+
+
+# ----------------------------------------------------------------- main
+
+def first_line(error):
+    """A message without the place in the source."""
+    return str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
+
+
+def main(words=None):
+    """Runs a command; returns the exit status."""
+    args = arguments().parse_args(words)
+    threads = faiss.omp_get_max_threads()
+    try:
+        if args.threads is not None:
+            faiss.omp_set_num_threads(args.threads)
+        return args.function(args)
+    except UsageError as error:
+        print(f"faiss_ext: {error}", file=sys.stderr)
+        return 2
+    except (RuntimeError, ValueError, TypeError, OSError, MemoryError
+            ) as error:
+        print(f"faiss_ext: {first_line(error) or type(error).__name__}",
+              file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("faiss_ext: interrupted", file=sys.stderr)
+        return 130
+    finally:
+        faiss.omp_set_num_threads(threads)

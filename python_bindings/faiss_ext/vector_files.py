@@ -1,0 +1,239 @@
+"""Files of vectors, as arrays.
+
+>>> from faiss_ext.vector_files import read_vectors
+>>> x = read_vectors("base.fvecs")
+
+Reading needs NumPy only, and for HDF5 and Parquet h5py and pyarrow.
+"""
+
+import gzip
+import re
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+SUFFIXES = (".fvecs", ".bvecs", ".npy", ".hdf5", ".h5", ".parquet")
+IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
+IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4",
+             0x0D: ">f4", 0x0E: ">f8"}
+
+
+class VectorFileError(ValueError):
+    """A file that has no vectors that can be read; the message says why."""
+
+
+def read_vectors(path, part=None):
+    """Vectors of a file, in its own type of numbers.
+
+    Parameters
+    ----------
+    path : str or path
+        `.npy`, `.fvecs` and `.bvecs`, which are mapped into memory rather than
+        read; `.hdf5`, `.h5`; `.parquet`; or images in MNIST's format,
+        `...-idx3-ubyte`, plain or with `.gz`.
+    part : str, optional
+        The array of an HDF5 file, or the column of a Parquet file, which has
+        lists of one length. By default the only one of that kind.
+
+    Returns
+    -------
+    array, shape (n, d), n and d at least 1
+
+    Raises
+    ------
+    VectorFileError
+        Which is a ValueError.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size == 0:
+            raise VectorFileError(f"{path}: empty file")
+        if path.suffix == ".fvecs":
+            vectors = _read_vecs(path, np.dtype("<f4"))
+        elif path.suffix == ".bvecs":
+            vectors = _read_vecs(path, np.dtype("u1"))
+        elif path.suffix == ".npy":
+            vectors = _read_npy(path)
+        elif path.suffix in (".hdf5", ".h5"):
+            vectors = _read_hdf5(path, part)
+        elif path.suffix == ".parquet":
+            vectors = _read_parquet(path, part)
+        elif IDX_NAME.match(path.name):
+            vectors = _read_idx(path)
+        else:
+            raise VectorFileError(
+                f"{path}: unknown kind of file; known are IDX images, "
+                f"{', '.join(SUFFIXES)}")
+    except OSError as error:
+        raise VectorFileError(
+            f"{path}: cannot be read: {error.strerror or error}") from error
+    if vectors.shape[0] == 0 or vectors.shape[1] == 0:
+        raise VectorFileError(
+            f"{path}: no vectors in it (shape {vectors.shape})")
+    return vectors
+
+
+def _read_vecs(path, dtype):
+    """fvecs, bvecs: each vector is its dimension as a little-endian int32,
+    then its components."""
+    size = path.stat().st_size
+    if size < 4:
+        raise VectorFileError(
+            f"{path}: truncated: {size} bytes, too short for one vector")
+    raw = np.memmap(path, dtype=np.uint8, mode="r")
+    d = int(raw[:4].view("<i4")[0])
+    if d <= 0:
+        raise VectorFileError(
+            f"{path}: malformed: the first vector claims {d} dimensions")
+    row = 4 + d * dtype.itemsize
+    if row > size:
+        raise VectorFileError(
+            f"{path}: truncated or malformed: the first vector claims {d} "
+            f"dimensions, the file has {size} bytes")
+    n = size // row
+    rows = raw[: n * row].reshape(n, row)
+    different = np.flatnonzero((rows[:, :4] != rows[0, :4]).any(axis=1))
+    if len(different):
+        claimed = int(rows[different[0], :4].copy().view("<i4")[0])
+        raise VectorFileError(
+            f"{path}: malformed: vector {different[0]} claims {claimed} "
+            f"dimensions, those before it {d}")
+    if size % row:
+        raise VectorFileError(
+            f"{path}: truncated: {size % row} bytes left after {n} whole "
+            f"vectors of {row} bytes")
+    return np.ndarray((n, d), dtype=dtype, buffer=raw, offset=4,
+                      strides=(row, dtype.itemsize))
+
+
+def _read_npy(path):
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise VectorFileError(
+            f"{path}: truncated or malformed .npy file: {error}") from error
+    return _checked_array(path, vectors)
+
+
+def _read_hdf5(path, name):
+    try:
+        import h5py
+    except ImportError as error:
+        raise VectorFileError(
+            f"{path}: HDF5 files need h5py (pip install h5py)") from error
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise VectorFileError(
+            f"{path}: truncated or malformed HDF5 file: {error}") from error
+    with file:
+        arrays = [key for key, value in file.items()
+                  if isinstance(value, h5py.Dataset) and value.ndim == 2]
+        if name is None and len(arrays) == 1:
+            name = arrays[0]
+        if name is None or not isinstance(file.get(name), h5py.Dataset):
+            raise VectorFileError(
+                f"{path}: {_absent('array', name)}; "
+                f"it has {', '.join(arrays) or 'none of two dimensions'}")
+        return _checked_array(path, file[name][()])
+
+
+def _read_parquet(path, name):
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise VectorFileError(
+            f"{path}: Parquet files need pyarrow (pip install pyarrow)"
+        ) from error
+    try:
+        schema = pyarrow.parquet.read_schema(path)
+        lists = [field.name for field in schema
+                 if pyarrow.types.is_list(field.type)
+                 or pyarrow.types.is_large_list(field.type)
+                 or pyarrow.types.is_fixed_size_list(field.type)]
+        if name is None and len(lists) == 1:
+            name = lists[0]
+        if name not in lists:
+            raise VectorFileError(
+                f"{path}: {_absent('column of lists', name)}; "
+                f"it has {', '.join(lists) or 'none'}")
+        column = pyarrow.parquet.read_table(path, columns=[name])[name]
+    except pyarrow.ArrowException as error:
+        raise VectorFileError(
+            f"{path}: truncated or malformed Parquet file: {error}"
+        ) from error
+    if len(column) == 0:
+        return np.empty((0, 0), dtype="float32")
+    rows = column.combine_chunks()
+    if isinstance(rows, pyarrow.ChunkedArray):
+        rows = rows.chunk(0)
+    if rows.null_count:
+        raise VectorFileError(f"{path}: column '{name}' has rows without lists")
+    values = rows.flatten()
+    if pyarrow.types.is_fixed_size_list(rows.type):
+        lengths = [rows.type.list_size]
+    else:
+        lengths = np.unique(
+            rows.value_lengths().to_numpy(zero_copy_only=False))
+    if len(lengths) > 1:
+        raise VectorFileError(
+            f"{path}: the lists of column '{name}' have from {lengths[0]} to "
+            f"{lengths[-1]} items, expected as many in each")
+    if values.null_count:
+        raise VectorFileError(f"{path}: column '{name}' has lists with nulls")
+    values = values.to_numpy(zero_copy_only=False)
+    return _checked_array(path, values.reshape(len(rows), int(lengths[0])))
+
+
+def _absent(what, name):
+    return f"which {what}?" if name is None else f"no {what} '{name}' in it"
+
+
+def _checked_array(path, vectors):
+    if (not isinstance(vectors, np.ndarray) or vectors.ndim != 2
+            or vectors.dtype.kind not in "fiub"):
+        what = (f"{vectors.ndim}-dimensional {vectors.dtype}"
+                if isinstance(vectors, np.ndarray) else "something else")
+        raise VectorFileError(
+            f"{path}: expected a two-dimensional array of real numbers, "
+            f"got {what}")
+    return vectors
+
+
+def _read_idx(path):
+    """IDX: two zero bytes, the type, the number of dimensions, each dimension
+    as a big-endian uint32, the values."""
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            raw = gzip.decompress(raw)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise VectorFileError(
+                f"{path}: truncated or malformed gzip file: {error}"
+            ) from error
+    if len(raw) < 4:
+        raise VectorFileError(
+            f"{path}: truncated: {len(raw)} bytes, too short for an IDX header")
+    ndim = raw[3]
+    if raw[0] or raw[1] or raw[2] not in IDX_TYPES or ndim < 2:
+        raise VectorFileError(
+            f"{path}: malformed: an IDX file of vectors does not begin with "
+            f"{raw[:4].hex(' ')}")
+    header = 4 + 4 * ndim
+    if len(raw) < header:
+        raise VectorFileError(f"{path}: truncated: ends inside the IDX header")
+    shape = [int(size) for size in np.frombuffer(raw, ">u4", ndim, 4)]
+    dtype = np.dtype(IDX_TYPES[raw[2]])
+    d = 1
+    for size in shape[1:]:
+        d *= size
+    expected = header + shape[0] * d * dtype.itemsize
+    if len(raw) != expected:
+        kind = "truncated" if len(raw) < expected else "malformed"
+        sizes = " x ".join(map(str, shape))
+        raise VectorFileError(
+            f"{path}: {kind}: {sizes} values need {expected} bytes, "
+            f"there are {len(raw)}")
+    return np.frombuffer(raw, dtype, offset=header).reshape(shape[0], d)

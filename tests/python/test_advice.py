@@ -1,0 +1,173 @@
+"""recommend: what it measures is true, and it keeps its promises."""
+
+import re
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import advice
+
+from helpers import COUNTS
+
+K = 10
+# enough vectors for more than exact scans: digits with a little noise
+NOISE = np.random.default_rng(1)
+MANY = np.concatenate([np.maximum(COUNTS + NOISE.normal(size=COUNTS.shape), 0) for _ in range(3)]).astype("float32")
+MANY = MANY[NOISE.permutation(len(MANY))]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return faiss_ext.recommend(MANY[:5000], "chi2", 0.9, sample_size=2500, progress=False)
+
+
+def exact_recall(index, x, queries, kernel):
+    flat = faiss_ext.IndexFlatKernel(x.shape[1], kernel)
+    flat.add(x)
+    _, exact = flat.search(queries, K)
+    _, ids = index.search(queries, K)
+    return np.mean([len(set(a) & set(b)) / K for a, b in zip(ids, exact)])
+
+
+def test_the_index_finds_what_was_promised(found):
+    x, queries = MANY[:5000], MANY[5000:5300]
+    index = found.build(x)
+    assert index.ntotal == len(x)
+    for name, value in found.parameters.items():
+        assert faiss_ext.index_parameters(index)[name] == value
+    assert found.fits and found.recall >= 0.9
+    # other queries, other vectors, a figure that was extrapolated: Hoeffding's bound with 1e-9 for the queries alone
+    # would be 0.19 from each side
+    assert exact_recall(index, x, queries, faiss_ext.kernel_factory("chi2")) > 0.9 - 0.19
+    assert faiss.index_factory(64, found.string).d == 64
+
+
+def test_all_that_was_tried_is_told(found):
+    assert found.n == 4800 and found.sample_size == 2500 and found.extrapolated and found.k == K
+    speeds = [t.queries_per_second for t in found.tried]
+    assert speeds == sorted(speeds, reverse=True)
+    strings = [t.string for t in found.tried]
+    assert len(set(strings)) == len(strings) > 5
+    assert found.string == next(t.string for t in found.tried if t.fits)
+    for t in found.tried:
+        assert faiss.index_factory(64, t.string).d == 64
+        assert 0 <= t.recall <= 1 and t.bytes_per_vector > 0 and t.build_seconds >= 0
+        assert t.fits == (t.recall >= 0.9)
+    # (headers and blocks of lists that are not full)
+    flat = next(t for t in found.tried if t.string.startswith("KFlat"))
+    assert flat.string == "KFlat(chi2,store=f16)" and flat.recall > 0.999 and 128 <= flat.bytes_per_vector < 134
+    text = str(found)
+    assert found.string in text and "extrapolated from 625 and 2,500" in text
+    assert text.count("beyond a limit") == sum(not t.fits for t in found.tried)
+
+
+def test_lists_grow_with_the_vectors(found):
+    lists = [int(re.search(r"KIVF(\d+)", t.string)[1]) for t in found.tried if "KIVF" in t.string]
+    assert set(lists) == {advice.lists_for(4800)} == {32}
+    million = [advice.lists_for(n) for n in (2000, 60_000, 1_000_000)]
+    assert million == [8, 256, 4096]
+
+
+def test_few_vectors_are_scanned():
+    found = faiss_ext.recommend(COUNTS, "js", progress=False)
+    assert [t.string for t in found.tried] == [found.string] == ["KFlat(js,store=u8)"]
+    assert found.recall == 1 and found.parameters == {} and not found.extrapolated
+    assert "measured" in str(found)
+
+
+def test_limits_are_kept():
+    found = faiss_ext.recommend(MANY[:2500], "chi2", 0.3, bytes_per_vector=40, progress=False)
+    assert found.fits and found.bytes_per_vector <= 40
+    assert "Refine" not in found.string and "KFlat" not in found.string
+    impossible = faiss_ext.recommend(MANY[:2500], "chi2", 1.0, bytes_per_vector=40, progress=False)
+    assert not impossible.fits and impossible.bytes_per_vector <= 40
+    assert "none keeps all limits" in str(impossible)
+    best = max(t.recall for t in impossible.tried if t.bytes_per_vector <= 40)
+    assert impossible.recall == best
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "jaccard", "expchi2"])
+def test_every_kind_of_kernel(kernel):
+    found = faiss_ext.recommend(MANY[:2300], kernel, 0.8, progress=False)
+    assert found.fits and len(found.tried) > 4
+    index = found.build(MANY[:2300])
+    exact = faiss_ext.kernel_factory(kernel_in(found))
+    assert exact_recall(index, MANY[:2300], MANY[2300:2400], exact) > 0.8 - 0.33
+
+
+def test_what_cannot_be_built_is_told():
+    # 64 dimensions: no 128 components of a linear kernel
+    found = faiss_ext.recommend(MANY[:2300], "linear", 0.8, progress=False)
+    assert found.fits and set(found.impossible) == {
+        f"KPCA128(linear,p=500),KIVF8{behind}" for behind in (",Refine(KFlat(linear,store=f16))", "")}
+    assert all("rank" in reason for reason in found.impossible.values())
+    assert "not possible" in str(found)
+
+
+def kernel_in(found):
+    """That of the exact scan, with its bandwidth."""
+    flat = next(t.string for t in found.tried if t.string.startswith("KFlat"))
+    return re.fullmatch(r"KFlat\((.*?)(,store=\w+)?\)", flat)[1]
+
+
+def test_a_function_is_a_kernel():
+    calls = []
+
+    def shared(X, Y):
+        calls.append(len(X))
+        return np.minimum(X[:, None], Y[None]).sum(axis=2)
+
+    found = faiss_ext.recommend(MANY[:700], shared, progress=False, k=5)
+    assert calls and [t.string for t in found.tried] == ["KFlat(kernel)"]
+    index = found.build(MANY[:700])
+    exact = faiss_ext.index_factory(64, "KFlat(intersection)")
+    exact.add(MANY[:700])
+    np.testing.assert_array_equal(index.search(MANY[700:720], 3)[1], exact.search(MANY[700:720], 3)[1])
+
+
+def test_indexes_for_functions_are_those_of_strings():
+    gaussian = faiss_ext.kernel_factory("gaussian(gamma=0.3)")
+    mine = faiss_ext.CallbackKernel(gaussian.gram)
+    built = {c.string: c for c in advice.callback_candidates(mine, 8)}
+    assert len(built) == 4
+    for string, candidate in built.items():
+        index = candidate.make(64)
+        same = faiss.index_factory(64, string.replace("kernel", "gaussian(gamma=0.3)"))
+        assert type(index) is type(same)
+        x = COUNTS[:600] / 16
+        for each in (index, same):
+            each.train(x)
+            each.add(x)
+        D, _ = index.search(x[:50], 4)
+        np.testing.assert_allclose(D, same.search(x[:50], 4)[0], rtol=1e-3, atol=1e-3)
+        assert candidate.bytes_per_vector(64) >= 256
+
+
+def test_progress_is_shown_where_it_is_wanted(capsys):
+    faiss_ext.recommend(COUNTS[:200], "chi2")
+    assert "recommend" in capsys.readouterr().err
+    faiss_ext.recommend(COUNTS[:200], "chi2", progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("change, error, message", [
+    ({"x": COUNTS[0]}, ValueError, "shape"),
+    ({"x": COUNTS[:1]}, ValueError, "at least 2 vectors"),
+    ({"x": -COUNTS}, RuntimeError, "expected a finite number >= 0"),
+    ({"x": np.where(COUNTS > 15, np.nan, COUNTS)}, RuntimeError, "is nan"),
+    ({"kernel": "chi3"}, RuntimeError, "unknown kernel"),
+    ({"kernel": 3}, TypeError, "kernel must be"),
+    ({"recall": 1.5}, ValueError, "at most 1"),
+    ({"recall": 0}, ValueError, "above 0"),
+    ({"recall": float("nan")}, ValueError, "above 0"),
+    ({"recall": "much"}, TypeError, "number"),
+    ({"k": 0}, ValueError, "k must"),
+    ({"k": 2.5}, TypeError, "integer"),
+    ({"bytes_per_vector": -1}, ValueError, "bytes_per_vector"),
+    ({"queries": COUNTS[:, :5]}, ValueError, "queries of shape")])
+def test_bad_arguments(change, error, message):
+    arguments = {"x": COUNTS, "kernel": "chi2", "recall": 0.9, "progress": False, **change}
+    x, kernel, recall = (arguments.pop(name) for name in ("x", "kernel", "recall"))
+    with pytest.raises(error, match=message):
+        faiss_ext.recommend(x, kernel, recall, **arguments)

@@ -1,0 +1,199 @@
+"""python3 -m faiss_ext: what it prints, its files, its exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext.command_line import main
+
+from helpers import BASE, COUNTS, QUERIES
+
+STRING = "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("command_line")
+    np.save(path / "base.npy", BASE)
+    np.save(path / "queries.npy", QUERIES)
+    assert main(["build", str(path / "base.npy"), STRING, "-o", str(path / "index"), "--quiet"]) == 0
+    return path
+
+
+@pytest.fixture
+def run(folder, capsys, monkeypatch):
+    """A command in that folder: its status, what it printed, its messages."""
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+
+    def function(*words):
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as error:  # of argparse
+            status = error.code
+        return (status, *capsys.readouterr())
+
+    return function
+
+
+def test_an_index_is_built_and_searched(run, folder):
+    status, out, _ = run("build", "base.npy", STRING, "-o", "again", "--json", "--quiet", "-p", "k_factor=4")
+    assert status == 0
+    said = json.loads(out)
+    assert said["n"] == len(BASE) and said["d"] == 64 and said["bytes"] == (folder / "again").stat().st_size
+    index = faiss.read_index(str(folder / "again"))
+    assert index.k_factor == 4
+    D, I = index.search(QUERIES, 3)
+
+    status, out, _ = run("search", "again", "queries.npy", "-k", 3, "-o", "found.npz")
+    assert status == 0 and out == ""
+    found = np.load(folder / "found.npz")
+    np.testing.assert_array_equal(found["I"], I)
+    np.testing.assert_array_equal(found["D"], D)
+
+    status, out, err = run("search", "again", "queries.npy", "-k", 3)
+    first = [word.split(":")[0] for word in out.splitlines()[0].split()[1:]]
+    assert list(map(int, first)) == I[0].tolist() and "200 queries" in err
+    status, out, _ = run("search", "again", "queries.npy", "-k", 3, "--json")
+    assert json.loads(out)["I"] == I.tolist()
+
+
+def test_ranges(run, folder):
+    run("build", "base.npy", "KFlat(chi2)", "-o", "flat", "--quiet", "--metric", "ip")
+    index = faiss.read_index(str(folder / "flat"))
+    lims, D, I = index.range_search(QUERIES, 0.8)
+    status, out, _ = run("search", "flat", "queries.npy", "--radius", 0.8, "--json")
+    said = json.loads(out)
+    assert status == 0 and said["lims"] == lims.tolist() and said["I"] == I.tolist()
+    status, out, _ = run("search", "flat", "queries.npy", "--radius", 0.8)
+    assert [len(line.split()) - 1 for line in out.splitlines()] == np.diff(lims.astype(int)).tolist()
+
+
+def test_binary_indexes(run, folder):
+    index = faiss_ext.index_binary_factory(64, "SIK128(gaussian),BIVF4")
+    index.train(BASE)
+    index.add(BASE)
+    faiss.write_index_binary(index, str(folder / "binary"))
+    _, I = index.search(QUERIES, 4)
+    status, out, _ = run("search", "binary", "queries.npy", "-k", 4, "--json")
+    assert status == 0 and json.loads(out)["I"] == I.tolist()
+    codes = faiss_ext.index_binary_factory(64, "BFlat")
+    np.save(folder / "codes.npy", COUNTS[:, :8].astype("uint8"))
+    codes.add(np.load(folder / "codes.npy"))
+    faiss.write_index_binary(codes, str(folder / "codes"))
+    status, out, _ = run("search", "codes", "codes.npy", "-k", 1, "--json")
+    assert status == 0 and set(np.ravel(json.loads(out)["D"])) == {0}
+    status, out, _ = run("info", "binary")
+    assert status == 0 and "IndexBinaryIVFSIMD" in out and "nprobe=1" in out
+
+
+def test_info_shows_the_tree_and_the_theory(run):
+    status, out, _ = run("info", "index", "--json")
+    said = json.loads(out)
+    assert status == 0
+    assert said["tree"]["class"] == "IndexRefineKernel" and said["tree"]["ntotal"] == len(BASE)
+    assert [part["class"] for part in said["tree"]["parts"]] == ["IndexKernelHash", "IndexFlatKernel"]
+    assert said["parameters"] == {"k_factor": 1.0} and said["bits"] == 128
+    status, out, _ = run("info", "index")
+    assert "  IndexKernelHash" in out and "    IndexBinaryFlatSIMD" in out and f"{len(BASE):,} vectors" in out
+
+    status, out, _ = run("info", "SIK256(gaussian,gamma=1),BFlat", "-d", 16, "--at", 0.5, "--json")
+    row, = json.loads(out)["theory"]
+    hash = faiss_ext.kernel_hash_factory(16, "SIK256(gaussian,gamma=1)")
+    assert row["expected_hamming"] == hash.expected_hamming(0.5)
+    assert row["bounds"] == list(hash.hamming_bounds(0.5))
+    status, out, _ = run("info", "KFlat(chi2)")
+    assert status == 0 and "bits" not in out
+
+
+def test_bench_measures_recall(run, folder):
+    index = faiss.read_index(str(folder / "index"))
+    exact = faiss.index_factory(64, "KFlat(chi2)")
+    exact.add(BASE)
+    _, true = exact.search(QUERIES, 10)
+    status, out, _ = run("bench", "index", "base.npy", "queries.npy", "chi2", "--json", "--settings", 4)
+    rows = json.loads(out)
+    assert status == 0 and rows
+    for row in rows:
+        faiss_ext.set_index_parameter(index, *[(n, float(v)) for n, v in [row["parameters"].split("=")]][0])
+        _, ids = index.search(QUERIES, 10)
+        recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, true)])
+        assert row["recall"] == pytest.approx(recall, abs=2e-3)  # (ties)
+        assert row["queries_per_second"] > 0
+    assert run("bench", "index", "queries.npy", "queries.npy", "chi2")[0] == 1
+
+
+def test_recommend_says_which(run):
+    status, out, err = run("recommend", "base.npy", "chi2", "--queries", "queries.npy", "--json", "--quiet")
+    said = json.loads(out)
+    assert status == 0 and err == "" and said["string"].startswith("KFlat(chi2") and said["fits"]
+    assert said["n"] == len(BASE) and len(said["tried"]) == 1
+    status, out, _ = run("recommend", "base.npy", "chi2", "--bytes-per-vector", 1, "--quiet")
+    assert status == 1 and "none keeps all limits" in out
+
+
+@pytest.mark.parametrize("words, status, message", [
+    (["build", "gone.npy", "KFlat(chi2)", "-o", "x"], 1, "gone.npy: cannot be read: No such file"),
+    (["build", "base.npy", "KFlat(chi3)", "-o", "x"], 1, "unknown kernel 'chi3'"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "gone/x"], 1, "cannot be written"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "x", "-p", "nprobe=3"], 1, "no search parameter 'nprobe'"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "x", "-p", "nprobe"], 2, "NAME=NUMBER"),
+    (["build", "negative.npy", "KFlat(chi2)", "-o", "x"], 1, "expected a finite number >= 0"),
+    (["build", "nan.npy", "Flat", "-o", "x"], 1, "component 2 of vector 1 is NaN"),
+    (["search", "gone", "queries.npy"], 1, "gone: cannot be read"),
+    (["search", "base.npy", "queries.npy"], 1, ""),
+    (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
+    (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz file"),
+    (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),
+    (["search", "index", "queries.npy", "-k", "many"], 2, "an integer"),
+    (["info", "gone"], 2, "neither a file nor a string"),
+    (["recommend", "base.npy", "chi2", "--recall", "2"], 2, "from 0 to 1"),
+    (["learn"], 2, "invalid choice"),
+    ([], 2, "required")])
+def test_errors_are_messages(run, folder, words, status, message):
+    np.save(folder / "negative.npy", -BASE[:5])
+    bad = np.ones((3, 4))
+    bad[1, 2] = np.nan
+    np.save(folder / "nan.npy", bad)
+    np.save(folder / "narrow.npy", BASE[:5, :5])
+    found, out, err = run(*words)
+    assert found == status and out == "" and message in err and "Traceback" not in err
+    assert " at src/" not in err  # (the place is for reports)
+    assert not (folder / "x").exists() and not list(folder.glob(".faiss_ext_*"))
+
+
+def in_process(folder, *words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "faiss_ext", *words], cwd=folder, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}, **options)
+
+
+def test_as_a_module(folder):
+    process = in_process(folder, "info", "index")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and "IndexRefineKernel" in out and err == ""
+    process = in_process(folder, "--help")
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "recommend" in out and "130 after Ctrl-C" in out
+
+
+def test_an_interrupted_build_leaves_the_old_file(folder):
+    np.save(folder / "many.npy", np.random.default_rng(1).random((200000, 64), dtype="float32"))
+    before = (folder / "index").read_bytes()
+    process = in_process(folder, "build", "many.npy", "HNSW32,KFlat(chi2)", "-o", "index")
+    said = ""
+    while "add" not in said:  # its progress
+        said += process.stderr.read(1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
+    assert (folder / "index").read_bytes() == before
+    assert not list(folder.glob(".faiss_ext_*"))
