@@ -157,7 +157,8 @@ class RecallCriterion(faiss.IntersectionCriterion):
 class Built(NamedTuple):
     index: Any
     seconds: float
-    bytes_per_vector: float
+    learnt_bytes: float  # of what training has left
+    bytes_per_vector: float  # besides
 
 
 def size_of(index):
@@ -174,8 +175,9 @@ def build(candidate, x):
     start = time.perf_counter()
     index.add(x)
     seconds += time.perf_counter() - start
-    return Built(index, seconds, (size_of(index) - empty) / len(x) if by_file
-                 else candidate.bytes_per_vector(x.shape[1]))
+    each = ((size_of(index) - empty) / len(x) if by_file
+            else candidate.bytes_per_vector(x.shape[1]))
+    return Built(index, seconds, empty, each)
 
 
 def seconds_of(index, truth):
@@ -240,6 +242,8 @@ class Tried:
     queries_per_second : float
         Of searches for all queries in a batch.
     bytes_per_vector : float
+        Of a file, with what training has left (which of a kernel that is a
+        function is not known, and left out).
     build_seconds : float
         Of training and adding.
     fits : bool
@@ -268,7 +272,8 @@ def measured(candidate, smaller, n, sample, small, recall):
         set_all(large.index, settings)
         seconds, found = seconds_of(large.index, truth)
         return Tried(candidate.string, settings, found,
-                     len(truth.queries) / seconds, large.bytes_per_vector,
+                     len(truth.queries) / seconds,
+                     large.bytes_per_vector + large.learnt_bytes / n,
                      large.seconds, False)
     fewer = build(smaller, small[0])
     for settings, _ in enough:
@@ -280,10 +285,14 @@ def measured(candidate, smaller, n, sample, small, recall):
         at_n = min(max(found - max(loss, 0), 0), 1)
         if at_n >= recall:
             break
+    # a part of it may grow with the vectors, as the centroids of lists do
+    slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
+                / (len(x) - len(small[0])))
+    learnt = large.learnt_bytes + slope * (n - len(x))
     return Tried(
         candidate.string, settings, at_n,
         len(truth.queries) / grown(small_seconds, seconds, factor),
-        large.bytes_per_vector,
+        large.bytes_per_vector + learnt / n,
         grown(fewer.seconds, large.seconds, factor), False)
 
 
@@ -344,6 +353,9 @@ class Recommendation:
         faiss.Index
         """
         x = np.ascontiguousarray(x, dtype="float32")
+        if x.ndim != 2:
+            raise ValueError("Recommendation.build: expected an array of "
+                             f"shape (n, d), got shape {x.shape}")
         index = self.make(x.shape[1])
         index.train(x)
         index.add(x)
@@ -394,16 +406,17 @@ def trained_kernel(kernel, x):
     return kernel
 
 
-def narrowest_store(kernel, truth, x):
+def narrowest_store(kernel, truth, x, recall):
     """The key of KFlat that stores the vectors in the fewest bytes and finds
-    the same neighbours, to one in a thousand."""
+    the same neighbours, to one in a thousand, or what is asked for."""
     for store in ("u8", "f16"):
         if store == "u8" and x.min() < 0:
             continue
         index = swig.IndexFlatKernel(
             x.shape[1], kernel, faiss.METRIC_L2, store)
         index.add(x)
-        if truth.recall(index.search(truth.queries, truth.k)[1]) >= 0.999:
+        found = truth.recall(index.search(truth.queries, truth.k)[1])
+        if found >= max(0.999, recall):
             return f",store={store}"
     return ""
 
@@ -448,11 +461,12 @@ def recommend(
     queries : array_like, shape (nq, d), optional
         By default up to 200 of the vectors, which are held out.
     n : int, optional
-        How many vectors there will be; by default those of x.
+        How many vectors there will be; by default, and at least, those of x.
     bytes_per_vector, build_seconds : float, optional
         Limits of the index, and of training and filling it.
     sample_size : int
-        Vectors that are measured, at most.
+        Vectors that are measured, at most. Where there are more of them, at
+        least 40 k.
     seed : int
         Of the sample.
     progress : bool
@@ -477,7 +491,12 @@ def recommend(
         raise ValueError(f"recommend: recall must be at most 1, got {recall}")
     check_number("bytes_per_vector", bytes_per_vector, 0)
     check_number("build_seconds", build_seconds, 0)
-    for name, value in (("k", k), ("sample_size", sample_size)):
+    if x.dtype.kind not in "fiub":
+        raise TypeError("recommend: expected an array of real numbers, got "
+                        f"{x.dtype}")
+    for name, value in (("k", k), ("sample_size", sample_size), ("n", n)):
+        if name == "n" and value is None:
+            continue
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"recommend: {name} must be an integer, got "
                             f"{value!r}")
@@ -489,12 +508,20 @@ def recommend(
         order = order[held_out:]
     else:
         queries = np.ascontiguousarray(queries, dtype="float32")
-        if queries.ndim != 2 or queries.shape[1] != x.shape[1]:
+        if (queries.ndim != 2 or queries.shape[1] != x.shape[1]
+                or len(queries) == 0):
             raise ValueError(
                 f"recommend: expected queries of shape (nq, {x.shape[1]}), "
                 f"got {queries.shape}")
-    n = max(n or 0, len(order))
+    if n is not None and n < len(order):
+        raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "
+                         "as there are vectors")
+    n = int(n or len(order))
     order = order[:sample_size]
+    if n > len(order) and len(order) < 40 * k:
+        raise ValueError(
+            f"recommend: {len(order)} vectors are too few to tell what "
+            f"{n} have: expected a sample of at least 40 k = {40 * k}")
     whole = np.ascontiguousarray(x[np.sort(order)], dtype="float32")
     part = np.ascontiguousarray(
         x[np.sort(order[:max(1, len(order) // GROWTH)])], dtype="float32")
@@ -503,7 +530,7 @@ def recommend(
     few = Truth(kernel, part, queries, k) if n > len(whole) else None
     try:
         swig.kernel_factory(kernel.description())
-        store = narrowest_store(kernel, truth, whole)
+        store = narrowest_store(kernel, truth, whole, recall)
     except RuntimeError:
         store = None
 

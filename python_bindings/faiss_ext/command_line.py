@@ -8,7 +8,8 @@
 
 Files of vectors: .npy, .fvecs, .bvecs, .hdf5, .parquet, MNIST's images; of
 HDF5 and Parquet, FILE:NAME is an array or column. Exit status: 0, 1 for an
-error in data or files, 2 for one in the command, 130 after Ctrl-C.
+error in data or files and where recommend finds nothing that keeps all limits,
+2 for an error in the command, 130 after Ctrl-C.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import RecallCriterion, Truth, recommend, trained_kernel
 from .extend_faiss import read_index_binary
+from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .progress import bar
@@ -88,7 +90,7 @@ def arguments():
         added.add_argument(
             "--json", action="store_true", help="print JSON instead of text")
         added.add_argument(
-            "--threads", type=number(int, 1), metavar="N",
+            "--threads", type=number(int, 1, 1024), metavar="N",
             help="threads to use (all)")
         added.add_argument(
             "--quiet", action="store_true", help="no progress on stderr")
@@ -113,7 +115,8 @@ def arguments():
 
     sub = command("build", run_build, "Builds an index of a file of vectors.")
     sub.add_argument("vectors", help="file of vectors")
-    sub.add_argument("string", help="such as 'KFlat(chi2)'")
+    sub.add_argument("string", help="such as 'KFlat(chi2)'; BKFlat(jaccard), "
+                     "BFlat and the like take packed bits")
     sub.add_argument("-o", "--output", required=True, help="file of the index")
     sub.add_argument("--metric", choices=("l2", "ip"), default="l2",
                      help="distances, or kernel values (l2)")
@@ -164,13 +167,16 @@ def add_parameters(sub):
 
 # ---------------------------------------------------------------- files
 
+def file_and_part(word):
+    """Of FILE or FILE:NAME."""
+    path, _, part = word.rpartition(":")
+    if not os.path.exists(word) and os.path.exists(path):
+        return path, part
+    return word, None
+
+
 def vectors_of(word):
-    """The vectors of FILE or FILE:NAME."""
-    if not os.path.exists(word):
-        path, colon, part = word.rpartition(":")
-        if colon and os.path.exists(path):
-            return read_vectors(path, part)
-    return read_vectors(word)
+    return read_vectors(*file_and_part(word))
 
 
 def as_floats(x, where):
@@ -250,7 +256,8 @@ def run_recommend(args):
         "bytes_per_vector": found.bytes_per_vector,
         "build_seconds": found.build_seconds, "fits": found.fits,
         "n": found.n, "sample_size": found.sample_size, "k": found.k,
-        "tried": [vars(t) for t in found.tried]}, [str(found)])
+        "tried": [vars(t) for t in found.tried],
+        "impossible": found.impossible}, [str(found)])
     return 0 if found.fits else 1
 
 
@@ -259,18 +266,36 @@ def run_build(args):
     n, d = x.shape
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    index = faiss.index_factory(d, args.string, metric)
+    packed = takes_bits(args.string)
+    if packed and x.dtype != np.uint8:
+        raise VectorFileError(f"{args.vectors}: {args.string} takes packed "
+                              f"bits, uint8, got {x.dtype}")
+    index = (index_binary_factory(8 * d, args.string) if packed
+             else faiss.index_factory(d, args.string, metric))
     check_writable(args.output)
+    if os.path.exists(args.output) and os.path.samefile(
+            args.output, file_and_part(args.vectors)[0]):
+        raise UsageError("the index would take the place of the vectors")
+
+    def block(rows):
+        return (np.ascontiguousarray(rows) if packed
+                else as_floats(rows, args.vectors))
+
     set_all(index, args.parameter)
     start = time.perf_counter()
     if not index.is_trained:
         rows = np.random.default_rng(args.seed).permutation(n)[:args.train]
-        index.train(as_floats(x[np.sort(rows)], args.vectors))
+        index.train(block(x[np.sort(rows)]))
     trained = time.perf_counter()
     for begin in bar(range(0, n, BLOCK), "add", not args.quiet):
-        index.add(as_floats(x[begin:begin + BLOCK], args.vectors))
+        rows = block(x[begin:begin + BLOCK])
+        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+            index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
+        else:
+            index.add(rows)
     filled = time.perf_counter()
-    faiss.write_index(index, str(args.output))
+    (faiss.write_index_binary if packed else faiss.write_index)(
+        index, str(args.output))
     size = os.path.getsize(args.output)
     result = {
         "index": text(real(index)), "n": n, "d": d, "bytes": size,
@@ -282,6 +307,12 @@ def run_build(args):
         f"({size / n:,.0f} a vector); trained in {trained - start:.1f} s, "
         f"filled in {filled - trained:.1f} s"])
     return 0
+
+
+def takes_bits(string):
+    """Whether a string is that of a binary index without a scheme."""
+    core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
+    return core.startswith("B") and not core.startswith("BSIK")
 
 
 def check_writable(path):
@@ -331,8 +362,9 @@ def run_search(args):
         for q in range(len(queries)):
             part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
             print(f"{q}: " + " ".join(
-                f"{i}:{distance:g}" for i, distance in zip(I[part], D[part])
-                if i >= 0))
+                f"{i}:{distance:.7g}" if D.dtype.kind == "f"
+                else f"{i}:{distance}"
+                for i, distance in zip(I[part], D[part]) if i >= 0))
     print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
 
@@ -398,7 +430,8 @@ def run_info(args):
         size = os.path.getsize(args.index)
     else:
         try:
-            index = faiss.index_factory(args.d, args.index)
+            index = (index_binary_factory if takes_bits(args.index)
+                     else faiss.index_factory)(args.d, args.index)
         except RuntimeError as error:
             raise UsageError(f"{args.index!r} is neither a file nor a "
                              f"string: {first_line(error)}") from None

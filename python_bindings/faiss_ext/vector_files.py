@@ -49,6 +49,10 @@ def read_vectors(path, part=None):
     try:
         if path.stat().st_size == 0:
             raise VectorFileError(f"{path}: empty file")
+        if part is not None and path.suffix not in (
+                ".hdf5", ".h5", ".parquet"):
+            raise VectorFileError(f"{path}: has no part '{part}': only HDF5 "
+                                  "and Parquet files have names in them")
         if path.suffix == ".fvecs":
             vectors = _read_vecs(path, np.dtype("<f4"))
         elif path.suffix == ".bvecs":

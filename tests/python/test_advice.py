@@ -69,6 +69,23 @@ def test_lists_grow_with_the_vectors(found):
     assert million == [8, 256, 4096]
 
 
+def test_exact_search_is_always_exact():
+    x = np.random.default_rng(0).random((1500, 8), dtype="float32")
+    for kernel in ("chi2", "gaussian", "laplacian"):
+        found = faiss_ext.recommend(x, kernel, 1.0, progress=False)
+        assert found.fits and found.recall == 1
+
+
+def test_what_training_leaves_counts():
+    found = faiss_ext.recommend(MANY[:2500], "jaccard", 0.9, progress=False)
+    assert not found.extrapolated
+    for t in found.tried:
+        index = faiss.index_factory(64, t.string)
+        index.train(MANY[:found.n])
+        index.add(MANY[:found.n])
+        assert t.bytes_per_vector == pytest.approx(len(faiss.serialize_index(index)) / found.n, rel=0.03)
+
+
 def test_few_vectors_are_scanned():
     found = faiss_ext.recommend(COUNTS, "js", progress=False)
     assert [t.string for t in found.tried] == [found.string] == ["KFlat(js,store=u8)"]
@@ -165,7 +182,12 @@ def test_progress_is_shown_where_it_is_wanted(capsys):
     ({"k": 0}, ValueError, "k must"),
     ({"k": 2.5}, TypeError, "integer"),
     ({"bytes_per_vector": -1}, ValueError, "bytes_per_vector"),
-    ({"queries": COUNTS[:, :5]}, ValueError, "queries of shape")])
+    ({"queries": COUNTS[:, :5]}, ValueError, "queries of shape"),
+    ({"queries": COUNTS[:0]}, ValueError, "queries of shape"),
+    ({"n": 5}, ValueError, "n is 5, expected at least"),
+    ({"n": 1e9}, TypeError, "n must be an integer"),
+    ({"n": 10**6, "k": 100}, ValueError, "at least 40 k = 4000"),
+    ({"x": COUNTS + 1j}, TypeError, "real numbers")])
 def test_bad_arguments(change, error, message):
     arguments = {"x": COUNTS, "kernel": "chi2", "recall": 0.9, "progress": False, **change}
     x, kernel, recall = (arguments.pop(name) for name in ("x", "kernel", "recall"))

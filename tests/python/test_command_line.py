@@ -94,6 +94,32 @@ def test_binary_indexes(run, folder):
     assert status == 0 and "IndexBinaryIVFSIMD" in out and "nprobe=1" in out
 
 
+def test_packed_bits_and_ids(run, folder):
+    bits = np.packbits(COUNTS > 8, axis=1)
+    np.save(folder / "bits.npy", bits)
+    assert run("build", "bits.npy", "BKFlat(jaccard)", "-o", "sets", "--quiet")[0] == 0
+    index = faiss_ext.read_index_binary(str(folder / "sets"))
+    assert type(index) is faiss_ext.IndexBinaryFlatKernel and index.ntotal == len(bits)
+    D, I = index.search(bits[:9], 3)
+    np.save(folder / "nine.npy", bits[:9])
+    status, out, _ = run("search", "sets", "nine.npy", "-k", 3)
+    assert status == 0
+    assert out.splitlines()[4] == "4: " + " ".join(f"{i}:{d}" for i, d in zip(I[4], D[4]))
+    status, _, err = run("build", "base.npy", "BKFlat(jaccard)", "-o", "x")
+    assert status == 1 and "takes packed bits, uint8, got float32" in err
+    status, out, _ = run("info", "BKFlat(jaccard)", "-d", 64)
+    assert status == 0 and "jaccard" in out
+    assert run("build", "base.npy", "IDMap2,KFlat(chi2)", "-o", "mapped", "--quiet")[0] == 0
+    assert faiss.read_index(str(folder / "mapped")).reconstruct(7).tolist() == BASE[7].tolist()
+
+
+def test_vectors_are_not_overwritten(run, folder):
+    np.save(folder / "mine.npy", BASE)
+    status, _, err = run("build", "mine.npy", "KFlat(chi2)", "-o", "./mine.npy")
+    assert status == 2 and "take the place of the vectors" in err
+    np.testing.assert_array_equal(np.load(folder / "mine.npy"), BASE)
+
+
 def test_info_shows_the_tree_and_the_theory(run):
     status, out, _ = run("info", "index", "--json")
     said = json.loads(out)
@@ -153,6 +179,9 @@ def test_recommend_says_which(run):
     (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz file"),
     (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),
     (["search", "index", "queries.npy", "-k", "many"], 2, "an integer"),
+    (["search", "index", "queries.npy", "--threads", "99999999999999"], 2, "from 1 to 1024"),
+    (["search", "index", "queries.npy:x"], 1, "has no part 'x'"),
+    (["recommend", "base.npy", "chi2", "-n", "5"], 1, "n is 5, expected at least"),
     (["info", "gone"], 2, "neither a file nor a string"),
     (["recommend", "base.npy", "chi2", "--recall", "2"], 2, "from 0 to 1"),
     (["learn"], 2, "invalid choice"),
