@@ -29,9 +29,9 @@ from .advice import RecallCriterion, Truth, recommend, trained_kernel
 from .extend_faiss import read_index_binary
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
-    ParameterSpace, index_parameters, set_index_parameter)
+    ParameterSpace, index_parameters, real, set_index_parameter)
 from .progress import bar
-from .showing import class_name, contents, real, text
+from .showing import class_name, contents, text
 from .vector_files import VectorFileError, read_vectors
 
 BLOCK = 65536  # vectors that are converted and added together

@@ -5,6 +5,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .parameters import real
+from .showing import transforms_of
 
 
 def is_normalised(kernel):
@@ -98,7 +99,5 @@ def values_of(index, D):
 
 def has_no_map(index):
     """Whether the kernel is that of the transformed vectors."""
-    chain = index.chain
-    return not any(
-        isinstance(faiss.downcast_VectorTransform(chain.at(i)), swig.FeatureMap)
-        for i in range(chain.size()))
+    return not any(isinstance(transform, swig.FeatureMap)
+                   for transform in transforms_of(index))

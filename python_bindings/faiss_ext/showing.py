@@ -7,6 +7,7 @@ IndexIDMap(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not tra
 import faiss
 
 from . import swigfaiss_ext as swig
+from .parameters import real
 
 
 def class_name(thing):
@@ -23,15 +24,6 @@ def transform_text(transform):
     if isinstance(transform, swig.Transform):
         return transform.description()
     return f"{class_name(transform)}({transform.d_in}, {transform.d_out})"
-
-
-def real(index):
-    """An index as its own class."""
-    if index is None or type(index).__module__ == swig.__name__:
-        return index
-    if isinstance(index, faiss.IndexBinary):
-        return faiss.downcast_IndexBinary(index)
-    return faiss.downcast_index(index)
 
 
 def number_text(value):

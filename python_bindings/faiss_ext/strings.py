@@ -4,6 +4,7 @@ import faiss
 
 from . import swigfaiss_ext as swig
 from .parameters import real
+from .showing import transforms_of
 
 
 def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
@@ -92,9 +93,7 @@ def string_of(index):
             return f"{string_of(base)},RFlat"
         raise no_string(index)
     if isinstance(index, faiss.IndexPreTransform):
-        chain = [faiss.downcast_VectorTransform(index.chain.at(i))
-                 for i in range(index.chain.size())]
-        return ",".join([*map(transform_string, chain),
+        return ",".join([*map(transform_string, transforms_of(index)),
                          string_of(real(index.index))])
     return faiss_string(index)
 

@@ -300,7 +300,7 @@ int32_t IndexBinaryFlatKernel::distance(double kernel_value) {
 
 void IndexBinaryFlatKernel::fields(FieldVisitor& v) {
     v.part("kernel", kernel, "a kernel of packed bits");
-    lists.resize(std::min<size_t>(lists.size(), d + 1));
+    lists.resize(std::min(lists.size(), size_t(d) + 1));
     for (int l = 0; l <= d; l++) {
         if (l == int(lists.size())) { // one by one: d may be damaged
             lists.emplace_back();
