@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Codes of many bits from many dimensions: bilinear projections beside a dense
 // one, in one run, on one thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the benchmarks share: data, one thread, checks before timing.
 
 #pragma once

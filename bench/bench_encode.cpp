@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Encoding, on one thread: dense schemes beside sgemm of the same size, and
 // structured projections beside dense ones, in batches and for a query alone.
 // Codes are compared with those of a plain product before they are timed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The Hamming scan, of all codes and of inverted lists, beside that of the
 // FAISS that is linked, on one thread; and one query over many codes beside the
 // bandwidth of the memory. Results are compared before they are timed.

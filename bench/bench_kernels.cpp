@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exact kernels, on one thread: blocks of pairs, and searches beside a loop
 // over squared L2 distances, FAISS's own slow metrics and FLANN's chi2. Results
 // are compared before they are timed.

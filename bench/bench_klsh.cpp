@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much of the time of KernelizedLSH::encode is spent on kernel values, and
 // how much on the rest: normalisation, weights, thresholds, packing, checks.
 //

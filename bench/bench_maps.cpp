@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Explicit maps, on one thread: a map and the matrix of a PCA behind it beside
 // sgemm with that matrix alone, whose vectors are compared with a plain product
 // before they are timed, and maps that are learnt or drawn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How the cost of encoding, of the Hamming scan and of exact search grows with
 // the number of vectors, their dimension and the bits, and falls with threads.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The matrix product of whatever BLAS is linked, to compare with.
 
 #pragma once

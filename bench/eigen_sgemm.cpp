@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Compiled for this machine; the other name keeps these instances of Eigen's
 // templates apart from those of the library, which are compiled for any.
 #define Eigen EigenOfThisMachine

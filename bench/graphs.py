@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Graphs under chi2 beside each other: FAISS's loops over KFlat, ours, ours on bytes, and the newest FAISS on a map.
 
 The peer searches the explicit map of order 1 (three times the dimensions, map and exact re-ranking not counted) in a

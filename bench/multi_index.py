@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Hash tables on codes (FAISS's BHash) beside the scan of all of them: recall against time.
 
 Codes of one scheme are searched for each query's nearest code by the SIMD scan and by FAISS's hash tables: one table of b

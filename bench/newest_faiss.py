@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Times the Hamming scan of whatever FAISS this Python has, on one thread; prints JSON.
 
 Run by run_all.py in a process of its own, with the newest faiss-cpu in a virtual environment, since two FAISS cannot

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs all benchmarks of speed and prints a line for each ratio with its bar; writes CSV and PNG.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/run_all.py --build build --out results \\

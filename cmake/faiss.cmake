@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Chooses the FAISS to build with. Afterwards there is a target faiss, and set are
 #
 #   faiss_include_dir   the folder of its headers

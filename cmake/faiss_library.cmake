@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The version of the headers in a folder.
 function(read_faiss_version include_dir result)
   file(STRINGS ${include_dir}/faiss/Index.h lines REGEX

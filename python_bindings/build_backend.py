@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds wheels and source archives of faiss_ext (PEP 517).
 
 CMake does the work, against the FAISS of the interpreter that runs pip; this

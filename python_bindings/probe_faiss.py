@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Prints what the faiss module of this interpreter is, a line for each fact.
 
 Run by CMake and by the build backend, with the interpreter that will import

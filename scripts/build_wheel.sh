@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds a wheel for pip's FAISS: with it and faiss-cpu, users need no headers,
 # no compiler and no SWIG.
 #

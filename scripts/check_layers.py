@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Checks that every folder of faiss_ext/ and src/ includes only itself and
 those before it in LAYERS, and that a header needs no private one.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # What test.sh, demo.sh and the checks in .ci share. To be sourced.
 

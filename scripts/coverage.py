@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Says how many of the lines and branches of src/ have been run.
 
     python3 scripts/coverage.py FILE [--least PERCENT]

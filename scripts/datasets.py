@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Real vectors from files, as float32 arrays ready for FAISS.
 
 A folder holds one dataset or several. What counts as a dataset:

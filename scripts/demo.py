@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The demo: how well and how fast binary codes find the neighbours of real vectors under a kernel.
 
 demo_options.py has the options; measure.py, which does the work, is imported only when they are found good: --help

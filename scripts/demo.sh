@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs what is missing, builds the library and its Python module in build/
 # and runs the demo. All arguments go to scripts/demo.py; --help lists them.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command line of the demo. Needs nothing but Python, so that it can be read before anything is installed."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All pairs of near-duplicates, at a stated error rate: which functions of Python's own library are nearly the same?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_duplicates.py

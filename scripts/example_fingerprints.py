@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tanimoto search in fingerprints of molecules, exactly and by codes.
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_fingerprints.py [FILE]

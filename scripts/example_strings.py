@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Search among strings, by a kernel that only compares two of them: which word is meant by a misspelt one?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_strings.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs FAISS's own Python tests with classes of faiss_ext in the place of FAISS's
 # (tests/conformance/faiss_with_ours.py says which).
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds the fuzzers of tests/fuzz with clang's AddressSanitizer and
 # UndefinedBehaviorSanitizer, and runs each of them.
 #

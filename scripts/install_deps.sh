@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Writes the tables of keys in README.md, from what the classes say about
 themselves (faiss_ext.describe).
 

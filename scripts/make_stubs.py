@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Writes the type stubs of the Python package, faiss_ext/__init__.pyi, from
 the package that is imported.
 
@@ -17,6 +18,7 @@ PATH = (Path(__file__).resolve().parents[1]
         / "python_bindings" / "faiss_ext" / "__init__.pyi")
 
 HEAD = """\
+# SPDX-License-Identifier: MIT
 # Written by scripts/make_stubs.py.
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernel search on real vectors: how many exact kernel neighbours binary codes find, at which speed and size.
 
 The exact neighbours under a kernel come from an exhaustive scan (KFlat). Measured against them are codes of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Checks that the tests notice small faults ("mutants") of the library.
 
     python3 scripts/mutants.py --work FOLDER [--only NUMBER ...] [--jobs N]

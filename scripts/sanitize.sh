@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds everything with clang's sanitizers, and runs the tests.
 #
 #   scripts/sanitize.sh [cpp] [python] [coverage] [threads] [-- PYTEST ARGUMENT...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Works on indexes for a long time with two threads, and watches the memory.
 
     PYTHONPATH=build/python python3 scripts/soak.py [--minutes 60] [--seed 1]

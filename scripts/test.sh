@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs what is missing, builds everything in build/ and runs all tests,
 # those in C++ and those in Python.
 #

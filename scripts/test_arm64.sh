@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Compiles the library for arm64 and runs test programs under qemu-user, on a
 # Debian system of another architecture; needs root.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds faiss_ext and runs its tests with each FAISS that people have, and
 # prints a table of what ran.
 #

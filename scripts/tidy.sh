@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Looks for mistakes in src/ and its headers with clang-tidy; .clang-tidy says for
 # which. Sources are read as scripts/sanitize.sh compiles them.
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An index beside a model of it: a list of ids and vectors, searched by brute
 // force. Steps are drawn from a source of choices, random or from a fuzzer;
 // after each of them the two must agree.

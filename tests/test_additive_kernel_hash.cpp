@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // AdditiveKernelHash (AHK) against the theory of additive kernels; what it
 // shares with other schemes is in test_hyperplane_hashes.cpp, the map in
 // test_homogeneous_kernel_map.cpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Additive kernels, those made of other kernels, and kernels of the user,
 // against their formulas in long double.
 

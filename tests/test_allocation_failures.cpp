@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory runs out at every allocation, one after the other: what fails throws,
 // and leaves an index with what it had.
 

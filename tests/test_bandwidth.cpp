@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The radius by which bandwidths are chosen.
 
 #include <faiss_ext/kernels/bandwidth.h>

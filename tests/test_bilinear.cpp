@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bilinear projections and the codes made from them: the inner loop under every
 // instruction set, the distribution of the random numbers, and the theory of
 // Kim and Choi 2015.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The number of bits for a set of vectors, Raginsky and Lazebnik 2009, theorem
 // 2.4.
 

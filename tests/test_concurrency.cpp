@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads of the caller: searches of one index at the same time, and work on
 // different ones.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One-bit consistent weighted sampling: the samples on every instruction set,
 // and how far codes differ.
 

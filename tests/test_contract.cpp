@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What every scheme, map, kernel and index must do, for each row of
 // testing_strings.h.
 

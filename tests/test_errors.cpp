@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Messages: what they begin with, and that they are text whatever they quote.
 
 #include "core/errors.h"

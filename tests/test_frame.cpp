@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Frames by themselves: lengths, blocks and checksums, whatever is inside.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // HomogeneousKernelMap against the formulas of Vedaldi and Zisserman, PAMI
 // 2012, in double precision, and in front of FAISS's indexes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What schemes of projections and thresholds have in common, and the theory of
 // HyperplaneHash (RHBE) and SignCauchyHash (SCR).
 

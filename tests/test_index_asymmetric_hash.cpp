@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // IndexAsymmetricHash, and the weights of queries.
 
 #include <cmath>

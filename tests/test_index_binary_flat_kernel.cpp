@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // IndexBinaryFlatKernel against fractions of sets that are counted bit by bit.
 
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>

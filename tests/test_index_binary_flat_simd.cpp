@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The fast Hamming scan: against distances counted bit by bit, and beside
 // faiss::IndexBinaryFlat.
 

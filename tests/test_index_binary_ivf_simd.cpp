@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The fast search of inverted lists: against distances counted bit by bit, and
 // beside faiss::IndexBinaryIVF.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // IndexBinaryPermuted against a slow implementation of its description, made
 // of explicit strings of bits.
 

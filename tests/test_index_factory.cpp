@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What strings make, in all factories, and what the messages about bad ones
 // name.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exact search under a kernel.
 
 #include <algorithm>

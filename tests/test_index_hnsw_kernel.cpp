@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Graphs over kernels: exceptions and interrupts.
 
 #include <faiss_ext/indexes/IndexHNSWKernel.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files, buffers and copies: what is special to files of indexes, beyond what
 // the contract says of each class.
 

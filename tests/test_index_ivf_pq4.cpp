@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Inverted lists of codes of 4 bits a part.
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // IndexBinaryKernelHash and IndexKernelHash.
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Transformations in front of an index, and principal components.
 
 #include <cmath>

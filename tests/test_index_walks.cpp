@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random walks over what an index can do, beside a model of it.
 
 #include <gtest/gtest.h>

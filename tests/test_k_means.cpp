@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // k-means.
 
 #include <cmath>

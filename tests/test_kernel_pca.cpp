@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Kernel PCA: inner products and distances of mapped vectors against those of
 // the feature space, computed here with Eigen.
 

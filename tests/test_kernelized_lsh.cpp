@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // KernelizedLSH (KLSH) against the formulas of Kulis and Grauman 2012 and of
 // Jiang, Que and Kulis 2015, computed here with Eigen.
 

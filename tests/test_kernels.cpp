@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shift-invariant kernels against references in double precision, and what
 // holds for all kernels beyond the contract.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Numbers and shapes at the edges: denormal, tiny and huge components, vectors
 // that are all the same, duplicates, features that do not vary, one dimension,
 // 100,000 dimensions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random Fourier features against the kernels that they stand for.
 
 #include <faiss_ext/maps/RandomFourierMap.h>

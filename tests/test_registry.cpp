@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Classes from outside of the library: one of each registry.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Temporary arrays and aligned memory: what is allocated, given back and kept.
 
 #include "core/scratch.h"

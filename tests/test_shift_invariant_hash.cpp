@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ShiftInvariantHash (SIK) against the theory of Raginsky and Lazebnik 2009.
 
 #include <faiss_ext/hashes/ShiftInvariantHash.h>

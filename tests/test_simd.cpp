@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The vectorised loops against scalar references, under every instruction set
 // that this processor has, and the projections on top of them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The grammar of factory strings and its error messages. The strings of
 // schemes, kernels and indexes are in test_index_factory.cpp.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Spectral hashing (SpectralHash, SH): its modes, ranges and bits.
 
 #include <algorithm>

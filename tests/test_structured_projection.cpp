@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Structured projections: the transforms under every instruction set, the law
 // of the random directions, and the hashes that draw them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // HomogeneousKernelMap against VLFeat, the implementation by the authors of the
 // paper, where it is installed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the tests share: data, results, errors, surroundings, references, and
 // bounds on rounding and on random quantities.
 

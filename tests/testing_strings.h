@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One row for each scheme, map, kernel and index, by its string: what
 // test_contract.cpp runs through all that they must do. A new scheme is one row
 // more.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Codes from additive kernels: recall by bits, order of the map, and centring, on data of your own.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/papers/ahk_recall.py --data FOLDER --dataset NAME

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an experiment is: a function from a `Run` to an `Outcome`, with the name of the figure or table it belongs to.
 
 A module of a paper declares its experiments by the decorator `experiment`:

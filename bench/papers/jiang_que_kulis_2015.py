@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Experiments of Jiang, Que and Kulis 2015, Revisiting kernelized locality-sensitive hashing.
 
 All measure recall@R, the share of queries whose nearest neighbour under the kernel is among the first R by Hamming

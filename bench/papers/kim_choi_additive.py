@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Experiments of Kim and Choi, Binary embedding with additive homogeneous kernels.
 
 Codes are made once, of as many bits as are wanted at most; their first bits are the codes of fewer bits, since the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Experiments of Kim and Choi, Bilinear random projections for locality-sensitive binary codes.
 
 The paper's form of the scheme is w=dense,shuffle=0. Numbers of bits are multiples of 8 here: 904 for the paper's 900.

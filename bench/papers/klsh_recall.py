@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recall of kernelised LSH: Table 1 and Figures 1 to 3 of Jiang, Que and Kulis 2015, on data of your own.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/papers/klsh_recall.py --data FOLDER --dataset NAME

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Experiments of Kulis and Grauman 2012, Kernelized locality-sensitive hashing.
 
 KLSH is run as in the paper: no centring of queries (`center=0`), p = 300, t = 30, and 304 bits for the paper's 300, since

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """True neighbours, precision and recall, and when one result is above another by more than chance."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What came out, in files: CSV and PNG of each experiment, the findings as JSON, and all of them as one page."""
 
 from __future__ import annotations

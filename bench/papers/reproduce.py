@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The experiments of the five papers, each with its finding held against what comes out.
 
     PYTHONPATH=build/python python3 bench/papers/reproduce.py [--data FOLDER] [--quick] [--only 003-fig5] [--docs docs]

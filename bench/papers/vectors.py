@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The data of the experiments: files of one's own, and smaller sets that need no file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Who takes part: ours as factory strings, and peers, each with the grid of its search parameters.
 
 A contender is a dict, since it goes to other processes as JSON:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One set under one kernel: what contenders are given, and the processes that build, search and re-rank."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """FLANN's k-means trees under the chi2 distance, by the C functions of its library (1.9; Debian: libflann1.9)."""
 
 import ctypes

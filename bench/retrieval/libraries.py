@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One class for each library: it builds an index, keeps it in a file, and searches it.
 
     library = LIBRARIES[contender["library"]](contender, threads)

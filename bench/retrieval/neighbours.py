@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Exact neighbours under a kernel, cached in a folder, and the recall of what a search finds beside them."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The chi2 distance, sum of (x - y)^2 / (x + y), compiled by numba for libraries that take metrics of one's own."""
 
 import numba

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which points are worth having: Pareto fronts, and the fastest that find enough."""
 
 

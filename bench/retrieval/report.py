@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What was measured, as CSV, tables in Markdown and figures."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Search under kernels, beside peers: recall against speed of every contender over a grid of its parameters.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/retrieval/run.py --out results --data FOLDER[,FOLDER...] \\

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The data sets: base vectors and queries, as histograms of mass 1 where the kernel is one of histograms.
 
 Files are read by scripts/datasets.py; what is particular to this benchmark is here: edge histograms of images, a set

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Times of a search, a batch at once and one query at a time, over a grid of its parameters."""
 
 import time

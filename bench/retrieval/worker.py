@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A process that builds an index, searches it, maps vectors or re-ranks candidates; run by run.py, also in peers' Pythons.
 
     PYTHON worker.py JOB.json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Classes by name and by type: what strings, files and copies know a class by.
 
 #pragma once

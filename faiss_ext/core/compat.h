@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What differs between the FAISS versions that faiss_ext supports (1.7.3 to
 // 1.15), with indexes/index_compat.h and io/io_compat.h. No other file of the
 // project asks which version it is built with.

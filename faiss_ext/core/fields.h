@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What an object says about itself: each parameter with its name, range and
 // meaning, and what it has drawn or learned. Factory strings, files, checks,
 // descriptions and the documentation are all visitors of this.

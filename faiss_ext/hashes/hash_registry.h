@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which hashes there are. Factories, files, copies and Python all learn of a
 // class here and nowhere else.
 

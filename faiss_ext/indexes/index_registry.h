@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which indexes there are that factory strings and files know by a name.
 // (Indexes that are made of others, such as FAISS's wrappers, have grammar of
 // their own: see io/index_factory.h.)

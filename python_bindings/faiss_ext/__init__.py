@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Similarity search under kernels, inside FAISS.
 
 Importing this package teaches the faiss module its strings, files and classes:

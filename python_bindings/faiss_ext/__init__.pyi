@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Written by scripts/make_stubs.py.
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """python3 -m faiss_ext: see command_line.py."""
 
 import sys

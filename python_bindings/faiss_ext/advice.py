@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which index, by measurement on the caller's vectors."""
 
 import dataclasses

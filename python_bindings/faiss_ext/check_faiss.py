@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks, before the extension is loaded, that it fits the faiss module.
 
 With a FAISS of other classes it would crash, with another type table of SWIG's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Refuses subinterpreters, which NumPy and FAISS do not support."""
 
 try:

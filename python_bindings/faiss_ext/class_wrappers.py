@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """NumPy methods of the classes that SWIG wraps.
 
 FAISS's own wrappers serve where they can (``faiss.class_wrappers``); before

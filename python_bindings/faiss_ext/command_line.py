@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command line: python3 -m faiss_ext COMMAND ...
 
   recommend   which index is the fastest one for vectors under a kernel

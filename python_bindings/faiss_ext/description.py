@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What strings can say about a kernel, map, hash or index."""
 
 import inspect

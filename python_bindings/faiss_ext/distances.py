@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the distances of a search say about the kernel."""
 
 import faiss

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Signatures and docstrings in Python's terms.
 
 SWIG takes both from C++: the types as C++ writes them, the comments as Doxygen

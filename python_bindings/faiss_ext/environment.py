@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The versions that the report of a fault should name."""
 
 import importlib.metadata

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Teaches the faiss module the strings, files and classes of faiss_ext.
 
 Functions of the faiss module are replaced by ones that look whether an object

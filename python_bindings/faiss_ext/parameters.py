@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Search parameters by name, wherever in an index they are, and their tuning."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How far long work has come."""
 
 import sys

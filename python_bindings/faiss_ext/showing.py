@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What indexes look like when they are printed.
 
 >>> faiss.index_factory(64, "IDMap,SIK512(gaussian),BFlat")

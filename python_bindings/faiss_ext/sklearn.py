@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Neighbours under kernels as estimators of scikit-learn.
 
 >>> from faiss_ext.sklearn import KernelNeighbors, KernelNeighborsTransformer

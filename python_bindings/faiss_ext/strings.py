@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The factory string of an index."""
 
 import faiss

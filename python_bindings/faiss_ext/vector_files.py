@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files of vectors, as arrays.
 
 >>> from faiss_ext.vector_files import read_vectors

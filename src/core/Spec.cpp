@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/Spec.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The grammar that all factory strings share.
 
 #pragma once

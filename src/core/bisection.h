@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bisection.
 
 #pragma once

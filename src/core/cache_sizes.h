@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much work is done at a time, so that it stays in a cache: in floats,
 // measured on processors with 1 MB or more of second-level cache.
 

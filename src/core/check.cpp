@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/check.h"
 
 #include <bit>

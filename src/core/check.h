@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Checks of what callers hand in.
 
 #pragma once

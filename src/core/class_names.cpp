@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/class_table_impl.h"
 
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The member functions of ClassTable, for the files that have one.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/eigen_symmetric.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Errors: faiss::FaissException whose message begins with what went wrong and
 // what was expected; the place in the source comes last.
 

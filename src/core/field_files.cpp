@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/field_files.h"
 
 #include <cmath>

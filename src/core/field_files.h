@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fields in binary files, in the order in which the object shows them.
 
 #pragma once

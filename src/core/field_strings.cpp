@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/field_strings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Objects from factory strings.
 
 #pragma once

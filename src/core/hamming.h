@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Hamming distance of two codes.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fields of binary files. Numbers are written as they lie in memory
 // (little-endian on all supported machines), vectors and strings after their
 // length. Every failure is a faiss::FaissException that names the file and the

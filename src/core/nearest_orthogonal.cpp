@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "core/nearest_orthogonal.h"
 
 #include "core/errors.h"

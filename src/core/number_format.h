@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Small helpers for the strings that objects describe themselves with.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Parallel loops over blocks, with exceptions and interrupts.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory that is asked for before it is needed.
 
 #pragma once

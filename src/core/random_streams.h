@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random numbers of their own for every use of a seed, and shuffles.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The smallest of some scores, in order.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random samples of a training set.
 
 #pragma once

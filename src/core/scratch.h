@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Temporary arrays that are not given back to the system after each call.
 
 #pragma once

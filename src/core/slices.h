@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Long calls, made in slices.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Parts of factory strings.
 
 #pragma once

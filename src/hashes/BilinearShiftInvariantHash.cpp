@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 
 #include <algorithm>

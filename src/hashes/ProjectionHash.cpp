@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/hashes/ProjectionHash.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/hashes/ShiftInvariantHash.h>
 
 #include <algorithm>

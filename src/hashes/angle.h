@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The collision probability of hyperplanes.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/hashes/bits_for.h>
 
 #include <cinttypes>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The expected Hamming distance of codes made by a cosine and a random
 // threshold.
 

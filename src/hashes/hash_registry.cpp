@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/hashes/hash_registry.h>
 
 #include <faiss_ext/hashes/AdditiveKernelHash.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "hashes/hash_strings.h"
 
 #include <faiss_ext/hashes/hash_registry.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Hashes in factory strings: `NAME512(...)`.
 
 #pragma once

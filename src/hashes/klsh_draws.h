@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The random part of KLSH's hyperplanes.
 
 #pragma once

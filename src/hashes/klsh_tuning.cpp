@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "hashes/klsh_tuning.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The choice of KLSH's rank and scale.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "hashes/learned_rotation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Hyperplanes along rotated principal directions, learnt from a sample.
 
 #pragma once

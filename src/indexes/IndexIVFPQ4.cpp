@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
 #include <algorithm>

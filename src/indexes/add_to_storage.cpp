@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/add_to_storage.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Adding to FAISS's binary indexes so that a failure changes nothing.
 
 #pragma once

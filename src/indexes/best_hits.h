@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The best of what a scan finds.
 
 #pragma once

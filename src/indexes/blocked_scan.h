@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exact scans on all threads.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/fast_scan.h"
 
 #include <typeinfo>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Binary indexes of FAISS as those of this library.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Vectors that lie apart in memory, as blocks for a kernel.
 
 #pragma once

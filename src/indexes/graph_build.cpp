@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/graph_build.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Insertion into the graph of a faiss::HNSW.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The walk on the graph of a faiss::HNSW.
 
 #pragma once

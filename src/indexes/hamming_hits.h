@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The nearest codes of a Hamming scan.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/index_parts.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The indexes that an index of FAISS, or of this library, is made of.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/indexes/index_registry.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>

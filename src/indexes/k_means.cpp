@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/k_means.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // k-means, and the comparison of vectors with centroids.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/nibble_codes.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Product-quantised vectors, 4 bits a part, as simd/nibble_scan.h scans them.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results of a range search, gathered query by query.
 
 #pragma once

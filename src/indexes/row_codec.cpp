@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "indexes/row_codec.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How the vectors of IndexFlatKernel are stored.
 
 #pragma once

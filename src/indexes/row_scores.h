@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The metric of an IndexFlatKernel between vectors and stored ones.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/io/clone_index.h>
 
 #include <faiss/impl/io.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "io/frame.h"
 
 #include <algorithm>

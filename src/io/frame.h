@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The frame around an object in a file: its length and checksums stand before
 // it, so that nothing is used that was not verified; docs/file-format.md.
 

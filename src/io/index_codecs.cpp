@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "io/index_codecs.h"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How each class of index is written to and read from files: one entry for each
 // of this library's classes and of FAISS's wrappers around them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/io/index_factory.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/io/index_io.h>
 
 #include <algorithm>

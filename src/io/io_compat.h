@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What differs between FAISS versions in files; see core/compat.h.
 
 #pragma once

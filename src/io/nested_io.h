@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Objects inside others in a file; docs/file-format.md.
 
 #pragma once

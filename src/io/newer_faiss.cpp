@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "io/newer_faiss.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/kernels/PolynomialKernel.h>
 
 #include <cmath>

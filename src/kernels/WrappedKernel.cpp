@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/kernels/WrappedKernel.h>
 
 namespace faiss_ext {

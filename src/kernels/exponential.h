@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Kernels that fall exponentially with a distance.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include <faiss_ext/kernels/AdditiveKernel.h>

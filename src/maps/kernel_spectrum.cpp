@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "maps/kernel_spectrum.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Eigenvectors of kernel matrices.
 
 #pragma once

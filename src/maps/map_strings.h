@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Maps in factory strings: `NAME2(...)`.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/projections/DenseProjection.h>
 
 #include "core/errors.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/projections/ProjectionChoice.h>
 
 #include <algorithm>

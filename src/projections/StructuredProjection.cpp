@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss_ext/projections/StructuredProjection.h>
 
 #include <algorithm>

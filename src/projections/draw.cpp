@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "projections/draw.h"
 
 #include <cmath>

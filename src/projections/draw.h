@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random projections as schemes choose them.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "projections/principal_components.h"
 
 #include <algorithm>

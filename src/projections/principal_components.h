@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Principal component analysis.
 
 #pragma once

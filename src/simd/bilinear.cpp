@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/bilinear.h"
 
 #include <type_traits>

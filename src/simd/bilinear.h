@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What bilinear projections spend their time on besides matrix products.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/elementwise.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Functions of single values, in place.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/hadamard.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random rotations without a matrix: sign flips and fast Walsh-Hadamard
 // transforms.
 

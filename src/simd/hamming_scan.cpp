@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/hamming_scan.h"
 
 #include <algorithm>

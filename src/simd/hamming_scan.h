@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Hamming distances of queries to all codes, of which few are of interest.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/homogeneous_map.h"
 
 #include "simd/instruction_set.h"

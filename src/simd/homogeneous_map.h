@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The explicit feature map of homogeneous kernels, one vector at a time.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/instruction_set.h"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The limit that the environment sets to the instruction sets in use. Every
 // file of inner loops includes this, so that the limit holds before they run.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/margins.h"
 
 #include "simd/instruction_set.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What follows a projection: its wrap-around to the period of a cosine, and the
 // packing of signs into codes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/nibble_scan.h"
 
 #include <algorithm>

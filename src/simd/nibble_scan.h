@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sums of table entries that numbers of 4 bits choose: the distances of a query
 // to vectors that are product-quantised with 16 centroids for each part.
 

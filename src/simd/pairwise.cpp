@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/pairwise.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sums over pairs of vectors: the inner loop of every kernel and of every
 // dense projection.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Vectors that divide a panel, for every target of Highway. Include after
 // <hwy/highway.h>, inside no namespace.
 

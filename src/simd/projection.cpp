@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/projection.h"
 
 #include <algorithm>

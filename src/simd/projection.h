@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Products with a fixed matrix, whose rows are packed in panels beforehand: the
 // inner loop of every dense projection.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/rows.h"
 
 #include <algorithm>

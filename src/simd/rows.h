@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Vectors of small components, as floats.
 
 #pragma once

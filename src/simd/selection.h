@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The smallest of some values.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sines and cosines, for the targets of Highway.
 
 #if defined(FAISS_EXT_SIMD_SIN_COS_INL_H) == defined(HWY_TARGET_TOGGLE)

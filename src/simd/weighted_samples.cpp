@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "simd/weighted_samples.h"
 
 #include <limits>

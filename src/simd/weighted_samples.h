@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Consistent weighted sampling: of the components of a vector one for each bit.
 
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A pytest plugin that puts classes of faiss_ext in the place of FAISS's, for FAISS's own tests.
 
     pytest -p faiss_with_ours --differences differences.txt FAISS/tests/test_index.py

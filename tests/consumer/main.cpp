@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a project that depends on the installed faiss_ext does.
 
 #include <cmath>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Installs the build into a fresh prefix, then configures, builds and runs a
 # project that depends on it, and that is refused with another FAISS.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that a fuzzer makes up. The first byte says of which kind, and whether
 // the rest is a whole file or a content, which then gets checksums that fit.
 

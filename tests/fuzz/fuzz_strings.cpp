@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Strings that a fuzzer makes up, for every grammar. The first byte says which,
 // the second the dimension.
 

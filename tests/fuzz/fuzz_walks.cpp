@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Walks whose steps a fuzzer chooses, beside a model. The first byte says on
 // which index.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the fuzzers' first inputs: golden files and the strings of the tests.
 
     python3 tests/fuzz/seeds.py FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the golden files: one of every class, small, with what a search in it has to find.
 
     PYTHONPATH=build/python python3 tests/golden/make.py [NAME...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the Python tests share: real data, and whether the module is there."""
 
 import os

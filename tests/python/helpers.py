@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What several of the test files use: data, scripts, indexes, comparisons."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """recommend: what it measures is true, and it keeps its promises."""
 
 import re

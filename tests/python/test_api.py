@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the package shows: names, signatures, docstrings, types, words."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Codes scanned with the query's margins (AFlat)."""
 
 import faiss

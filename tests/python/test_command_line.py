@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """python3 -m faiss_ext: what it prints, its files, its exit status."""
 
 import json

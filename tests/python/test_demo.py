@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The demo: how it reads data, and what it writes."""
 
 import csv

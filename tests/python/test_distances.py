@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """kernel_values: what distances say about the kernel."""
 
 import faiss

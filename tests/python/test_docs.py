@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The code in the documentation runs."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Data that change after training: landmarks from one cluster, and neighbours
 sought in the others."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The examples in scripts/ do what they say."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """docs/file-format.md is true: a reader that follows the page, and knows nothing else, reads real files to their last byte."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files, copies and pickles in Python; and that FAISS's own are what they were."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files that an earlier build wrote are read, and found in them is what was found then."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernels of histograms, and kernels made of others, against scikit-learn and
 SciPy."""
 

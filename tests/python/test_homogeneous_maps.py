@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Explicit maps of additive kernels (HKM), and the hashes AHK, RHBE and SCR from
 Python: against scikit-learn, in indexes, and their constructors."""
 

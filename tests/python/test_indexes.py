@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Indexes in Python: classes, results against NumPy and scikit-learn, and what
 the Python layer checks and converts."""
 

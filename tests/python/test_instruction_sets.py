@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The environment variable FAISS_EXT_SIMD, in processes of their own."""
 
 import json

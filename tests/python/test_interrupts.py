@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ctrl-C ends the training, adding and searching of every class, and leaves it as it was.
 
 Each call would need many seconds. What it leaves unwritten tells an interrupt in the middle from one that waited for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernels against scikit-learn, and the bandwidth they take from data."""
 
 import copy

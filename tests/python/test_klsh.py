@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernelised LSH: its gains on real data, and kernels computed by Python
 functions."""
 

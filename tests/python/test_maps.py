@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernel PCA (KPCA) and random Fourier features (RFF) from Python: against
 scikit-learn, and in front of FAISS's indexes."""
 

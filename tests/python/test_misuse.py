@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What goes wrong in users' hands: slips, wrong types, failures half-way.
 
 Each gives an error that says what was wrong, and leaves the object usable.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The numbers of docs/notes-on-the-papers.md: statements of the source papers
 that do not hold as they stand, and what holds in their place."""
 

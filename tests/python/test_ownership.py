@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Who keeps what alive, and threads.
 
 Nothing here measures time, so that the file also runs under AddressSanitizer.

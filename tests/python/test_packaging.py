@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wheel and the source archive, and ``pip install`` without a network."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Search parameters by name, their tuning, and the versions."""
 
 import ctypes

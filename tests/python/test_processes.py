@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Threads of Python, forks and subinterpreters."""
 
 import signal

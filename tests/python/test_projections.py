@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Projections from Python: bilinear ones of matrices, and which form a hash has."""
 
 import faiss

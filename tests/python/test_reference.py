@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the codes find on real data."""
 
 import faiss

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bench/papers: a quick run of all experiments, whose findings hold; and the measures that they rest on."""
 
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bench/retrieval: its parts against computations written out, and a short run of the whole."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Hyperplanes that are learnt (rot=pca, rot=itq) against scikit-learn's PCA and
 iterative quantisation in NumPy and in FAISS."""
 

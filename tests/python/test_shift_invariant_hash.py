@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Shift-invariant kernel hashing against SciPy and scikit-learn, and what its
 methods take and give in Python."""
 

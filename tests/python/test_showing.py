@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What indexes look like when they are printed."""
 
 import faiss

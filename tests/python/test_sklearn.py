@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """faiss_ext.sklearn: scikit-learn's checks, and its own estimators as references."""
 
 import copy

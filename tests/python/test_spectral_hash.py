@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Spectral hashing (SH) against its definition in NumPy: PCA by numpy.linalg.eigh,
 all modes of all directions, the smallest frequencies."""
 

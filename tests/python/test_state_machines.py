@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Random sequences of what an index can do, beside brute force in NumPy."""
 
 import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """index.description(): the string that makes the index again."""
 
 import faiss

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is known of the codes of two vectors: one interface for all schemes."""
 
 import faiss_ext

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All maps and hashes as Python objects: copies and files, lifetimes of parts, and
 the arrays that they take and refuse."""
 

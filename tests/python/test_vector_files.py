@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files of vectors; those of scripts/datasets.py are in test_demo.py."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The faiss module that is there: one copy of what it brings in the process, and
 refusals where it does not fit."""
 
