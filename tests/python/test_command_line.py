@@ -223,7 +223,7 @@ def test_an_interrupted_build_leaves_the_old_file(folder):
         said += process.stderr.read(1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
     assert (folder / "index").read_bytes() == before
     assert not list(folder.glob(".faiss_ext_*"))

@@ -28,4 +28,5 @@ def test_the_scheme_of_contributing_is_the_one_that_is_compiled():
     files = [p for p in (ROOT / "tests/example_scheme").rglob("*") if p.is_file()]
     assert len(files) == 2
     for path in files:
-        assert f"```cpp\n{path.read_text()}```" in text
+        licence, code = path.read_text().split("\n", 1)
+        assert "SPDX" in licence and f"```cpp\n{code}```" in text
