@@ -32,6 +32,7 @@ from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .environment import show_versions, versions
 from .advice import Recommendation, recommend
+from .calibration import Calibration, calibrate
 from .distances import kernel_values
 from .progress import show_progress
 from .strings import index_string
@@ -46,7 +47,7 @@ from faiss import (
     read_VectorTransform, clone_index)
 
 __all__ = sorted(
-    {"Description", "Field", "describe", "mean_neighbor_distance",
+    {"Calibration", "Description", "Field", "calibrate", "describe", "mean_neighbor_distance",
      "ParameterSpace", "Recommendation", "index_parameters", "index_string",
      "kernel_values", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}
