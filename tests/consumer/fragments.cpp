@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/progress.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
