@@ -3,7 +3,7 @@
 # Installs the Debian packages that faiss_ext needs, only those that are
 # missing, and finds the Python and the CMake to build with.
 #
-#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [wheel] [matrix] [arm64]     (default: build)
+#   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [docs] [wheel] [matrix] [arm64]     (default: build)
 #
 # Or source it and call
 #
@@ -70,6 +70,11 @@ wheel python3-pip packages of the environments
 matrix debootstrap minimal systems
 arm64 g++-aarch64-linux-gnu compiler for arm64
 arm64 qemu-user runs its programs
+docs doxygen reference of the headers
+docs python3-nbclient the notebook of the tutorial
+docs python3-ipykernel the notebook of the tutorial
+docs python3-venv the site
+docs python3-pip the site
 bench libbenchmark-dev benchmarks
 bench libflann-dev a peer of the exact kernels
 bench liblz4-dev needed by FLANN
@@ -89,7 +94,7 @@ install_deps() {
     local -a missing=()
     for name in "$@"; do
         if ! deps_table | grep -q "^$name "; then
-            echo "install_deps: no such set: $name (build, test, demo, bench, ci, wheel, matrix)" >&2
+            echo "install_deps: no such set: $name (build, test, demo, bench, ci, fuzz, docs, wheel, matrix, arm64)" >&2
             return 2
         fi
     done

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the tables of keys in README.md, from what the classes say about
+"""Writes the tables of keys in docs/strings.md, from what the classes say about
 themselves (faiss_ext.describe).
 
     PYTHONPATH=build/python python3 scripts/key_tables.py [--check]
 
 They stand between the lines `<!-- keys: begin -->` and `<!-- keys: end -->`.
-With --check nothing is written, and the exit status is 1 if README.md is out of
+With --check nothing is written, and the exit status is 1 if the page is out of
 date.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import faiss_ext
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "strings.md"
 BEGIN = "<!-- keys: begin -->\n"
 END = "<!-- keys: end -->\n"
 HEADER = ("key", "values", "default", "meaning")
@@ -90,7 +90,7 @@ def shared_scheme(name, fields):
 def scheme_tables(fields):
     text = ""
     for name, rows in fields.items():
-        text += f"\n#### {name}\n\n"
+        text += f"\n### {name}\n\n"
         other = shared_scheme(name, fields)
         if other:
             theirs = fields[other]
@@ -110,7 +110,7 @@ def tables():
     fields = {name: [tuple(row) for row in faiss_ext.describe(name)]
               for name in faiss_ext.described_names()}
     kernels = {name: fields.pop(name) for name in faiss_ext.kernel_names()}
-    return ("\n#### Kernels\n\n" + kernel_tables(kernels)
+    return ("\n### Kernels\n\n" + kernel_tables(kernels)
             + scheme_tables(fields) + "\n")
 
 
@@ -118,26 +118,26 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--check", action="store_true",
-                        help="exit with status 1 if README.md is out of date")
+                        help="exit with status 1 if the page is out of date")
     check = parser.parse_args().check
 
-    old = README.read_text()
+    old = PAGE.read_text()
     before, begin, rest = old.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        sys.exit(f"{README} has no lines {BEGIN.strip()} and {END.strip()}")
+        sys.exit(f"{PAGE} has no lines {BEGIN.strip()} and {END.strip()}")
     new = before + begin + tables() + end + after
     if new == old:
-        print("The tables of keys in README.md are up to date.")
+        print("The tables of keys in docs/strings.md are up to date.")
         return 0
     if check:
         sys.stdout.writelines(difflib.unified_diff(
-            old.splitlines(True), new.splitlines(True), "README.md",
-            "README.md as it should be"))
-        print("README.md is out of date: run scripts/key_tables.py")
+            old.splitlines(True), new.splitlines(True), "docs/strings.md",
+            "docs/strings.md as it should be"))
+        print("docs/strings.md is out of date: run scripts/key_tables.py")
         return 1
-    README.write_text(new)
-    print("README.md: the tables of keys are written anew.")
+    PAGE.write_text(new)
+    print("docs/strings.md: the tables of keys are written anew.")
     return 0
 
 

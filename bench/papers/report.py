@@ -21,7 +21,7 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
 ```
 
 where `--data FOLDER` has a set of images (MNIST) and one of local descriptors
-([scripts/datasets.py](../scripts/datasets.py) says in which formats). A finding holds where it exceeds what chance
+(`scripts/datasets.py` says in which formats). A finding holds where it exceeds what chance
 explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
 ± is the standard deviation of a repeat. A mean on the right side does not make a finding hold by itself. Only in rows that
 say "plain comparison" are there no repeats to test: their numbers are exact, or counts of one draw, and are compared as they
@@ -29,7 +29,7 @@ are. A finding that does not hold has a reason beside it where one is establishe
 Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
 "Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
 experiments, `--resume` those that the folder of results lacks, `--quick` all in small settings without data of one's own. The
-edge histograms of images have 6 orientations in 5 x 5 cells, 150 components. The numbers behind the figures are in [{folder}]({folder}), as CSV.
+edge histograms of images have 6 orientations in 5 x 5 cells, 150 components. The numbers behind the figures are in the folder `{folder}` beside this page, as CSV.
 
 This page is of {settings}; its experiments took {minutes:.0f} min together, on a machine that may have
 done other work meanwhile.

@@ -32,7 +32,9 @@ from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .environment import show_versions, versions
 from .advice import Recommendation, recommend
+from .calibration import Calibration, calibrate
 from .distances import kernel_values
+from .progress import show_progress
 from .strings import index_string
 
 # what takes NumPy's and Python's types, under this package's name as well
@@ -45,10 +47,10 @@ from faiss import (
     read_VectorTransform, clone_index)
 
 __all__ = sorted(
-    {"Description", "Field", "describe", "mean_neighbor_distance",
+    {"Calibration", "Description", "Field", "calibrate", "describe", "mean_neighbor_distance",
      "ParameterSpace", "Recommendation", "index_parameters", "index_string",
-     "kernel_values", "recommend", "set_index_parameter", "show_versions",
-     "versions"}
+     "kernel_values", "recommend", "set_index_parameter",
+     "show_progress", "show_versions", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))

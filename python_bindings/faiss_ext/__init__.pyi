@@ -16,6 +16,7 @@ __all__ = [
     "BandwidthKernel",
     "BilinearProjection",
     "BilinearShiftInvariantHash",
+    "Calibration",
     "CallbackKernel",
     "CenteredHash",
     "Chi2Kernel",
@@ -71,6 +72,7 @@ __all__ = [
     "Transform",
     "WrappedKernel",
     "bits_for",
+    "calibrate",
     "clone_binary_index",
     "clone_index",
     "describe",
@@ -95,12 +97,27 @@ __all__ = [
     "read_index_binary",
     "recommend",
     "set_index_parameter",
+    "show_progress",
     "show_versions",
     "versions",
     "write_VectorTransform",
     "write_index",
     "write_index_binary",
 ]
+
+class Calibration:
+    def __init__(
+        self,
+        distances: ArrayLike,
+        values: ArrayLike,
+        width: int = ...,
+    ) -> None: ...
+    def value(self, D: ArrayLike) -> NDArray[np.float64]: ...
+    def interval(
+        self,
+        D: ArrayLike,
+        failure: float = ...,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 class Description:
     name: str
@@ -1257,6 +1274,14 @@ class HyperplaneHash(CenteredHash):
     def hamming_bounds(self, values: ArrayLike) -> Any: ...
 
 def bits_for(n: int, delta: float, epsilon: float) -> int: ...
+def calibrate(
+    index: faiss.Index | faiss.IndexBinary,
+    base: ArrayLike,
+    queries: ArrayLike,
+    kernel: str | Kernel | Callable[..., ArrayLike] | None = ...,
+    k: int = ...,
+    width: int = ...,
+) -> Calibration: ...
 def clone_binary_index(index: faiss.IndexBinary) -> faiss.IndexBinary: ...
 def clone_index(index: faiss.Index) -> faiss.Index: ...
 def describe(name: str) -> Description: ...
@@ -1325,6 +1350,7 @@ def set_index_parameter(
     name: str,
     value: float,
 ) -> None: ...
+def show_progress(function: Any = ...) -> Any: ...
 def show_versions() -> None: ...
 def versions() -> dict[str, str | int]: ...
 def write_VectorTransform(

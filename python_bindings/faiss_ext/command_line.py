@@ -31,7 +31,7 @@ from .extend_faiss import read_index_binary
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
-from .progress import bar
+from .progress import bar, show_progress
 from .showing import class_name, contents, text
 from .vector_files import VectorFileError, read_vectors
 
@@ -286,7 +286,8 @@ def run_build(args):
     start = time.perf_counter()
     if not index.is_trained:
         rows = np.random.default_rng(args.seed).permutation(n)[:args.train]
-        index.train(block(x[np.sort(rows)]))
+        with contextlib.nullcontext() if args.quiet else show_progress():
+            index.train(block(x[np.sort(rows)]))
     trained = time.perf_counter()
     for begin in bar(range(0, n, BLOCK), "add", not args.quiet):
         rows = block(x[begin:begin + BLOCK])

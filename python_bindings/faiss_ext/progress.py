@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """How far long work has come."""
 
+import contextlib
 import sys
+import time
+
+from . import swigfaiss_ext as swig
 
 
 def bar(items, description, show=True):
@@ -18,3 +22,85 @@ def bar(items, description, show=True):
             yield item
     else:
         yield from tqdm(items, desc=description, leave=False)
+
+
+class Bars:
+    """A bar of tqdm for each task, one after the other."""
+
+    def __init__(self, tqdm):
+        self.tqdm = tqdm
+        self.bar = None
+
+    def __call__(self, task, done, total):
+        if (self.bar is None or self.bar.desc != task
+                or self.bar.total != total or done < self.bar.n):
+            self.close()
+            self.bar = self.tqdm(
+                total=total, desc=task, leave=False, unit="",
+                unit_scale=True)
+        self.bar.update(done - self.bar.n)
+        if done == total:
+            self.close()
+
+    def close(self):
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+
+class Lines:
+    """A line every few seconds."""
+
+    interval = 3
+
+    def __init__(self):
+        self.next = time.monotonic() + self.interval
+
+    def __call__(self, task, done, total):
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + self.interval
+            print(f"{task}: {100 * done // max(total, 1)} %", file=sys.stderr)
+
+    def close(self):
+        pass
+
+
+@contextlib.contextmanager
+def show_progress(function=None):
+    """Shows how far long calls of faiss_ext are: training, adding, encoding,
+    mapping, the building of graphs and lists.
+
+    >>> with faiss_ext.show_progress():
+    ...     index.train(x)
+    ...     index.add(x)
+
+    Searches show the encoding or mapping of their queries. What FAISS does by
+    itself, such as its own k-means, shows nothing. Calls of other threads show
+    nothing.
+
+    Parameters
+    ----------
+    function : callable, optional
+        Is called as function(task, done, total), at most ten times a second,
+        with the task's name and how many of its steps are done; what it raises
+        ends the call that it tells of, which leaves the index as it was. By
+        default bars of tqdm are shown where it is installed, or else a line on
+        stderr every three seconds.
+    """
+    shown = None
+    if function is None:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            function = shown = Lines()
+        else:
+            function = shown = Bars(tqdm)
+    elif not callable(function):
+        raise TypeError(f"show_progress: {function!r} is not callable")
+    swig._begin_progress(function)
+    try:
+        yield
+    finally:
+        swig._end_progress()
+        if shown is not None:
+            shown.close()

@@ -46,9 +46,10 @@ void Transform::check_ready(idx_t n, const float* x, const char* where) const {
 
 void Transform::apply_noalloc(idx_t n, const float* x, float* xt) const {
     check_ready(n, x, "apply");
-    parallel_blocks(n, rows_per_block(n), [&](idx_t begin, idx_t end) {
-        map(end - begin, x + begin * d_in, xt + begin * d_out);
-    });
+    parallel_blocks(
+            "mapping", n, rows_per_block(n), [&](idx_t begin, idx_t end) {
+                map(end - begin, x + begin * d_in, xt + begin * d_out);
+            });
 }
 
 idx_t Transform::rows_to_multiply(idx_t n, size_t floats, size_t size) {

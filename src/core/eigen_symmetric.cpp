@@ -8,6 +8,7 @@
 #include "core/errors.h"
 #include "core/one_blas_thread.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 
 extern "C" {
 
@@ -79,14 +80,20 @@ namespace faiss_ext {
 
 namespace {
 
-/// Prints at most every few seconds.
-struct Progress {
+/// Says how far it is, and prints that at most every few seconds.
+struct Stages {
     using Clock = std::chrono::steady_clock;
     bool verbose;
+    Progress progress;
     Clock::time_point next = Clock::now() + std::chrono::seconds(3);
+    size_t num_before = 0;
+
+    Stages(bool verbose, size_t n)
+            : verbose(verbose), progress("eigenvectors", 3 * n) {}
 
     void report(const char* stage, size_t done, size_t all) {
         check_interrupt();
+        progress.at(num_before + done);
         if (verbose && Clock::now() >= next) {
             next = Clock::now() + std::chrono::seconds(3);
             printf("eigenvectors of order %zu: %s, %zu %%\n",
@@ -113,7 +120,7 @@ void eigen_symmetric(
     FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0 && a.size() == n * n, "the matrix is not square");
     const OneBlasThread one_thread;
-    Progress progress{verbose};
+    Stages stages(verbose, n);
     const int order = int(n);
     const auto at = [n](std::vector<double>& m, size_t i, size_t j) {
         return m.data() + i + j * n; // LAPACK's order; a is symmetric
@@ -129,7 +136,7 @@ void eigen_symmetric(
     {
         std::vector<double> w(n * panel);
         for (; i + 2 * panel < n; i += panel) {
-            progress.report("tridiagonal form", i, n);
+            stages.report("tridiagonal form", i, n);
             const int m = int(n - i), nb = panel, rest = m - nb;
             dlatrd_("L",
                     &m,
@@ -164,7 +171,8 @@ void eigen_symmetric(
     dsytd2_("L", &rest, at(a, i, i), &order, &d[i], &e[i], &tau[i], &info);
     check_info(info);
 
-    progress.report("divide and conquer", 0, n);
+    stages.num_before = n;
+    stages.report("divide and conquer", 0, n);
     std::vector<double> z(n * n);
     {
         std::vector<double> work(1 + 4 * n + n * n);
@@ -187,8 +195,9 @@ void eigen_symmetric(
     constexpr size_t columns = 512;
     std::vector<double> work(columns * 64);
     const int lwork = int(work.size());
+    stages.num_before = 2 * n;
     for (size_t j = 0; j < n; j += columns) {
-        progress.report("back transformation", j, n);
+        stages.report("back transformation", j, n);
         const int nj = int(std::min(columns, n - j));
         dormtr_("L",
                 "L",
@@ -205,6 +214,7 @@ void eigen_symmetric(
                 &info);
         check_info(info);
     }
+    stages.progress.at(3 * n);
     a.swap(z);
 }
 

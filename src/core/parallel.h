@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
+#include <utility>
 
 #include <omp.h>
 
@@ -15,6 +17,7 @@
 #include <faiss_ext/core/compat.h>
 
 #include "core/errors.h"
+#include "core/progress.h"
 
 namespace faiss_ext {
 
@@ -32,6 +35,18 @@ inline void check_interrupt() {
     }
 }
 
+/// Looks for interrupts where a step takes less time than that does.
+class Steps {
+    uint32_t count = 0;
+
+   public:
+    void next() {
+        if (++count % 4096 == 0) {
+            check_interrupt();
+        }
+    }
+};
+
 /** Has a child process that this one forks from now on use one thread: those of
  * OpenMP do not survive a fork, and libgomp would wait for them without end.
  */
@@ -40,10 +55,11 @@ void survive_forks();
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
  * The first exception thrown by a block ends the loop and is thrown again on
- * the calling thread; so is an interrupt (Ctrl-C in Python).
+ * the calling thread; so is an interrupt (Ctrl-C in Python). Tells how far
+ * it is (progress.h), unless the task is null.
  */
 template <class F>
-void parallel_blocks(idx_t n, idx_t block, F&& fn) {
+void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {
     const idx_t nblocks = (n + block - 1) / block;
     if (nblocks <= 1) { // a parallel region takes longer than a small block
         check_interrupt();
@@ -53,6 +69,8 @@ void parallel_blocks(idx_t n, idx_t block, F&& fn) {
         return;
     }
     survive_forks();
+    Progress progress(task, n);
+    std::atomic<idx_t> num_done{0};
     std::exception_ptr error;
     std::atomic<bool> stop{false};
 #pragma omp parallel for schedule(dynamic)
@@ -63,8 +81,11 @@ void parallel_blocks(idx_t n, idx_t block, F&& fn) {
         try {
             if (omp_get_thread_num() == 0) {
                 check_interrupt();
+                progress.at(num_done);
             }
-            fn(b * block, std::min(n, (b + 1) * block));
+            const idx_t end = std::min(n, (b + 1) * block);
+            fn(b * block, end);
+            num_done += end - b * block;
         } catch (...) {
 #pragma omp critical(faiss_ext_parallel_blocks)
             if (!error) {
@@ -76,6 +97,13 @@ void parallel_blocks(idx_t n, idx_t block, F&& fn) {
     if (error) {
         std::rethrow_exception(error);
     }
+    progress.at(n);
+}
+
+/// The same, without telling how far it is.
+template <class F>
+void parallel_blocks(idx_t n, idx_t block, F&& fn) {
+    parallel_blocks(nullptr, n, block, std::forward<F>(fn));
 }
 
 } // namespace faiss_ext

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/parallel.h"
+
 namespace faiss_ext {
 
 /// Streams of random numbers, apart for what they are used for.
@@ -32,7 +34,9 @@ inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
 /// Puts k random items, in random order, at the beginning.
 template <class T>
 void partial_shuffle(std::vector<T>& items, size_t k, std::mt19937_64& rng) {
+    Steps steps;
     for (size_t i = 0; i < k; i++) {
+        steps.next();
         std::uniform_int_distribution<T> rest(T(i), T(items.size() - 1));
         std::swap(items[i], items[rest(rng)]);
     }

@@ -35,12 +35,16 @@ idx_t KernelHash::rows_per_block(idx_t n) const {
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     check_ready(n, x, "encode");
-    parallel_blocks(n, rows_per_block(n), [&](idx_t begin, idx_t end) {
-        const Scratch block((end - begin) * nbits);
-        margins(end - begin, x + begin * d_in, block.get());
-        simd::pack_signs(
-                end - begin, nbits, block.get(), codes + begin * code_size());
-    });
+    parallel_blocks(
+            "encoding", n, rows_per_block(n), [&](idx_t begin, idx_t end) {
+                const Scratch block((end - begin) * nbits);
+                margins(end - begin, x + begin * d_in, block.get());
+                simd::pack_signs(
+                        end - begin,
+                        nbits,
+                        block.get(),
+                        codes + begin * code_size());
+            });
 }
 
 void KernelHash::map(size_t n, const float* x, float* xt) const {

@@ -10,6 +10,7 @@
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/errors.h"
+#include "core/parallel.h"
 #include "core/random_streams.h"
 #include "hashes/angle.h"
 #include "hashes/hamming_series.h"
@@ -78,7 +79,9 @@ void ShiftInvariantHash::draw() {
     std::uniform_real_distribution<double> uniform;
     offset.resize(nbits);
     threshold.resize(nbits);
+    Steps steps;
     for (int i = 0; i < nbits; i++) {
+        steps.next();
         offset[i] = float(uniform(rng));
         threshold[i] = float(std::acos(1 - 2 * uniform(rng)) / (2 * pi));
     }

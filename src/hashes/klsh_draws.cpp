@@ -8,6 +8,7 @@
 
 #include <faiss_ext/projections/DenseProjection.h>
 
+#include "core/parallel.h"
 #include "core/random_streams.h"
 
 namespace faiss_ext {
@@ -18,8 +19,10 @@ Draws::Draws(const KernelizedLSH& hash, int t) {
     if (hash.draw == KernelizedLSH::Draw::gauss) {
         std::normal_distribution<double> gauss;
         normal.resize(hash.nbits, p);
+        Steps steps;
         for (int i = 0; i < hash.nbits; i++) {
             for (int j = 0; j < p; j++) {
+                steps.next();
                 normal(i, j) = gauss(rng);
             }
         }

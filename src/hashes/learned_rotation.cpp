@@ -9,6 +9,7 @@
 #include "core/errors.h"
 #include "core/nearest_orthogonal.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/random_streams.h"
 #include "projections/principal_components.h"
 
@@ -161,11 +162,13 @@ std::unique_ptr<DenseProjection> learn_rotation(
                 r, project_sample(part, r, directions));
     }
     auto projection = std::make_unique<DenseProjection>(int(d), nbits);
+    Progress progress("rotation", nbits);
     for (size_t first = 0; first < size_t(nbits); first += r) {
         Floats rotation = random_rotation(r, seed, first);
         for (int i = 0; quantisation && i < num_rounds; i++) {
             quantisation->improve(rotation);
             check_interrupt();
+            progress.at(first + r * i / num_rounds);
         }
         const size_t rows = std::min(r, nbits - first);
         const Floats turned = products(onto_columns, rows, rotation);
@@ -179,6 +182,7 @@ std::unique_ptr<DenseProjection> learn_rotation(
                    nbits);
         }
     }
+    progress.at(nbits);
     return projection;
 }
 

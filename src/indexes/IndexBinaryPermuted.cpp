@@ -237,7 +237,7 @@ void IndexBinaryPermuted::build_lists(idx_t n0) {
     const int nlists = ntotal == 0 ? 0 : num_lists(ntotal);
     const int nkept = std::min<int>(nlists, int(lists.size()));
     lists.resize(std::max(lists.size(), size_t(nlists)));
-    parallel_blocks(nlists, 1, [&](idx_t l, idx_t) {
+    parallel_blocks("sorted lists", nlists, 1, [&](idx_t l, idx_t) {
         List& list = lists[l];
         if (l >= nkept) {
             list.permutation = random_permutation(d, seed, l);

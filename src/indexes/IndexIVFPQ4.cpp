@@ -647,7 +647,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     const NibbleCodes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);
-    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+    parallel_blocks("encoding", n, 64, [&](idx_t begin, idx_t end) {
         std::vector<float> r(d);
         for (idx_t i = begin; i < end; i++) {
             const float* c = &centroids[list[i] * d];

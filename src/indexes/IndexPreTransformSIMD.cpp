@@ -300,7 +300,10 @@ std::vector<float> IndexPreTransformSIMD::transformed(
     const size_t d_from = chain[first]->d_in, d_to = chain[count - 1]->d_out;
     std::vector<float> xt(n * d_to);
     parallel_blocks(
-            n, block_of(chain, first, count, n), [&](idx_t begin, idx_t end) {
+            "mapping",
+            n,
+            block_of(chain, first, count, n),
+            [&](idx_t begin, idx_t end) {
                 apply_block(
                         chain,
                         *matrices,

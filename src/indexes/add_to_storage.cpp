@@ -12,6 +12,7 @@
 #include <faiss/IndexBinaryIVF.h>
 
 #include "core/errors.h"
+#include "core/progress.h"
 #include "core/slices.h"
 
 namespace faiss_ext {
@@ -35,13 +36,16 @@ void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
     }
     faiss::HNSW before = graph.hnsw;
     const idx_t ntotal = graph.ntotal;
+    Progress progress("graph", n);
     try {
         for (idx_t begin = 0; begin < n;) {
             check_interrupt();
+            progress.at(begin);
             const idx_t m = std::min(part(), n - begin);
             graph.add(m, x + begin * graph.code_size);
             begin += m;
         }
+        progress.at(n);
     } catch (...) {
         flat->xb.resize(ntotal * flat->code_size);
         flat->ntotal = graph.ntotal = ntotal;

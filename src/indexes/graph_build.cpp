@@ -10,6 +10,7 @@
 #include <faiss/utils/random.h>
 
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/scratch.h"
 #include "indexes/graph_walk.h"
 #include "indexes/row_scores.h"
@@ -112,11 +113,14 @@ class Builder {
 
     /// Vertices whose levels do not ascend, none of them linked.
     void insert(std::span<const int32_t> vertices) {
+        const size_t total = vertices.size();
+        Progress progress("graph", total);
         while (!vertices.empty()) {
             const size_t count = std::min(vertices.size(), round_size());
             insert_round(vertices.first(count));
             vertices = vertices.subspan(count);
             num_linked += count;
+            progress.at(total - vertices.size());
         }
     }
 

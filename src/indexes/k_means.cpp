@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/progress.h"
 #include "core/sample.h"
 #include "core/scratch.h"
 #include "simd/projection.h"
@@ -133,14 +134,18 @@ void PackedCentroids::half_distances(idx_t n, const float* x, float* y) const {
 
 std::vector<idx_t> PackedCentroids::nearest(idx_t n, const float* x) const {
     std::vector<idx_t> found(n);
-    parallel_blocks(n, vectors_together, [&](idx_t begin, idx_t end) {
-        const Scratch distances((end - begin) * count);
-        half_distances(end - begin, x + begin * d, distances.get());
-        for (idx_t i = begin; i < end; i++) {
-            found[i] = simd::first_smallest(
-                    count, distances.get() + (i - begin) * count);
-        }
-    });
+    parallel_blocks(
+            "assigning to lists",
+            n,
+            vectors_together,
+            [&](idx_t begin, idx_t end) {
+                const Scratch distances((end - begin) * count);
+                half_distances(end - begin, x + begin * d, distances.get());
+                for (idx_t i = begin; i < end; i++) {
+                    found[i] = simd::first_smallest(
+                            count, distances.get() + (i - begin) * count);
+                }
+            });
     return found;
 }
 
@@ -155,7 +160,9 @@ AlignedVector<float> k_means(
     const auto begin = gather_rows(sample_ids(n, k, seed), x, d);
     AlignedVector<float> centroids(begin.begin(), begin.end());
     std::vector<idx_t> last;
+    Progress progress("k-means", iterations);
     for (int i = 0; i < iterations; i++) {
+        progress.at(i);
         const PackedCentroids packed(d, k, centroids.data());
         auto cluster_of = packed.nearest(n, x);
         if (verbose) {
@@ -181,6 +188,7 @@ AlignedVector<float> k_means(
         move_to_means(clusters, d, x, centroids);
         split_for_empty(clusters, d, centroids);
     }
+    progress.at(iterations);
     return centroids;
 }
 

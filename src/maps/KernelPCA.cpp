@@ -291,10 +291,11 @@ std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
         check_precomputed(n, x);
     }
     std::vector<float> K(size_t(p) * p);
-    parallel_blocks(p, 16, [&](idx_t begin, idx_t end) {
-        const float* from = kernel ? landmarks.data() : x;
-        kernel_rows(end - begin, from + begin * d_in, &K[begin * p]);
-    });
+    parallel_blocks(
+            "kernel of the landmarks", p, 16, [&](idx_t begin, idx_t end) {
+                const float* from = kernel ? landmarks.data() : x;
+                kernel_rows(end - begin, from + begin * d_in, &K[begin * p]);
+            });
     return K;
 }
 

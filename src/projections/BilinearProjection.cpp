@@ -25,18 +25,6 @@ namespace {
 constexpr int panel = int(simd::panel_width);
 constexpr int max_m = 1000;
 
-/// Looks for interrupts where a step takes less time than that does.
-class Steps {
-    uint32_t count = 0;
-
-   public:
-    void next() {
-        if (++count % 4096 == 0) {
-            check_interrupt();
-        }
-    }
-};
-
 /// k different numbers below n, in random order
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     std::vector<int64_t> ids;

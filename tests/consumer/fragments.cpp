@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The fragments in README.md and docs/cpp.md.
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/progress.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+void readme(
+        int d,
+        faiss_ext::idx_t n,
+        const float* x,
+        faiss_ext::idx_t nq,
+        const float* xq,
+        float* distances,
+        faiss_ext::idx_t* labels) {
+    auto index = faiss_ext::index_factory(
+            d, "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))");
+    index->train(n, x);
+    index->add(n, x);
+    index->search(nq, xq, 10, distances, labels);
+    faiss_ext::write_index(index.get(), "vectors.index");
+}
+
+void with_progress(faiss::Index* index, faiss_ext::idx_t n, const float* x) {
+    faiss_ext::ProgressScope scope(
+            [](const char* task, size_t done, size_t total) {
+                printf("%s: %zu of %zu\n", task, done, total);
+            });
+    index->add(n, x);
+}
