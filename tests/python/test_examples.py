@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The examples in scripts/ do what they say."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import script
@@ -79,3 +81,67 @@ def test_fingerprints_are_searched(fingerprints, tmp_path, capsys):
     assert np.mean([len(set(a) & set(b)) / 7 for a, b in zip(ids, found)]) > 0.8
     same = [i == j for i, j in zip(ids[:, 0], found[:, 0])]
     np.testing.assert_allclose(near[same, 0], values[same, 0], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return script("example_texts")
+
+
+def js(x, y):
+    """The Jensen-Shannon kernel, by its formula."""
+    x, y = x[:, None].astype(float), y[None].astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [np.where(z > 0, z / 2 * np.log2((x + y) / z), 0) for z in (x, y)]
+    return sum(parts).sum(axis=2)
+
+
+def test_texts_are_read_and_counted(texts, tmp_path):
+    (tmp_path / "a.py").write_text(
+        '"""One two three two."""\nclass C:\n    """Short."""\n    def f(self):\n        """A b, c d!"""\n'
+        'def g():\n    """One two\n\n    three two."""\n'
+    )
+    found = texts.python_texts(tmp_path, {"IF": "e f g h\n\n  i\n\nj k l 1 m"}, least_words=4)
+    assert found == [
+        ("a", ("one", "two", "three", "two")),  # and not a.g, which is equal
+        ("a.C.f", ("a", "b", "c", "d")),
+        ("help('IF'), 1", ("e", "f", "g", "h")),
+        ("help('IF'), 3", ("j", "k", "l", "m")),
+    ]
+    x = texts.counts([words for _, words in found[:2]])
+    assert sorted(x[0][x[0] > 0]) == [1, 1, 2] and sorted(x[1][x[1] > 0]) == [1, 1, 1, 1]
+    x = np.array([[2, 0, 1], [2, 1, 1], [4, 0, 0]], dtype="float32")
+    np.testing.assert_allclose(texts.rarity(x), np.log([1, 3, 1.5]), rtol=1e-6)
+    np.testing.assert_allclose(texts.histograms(x, [1, 1, 2]), [[0.5, 0, 0.5], [0.4, 0.2, 0.4], [1, 0, 0]], rtol=1e-6)
+
+
+def test_copies_have_the_words_replaced(texts):
+    rng = np.random.default_rng(1)
+    words, others = ["a"] * 5000, ["b", "c"]
+    copy = texts.rewritten(words, others, 0.7, rng)
+    replaced = sum(word in others for word in copy)
+    assert len(copy) == 5000 and 1e-9 < binom.cdf(replaced, 5000, 0.7) < 1 - 1e-9
+    assert texts.rewritten(words, others, 0, rng) == words
+
+
+def test_near_duplicate_texts_are_found(texts, capsys, monkeypatch):
+    found = texts.python_texts()
+    words = [words for _, words in found][:400]
+    x = texts.histograms(texts.counts(words), texts.rarity(texts.counts(words)))
+    values = js(x[:50], x)
+    D, I = texts.built("KFlat(js)", x).search(x[:50], 5)
+    np.testing.assert_allclose(1 - D / 2, -np.sort(-values, axis=1)[:, :5], atol=1e-5)
+    np.testing.assert_allclose(1 - D / 2, np.take_along_axis(values, I, axis=1), atol=1e-5)
+
+    monkeypatch.setattr(texts, "python_texts", lambda: found)
+    texts.main()
+    out = capsys.readouterr().out
+    assert "textwrap.fill: textwrap.wrap" in out
+    rows = dict(re.findall(r"^(Jensen-Shannon|cosine|L2) +(.*)$", out, re.MULTILINE))
+    kernel, cosine, l2 = (np.array(rows[name].split(), dtype=float) for name in ("Jensen-Shannon", "cosine", "L2"))
+    assert (kernel > cosine).all() and (cosine > l2).all() and kernel[1] > max(kernel[0], 0.75)
+    searches = re.findall(r"^  (\S+)  (\S+)  (\S+\(js\)\)?)(, .*)?$", out, re.MULTILINE)
+    assert [string for _, _, string, _ in searches] == ["KFlat(js)", *texts.INDEXES]
+    assert float(searches[0][0]) == kernel[1] and float(searches[0][1]) == 1
+    for first, recall, _, _ in searches[1:]:
+        assert kernel[1] - 0.1 < float(first) and 0.75 < float(recall)
