@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The examples in scripts/ that draw: images that look alike."""
+"""The examples in scripts/ that draw: images that look alike, and matching local features."""
 
 import re
 
@@ -13,6 +13,18 @@ matplotlib_image = pytest.importorskip("matplotlib.image")
 @pytest.fixture(scope="module")
 def images():
     return script("example_images")
+
+
+@pytest.fixture(scope="module")
+def matching():
+    return script("example_matching")
+
+
+@pytest.fixture(scope="module")
+def photograph():
+    from sklearn.datasets import load_sample_image
+
+    return load_sample_image("china.jpg").mean(axis=2)[:300, :400] / 255
 
 
 def stripes(direction, size=64):
@@ -101,3 +113,94 @@ def test_tiles_of_photographs_are_found(images, tmp_path, capsys):
     sheet = matplotlib_image.imread(tmp_path / "sheet.png")
     assert sheet.shape[0] > images.ROWS * 64 and sheet.shape[1] > (images.COLUMNS + 1) * 64
     assert (tmp_path / "sheet.png").stat().st_size < 150_000
+
+
+def test_a_motion_moves_places_as_it_moves_images(matching):
+    for angle, scale in ((0, 1), (30, 0.75), (-100, 1.5)):
+        motion = matching.Motion((60, 90), angle, scale)
+        for place in ((20, 30), (45, 70)):
+            spot = np.zeros((60, 90))
+            spot[place] = 1
+            spot = matching.ndimage.gaussian_filter(spot, 2)
+            moved = motion.image(spot)
+            assert moved.shape == motion.shape
+            centre = matching.ndimage.center_of_mass(moved)
+            np.testing.assert_allclose(centre, motion(np.array([place]))[0], atol=0.1)
+    # a quarter turn is exact, and no place is lost
+    image = np.random.default_rng(1).random((5, 8))
+    np.testing.assert_allclose(matching.Motion((5, 8), 90, 1).image(image), np.rot90(image, -1), atol=1e-9)
+
+
+def test_corners_are_where_they_are(matching):
+    image = np.zeros((100, 120))
+    image[30:60, 40:80] = 1
+    places = matching.corners(image)
+    true = np.array([(29.5, 39.5), (29.5, 79.5), (59.5, 39.5), (59.5, 79.5)])
+    assert len(places) == 4
+    assert np.linalg.norm(places[:, None] - true, axis=2).min(axis=0).max() < 2.5
+    assert len(matching.corners(image, 2)) == 2
+    # an edge has none
+    image[:] = np.arange(120) > 60
+    assert len(matching.corners(image)) == 0
+
+
+def test_the_main_direction(matching):
+    rng = np.random.default_rng(1)
+    for angle in (0.1, 2, -2.5):
+        direction = np.concatenate([angle + 0.1 * rng.standard_normal(500), rng.uniform(-np.pi, np.pi, 300)])
+        found = matching.main_direction(direction, np.ones(800))
+        assert abs(np.angle(np.exp(1j * (found - angle)))) < 0.1
+
+
+def test_descriptors_turn_with_the_image(matching, photograph):
+    places = matching.corners(photograph, 200)
+    x = matching.descriptors(photograph, places)
+    assert x.shape == (len(places), 128) and (x >= 0).all()
+    np.testing.assert_allclose(x.sum(axis=1), 1, rtol=1e-4)
+    # by a quarter turn, brighter: the same, whatever the samples between pixels
+    motion = matching.Motion(photograph.shape, 90, 1)
+    y = matching.descriptors(0.5 * motion.image(photograph) + 0.3, motion(places))
+    assert np.quantile(np.abs(x - y).sum(axis=1), 0.9) < 0.02
+    # a ramp has one direction only, and so the first
+    ramp = np.linspace(0, 1, 60)[None] * np.ones((60, 1))
+    descriptor = matching.descriptors(ramp, np.array([[30.0, 30.0]]))[0].reshape(16, 8)
+    assert descriptor[:, [7, 0, 1]].sum() > 0.99 and descriptor[:, 0].sum() > 0.8
+
+
+def test_matches_and_their_ratios(matching):
+    rng = np.random.default_rng(1)
+    x, q = (v / v.sum(axis=1, keepdims=True) for v in rng.random((2, 60, 128)).astype("float32") ** 2)
+    a, b = q[:, None].astype(float), x[None]
+    distances = {
+        "Flat": np.sqrt(((a - b) ** 2).sum(axis=2)),
+        "KFlat(hellinger)": np.sqrt(((np.sqrt(a) - np.sqrt(b)) ** 2).sum(axis=2)),
+        "KFlat(chi2)": np.sqrt(2 - 2 * (2 * a * b / (a + b)).sum(axis=2)),
+    }
+    for string, d in distances.items():
+        nearest, ratios = matching.match(string, x, q)
+        np.testing.assert_array_equal(nearest, d.argmin(axis=1))
+        two = np.sort(d, axis=1)[:, :2]
+        np.testing.assert_allclose(ratios, two[:, 0] / two[:, 1], atol=1e-4)
+    right, ratios = np.array([1, 0, 1, 1, 0, 0, 1]), np.array([0.1, 0.9, 0.3, 0.2, 0.4, 0.95, 0.5])
+    # in the order of ratios: right, right, right, wrong, right, wrong, wrong
+    assert [matching.right_at(right, ratios, p) for p in (1, 0.8, 0.75)] == [3, 4, 4]
+    assert matching.right_at(1 - right[[1]], ratios[:1]) == 1 and matching.right_at(right[[1]], ratios[:1]) == 0
+    normed = matching.sift_norm(x)
+    np.testing.assert_allclose(np.linalg.norm(normed, axis=1), 1, rtol=1e-5)
+
+
+def test_photographs_are_matched(matching, tmp_path, capsys):
+    matching.main(["--output", str(tmp_path / "matching.png")])
+    out = capsys.readouterr().out
+    rows = {name: np.array(re.search(rf"^{name} +(\d+ .*)$", out, re.MULTILINE)[1].split(), dtype=int)
+            for name in matching.METHODS}
+    for nearest, clear, right, precise in rows.values():
+        assert nearest > 500 and right <= clear < 1200 and right >= 0.9 * clear and precise <= nearest
+    # what kernels are for: more right matches than by L2, at the same precision
+    for name in ("hellinger", "chi2", "js", "chi2, codes"):
+        assert rows[name][3] > rows["L2"][3]
+    assert abs(rows["chi2, codes"][0] - rows["chi2"][0]) < 20
+    shown = matplotlib_image.imread(tmp_path / "matching.png")[:, :, :3]
+    assert shown.std() > 0.1 and (tmp_path / "matching.png").stat().st_size < 150_000
+    # green lines, and red ones
+    assert ((shown[:, :, 1] > 0.8) & (shown[:, :, 0] < 0.4)).any() and ((shown[:, :, 0] > 0.6) & (shown[:, :, 1] < 0.3)).any()
