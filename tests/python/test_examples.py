@@ -246,3 +246,33 @@ def test_functions_are_graphs(graphs, tmp_path, capsys, monkeypatch):
     assert chance < by_kernel["jaccard"][0] < by_kernel["jaccard"][2]
     assert by_kernel["jaccard, by codes"][2] > chance
     assert float(re.search(r"finds (\S+) of the", out)[1]) > 0.9
+
+
+def test_neighbours_of_a_data_frame(capsys):
+    pd = pytest.importorskip("pandas")
+    pandas = script("example_pandas")
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.poisson(3, (30, 8)), index=[f"r{i}" for i in range(30)], columns=list("abcdefgh"))
+    table = pandas.neighbours(frame, 4)
+    x = frame.to_numpy() / frame.to_numpy().sum(axis=1, keepdims=True)
+    a, b = x[:, None], x[None]
+    squared = 2 - 2 * np.where(a + b > 0, 2 * a * b / np.where(a + b > 0, a + b, 1), 0).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    assert list(table.columns) == ["row", "neighbour", "distance"] and list(table["row"]) == list(frame.index.repeat(4))
+    np.testing.assert_allclose(table["distance"].to_numpy().reshape(30, 4), np.sqrt(np.sort(squared, axis=1)[:, :4]), atol=1e-4)
+    pairs = frame.index.get_indexer(table["row"]), frame.index.get_indexer(table["neighbour"])
+    np.testing.assert_allclose(table["distance"], np.sqrt(squared[pairs]), atol=1e-4)
+    pandas.main()
+    assert re.search(r"posixpath +ntpath", capsys.readouterr().out)
+
+
+def test_modules_are_counted(tmp_path):
+    pytest.importorskip("pandas")
+    pandas = script("example_pandas")
+    (tmp_path / "a.py").write_text("x = 1\ny = x\n")
+    (tmp_path / "b.py").write_text("def f(): pass\n")
+    counts = pandas.python_modules(tmp_path, least_nodes=1)
+    assert dict(counts.loc["a"]) == {"Module": 1, "Assign": 2, "Name": 3, "Constant": 1, "Store": 2, "Load": 1} | {
+        "FunctionDef": 0, "arguments": 0, "Pass": 0
+    }
+    assert list(pandas.python_modules(tmp_path, least_nodes=5).index) == ["a"]
