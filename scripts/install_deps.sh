@@ -46,6 +46,7 @@ test python3-venv packaging test
 test python3-pip packaging test
 test python3-matplotlib the demo is tested
 test python3-tqdm the demo is tested
+test python3-pandas its example is tested
 demo python3-sklearn digits data set
 demo python3-matplotlib figures
 demo python3-tqdm progress bars
