@@ -13,14 +13,13 @@ finds are compared exactly; what is printed is right, and complete but for that.
 import ast
 import re
 import sys
-import zlib
-from collections import Counter
 from math import comb
 from pathlib import Path
 
 import faiss
 import faiss_ext
 import numpy as np
+from word_counts import word_counts
 
 DIMENSION = 1024  # of the bags: words are hashed
 BITS = 512
@@ -40,15 +39,6 @@ def functions(folder=Path(ast.__file__).parent, least_words=30):
                 if len(words) >= least_words:
                     found.append((f"{path.stem}.{node.name}, line {node.lineno}", words))
     return found
-
-
-def bags(texts, dimension=DIMENSION):
-    """Counts of words, each at the place that its checksum says."""
-    x = np.zeros((len(texts), dimension), dtype="float32")
-    for row, words in zip(x, texts):
-        for word, count in Counter(words).items():
-            row[zlib.crc32(word.encode()) % dimension] += count
-    return x
 
 
 def radius_for(bits, kernel_value, missed):
@@ -82,7 +72,7 @@ def near_duplicates(x, least=LEAST, missed=MISSED, bits=BITS, seed=1234):
 
 def main():
     texts = functions()
-    x = bags([words for _, words in texts])
+    x = word_counts([words for _, words in texts], DIMENSION)
     found, compared = near_duplicates(x)
     pairs = len(x) * (len(x) - 1) // 2
     print(f"{len(x):,} functions, {pairs:,} pairs, of which {compared:,} were compared exactly: {len(found):,} are alike")

@@ -12,14 +12,13 @@ is set beside the cosine and L2. The same neighbours are then found by codes, an
 import ast
 import re
 import sys
-import zlib
-from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import faiss
 import faiss_ext
 import numpy as np
+from word_counts import word_counts
 
 DIMENSION = 1024  # of the histograms: words are hashed
 COPIES = 300
@@ -55,15 +54,6 @@ def python_texts(folder=Path(ast.__file__).parent, help_topics=topics, least_wor
     return [(name, words) for words, name in found.items()]
 
 
-def counts(texts, dimension=DIMENSION):
-    """How often each word occurs in each text, at the place that the word's checksum says."""
-    x = np.zeros((len(texts), dimension), dtype="float32")
-    for row, words in zip(x, texts):
-        for word, count in Counter(words).items():
-            row[zlib.crc32(word.encode()) % dimension] += count
-    return x
-
-
 def rarity(x):
     """The weight of each component: the logarithm of one over the part of the texts that have it."""
     return np.log(len(x) / np.maximum(np.count_nonzero(x, axis=0), 1)).astype("float32")
@@ -97,7 +87,7 @@ def recall(found, exact):
 def main():
     texts = python_texts()
     names, words = zip(*texts)
-    x = counts(words)
+    x = word_counts(words, DIMENSION)
     weights = rarity(x)
     weighted = histograms(x, weights)
     print(f"{len(texts):,} texts of {np.mean([len(w) for w in words]):.0f} words\n")
@@ -112,7 +102,7 @@ def main():
     rng = np.random.default_rng(1)
     originals = rng.choice(len(texts), COPIES, replace=False)
     pool = [word for text in words for word in text]
-    copies = counts([rewritten(words[i], pool, REPLACED, rng) for i in originals])
+    copies = word_counts([rewritten(words[i], pool, REPLACED, rng) for i in originals], DIMENSION)
     print(f"\n{COPIES} copies with {REPLACED:.0%} of their words replaced; how often the original comes first:\n")
     print(f"{'':<22}{'counts':>8}{'rare words count more':>24}")
     for label, string in (("Jensen-Shannon", "KFlat(js)"), ("cosine", "KFlat(cosine)"), ("L2", "Flat")):

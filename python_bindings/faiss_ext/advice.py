@@ -399,7 +399,7 @@ def trained_kernel(kernel, x):
     elif callable(kernel) and not isinstance(kernel, swig.Kernel):
         kernel = swig.CallbackKernel(kernel)
     elif not isinstance(kernel, swig.Kernel):
-        raise TypeError("recommend: the kernel must be a string such as "
+        raise TypeError("the kernel must be a string such as "
                         f"'chi2', a Kernel or a function, got {kernel!r}")
     if not kernel.is_trained:
         kernel = kernel.copy()

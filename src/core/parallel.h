@@ -85,7 +85,9 @@ void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {
             }
             const idx_t end = std::min(n, (b + 1) * block);
             fn(b * block, end);
-            num_done += end - b * block;
+            if (task) {
+                num_done += end - b * block;
+            }
         } catch (...) {
 #pragma omp critical(faiss_ext_parallel_blocks)
             if (!error) {

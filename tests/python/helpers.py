@@ -4,6 +4,7 @@
 import importlib.util
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -39,11 +40,15 @@ CONVERSIONS = {
 
 
 def script(name):
-    """The module scripts/NAME.py."""
+    """The module scripts/NAME.py, which finds its neighbours as when it is run."""
     path = ROOT / "scripts" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"script_{name}", path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 

@@ -109,7 +109,7 @@ def test_texts_are_read_and_counted(texts, tmp_path):
         ("help('IF'), 1", ("e", "f", "g", "h")),
         ("help('IF'), 3", ("j", "k", "l", "m")),
     ]
-    x = texts.counts([words for _, words in found[:2]])
+    x = texts.word_counts([words for _, words in found[:2]], 1024)
     assert sorted(x[0][x[0] > 0]) == [1, 1, 2] and sorted(x[1][x[1] > 0]) == [1, 1, 1, 1]
     x = np.array([[2, 0, 1], [2, 1, 1], [4, 0, 0]], dtype="float32")
     np.testing.assert_allclose(texts.rarity(x), np.log([1, 3, 1.5]), rtol=1e-6)
@@ -128,7 +128,8 @@ def test_copies_have_the_words_replaced(texts):
 def test_near_duplicate_texts_are_found(texts, capsys, monkeypatch):
     found = texts.python_texts()
     words = [words for _, words in found][:400]
-    x = texts.histograms(texts.counts(words), texts.rarity(texts.counts(words)))
+    counts = texts.word_counts(words, 1024)
+    x = texts.histograms(counts, texts.rarity(counts))
     values = js(x[:50], x)
     D, I = texts.built("KFlat(js)", x).search(x[:50], 5)
     np.testing.assert_allclose(1 - D / 2, -np.sort(-values, axis=1)[:, :5], atol=1e-5)
