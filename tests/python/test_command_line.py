@@ -199,10 +199,12 @@ def test_errors_are_messages(run, folder, words, status, message):
     assert not (folder / "x").exists() and not list(folder.glob(".faiss_ext_*"))
 
 
-def in_process(folder, *words, **options):
+def in_process(folder, *words):
+    # what a shell starts in the background ignores Ctrl-C, and so would this
     return subprocess.Popen(
         [sys.executable, "-m", "faiss_ext", *words], cwd=folder, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}, **options)
+        stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def test_as_a_module(folder):
