@@ -11,6 +11,21 @@
 
 namespace faiss_ext {
 
+/// The word at byte i of a code of `size` bytes, with zeros behind its end.
+inline uint64_t word_at(const uint8_t* code, size_t i, size_t size) {
+    uint64_t word = 0;
+    std::memcpy(&word, code + i, std::min<size_t>(8, size - i));
+    return word;
+}
+
+inline int32_t number_of_ones(const uint8_t* code, size_t size) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < size; i += 8) {
+        sum += std::popcount(word_at(code, i, size));
+    }
+    return sum;
+}
+
 /// a, b: of `size` bytes
 inline int32_t hamming_distance(
         const uint8_t* a,
@@ -18,11 +33,7 @@ inline int32_t hamming_distance(
         size_t size) {
     int32_t sum = 0;
     for (size_t i = 0; i < size; i += 8) {
-        uint64_t u = 0, v = 0;
-        const size_t m = std::min<size_t>(8, size - i);
-        std::memcpy(&u, a + i, m);
-        std::memcpy(&v, b + i, m);
-        sum += std::popcount(u ^ v);
+        sum += std::popcount(word_at(a, i, size) ^ word_at(b, i, size));
     }
     return sum;
 }

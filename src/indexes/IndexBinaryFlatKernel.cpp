@@ -2,7 +2,6 @@
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 
 #include <algorithm>
-#include <bit>
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
@@ -19,6 +18,7 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/hamming.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/range_result.h"
@@ -37,16 +37,6 @@ constexpr int most_bits = 1 << 15;
 constexpr int64_t one = int64_t(1) << 30; ///< the distance at a kernel of 0
 constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
 constexpr idx_t query_block = 32;
-
-int number_of_ones(const uint8_t* code, size_t size) {
-    int sum = 0;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word = 0;
-        std::memcpy(&word, code + i, std::min<size_t>(8, size - i));
-        sum += std::popcount(word);
-    }
-    return sum;
-}
 
 /** Of two codes with `ones` ones together at a Hamming distance h.
  *
