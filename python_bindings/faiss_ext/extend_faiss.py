@@ -88,6 +88,13 @@ def as_file_name(file):
     name = os.fsdecode(file)
     if "\0" in name:
         raise ValueError("a file name with a null character")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"a file name that is not UTF-8: {os.fsencode(name)}; faiss."
+            "PyCallbackIOReader and PyCallbackIOWriter take open files"
+        ) from None
     return name
 
 

@@ -148,13 +148,14 @@ def test_binary_indexes_come_back_the_same(digits, binary_indexes, tmp_path):
             assert_same(index, twin, digits.queries if is_ours else codes)
 
 
-def test_names_with_null_characters_are_refused(tmp_path):
+@pytest.mark.parametrize("name, message", [("a\0b", "null character"), ("a\udcffb", "not UTF-8")])
+def test_names_that_faiss_cannot_open_are_refused(tmp_path, name, message):
     index = faiss.index_factory(8, "KFlat(linear)")
-    name = str(tmp_path / "a\0b")
+    name = str(tmp_path / name)
     for call in (lambda: faiss.write_index(index, name), lambda: faiss.read_index(name),
                  lambda: faiss.write_index(faiss.IndexFlatL2(8), name),
                  lambda: faiss_ext.read_index_binary(name)):
-        with pytest.raises(ValueError, match="null character"):
+        with pytest.raises(ValueError, match=message):
             call()
     assert not list(tmp_path.iterdir())
 
