@@ -48,6 +48,11 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
     /// Throw if there is no such id.
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
+
+    /// Takes over the codes of another flat index, behind those of this one.
+    void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(
+            const faiss::IndexBinary& other) const override;
 };
 
 } // namespace faiss_ext

@@ -85,7 +85,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      * @param distances  size n * k
      * @param labels     ids of stored vectors, or -1, size n * k
      */
-    void compute_distance_subset(
+    virtual void compute_distance_subset(
             idx_t n,
             const float* x,
             idx_t k,
@@ -103,6 +103,18 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     void check_compatible_for_merge(const faiss::Index& other) const override;
 
+    /// The ntotal stored vectors.
+    struct Rows {
+        const uint8_t* data;     ///< to read one here and one there
+        const uint8_t* in_order; ///< the same bytes, to read one after another
+        size_t stride;           ///< bytes from one vector to the next
+        bool has_factors;        ///< of f16 and u8: in front of each vector
+    };
+
+    /// Throws unless the index holds as many as it says: fields may have been
+    /// set by hand. `where` names the calling function.
+    virtual Rows rows(const char* where) const;
+
     /// what the kernel has thrown in FAISS's own loops
     mutable KernelExceptions exceptions;
 
@@ -112,6 +124,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
                 ? reinterpret_cast<const float*>(codes.data())
                 : nullptr;
     }
+
+   protected:
+    void parameters(FieldVisitor& v);
 };
 
 } // namespace faiss_ext

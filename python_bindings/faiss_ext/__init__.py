@@ -34,6 +34,7 @@ from .environment import show_versions, versions
 from .advice import Recommendation, recommend
 from .calibration import Calibration, calibrate
 from .distances import kernel_values
+from .out_of_core import build_from, file_index
 from .progress import show_progress
 from .strings import index_string
 
@@ -47,7 +48,8 @@ from faiss import (
     read_VectorTransform, clone_index)
 
 __all__ = sorted(
-    {"Calibration", "Description", "Field", "calibrate", "describe", "mean_neighbor_distance",
+    {"Calibration", "Description", "Field", "build_from", "calibrate",
+     "describe", "file_index", "mean_neighbor_distance",
      "ParameterSpace", "Recommendation", "index_parameters", "index_string",
      "kernel_values", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}

@@ -14,11 +14,9 @@ error in data or files and where recommend finds nothing that keeps all limits,
 """
 
 import argparse
-import contextlib
 import json
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +26,8 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import RecallCriterion, Truth, recommend, trained_kernel
 from .extend_faiss import read_index_binary
+from .files import check_writable, replacing
+from .out_of_core import as_floats, build_from, takes_bits
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
@@ -35,7 +35,6 @@ from .progress import bar, show_progress
 from .showing import class_name, contents, text
 from .vector_files import VectorFileError, read_vectors
 
-BLOCK = 65536  # vectors that are converted and added together
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
@@ -119,6 +118,11 @@ def arguments():
     sub.add_argument("string", help="such as 'KFlat(chi2)'; BKFlat(jaccard), "
                      "BFlat and the like take packed bits")
     sub.add_argument("-o", "--output", required=True, help="file of the index")
+    sub.add_argument("--exact", choices=("memory", "file"), default="memory",
+                     help="where KFlat reads the vectors: in the index, or in "
+                     "the file of vectors, which has to stay (memory)")
+    sub.add_argument("--memory", metavar="SIZE",
+                     help="such as 2GB (four fifths of the machine's)")
     sub.add_argument("--metric", choices=("l2", "ip"), default="l2",
                      help="distances, or kernel values (l2)")
     sub.add_argument("--train", type=number(int, 1), default=100000,
@@ -180,36 +184,6 @@ def vectors_of(word):
     return read_vectors(*file_and_part(word))
 
 
-def as_floats(x, where):
-    """A block of vectors as FAISS takes them."""
-    x = np.ascontiguousarray(x, dtype="float32")
-    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        raise VectorFileError(f"{where}: component {column} of vector {row} is "
-                              "NaN or infinite as float32")
-    return x
-
-
-@contextlib.contextmanager
-def replacing(path):
-    """A new file that takes the place of another one when it is complete."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".faiss_ext_")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
 MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
@@ -263,65 +237,25 @@ def run_recommend(args):
 
 
 def run_build(args):
-    x = vectors_of(args.vectors)
-    n, d = x.shape
+    path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    packed = takes_bits(args.string)
-    if packed and x.dtype != np.uint8:
-        raise VectorFileError(f"{args.vectors}: {args.string} takes packed "
-                              f"bits, uint8, got {x.dtype}")
-    index = (index_binary_factory(8 * d, args.string) if packed
-             else faiss.index_factory(d, args.string, metric))
-    check_writable(args.output)
-    if os.path.exists(args.output) and os.path.samefile(
-            args.output, file_and_part(args.vectors)[0]):
-        raise UsageError("the index would take the place of the vectors")
-
-    def block(rows):
-        return (np.ascontiguousarray(rows) if packed
-                else as_floats(rows, args.vectors))
-
-    set_all(index, args.parameter)
     start = time.perf_counter()
-    if not index.is_trained:
-        rows = np.random.default_rng(args.seed).permutation(n)[:args.train]
-        with contextlib.nullcontext() if args.quiet else show_progress():
-            index.train(block(x[np.sort(rows)]))
-    trained = time.perf_counter()
-    for begin in bar(range(0, n, BLOCK), "add", not args.quiet):
-        rows = block(x[begin:begin + BLOCK])
-        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-            index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
-        else:
-            index.add(rows)
-    filled = time.perf_counter()
-    (faiss.write_index_binary if packed else faiss.write_index)(
-        index, str(args.output))
+    index = build_from(
+        path, args.string, args.memory, args.output, part, args.exact, metric,
+        args.train, args.seed, dict(args.parameter), not args.quiet)
+    seconds = time.perf_counter() - start
+    n = index.ntotal
+    d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
     result = {
         "index": text(real(index)), "n": n, "d": d, "bytes": size,
-        "bytes_per_vector": size / n, "train_seconds": trained - start,
-        "add_seconds": filled - trained}
+        "bytes_per_vector": size / n, "build_seconds": seconds}
     show(args, result, [
         f"{args.output}: {text(real(index))}",
-        f"{n:,} vectors of {d} components, {size:,} bytes "
-        f"({size / n:,.0f} a vector); trained in {trained - start:.1f} s, "
-        f"filled in {filled - trained:.1f} s"])
+        f"{n:,} vectors of {d} components, {size:,} bytes ({size / n:,.0f} a "
+        f"vector), built in {seconds:.1f} s"])
     return 0
-
-
-def takes_bits(string):
-    """Whether a string is that of a binary index without a scheme."""
-    core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
-    return core.startswith("B") and not core.startswith("BSIK")
-
-
-def check_writable(path):
-    """What would fail in the end fails at once."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise VectorFileError(f"{path}: cannot be written")
 
 
 def run_search(args):

@@ -66,6 +66,31 @@ class Lines:
 
 
 @contextlib.contextmanager
+def counting(description, total, show=True, unit="vector"):
+    """Gives a function that is called with how many more are done, and shows
+    on stderr how many in a second: by tqdm where it is installed, or else by a
+    line every few seconds."""
+    if not show:
+        yield lambda n: None
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        start, done, lines = time.monotonic(), 0, Lines()
+
+        def update(n):
+            nonlocal done
+            done += n
+            rate = done / max(time.monotonic() - start, 1e-9)
+            lines(f"{description}: {rate:,.0f} {unit}s/s", done, total)
+        yield update
+    else:
+        with tqdm(desc=description, total=total, unit=unit, leave=False,
+                  unit_scale=True) as shown:
+            yield shown.update
+
+
+@contextlib.contextmanager
 def show_progress(function=None):
     """Shows how far long calls of faiss_ext are: training, adding, encoding,
     mapping, the building of graphs and lists.

@@ -8,9 +8,11 @@ Reading needs NumPy only, and for HDF5 and Parquet h5py and pyarrow.
 """
 
 import gzip
+import os
 import re
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +36,9 @@ def read_vectors(path, part=None):
         read; `.hdf5`, `.h5`; `.parquet`; or images in MNIST's format,
         `...-idx3-ubyte`, plain or with `.gz`.
     part : str, optional
-        The array of an HDF5 file, or the column of a Parquet file, which has
-        lists of one length. By default the only one of that kind.
+        The array of an HDF5 file, which is mapped if it lies there in one
+        piece, or the column of a Parquet file, which has lists of one length.
+        By default the only one of that kind.
 
     Returns
     -------
@@ -77,6 +80,51 @@ def read_vectors(path, part=None):
         raise VectorFileError(
             f"{path}: no vectors in it (shape {vectors.shape})")
     return vectors
+
+
+class Place(NamedTuple):
+    """Where vectors lie in a file, for IndexFileKernel."""
+
+    path: str
+    n: int
+    d: int
+    store: str  # of components: "f32", "f16" or "u8"
+    offset: int  # of the first component, in bytes
+    stride: int  # bytes from one vector to the next
+
+
+STORES = {np.dtype("<f4"): "f32", np.dtype("<f2"): "f16", np.dtype("u1"): "u8"}
+
+
+def place_of(vectors, path):
+    """Where vectors lie that read_vectors has mapped.
+
+    Raises
+    ------
+    VectorFileError
+        If they are not mapped, or not as they can be compared.
+    """
+    owner = vectors
+    while owner is not None and not (
+            isinstance(owner, np.memmap) and owner.base is owner._mmap):
+        owner = getattr(owner, "base", None)
+    if owner is None:
+        raise VectorFileError(
+            f"{path}: its vectors cannot be mapped into memory; those of .npy, "
+            ".fvecs, .bvecs, and of HDF5 files in one piece, can")
+    if vectors.dtype not in STORES:
+        raise VectorFileError(
+            f"{path}: components of {vectors.dtype} are not compared where "
+            "they are; expected little-endian float32, float16 or uint8")
+    if vectors.shape[1] > 1 and vectors.strides[1] != vectors.itemsize:
+        raise VectorFileError(
+            f"{path}: the array is in Fortran's order; the components of a "
+            "vector must be next to each other")
+    start = owner.offset + (vectors.ctypes.data - owner.ctypes.data)
+    stride = vectors.strides[0] if len(vectors) > 1 else (
+        vectors.shape[1] * vectors.itemsize)
+    return Place(os.fspath(path), *vectors.shape, STORES[vectors.dtype],
+                 start, stride)
 
 
 def _read_vecs(path, dtype):
@@ -141,7 +189,12 @@ def _read_hdf5(path, name):
             raise VectorFileError(
                 f"{path}: {_absent('array', name)}; "
                 f"it has {', '.join(arrays) or 'none of two dimensions'}")
-        return _checked_array(path, file[name][()])
+        data = file[name]
+        offset = data.id.get_offset()  # None where it is in several pieces
+        if offset is not None and data.size:
+            return _checked_array(path, np.memmap(
+                path, data.dtype, "r", offset, data.shape))
+        return _checked_array(path, data[()])
 
 
 def _read_parquet(path, name):

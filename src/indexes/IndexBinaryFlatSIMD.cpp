@@ -214,4 +214,26 @@ void IndexBinaryFlatSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
     }
 }
 
+void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0, "IndexBinaryFlatSIMD has no ids of its own");
+    auto& source = dynamic_cast<faiss::IndexBinaryFlat&>(other);
+    add(source.ntotal, source.xb.data());
+    source.reset();
+}
+
+void IndexBinaryFlatSIMD::check_compatible_for_merge(
+        const faiss::IndexBinary& other) const {
+    const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && source != this && source->d == d,
+            "only another flat index of as many bits can be merged");
+    check_stored(
+            source->ntotal,
+            source->xb.size(),
+            source->code_size,
+            "IndexBinaryFlatSIMD::merge_from");
+}
+
 } // namespace faiss_ext

@@ -52,6 +52,7 @@ float worst_of(faiss::MetricType metric) {
 template <class F>
 void scan(
         const IndexFlatKernel& index,
+        const StoredRows& stored,
         idx_t n,
         const float* x,
         idx_t j0,
@@ -60,15 +61,13 @@ void scan(
         F&& fn) {
     const idx_t step = vectors_per_block(index.d);
     std::vector<float> scores(n * std::min(step, j1 - j0));
-    const RowCodec codec(index);
-    const Scratch rows(index.get_xb() ? 0 : std::min(step, j1 - j0) * index.d);
+    const float* floats = stored.floats();
+    const Scratch rows(floats ? 0 : std::min(step, j1 - j0) * index.d);
     for (idx_t j = j0; j < j1; j += step) {
         const idx_t m = std::min(step, j1 - j);
-        const float* y = rows.get();
-        if (index.get_xb()) {
-            y = index.get_xb() + j * index.d;
-        } else {
-            codec.decode(m, &index.codes[j * index.code_size], rows.get());
+        const float* y = floats ? floats + j * index.d : rows.get();
+        if (!floats) {
+            stored.decode(j, m, rows.get());
         }
         compare_block(
                 *index.kernel,
@@ -118,6 +117,7 @@ struct TopK {
 /// Searches for a group of queries whose results fit into memory.
 void search_group(
         const IndexFlatKernel& index,
+        const StoredRows& stored,
         idx_t n,
         const float* x,
         idx_t k,
@@ -135,6 +135,7 @@ void search_group(
                 std::min(j + chunk, index.ntotal),
                 [&](idx_t i0, idx_t ni, idx_t slice, idx_t begin, idx_t end) {
                     scan(index,
+                         stored,
                          ni,
                          x + i0 * index.d,
                          begin,
@@ -170,22 +171,23 @@ void search_group(
 /// leave.
 struct KernelDistances : faiss::FlatCodesDistanceComputer {
     const Kernel& kernel;
-    const RowCodec codec;
+    const StoredRows stored;
     KernelExceptions& exceptions;
     faiss::MetricType metric;
     size_t d, size;
     const float* query = nullptr;
 
-    explicit KernelDistances(const IndexFlatKernel& index)
-            : FlatCodesDistanceComputer(index.codes.data(), index.code_size),
+    KernelDistances(
+            const IndexFlatKernel& index,
+            const StoredRows& stored,
+            size_t size)
+            : FlatCodesDistanceComputer(stored.data, stored.stride),
               kernel(*index.kernel),
-              codec(index),
+              stored(stored),
               exceptions(index.exceptions),
               metric(index.metric_type),
               d(index.d),
-              size(index.code_size == codec.code_size()
-                           ? index.codes.size() / index.code_size
-                           : 0) {} // (search says what is wrong)
+              size(size) {}
 
     void set_query(const float* x) override {
         query = x;
@@ -209,7 +211,7 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
             compare(x, 1, &j, &value);
         };
         if (has(i)) {
-            for_gathered_rows(codec, codes, 1, &i, compare_with_j);
+            for_gathered_rows(stored, 1, &i, compare_with_j);
         } else {
             compare_with_j(0, 0, nullptr);
         }
@@ -234,8 +236,7 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
                     "IndexFlatKernel: an id beyond the %zu stored vectors",
                     size);
             for_gathered_rows(
-                    codec,
-                    codes,
+                    stored,
                     n,
                     ids,
                     [&](size_t begin, size_t count, const float* y) {
@@ -293,16 +294,23 @@ struct KernelDistanceComputer : KernelDistances {
     }
 };
 
+/// of what the index stores itself
+RowCodec codec_of(const IndexFlatKernel& index) {
+    return {index.store, size_t(index.d)};
+}
+
 } // namespace
 
-void check_rows(const IndexFlatKernel& index, const char* where) {
-    check_stored(index.ntotal, index.codes.size(), index.code_size, where);
+IndexFlatKernel::Rows IndexFlatKernel::rows(const char* where) const {
+    check_stored(ntotal, codes.size(), code_size, where);
+    const size_t expected = codec_of(*this).code_size();
     FAISS_EXT_THROW_IF_NOT_FMT(
-            index.code_size == RowCodec(index).code_size(),
+            code_size == expected,
             "%s: the vectors are stored in %zu bytes, expected %zu; store and d must not be set by hand",
             where,
-            index.code_size,
-            RowCodec(index).code_size());
+            code_size,
+            expected);
+    return {codes.data(), codes.data(), code_size, true};
 }
 
 IndexFlatKernel::IndexFlatKernel(
@@ -316,13 +324,17 @@ IndexFlatKernel::IndexFlatKernel(
     init();
 }
 
-void IndexFlatKernel::fields(FieldVisitor& v) {
+void IndexFlatKernel::parameters(FieldVisitor& v) {
     v.part("kernel", kernel, "what vectors are compared by");
     v.word("store",
            store,
            {"f32", "f16", "u8"},
            "what components are stored as");
-    const size_t stored = RowCodec(*this).code_size();
+}
+
+void IndexFlatKernel::fields(FieldVisitor& v) {
+    parameters(v);
+    const size_t stored = codec_of(*this).code_size();
     if (code_size != stored) { // visits of a complete index change nothing
         code_size = stored;
     }
@@ -334,7 +346,7 @@ void IndexFlatKernel::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     check_fields(*this);
-    code_size = RowCodec(*this).code_size();
+    code_size = codec_of(*this).code_size();
     is_trained = kernel->is_trained;
 }
 
@@ -361,10 +373,10 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 void IndexFlatKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::add: call train first");
-    check_rows(*this, "IndexFlatKernel::add");
+    rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
-        const RowCodec codec(*this);
+        const RowCodec codec = codec_of(*this);
         codes.resize((ntotal + n) * code_size);
         try {
             codec.encode(
@@ -387,7 +399,7 @@ void IndexFlatKernel::search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::search: call train first");
-    check_rows(*this, "IndexFlatKernel::search");
+    const StoredRows stored = StoredRows::of(*this, "IndexFlatKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexFlatKernel::search: k is %" PRId64
@@ -399,6 +411,7 @@ void IndexFlatKernel::search(
     for (idx_t i = 0; i < n; i += group) {
         search_group(
                 *this,
+                stored,
                 std::min(group, n - i),
                 x + i * d,
                 k,
@@ -417,7 +430,8 @@ void IndexFlatKernel::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::range_search: call train first");
-    check_rows(*this, "IndexFlatKernel::range_search");
+    const StoredRows stored =
+            StoredRows::of(*this, "IndexFlatKernel::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
@@ -429,6 +443,7 @@ void IndexFlatKernel::range_search(
     for (idx_t j = 0; j < ntotal; j += chunk) {
         parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
             scan(*this,
+                 stored,
                  end - begin,
                  x + begin * d,
                  j,
@@ -459,7 +474,7 @@ void IndexFlatKernel::compute_distance_subset(
     constexpr const char* where = "IndexFlatKernel::compute_distance_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && kernel->is_trained, "%s: call train first", where);
-    check_rows(*this, where);
+    const StoredRows stored = StoredRows::of(*this, where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k >= 0,
             "%s: k is %" PRId64 ", expected 0 or more",
@@ -476,7 +491,6 @@ void IndexFlatKernel::compute_distance_subset(
                 int64_t(ntotal));
     }
     kernel->check_input(n, x, d, where);
-    const RowCodec codec(*this);
     const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;
@@ -490,8 +504,7 @@ void IndexFlatKernel::compute_distance_subset(
                     [](idx_t label) { return label >= 0; });
             found.resize(ids.size());
             for_gathered_rows(
-                    codec,
-                    codes.data(),
+                    stored,
                     ids.size(),
                     ids.data(),
                     [&](size_t j, size_t count, const float* y) {
@@ -514,33 +527,47 @@ void IndexFlatKernel::compute_distance_subset(
 }
 
 void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_rows(*this, "IndexFlatKernel::reconstruct");
+    const StoredRows stored =
+            StoredRows::of(*this, "IndexFlatKernel::reconstruct");
     check_ids(i0, ni, ntotal, "IndexFlatKernel::reconstruct");
-    sa_decode(ni, codes.data() + i0 * code_size, recons);
+    parallel_blocks(ni, 256, [&](idx_t begin, idx_t end) {
+        stored.decode(i0 + begin, end - begin, recons + begin * d);
+    });
 }
 
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
     kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
-    RowCodec(*this).encode(n, x, bytes, "IndexFlatKernel::sa_encode");
+    codec_of(*this).encode(n, x, bytes, "IndexFlatKernel::sa_encode");
 }
 
 void IndexFlatKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        RowCodec(*this).decode(
-                end - begin, bytes + begin * code_size, x + begin * d);
+        codec_of(*this).decode(
+                end - begin,
+                bytes + begin * code_size,
+                code_size,
+                x + begin * d);
     });
 }
 
 faiss::FlatCodesDistanceComputer* IndexFlatKernel::
         get_FlatCodesDistanceComputer() const {
-    return new KernelDistanceComputer(*this);
+    try {
+        const StoredRows stored =
+                StoredRows::of(*this, "IndexFlatKernel::get_distance_computer");
+        return new KernelDistanceComputer(*this, stored, ntotal);
+    } catch (const faiss::FaissException&) {
+        // FAISS calls this in parallel loops; search says what is wrong
+        return new KernelDistanceComputer(
+                *this, StoredRows{codec_of(*this), nullptr, nullptr, 0}, 0);
+    }
 }
 
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
-    check_rows(*this, "IndexFlatKernel::merge_from");
+    rows("IndexFlatKernel::merge_from");
     if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {
         const IndexFlatKernel fresh;
         const std::string mine = fields_to_string(*this, fresh),

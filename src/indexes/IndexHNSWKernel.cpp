@@ -79,8 +79,8 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
         build_graph(hnsw, flat, n0);
     } catch (...) {
         if (flat.ntotal > n0) { // or else the vectors were refused
-            flat.codes.resize(n0 * flat.code_size);
-            flat.ntotal = ntotal = n0;
+            flat.remove_ids(faiss::IDSelectorRange(n0, flat.ntotal));
+            ntotal = n0;
             hnsw.rng = random;
             if (n0 == 0) {
                 hnsw.reset();
@@ -107,7 +107,7 @@ void IndexHNSWKernel::for_walks(
             is_trained && flat.kernel->is_trained,
             "%s: call train first",
             name.c_str());
-    check_rows(flat, name.c_str());
+    const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
             flat.ntotal == ntotal && hnsw.levels.size() == size_t(ntotal),
             "%s: the graph has %zu vertices and the storage %" PRId64
@@ -128,7 +128,6 @@ void IndexHNSWKernel::for_walks(
     if (how.bounded_queue && !how.check_relative_distance) {
         limits = {kept, size_t(how.ef) + 1};
     }
-    const RowScores scores(flat);
     std::atomic<size_t> num_scores{0};
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {
         const ThreadWalk memory;

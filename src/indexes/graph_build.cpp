@@ -109,7 +109,9 @@ struct Reverse {
 class Builder {
    public:
     Builder(faiss::HNSW& hnsw, const IndexFlatKernel& vectors)
-            : hnsw(hnsw), scores(vectors), selected(hnsw.levels.size(), 0) {}
+            : hnsw(hnsw),
+              scores(vectors, "build_graph"),
+              selected(hnsw.levels.size(), 0) {}
 
     /// Vertices whose levels do not ascend, none of them linked.
     void insert(std::span<const int32_t> vertices) {

@@ -85,11 +85,12 @@ void encode_bytes(size_t d, const float* x, uint8_t* bytes) {
 } // namespace
 
 size_t RowCodec::code_size() const {
+    const size_t factor = has_factors ? header : 0;
     switch (store) {
         case Store::f16:
-            return header + 2 * d;
+            return factor + 2 * d;
         case Store::u8:
-            return header + d;
+            return factor + d;
         default:
             return 4 * d;
     }
@@ -122,25 +123,37 @@ void RowCodec::encode(
     });
 }
 
-void RowCodec::decode(size_t n, const uint8_t* bytes, float* x) const {
-    if (store == Store::f32) {
-        std::memcpy(x, bytes, n * 4 * d);
-        return;
-    }
+void RowCodec::decode(size_t n, const uint8_t* bytes, size_t stride, float* x)
+        const {
     for (size_t i = 0; i < n; i++) {
-        const uint8_t* row = bytes + i * code_size();
-        float factor;
-        std::memcpy(&factor, row, header);
+        const uint8_t* row = bytes + i * stride;
+        if (store == Store::f32) {
+            std::memcpy(x + i * d, row, 4 * d);
+            continue;
+        }
+        float factor = 1;
+        if (has_factors) {
+            std::memcpy(&factor, row, header);
+            row += header;
+        }
         if (store == Store::f16) {
             simd::halves_to_floats(
                     d,
-                    reinterpret_cast<const uint16_t*>(row + header),
+                    reinterpret_cast<const uint16_t*>(row),
                     factor,
                     x + i * d);
         } else {
-            simd::bytes_to_floats(d, row + header, factor, x + i * d);
+            simd::bytes_to_floats(d, row, factor, x + i * d);
         }
     }
+}
+
+StoredRows StoredRows::of(const IndexFlatKernel& index, const char* where) {
+    const IndexFlatKernel::Rows rows = index.rows(where);
+    return {{index.store, size_t(index.d), rows.has_factors},
+            rows.data,
+            rows.in_order,
+            rows.stride};
 }
 
 } // namespace faiss_ext

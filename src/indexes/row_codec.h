@@ -13,9 +13,7 @@ namespace faiss_ext {
 struct RowCodec {
     IndexFlatKernel::Store store;
     size_t d;
-
-    explicit RowCodec(const IndexFlatKernel& index)
-            : store(index.store), d(index.d) {}
+    bool has_factors = true; ///< f16 and u8: in front of each vector
 
     /// bytes of a vector
     size_t code_size() const;
@@ -25,8 +23,40 @@ struct RowCodec {
     void encode(idx_t n, const float* x, uint8_t* bytes, const char* where)
             const;
 
-    /// On the calling thread.
-    void decode(size_t n, const uint8_t* bytes, float* x) const;
+    /// On the calling thread. bytes: rows that are `stride` bytes apart
+    void decode(size_t n, const uint8_t* bytes, size_t stride, float* x) const;
+};
+
+/// The vectors of an index.
+struct StoredRows {
+    RowCodec codec;
+    const uint8_t *data, *in_order; ///< as IndexFlatKernel::Rows has them
+    size_t stride;                  ///< bytes from one vector to the next
+
+    /// Throws unless the index holds as many as it says.
+    static StoredRows of(const IndexFlatKernel& index, const char* where);
+
+    const uint8_t* row(size_t i) const {
+        return data + i * stride;
+    }
+
+    /// A vector, on the calling thread.
+    void decode(size_t i, float* x) const {
+        codec.decode(1, row(i), stride, x);
+    }
+
+    /// Vectors i to i + n - 1, of a scan, on the calling thread.
+    void decode(size_t i, size_t n, float* x) const {
+        codec.decode(n, in_order + i * stride, stride, x);
+    }
+
+    /// All of them, where they are floats one after the other; otherwise null.
+    const float* floats() const {
+        return codec.store == IndexFlatKernel::Store::f32 &&
+                        stride == codec.code_size()
+                ? reinterpret_cast<const float*>(in_order)
+                : nullptr;
+    }
 };
 
 } // namespace faiss_ext

@@ -31,34 +31,28 @@ inline void compare_block(
     }
 }
 
-/// Throws unless the stored vectors are as many and as large as the index
-/// says: fields may have been set by hand.
-void check_rows(const IndexFlatKernel& index, const char* where);
-
 /** Distances or negated kernel values, so that smaller is always better,
  * between vectors and stored ones. On the calling thread, without checks.
  */
 struct RowScores {
     const IndexFlatKernel& index;
-    const RowCodec codec;
+    const StoredRows stored;
 
-    explicit RowScores(const IndexFlatKernel& index)
-            : index(index), codec(index) {}
+    /// Throws unless the index holds as many vectors as it says.
+    RowScores(const IndexFlatKernel& index, const char* where)
+            : index(index), stored(StoredRows::of(index, where)) {}
 
     size_t d() const {
-        return codec.d;
-    }
-    const uint8_t* code(int32_t id) const {
-        return index.codes.data() + size_t(id) * codec.code_size();
+        return stored.codec.d;
     }
 
     /// The stored vector, d floats.
     void decode(int32_t id, float* row) const {
-        codec.decode(1, code(id), row);
+        stored.decode(id, row);
     }
 
     void prefetch(int32_t id) const {
-        prefetch_row(code(id), codec.code_size());
+        prefetch_row(stored.row(id), stored.codec.code_size());
     }
 
     /// All pairs. x: size n * d; y: size m * d; scores: size n * m
@@ -81,8 +75,7 @@ struct RowScores {
     void operator()(const float* x, size_t n, const int32_t* ids, float* scores)
             const {
         for_gathered_rows(
-                codec,
-                index.codes.data(),
+                stored,
                 n,
                 ids,
                 [&](size_t begin, size_t count, const float* rows) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
@@ -13,6 +14,7 @@
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
@@ -264,6 +266,20 @@ std::unique_ptr<IndexT> read_registered(
     auto index = entry.make();
     read_header<IndexT>(f).apply(*index);
     read_fields(dynamic_cast<HasFields&>(*index), f);
+    return index;
+}
+
+// An index on the vectors of a file.
+
+void write_file_kernel(const IndexFileKernel& index, IOWriter* f) {
+    write_registered<Index>(index, f);
+}
+
+std::unique_ptr<IndexFileKernel> read_file_kernel(IOReader* f, int) {
+    auto index = std::make_unique<IndexFileKernel>();
+    read_header<Index>(f).apply(*index);
+    index->folder = std::filesystem::path(f->name).parent_path().string();
+    read_fields(*index, f);
     return index;
 }
 
@@ -593,6 +609,8 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     "AsymmetricHash",
                     write_asymmetric_hash,
                     read_asymmetric_hash),
+            codec<IndexFileKernel, Index>(
+                    "KFile", write_file_kernel, read_file_kernel),
             codec<IndexPreTransform, Index>(
                     "PreTransform",
                     write_pre_transform,

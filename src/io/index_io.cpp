@@ -25,6 +25,7 @@
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/index_registry.h>
@@ -446,6 +447,7 @@ bool is_ours(const Index& index) {
     return class_table<Index>().knows(index) ||
             dynamic_cast<const IndexAsymmetricHash*>(&index) ||
             dynamic_cast<const IndexKernelHash*>(&index) ||
+            dynamic_cast<const IndexFileKernel*>(&index) ||
             dynamic_cast<const IndexHNSWKernel*>(&index);
 }
 

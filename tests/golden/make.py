@@ -9,6 +9,7 @@ Names write those files alone: new ones, beside those that an earlier build wrot
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import faiss
@@ -56,6 +57,15 @@ def groups():
     hnsw = faiss.IndexHNSW(faiss.index_factory(D, "KFlat(chi2)"), 4)
     return {"shards": shards, "replicas": replicas, "refine": refine, "faiss_pre": pre, "faiss_refine_flat": refine_flat,
             "faiss_hnsw": hnsw}
+
+
+def on_file():
+    """An index in the vectors of a file, which is found beside it."""
+    folder = Path(tempfile.mkdtemp())
+    rows = np.hstack([np.full((N, 1), D, "<i4").view("u1"), data()[0].astype("u1")])
+    for path in (folder / "kfile.bvecs", FOLDER / "kfile.bvecs"):
+        path.write_bytes(rows.tobytes())
+    return {"kfile": faiss_ext.file_index(folder / "kfile.bvecs", "chi2")}
 
 
 def binary_groups():
@@ -115,7 +125,7 @@ def main(names):
             report[name] = {"kind": kind, **answer(thing, queries)}
 
     made = {name: faiss.index_factory(D, string) for name, string in INDEXES.items()}
-    for name, index in {**made, **groups()}.items():
+    for name, index in {**made, **groups(), **on_file()}.items():
         fill(index, x)
         write(name, "index", index, found)
     made = {name: faiss.index_binary_factory(D, string) for name, string in BINARY.items()}

@@ -203,6 +203,22 @@ def test_binary_indexes_and_transformations():
     assert np.array_equal(values["all"]["threshold"], faiss.vector_to_array(hash.threshold))
 
 
+def test_vectors_that_stay_in_their_file(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    index = faiss_ext.file_index(tmp_path / "x.npy", "chi2")
+    index.add_next(len(X) - 1)
+    values = read(faiss.serialize_index(index), "index")
+    check_header(values["header"], index)
+    assert bytes(values["path"]).decode() == index.path
+    status = (tmp_path / "x.npy").stat()
+    offset, stride, n, size, modified = values["layout"]
+    assert (stride, n, size, modified) == (256, len(X), status.st_size, status.st_mtime_ns)
+    data = (tmp_path / "x.npy").read_bytes()[offset : offset + (len(X) - 1) * 256]
+    block = 2**20 // 256 * 256
+    assert values["checksums"].tolist() == [
+        xxhash.xxh3_64_intdigest(data[i : i + block]) for i in range(0, len(data), block)]
+
+
 def test_the_vectors_of_kflat_are_where_the_page_says():
     index = fill(faiss.index_factory(64, "KFlat(linear)"), X[:100])
     rows = read(faiss.serialize_index(index), "index")["vectors"]
@@ -216,11 +232,12 @@ def test_files_of_several_blocks():
     assert np.array_equal(rows.view("<f4").reshape(x.shape), x)
 
 
-def test_every_class_of_the_page_occurs():
+def test_every_class_of_the_page_occurs(tmp_path):
     """What the tests above read is all that the page describes."""
     used.clear()
     for string in STRINGS:
         test_indexes_are_written_as_documented(string, True)
     test_wrappers_put_together_by_hand()
     test_binary_indexes_and_transformations()
+    test_vectors_that_stay_in_their_file(tmp_path)
     assert used == set(LAYOUTS)

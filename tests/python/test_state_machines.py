@@ -164,9 +164,9 @@ CASES = {
     "KFlat": {},
     "KFlatBytes": {"string": "KFlat(intersection,store=u8)", "make_distance": staticmethod(lambda index: intersection)},
     "IDMap2": {"string": "IDMap2,KFlat(chi2)", "ids": "given"},
-    "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by), "merges": False},
+    "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
     "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by),
-                  "ids": "given", "merges": False},
+                  "ids": "given"},
     "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by)},
     "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "merges": False, "ranges": False, "exact": False},
 }

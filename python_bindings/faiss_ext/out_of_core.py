@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: MIT
+"""Indexes of more vectors than fit into memory."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from ._version import __version__
+from .extend_faiss import clone_binary_index, read_index_binary
+from .files import check_writable, replacing
+from .parameters import real, set_index_parameter
+from .progress import counting, show_progress
+from .showing import transforms_of
+from .vector_files import VectorFileError, place_of, read_vectors
+
+UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
+
+
+def number_of_bytes(memory):
+    """Of a number, or of text such as "2GB"; None: of most of the memory."""
+    if memory is None:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 4 // 5
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?B?)\s*", memory.upper())
+        unit = match and UNITS.get(match[2] if match[2] in UNITS
+                                   else match[2] + "B")
+        try:
+            size = int(float(match[1]) * unit)
+        except (TypeError, ValueError):
+            raise ValueError(f"memory: expected a size such as '2GB', got "
+                             f"{memory!r}") from None
+    else:
+        size = int(memory)
+    if size < 2**20:
+        raise ValueError(f"memory: {size} bytes are too few; expected at least "
+                         "1 MB")
+    return size
+
+
+def file_index(path, kernel, metric=faiss.METRIC_L2, part=None):
+    """An exact index in the vectors of a file, which stay there.
+
+    Parameters
+    ----------
+    path : str or path
+        `.npy`, `.fvecs`, `.bvecs` or HDF5, of float32, float16 or uint8.
+    kernel : Kernel or str
+        Such as "chi2".
+    metric : int, optional
+        faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+    part : str, optional
+        The array of an HDF5 file.
+
+    Returns
+    -------
+    IndexFileKernel, without vectors: `add_next` adds those of the file
+
+    Examples
+    --------
+    >>> exact = file_index("base.fvecs", "chi2")
+    >>> exact.add_next(exact.capacity)
+    >>> D, I = exact.search(xq, 10)
+    """
+    place = place_of(read_vectors(path, part), path)
+    if isinstance(kernel, str):
+        kernel = swig.kernel_factory(kernel)
+    return swig.IndexFileKernel(
+        place.d, place.path, place.store, place.offset, place.stride, place.n,
+        kernel, metric)
+
+
+class Source:
+    """Vectors of a file, by blocks, and whether the file is still the same."""
+
+    def __init__(self, path, part):
+        self.path = os.path.abspath(path)
+        self.part = part
+        self.vectors = read_vectors(self.path, part)
+        self.n, self.d = self.vectors.shape
+        self.identity = self.status()
+
+    def status(self):
+        status = os.stat(self.path)
+        return {"path": self.path, "part": self.part, "n": self.n, "d": self.d,
+                "bytes": status.st_size, "modified": status.st_mtime_ns}
+
+    def block(self, begin, end, bits=False):
+        if self.status() != self.identity:
+            raise VectorFileError(f"{self.path} has changed during the build")
+        rows = self.vectors[begin:end]
+        if bits:
+            return np.ascontiguousarray(rows)
+        return as_floats(rows, self.path, begin)
+
+    def sample(self, size, seed, bits=False):
+        """Rows drawn at random, in the order of the file."""
+        rows = np.random.default_rng(seed).permutation(self.n)[:size]
+        rows = self.vectors[np.sort(rows)]
+        return rows if bits else as_floats(rows, self.path)
+
+
+def as_floats(x, path, first=0):
+    """A block of vectors as FAISS takes them."""
+    x = np.ascontiguousarray(x, dtype="float32")
+    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise VectorFileError(
+            f"{path}: component {column} of vector {first + row} is NaN or "
+            "infinite as float32")
+    return x
+
+
+def takes_bits(string):
+    """Whether a string is that of a binary index without a scheme."""
+    core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
+    return core.startswith("B") and not core.startswith("BSIK")
+
+
+def add(index, rows, begin):
+    """Adds rows as the vectors from `begin` on."""
+    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
+    else:
+        index.add(rows)
+
+
+def write(index, path):
+    (faiss.write_index_binary if isinstance(index, faiss.IndexBinary)
+     else faiss.write_index)(index, os.fspath(path))
+
+
+def read(path, binary):
+    return (read_index_binary if binary else faiss.read_index)(os.fspath(path))
+
+
+def size_of(index):
+    return len((faiss.serialize_index_binary
+                if isinstance(index, faiss.IndexBinary)
+                else faiss.serialize_index)(index))
+
+
+def copy_of(index):
+    return (clone_binary_index(index)
+            if isinstance(index, faiss.IndexBinary)
+            else faiss.clone_index(index))
+
+
+def own_ids(index):
+    """Whether vectors keep ids that count from the first vector of an index."""
+    core = real(index)
+    while True:
+        if isinstance(core, (swig.IndexIVFPQ4, faiss.IndexIVF,
+                             faiss.IndexBinaryIVF)):
+            return True
+        if isinstance(core, faiss.IndexPreTransform):
+            core = real(core.index)
+        elif isinstance(core, (swig.IndexKernelHash,
+                               swig.IndexBinaryKernelHash)):
+            core = real(core.storage)
+        else:
+            return False
+
+
+def merge(index, other):
+    """Appends the vectors of another index, with the ids that follow."""
+    index.merge_from(other, index.ntotal if own_ids(index) else 0)
+
+
+def can_merge(empty, rows):
+    """Whether indexes like an empty one can be put together."""
+    one, other = copy_of(empty), copy_of(empty)
+    try:
+        add(one, rows[:1], 0)
+        add(other, rows[:1], 0 if own_ids(one) else 1)
+        merge(one, other)
+        return one.ntotal == 2
+    except RuntimeError:
+        return False
+
+
+class Folder:
+    """What an unfinished build has done, in files that are complete or not
+    there."""
+
+    def __init__(self, path, state):
+        """For a build with this state, by which it is known again."""
+        self.path = path
+        os.makedirs(path, exist_ok=True)
+        self.lock = open(self.file("lock"), "w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"{path}: another process builds there") from None
+        if not self.has("state.json"):
+            with replacing(self.file("state.json")) as file:
+                file.write(json.dumps(state, indent=1).encode())
+        with open(self.file("state.json"), encoding="utf-8") as file:
+            before = json.load(file)
+        if before != state:
+            others = [key for key in state if before.get(key) != state[key]]
+            raise ValueError(
+                f"{path} is an unfinished build with another "
+                f"{', '.join(others)}; delete the folder, or give another "
+                "output")
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    def has(self, name):
+        return os.path.exists(self.file(name))
+
+    def write(self, index, name):
+        """Seconds that it took, and the size."""
+        start = time.monotonic()
+        write(index, self.file(name))
+        return time.monotonic() - start, os.path.getsize(self.file(name))
+
+    def read(self, name):
+        binary = open(self.file(name), "rb").read(4)[2:] == b"IB"
+        return read(self.file(name), binary)
+
+    def delete(self):
+        shutil.rmtree(self.path)
+        self.lock.close()
+
+
+def build_from(path, string, memory=None, output=None, part=None, exact="file",
+               metric=faiss.METRIC_L2, train=100_000, seed=1234,
+               parameters=None, progress=True):
+    """An index of all vectors of a file that may be larger than memory.
+
+    The file is mapped, and its vectors are added in blocks. In
+    `...,Refine(KFlat(kernel))`, and in `KFlat(kernel)`, the exact kernel reads
+    them where they are (`IndexFileKernel`), so that the index takes memory for
+    its codes only. The file has to stay; a `store=` in the string keeps copies
+    of the vectors in the index instead.
+
+    With `output`, every finished block is written to the folder
+    `output + ".build"`. After an interruption the same call goes on from
+    there; in the end the index is written and the folder deleted. Graphs and
+    hash tables, which cannot be put together from blocks, are saved whole,
+    whenever adding has taken ten times as long as that.
+
+    Parameters
+    ----------
+    path : str or path
+        As `faiss_ext.vector_files.read_vectors` takes it.
+    string : str
+        Of the index; `BFlat`, `BKFlat(jaccard)` and the like take packed bits.
+    memory : int or str, optional
+        Bytes that may be used, or such as "2GB"; by default four fifths of the
+        machine's. It sets the size of blocks and of the training sample; an
+        index that turns out not to fit is an error after the first block.
+    output : str or path, optional
+        File of the index.
+    part : str, optional
+        The array of an HDF5 file.
+    exact : str, optional
+        "file", or "memory", where `KFlat` keeps copies of the vectors without a
+        `store=`, too.
+    metric : int, optional
+        faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+    train : int, optional
+        Vectors to train with, drawn at random; fewer where memory is short.
+    seed : int, optional
+        Of those.
+    parameters : dict, optional
+        Parameters of the index, by name.
+    progress : bool, optional
+        Shows how far it is, and the rate, on stderr.
+
+    Returns
+    -------
+    faiss.Index or faiss.IndexBinary
+
+    Raises
+    ------
+    MemoryError
+        If the index does not fit into `memory`.
+    VectorFileError
+        Which is a ValueError, for a file that cannot be read or changes.
+    ValueError
+        If `output + ".build"` is of another build.
+
+    Examples
+    --------
+    >>> index = faiss_ext.build_from(
+    ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
+    ...     memory="2GB", output="base.index")
+    """
+    if exact not in ("file", "memory"):
+        raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
+    build = Build(path, string, number_of_bytes(memory), part, exact, metric,
+                  train, seed, dict(parameters or {}), progress)
+    if output is None:
+        build.train()
+        build.fill()
+        return build.whole()
+    output = os.path.abspath(output)
+    check_writable(output)
+    if os.path.exists(output) and os.path.samefile(output, build.source.path):
+        raise ValueError("the index would take the place of the vectors")
+    build.resume(Folder(output + ".build", build.state()))
+    index = build.whole()
+    write(index, output)
+    build.folder.delete()
+    return index
+
+
+class Build:
+    """An index in the making: `base`, to which vectors are added, and `exact`,
+    which finds them in the file; one of them may be None."""
+
+    def __init__(self, path, string, memory, part, exact, metric, train, seed,
+                 parameters, progress):
+        self.source = Source(path, part)
+        self.string, self.memory, self.metric = string, memory, metric
+        self.train_size, self.seed = train, seed
+        self.parameters, self.progress = parameters, progress
+        self.folder = None
+        self.bits = takes_bits(string)
+        if self.bits and self.source.vectors.dtype != np.uint8:
+            raise VectorFileError(
+                f"{self.source.path}: {string} takes packed bits, uint8, got "
+                f"{self.source.vectors.dtype}")
+        d = self.source.d
+        made = (swig.index_binary_factory(8 * d, string) if self.bits
+                else faiss.index_factory(d, string, metric))
+        for name, value in parameters.items():
+            set_index_parameter(made, name, value)
+        self.base, self.exact, self.k_factor = made, None, None
+        last = (real(made.refine_index)
+                if isinstance(made, faiss.IndexRefine) else made)
+        if (exact == "file" and type(last) is swig.IndexFlatKernel
+                and last.store == "f32"):
+            self.exact = file_index(path, last.kernel, metric, part)
+            self.base = None
+            if last is not made:
+                self.k_factor = made.k_factor
+                self.base = real(made.base_index)
+                self.base.referenced_objects = [made]
+        # what a vector is on its way into the index
+        widths = [d, *(t.d_out for t in transforms_of(self.base))
+                  ] if isinstance(self.base, faiss.IndexPreTransform) else [d]
+        self.block = int(np.clip(
+            memory // 8 // (4 * sum(widths)), LEAST_BLOCK, MOST_BLOCK))
+
+    def state(self):
+        return {"version": __version__, "string": self.string,
+                "exact": self.exact is not None, "metric": int(self.metric), "train": self.train_size,
+                "seed": self.seed, "block": self.block,
+                "parameters": self.parameters,
+                "vectors": self.source.identity}
+
+    def whole(self):
+        """The index, when all vectors are in it."""
+        if self.exact is None:
+            return self.base
+        if self.base is None:
+            return self.exact
+        index = swig.IndexRefineKernel(self.base, self.exact)
+        index.k_factor = self.k_factor
+        return index
+
+    def parts(self):
+        return [p for p in (self.exact, self.base) if p is not None]
+
+    def train(self):
+        untrained = [p for p in self.parts() if not p.is_trained]
+        if untrained:
+            most = self.memory // 4 // (4 * self.source.d)
+            sample = self.source.sample(
+                min(self.train_size, most), self.seed, self.bits)
+            with (show_progress() if self.progress
+                  else contextlib.nullcontext()):
+                for part in untrained:
+                    part.train(sample)
+
+    def blocks(self, begin=0):
+        """Of the vectors from one on: where each begins, and its rows."""
+        with counting("add", self.source.n, self.progress) as count:
+            count(begin)
+            while begin < self.source.n:
+                rows = self.source.block(begin, begin + self.block, self.bits)
+                yield begin, rows
+                begin += len(rows)
+                if self.exact is not None and self.exact.ntotal < begin:
+                    self.exact.add_next(begin - self.exact.ntotal)
+                    if self.folder is not None:
+                        self.folder.write(self.exact, "exact.index")
+                count(len(rows))
+
+    def fill(self):
+        """Without a folder."""
+        for begin, rows in self.blocks():
+            if self.base is not None:
+                empty = 0 if begin else size_of(self.base)
+                add(self.base, rows, begin)
+                if begin == 0:
+                    self.check_size(size_of(self.base) - empty, len(rows))
+
+    def check_size(self, size, n):
+        """Throws if the index does not fit, by the size of n vectors of it."""
+        expected = size / n * self.source.n
+        if expected > self.memory:
+            raise MemoryError(
+                f"an index of {self.source.n:,} vectors takes about "
+                f"{expected / 2**30:.2f} GB ({size / n:,.0f} bytes each), more "
+                f"than the {self.memory / 2**30:.2f} GB of memory")
+
+    def resume(self, folder):
+        """From what is in the folder, or from the start."""
+        self.folder = folder
+        if folder.has("trained.index"):
+            self.base = folder.read("trained.index")
+        if folder.has("exact.index"):
+            self.exact = folder.read("exact.index")
+        self.train()
+        if self.exact is not None:
+            folder.write(self.exact, "exact.index")
+        if self.base is None:
+            for _ in self.blocks(self.exact.ntotal):
+                pass
+            return
+        folder.write(self.base, "trained.index")
+        if can_merge(self.base, self.source.block(0, 1, self.bits)):
+            self.fill_by_blocks()
+        else:
+            self.fill_with_copies()
+
+    def fill_by_blocks(self):
+        name = "block-{}.index".format
+        begin = 0
+        while begin < self.source.n and self.folder.has(name(begin)):
+            begin += self.block
+        _, empty = self.folder.write(self.base, "trained.index")
+        for begin, rows in self.blocks(min(begin, self.source.n)):
+            piece = copy_of(self.base)
+            add(piece, rows, begin)
+            _, size = self.folder.write(piece, name(begin))
+            self.check_size(size - empty, len(rows))
+        for begin in range(0, self.source.n, self.block):
+            merge(self.base, self.folder.read(name(begin)))
+
+    def fill_with_copies(self):
+        if self.folder.has("all.index"):
+            self.base = self.folder.read("all.index")
+        saved, cost = time.monotonic(), 0
+        for begin, rows in self.blocks(self.base.ntotal):
+            add(self.base, rows, begin)
+            if time.monotonic() - saved > 10 * cost:
+                cost, size = self.folder.write(self.base, "all.index")
+                self.check_size(size, self.base.ntotal)
+                saved = time.monotonic()

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Files in memory, as far as the system keeps them there.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace faiss_ext {
+
+/** A regular file, read-only, mapped twice: to be read from one end to the
+ * other, which the system reads ahead of, and to be read here and there, which
+ * it must not.
+ */
+struct MappedFile {
+    const std::string path;
+
+    /// Throws a faiss::FaissException that says why it cannot be opened.
+    explicit MappedFile(const std::string& path);
+    ~MappedFile();
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+
+    size_t size() const {
+        return num_bytes;
+    }
+    int64_t modified() const { ///< in ns since 1970
+        return time;
+    }
+    const uint8_t* in_order() const {
+        return static_cast<const uint8_t*>(ordered);
+    }
+    const uint8_t* anywhere() const {
+        return static_cast<const uint8_t*>(scattered);
+    }
+
+    /// Whether a byte would have to be read from the disk; false where the
+    /// system does not say.
+    bool is_absent(size_t at) const;
+
+    /// Starts to read these bytes, and does not wait for them.
+    void ask_for(size_t begin, size_t end) const;
+
+   private:
+    int descriptor = -1;
+    size_t num_bytes = 0;
+    int64_t time = 0;
+    void *ordered = nullptr, *scattered = nullptr;
+
+    void close_all();
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/IndexFileKernel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <filesystem>
+#include <utility>
+
+#include <faiss/impl/IDSelector.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/mapped_file.h"
+#include "core/parallel.h"
+#include "core/scratch.h"
+#include "indexes/row_codec.h"
+
+namespace faiss_ext {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Bytes of vectors that are asked for at a time.
+constexpr size_t bytes_at_a_time = size_t(64) << 20;
+
+/// Bytes of vectors that have one checksum, at least one vector.
+constexpr size_t block_size = size_t(1) << 20;
+
+RowCodec codec_of(const IndexFileKernel& index) {
+    return {index.store, size_t(index.d), false};
+}
+
+} // namespace
+
+IndexFileKernel::IndexFileKernel(
+        int d,
+        const std::string& path,
+        Store store,
+        int64_t offset,
+        int64_t stride,
+        int64_t capacity,
+        const Kernel& kernel,
+        faiss::MetricType metric)
+        : offset(offset), stride(stride), capacity(capacity) {
+    this->d = d;
+    this->store = store;
+    metric_type = metric;
+    this->kernel = kernel.clone();
+    open(path);
+    init();
+}
+
+void IndexFileKernel::open(const std::string& name) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(name, error);
+    file = std::make_shared<MappedFile>(error ? name : absolute.string());
+    path = file->path;
+    file_size = int64_t(file->size());
+    file_time = file->modified();
+}
+
+void IndexFileKernel::fields(FieldVisitor& v) {
+    parameters(v);
+    v.array("path", path);
+    const std::vector<int64_t> before = {
+            offset, stride, capacity, file_size, file_time};
+    std::vector<int64_t> layout = before;
+    v.array("layout", layout, layout.size());
+    if (layout != before) { // visits of a complete index change nothing
+        offset = layout[0];
+        stride = layout[1];
+        capacity = layout[2];
+        file_size = layout[3];
+        file_time = layout[4];
+    }
+    v.array("checksums", checksums);
+}
+
+void IndexFileKernel::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    check_metric(metric_type);
+    check_fields(*this);
+    code_size = codec_of(*this).code_size();
+    is_trained = kernel->is_trained;
+    const auto row = int64_t(code_size);
+    const bool fits = offset >= 0 && stride >= row && capacity > 0 &&
+            offset <= file_size - row &&
+            capacity - 1 <= (file_size - row - offset) / stride;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            fits,
+            "'%s' has %" PRId64 " bytes, which are not %" PRId64
+            " vectors of %" PRId64 " bytes, %" PRId64
+            " bytes apart, from byte %" PRId64 " on",
+            path.c_str(),
+            file_size,
+            capacity,
+            row,
+            stride,
+            offset);
+    const size_t component = row / d;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            offset % component == 0 && stride % component == 0,
+            "'%s': components of %zu bytes at byte %" PRId64
+            ", vectors %" PRId64 " bytes apart, expected multiples of %zu",
+            path.c_str(),
+            component,
+            offset,
+            stride,
+            component);
+}
+
+void IndexFileKernel::restore() {
+    const int64_t size = file_size, time = file_time;
+    const fs::path beside = fs::path(folder) / fs::path(path).filename();
+    std::error_code error;
+    open(!fs::exists(path, error) && fs::exists(beside, error) ? beside.string()
+                                                               : path);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            file_size == size,
+            "'%s' has changed: it has %" PRId64 " bytes, expected %" PRId64,
+            path.c_str(),
+            file_size,
+            size);
+    const bool was_trained = is_trained;
+    init();
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained == was_trained && ntotal <= capacity &&
+                    int64_t(checksums.size()) ==
+                            (ntotal + vectors_per_block() - 1) /
+                                    vectors_per_block(),
+            "the kernel, the file and the checksums do not fit");
+    if (file_time != time) {
+        verify();
+    }
+}
+
+IndexFlatKernel::Rows IndexFileKernel::rows(const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            file && ntotal <= capacity &&
+                    code_size == codec_of(*this).code_size() &&
+                    offset + (ntotal - 1) * stride + int64_t(code_size) <=
+                            int64_t(file->size()),
+            "%s: the index has %" PRId64
+            " vectors and its file fewer; fields must not be set by hand",
+            where,
+            int64_t(ntotal));
+    return {file->anywhere() + offset,
+            file->in_order() + offset,
+            size_t(stride),
+            false};
+}
+
+void IndexFileKernel::add(idx_t n, const float* x) {
+    constexpr const char* where = "IndexFileKernel::add";
+    check_add(n, where);
+    kernel->check_input(n, x, d, where);
+    const StoredRows stored = StoredRows::of(*this, where);
+    std::atomic<idx_t> first_other{n};
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        const Scratch rows((end - begin) * d);
+        stored.decode(ntotal + begin, end - begin, rows.get());
+        for (idx_t i = begin; i < end; i++) {
+            if (!std::equal(
+                        x + i * d,
+                        x + (i + 1) * d,
+                        rows.get() + (i - begin) * d)) {
+                idx_t other = first_other;
+                while (i < other &&
+                       !first_other.compare_exchange_weak(other, i)) {
+                }
+                break;
+            }
+        }
+    });
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            first_other == n,
+            "%s: vector %" PRId64 " is not vector %" PRId64
+            " of '%s'; an index on a file takes the vectors of the file, in their order",
+            where,
+            int64_t(first_other),
+            int64_t(ntotal + first_other),
+            path.c_str());
+    extend(n);
+}
+
+void IndexFileKernel::add_next(idx_t n) {
+    constexpr const char* where = "IndexFileKernel::add_next";
+    check_add(n, where);
+    const StoredRows stored = StoredRows::of(*this, where);
+    const idx_t step = std::clamp<idx_t>(block_size / (4 * d), 1, 4096);
+    parallel_blocks(n, step, [&](idx_t begin, idx_t end) {
+        const Scratch rows((end - begin) * d);
+        stored.decode(ntotal + begin, end - begin, rows.get());
+        kernel->check_input(end - begin, rows.get(), d, where);
+    });
+    extend(n);
+}
+
+void IndexFileKernel::check_add(idx_t n, const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(is_trained, "%s: call train first", where);
+    rows(where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= 0 && n <= capacity - ntotal,
+            "%s: %" PRId64 " vectors, but '%s' has %" PRId64
+            ", of which %" PRId64 " have been added",
+            where,
+            int64_t(n),
+            path.c_str(),
+            capacity,
+            int64_t(ntotal));
+}
+
+void IndexFileKernel::extend(idx_t n) {
+    std::vector<uint64_t> sums = checksums;
+    const idx_t size = vectors_per_block(), total = ntotal + n;
+    sums.resize((total + size - 1) / size);
+    const idx_t first = ntotal / size;
+    parallel_blocks(idx_t(sums.size()) - first, 1, [&](idx_t i, idx_t) {
+        sums[first + i] = checksum(first + i, total);
+    });
+    checksums.swap(sums);
+    ntotal = total;
+}
+
+idx_t IndexFileKernel::vectors_per_block() const {
+    return std::max<idx_t>(1, block_size / stride);
+}
+
+/// Of a block, while there are n vectors.
+uint64_t IndexFileKernel::checksum(idx_t block, idx_t n) const {
+    const idx_t begin = block * vectors_per_block(),
+                end = std::min(begin + vectors_per_block(), n);
+    return XXH3_64bits(
+            file->in_order() + offset + begin * stride,
+            (end - begin - 1) * stride + code_size);
+}
+
+void IndexFileKernel::verify() const {
+    rows("IndexFileKernel::verify");
+    parallel_blocks(checksums.size(), 1, [&](idx_t block, idx_t) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                checksum(block, ntotal) == checksums[block],
+                "'%s' has changed: among its vectors %" PRId64 " to %" PRId64
+                " are others than were added",
+                path.c_str(),
+                int64_t(block * vectors_per_block()),
+                int64_t(std::min((block + 1) * vectors_per_block(), ntotal) -
+                        1));
+    });
+}
+
+void IndexFileKernel::compute_distance_subset(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        const idx_t* labels) const {
+    rows("IndexFileKernel::compute_distance_subset");
+    const idx_t step = k <= 0
+            ? n
+            : std::max<idx_t>(1, bytes_at_a_time / code_size / size_t(k));
+    if (k > 0) {
+        ask_for(std::min(n, step) * k, labels);
+    }
+    for (idx_t i = 0; i < n; i += step) {
+        const idx_t m = std::min(step, n - i), next = i + m;
+        if (next < n) { // while these are compared
+            ask_for(std::min(n - next, step) * k, labels + next * k);
+        }
+        IndexFlatKernel::compute_distance_subset(
+                m, x + i * d, k, distances + i * k, labels + i * k);
+    }
+}
+
+void IndexFileKernel::ask_for(size_t n, const idx_t* labels) const {
+    const auto is_stored = [&](idx_t id) { return id >= 0 && id < ntotal; };
+    // to ask for what is in memory takes longer than to compare it
+    constexpr size_t sample = 64;
+    bool are_absent = false;
+    for (size_t i = 0; i < std::min(n, sample) && !are_absent; i++) {
+        const idx_t id = labels[i * n / std::min(n, sample)];
+        are_absent = is_stored(id) && file->is_absent(offset + id * stride);
+    }
+    if (!are_absent) {
+        return;
+    }
+    std::vector<idx_t> ids;
+    std::copy_if(labels, labels + n, std::back_inserter(ids), is_stored);
+    std::sort(ids.begin(), ids.end());
+    constexpr size_t close = 4096; // read along rather than asked for again
+    const auto place = [&](size_t i) {
+        return size_t(offset + ids[i] * stride);
+    };
+    for (size_t i = 0; i < ids.size();) {
+        const size_t begin = place(i);
+        size_t end = begin + code_size;
+        for (i++; i < ids.size() && place(i) <= end + close; i++) {
+            end = place(i) + code_size;
+        }
+        file->ask_for(begin, end);
+    }
+}
+
+size_t IndexFileKernel::remove_ids(const faiss::IDSelector& sel) {
+    idx_t kept = ntotal;
+    while (kept > 0 && sel.is_member(kept - 1)) {
+        kept--;
+    }
+    for (idx_t i = 0; i < kept; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !sel.is_member(i),
+                "IndexFileKernel::remove_ids: vector %" PRId64
+                " of '%s' cannot be removed, only the last ones can",
+                int64_t(i),
+                path.c_str());
+    }
+    if (kept % vectors_per_block() != 0) {
+        const idx_t last = kept / vectors_per_block();
+        checksums.at(last) = checksum(last, kept);
+        checksums.resize(last + 1);
+    } else {
+        checksums.resize(kept / vectors_per_block());
+    }
+    return std::exchange(ntotal, kept) - kept;
+}
+
+void IndexFileKernel::reset() {
+    checksums.clear();
+    ntotal = 0;
+}
+
+void IndexFileKernel::sa_encode(idx_t, const float*, uint8_t*) const {
+    FAISS_EXT_THROW_FMT(
+            "IndexFileKernel::sa_encode: the vectors are those of '%s', none are stored",
+            path.c_str());
+}
+
+void IndexFileKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
+    codec_of(*this).decode(n, bytes, code_size, x);
+}
+
+void IndexFileKernel::check_compatible_for_merge(const faiss::Index&) const {
+    FAISS_EXT_THROW_FMT(
+            "IndexFileKernel::merge_from: the vectors stay in '%s'; build an index on a file that has them all",
+            path.c_str());
+}
+
+} // namespace faiss_ext

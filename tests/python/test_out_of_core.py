@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""Indexes of files that may be larger than memory: the same as of arrays, in bounded memory, and however often killed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import out_of_core
+from faiss_ext.command_line import main
+from faiss_ext.vector_files import VectorFileError, place_of, read_vectors
+from helpers import COUNTS
+
+N = 1500
+X, Q = COUNTS[:N].astype("float32"), COUNTS[N:]
+
+
+def write_vecs(path, x):
+    with open(path, "wb") as file:
+        for row in x:
+            file.write(np.int32(len(row)).tobytes() + row.tobytes())
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The same vectors in all kinds of files that are mapped."""
+    np.save(tmp_path / "f32.npy", X)
+    np.save(tmp_path / "f16.npy", X.astype("float16"))
+    np.save(tmp_path / "u8.npy", X.astype("uint8"))
+    write_vecs(tmp_path / "x.fvecs", X)
+    write_vecs(tmp_path / "x.bvecs", X.astype("uint8"))
+    return tmp_path
+
+
+MAPPED = ("f32.npy", "f16.npy", "u8.npy", "x.fvecs", "x.bvecs")
+
+
+def same_results(a, b, k=10):
+    for found, expected in zip(a.search(Q, k), b.search(Q, k)):
+        np.testing.assert_array_equal(found, expected)
+
+
+def built(string, parameters=()):
+    index = faiss.index_factory(64, string)
+    index.train(X)
+    index.add(X)
+    for name, value in parameters:
+        faiss_ext.set_index_parameter(index, name, value)
+    return index
+
+
+# ------------------------------------------------------- vectors in a file
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_exact_search_in_a_file(files, name):
+    index = faiss_ext.file_index(files / name, "chi2")
+    assert (index.d, index.ntotal, index.capacity) == (64, 0, N)
+    index.add(X[:100])
+    index.add_next(N - 100)
+    same_results(index, built("KFlat(chi2)"))
+    np.testing.assert_array_equal(index.reconstruct_n(7, 3), X[7:10])
+    assert os.path.samefile(index.path, files / name)
+    with pytest.raises(AttributeError, match="read-only"):
+        index.capacity = 3
+
+
+def test_hdf5_in_one_piece_is_mapped(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = X
+        file.create_dataset("chunked", data=X, chunks=(100, 64))
+    index = faiss_ext.file_index(tmp_path / "x.h5", "chi2", part="x")
+    index.add_next(N)
+    same_results(index, built("KFlat(chi2)"))
+    with pytest.raises(VectorFileError, match="cannot be mapped"):
+        faiss_ext.file_index(tmp_path / "x.h5", "chi2", part="chunked")
+    same_results(faiss_ext.build_from(tmp_path / "x.h5", "KFlat(chi2)", part="chunked", exact="memory", progress=False),
+                 built("KFlat(chi2)"))
+
+
+@pytest.mark.parametrize("array, message", [
+    (X.astype("float64"), "float64 are not compared"),
+    (X.astype(">f4"), "not compared"),
+    (np.asfortranarray(X), "Fortran's order")])
+def test_what_cannot_be_compared_in_place(tmp_path, array, message):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(VectorFileError, match=message):
+        faiss_ext.file_index(tmp_path / "x.npy", "chi2")
+    index = faiss_ext.build_from(tmp_path / "x.npy", "KFlat(chi2)", exact="memory", progress=False)
+    same_results(index, built("KFlat(chi2)"))
+
+
+def test_places(files):
+    assert place_of(read_vectors(files / "x.fvecs"), "x")[1:] == (N, 64, "f32", 4, 4 + 4 * 64)
+    assert place_of(read_vectors(files / "x.bvecs"), "x")[1:] == (N, 64, "u8", 4, 4 + 64)
+    assert place_of(read_vectors(files / "f16.npy"), "x")[2:] == (64, "f16", 128, 128)
+    mapped = read_vectors(files / "f32.npy")
+    assert place_of(mapped[10:20], "x")[1:] == (10, 64, "f32", 128 + 10 * 256, 256)
+    assert place_of(mapped[::2], "x")[1:] == (N // 2, 64, "f32", 128, 512)
+    with pytest.raises(VectorFileError, match="cannot be mapped"):
+        place_of(X, "x")
+
+
+# ---------------------------------------------------------------- building
+
+STRINGS = [
+    "KFlat(chi2)", "AHK128(chi2),BFlat,Refine(KFlat(chi2))", "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))",
+    "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "AHK128(chi2),AFlat",
+    "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "SIK64(gaussian),BIVF8", "IDMap2,SIK64(gaussian),BFlat",
+    "KFlat(chi2,store=u8)", "HNSW8,KFlat(chi2)", "SIK64(gaussian),BHash4x8", "Flat", "IVF8,Flat"]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
+
+
+@pytest.mark.parametrize("string", STRINGS)
+def test_the_index_is_that_of_the_array(files, small_blocks, string):
+    expected = built(string)
+    for name in ("x.fvecs", "u8.npy"):
+        index = faiss_ext.build_from(files / name, string, "100MB", progress=False)
+        assert index.ntotal == N
+        same_results(index, expected)
+        output = files / "out"
+        same_results(faiss_ext.build_from(files / name, string, "100MB", output, progress=False), expected)
+        same_results(faiss.read_index(str(output)), expected)
+        assert not os.path.exists(f"{output}.build")
+
+
+def test_packed_bits(tmp_path, small_blocks):
+    bits = np.packbits(X > 8, axis=1)
+    np.save(tmp_path / "x.npy", bits)
+    for string in ("BKFlat(jaccard)", "BFlat", "IDMap2,BFlat"):
+        index = faiss_ext.build_from(tmp_path / "x.npy", string, output=tmp_path / "out", progress=False)
+        expected = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)" if "BK" in string else "BFlat")
+        expected.add(bits)
+        for found, wanted in zip(index.search(bits[:50], 5), expected.search(bits[:50], 5)):
+            np.testing.assert_array_equal(found, wanted)
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(VectorFileError, match="takes packed bits, uint8, got float32"):
+        faiss_ext.build_from(tmp_path / "x.npy", "BFlat")
+
+
+def test_parameters_and_metric(files):
+    index = faiss_ext.build_from(
+        files / "f32.npy", "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
+        parameters={"nprobe": 3, "k_factor": 5}, progress=False)
+    assert faiss_ext.index_parameters(index) == {"nprobe": 3, "k_factor": 5}
+    index = faiss_ext.build_from(files / "f32.npy", "KFlat(chi2)", metric=faiss.METRIC_INNER_PRODUCT, progress=False)
+    D, _ = index.search(Q, 3)
+    assert (np.diff(D) <= 0).all()
+    with pytest.raises(ValueError, match="no search parameter 'nprobe'"):
+        faiss_ext.build_from(files / "f32.npy", "KFlat(chi2)", parameters={"nprobe": 3}, progress=False)
+
+
+@pytest.mark.parametrize("memory, size", [
+    ("2GB", 2**31), ("1.5 gb", 3 * 2**29), ("100M", 100 * 2**20), (2**20, 2**20), ("2097152", 2**21), (3e6, 3000000)])
+def test_sizes_of_memory(memory, size):
+    assert out_of_core.number_of_bytes(memory) == size
+
+
+@pytest.mark.parametrize("memory", ["much", "2XB", "", "-1GB", 10, "1kB", "1.2.3GB"])
+def test_what_is_no_size_of_memory(files, memory):
+    with pytest.raises(ValueError, match="memory"):
+        faiss_ext.build_from(files / "f32.npy", "KFlat(chi2)", memory)
+
+
+def test_an_index_that_does_not_fit(files, small_blocks):
+    for output in (None, files / "out"):
+        with pytest.raises(MemoryError, match="1,500 vectors takes about"):
+            faiss_ext.build_from(files / "f32.npy", "Flat", 2**20 // 4 * 4, output, progress=False) if N * 256 > 2**20 \
+                else pytest.fail("the vectors are too few")
+    faiss_ext.build_from(files / "f32.npy", "AHK512(chi2),BFlat,Refine(KFlat(chi2))", 2**20, progress=False)
+
+
+def test_a_file_that_is_wrong(files):
+    bad = X.copy()
+    bad[1234, 5] = np.nan
+    np.save(files / "nan.npy", bad)
+    with pytest.raises(VectorFileError, match="component 5 of vector 1234 is NaN"):
+        faiss_ext.build_from(files / "nan.npy", "Flat", progress=False)
+    with pytest.raises(RuntimeError, match="finite number >= 0"):
+        faiss_ext.build_from(files / "nan.npy", "KFlat(chi2)", progress=False)
+    with pytest.raises(VectorFileError, match="cannot be read"):
+        faiss_ext.build_from(files / "gone.npy", "Flat")
+    with pytest.raises(ValueError, match="take the place"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "f32.npy")
+    with pytest.raises(VectorFileError, match="cannot be written"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "gone" / "x")
+    with pytest.raises(ValueError, match="'file' or 'memory'"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", exact="disk")
+
+
+# ------------------------------------------------- builds that are killed
+
+KILLED = """
+import os, signal, sys
+import faiss_ext
+from faiss_ext import out_of_core
+out_of_core.LEAST_BLOCK = out_of_core.MOST_BLOCK = 400
+path, string, output, left = *sys.argv[1:4], int(sys.argv[4])
+add = out_of_core.add
+
+def add_or_die(index, rows, begin):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if len(rows) > 1:  # not those that are tried
+        left -= 1
+        print("added", begin, flush=True)
+    add(index, rows, begin)
+
+out_of_core.add = add_or_die
+faiss_ext.build_from(path, string, "100MB", output, progress=False)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("string, keeps", [
+    ("AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))", True),
+    ("HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", True),
+    ("HNSW8,KFlat(chi2)", False)])
+def test_a_killed_build_goes_on(files, environment, string, keeps):
+    output = files / "out"
+
+    def run(blocks):
+        command = [sys.executable, "-c", KILLED, str(files / "x.fvecs"), string, str(output), str(blocks)]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert result.returncode in (0, -signal.SIGKILL), result.stderr
+        return result.returncode, re.findall(r"added (\d+)", result.stdout)
+
+    added = []
+    for _ in range(20):
+        status, blocks = run(1)
+        added += blocks
+        assert os.path.exists(output) == (status == 0)
+        if status == 0:
+            break
+    assert status == 0
+    if keeps:
+        assert added == ["0", "400", "800", "1200"]  # each once
+    same_results(faiss.read_index(str(output)), built(string))
+    assert sorted(os.listdir(files)) == sorted([*MAPPED, "out"])
+
+
+def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch):
+    output, source = files / "out", files / "f32.npy"
+    string = "AHK128(chi2),BFlat,Refine(KFlat(chi2))"
+
+    def stop(index, rows, begin, add=out_of_core.add):
+        if begin == 800:
+            raise KeyboardInterrupt
+        add(index, rows, begin)
+
+    monkeypatch.setattr(out_of_core, "add", stop)
+    with pytest.raises(KeyboardInterrupt):
+        faiss_ext.build_from(source, string, "100MB", output, progress=False)
+    monkeypatch.undo()
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
+    for other, message in (({"string": string.replace("128", "256")}, "another string"), ({"seed": 5}, "another seed"),
+                           ({"metric": faiss.METRIC_INNER_PRODUCT}, "another metric"),
+                           ({"path": files / "u8.npy"}, "another vectors")):
+        arguments = {"path": source, "string": string, **other}
+        with pytest.raises(ValueError, match=message):
+            faiss_ext.build_from(**arguments, memory="100MB", output=output, progress=False)
+    os.utime(source, (1, 1))
+    with pytest.raises(ValueError, match="another vectors"):
+        faiss_ext.build_from(source, string, "100MB", output, progress=False)
+
+
+def test_one_process_at_a_time(files, small_blocks, monkeypatch):
+    folder = out_of_core.Folder(str(files / "out.build"), {})
+    with pytest.raises(ValueError, match="another process builds there"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+    folder.delete()
+    faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+
+
+def test_a_file_that_changes_during_the_build(files, small_blocks, monkeypatch):
+    def change(index, rows, begin, add=out_of_core.add):
+        add(index, rows, begin)
+        os.utime(files / "f32.npy", (1, 1))
+
+    monkeypatch.setattr(out_of_core, "add", change)
+    with pytest.raises(VectorFileError, match="has changed during the build"):
+        faiss_ext.build_from(files / "f32.npy", "AHK64(chi2),BFlat", progress=False)
+
+
+# ------------------------------------------------------------------ memory
+
+PEAK = """
+import re, sys, threading, time
+import faiss_ext
+path, string, memory, output = sys.argv[1:5]
+
+def anonymous():
+    return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+
+before = peak = anonymous()
+done = False
+
+def watch():
+    global peak
+    while not done:
+        peak = max(peak, anonymous())
+        time.sleep(0.002)
+
+thread = threading.Thread(target=watch)
+thread.start()
+index = faiss_ext.build_from(path, string, memory, output, progress=False)
+done = True
+thread.join()
+print(peak - before, index.ntotal)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
+def test_memory_is_bounded(tmp_path, environment):
+    """400 MB of vectors, 32 MB of memory."""
+    n, d = 100_000, 1024
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "float32", (n, d))
+    rng = np.random.default_rng(1)
+    for begin in range(0, n, 10_000):
+        x[begin:begin + 10_000] = rng.random((10_000, d), dtype="float32")
+    x.flush()
+    del x
+    environment = {**environment, "OMP_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
+    command = [sys.executable, "-c", PEAK, tmp_path / "x.npy", "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))", "32MB",
+               tmp_path / "out"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    peak, ntotal = map(int, result.stdout.split())
+    assert ntotal == n
+    assert peak < 64 * 2**20  # with what the library itself takes for threads
+
+
+# ------------------------------------------------------------ command line
+
+def test_command_line(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    string = "AHK128(chi2),BFlat,Refine(KFlat(chi2))"
+    for exact, name in (("memory", "IndexFlatKernel"), ("file", "IndexFileKernel")):
+        arguments = ["build", "x.fvecs", string, "-o", "out", "--exact", exact, "--memory", "50MB", "--quiet"]
+        assert main(arguments) == 0
+        assert name in capsys.readouterr().out
+        same_results(faiss.read_index("out"), built(string))
+    assert main(["build", "x.fvecs", "Flat", "-o", "out", "--memory", "1B", "--quiet"]) == 1
+    assert "expected at least 1 MB" in capsys.readouterr().err
+    os.rename("x.fvecs", "y.fvecs")
+    assert main(["search", "out", "u8.npy"]) == 1
+    assert "cannot map the file" in capsys.readouterr().err
