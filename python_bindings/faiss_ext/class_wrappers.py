@@ -648,9 +648,8 @@ def subclasses(base):
 
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
-                      swig.IndexFlatKernel, swig.IndexFileKernel,
-                      swig.IndexIVFPQ4, swig.IndexHNSWKernel,
-                      swig.IndexPreTransformSIMD,
+                      swig.IndexFlatKernel, swig.IndexIVFPQ4,
+                      swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
                       swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",

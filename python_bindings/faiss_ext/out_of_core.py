@@ -138,10 +138,6 @@ def write(index, path):
      else faiss.write_index)(index, os.fspath(path))
 
 
-def read(path, binary):
-    return (read_index_binary if binary else faiss.read_index)(os.fspath(path))
-
-
 def size_of(index):
     return len((faiss.serialize_index_binary
                 if isinstance(index, faiss.IndexBinary)
@@ -200,17 +196,24 @@ class Folder:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(f"{path}: another process builds there") from None
-        if not self.has("state.json"):
-            with replacing(self.file("state.json")) as file:
-                file.write(json.dumps(state, indent=1).encode())
-        with open(self.file("state.json"), encoding="utf-8") as file:
-            before = json.load(file)
-        if before != state:
+        before = None
+        if self.has("state.json"):
+            with open(self.file("state.json"), encoding="utf-8") as file:
+                before = json.load(file)
+        if before == state:
+            return
+        names = os.listdir(path)
+        if any(name.startswith(("block-", "all.")) for name in names):
             others = [key for key in state if before.get(key) != state[key]]
             raise ValueError(
                 f"{path} is an unfinished build with another "
                 f"{', '.join(others)}; delete the folder, or give another "
                 "output")
+        for name in names:
+            if name != "lock":
+                os.unlink(self.file(name))
+        with replacing(self.file("state.json")) as file:
+            file.write(json.dumps(state, indent=1).encode())
 
     def file(self, name):
         return os.path.join(self.path, name)
@@ -224,9 +227,9 @@ class Folder:
         write(index, self.file(name))
         return time.monotonic() - start, os.path.getsize(self.file(name))
 
-    def read(self, name):
-        binary = open(self.file(name), "rb").read(4)[2:] == b"IB"
-        return read(self.file(name), binary)
+    def read(self, name, binary=False):
+        return (read_index_binary if binary else faiss.read_index)(
+            self.file(name))
 
     def delete(self):
         shutil.rmtree(self.path)
@@ -244,11 +247,11 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     its codes only. The file has to stay; a `store=` in the string keeps copies
     of the vectors in the index instead.
 
-    With `output`, every finished block is written to the folder
-    `output + ".build"`. After an interruption the same call goes on from
-    there; in the end the index is written and the folder deleted. Graphs and
-    hash tables, which cannot be put together from blocks, are saved whole,
-    whenever adding has taken ten times as long as that.
+    With `output`, and more vectors than a block has, every finished block is
+    written to the folder `output + ".build"`. After an interruption the same
+    call goes on from there; in the end the index is written and the folder
+    deleted. Graphs and hash tables, which cannot be put together from blocks,
+    are saved whole, whenever adding has taken ten times as long as that.
 
     Parameters
     ----------
@@ -301,18 +304,22 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
     build = Build(path, string, number_of_bytes(memory), part, exact, metric,
                   train, seed, dict(parameters or {}), progress)
-    if output is None:
+    if output is not None:
+        output = os.path.abspath(output)
+        check_writable(output)
+        if os.path.exists(output) and os.path.samefile(
+                output, build.source.path):
+            raise ValueError("the index would take the place of the vectors")
+    if output is None or build.source.n <= build.block:
         build.train()
         build.fill()
-        return build.whole()
-    output = os.path.abspath(output)
-    check_writable(output)
-    if os.path.exists(output) and os.path.samefile(output, build.source.path):
-        raise ValueError("the index would take the place of the vectors")
-    build.resume(Folder(output + ".build", build.state()))
+    else:
+        build.resume(Folder(output + ".build", build.state()))
     index = build.whole()
-    write(index, output)
-    build.folder.delete()
+    if output is not None:
+        write(index, output)
+    if build.folder is not None:
+        build.folder.delete()
     return index
 
 
@@ -421,7 +428,7 @@ class Build:
         """From what is in the folder, or from the start."""
         self.folder = folder
         if folder.has("trained.index"):
-            self.base = folder.read("trained.index")
+            self.base = folder.read("trained.index", self.bits)
         if folder.has("exact.index"):
             self.exact = folder.read("exact.index")
         self.train()
@@ -431,7 +438,9 @@ class Build:
             for _ in self.blocks(self.exact.ntotal):
                 pass
             return
-        folder.write(self.base, "trained.index")
+        _, self.empty_size = folder.write(self.base, "trained.index")
+        # what has been read can be a little different from what was made
+        self.base = folder.read("trained.index", self.bits)
         if can_merge(self.base, self.source.block(0, 1, self.bits)):
             self.fill_by_blocks()
         else:
@@ -442,18 +451,17 @@ class Build:
         begin = 0
         while begin < self.source.n and self.folder.has(name(begin)):
             begin += self.block
-        _, empty = self.folder.write(self.base, "trained.index")
         for begin, rows in self.blocks(min(begin, self.source.n)):
             piece = copy_of(self.base)
             add(piece, rows, begin)
             _, size = self.folder.write(piece, name(begin))
-            self.check_size(size - empty, len(rows))
+            self.check_size(size - self.empty_size, len(rows))
         for begin in range(0, self.source.n, self.block):
-            merge(self.base, self.folder.read(name(begin)))
+            merge(self.base, self.folder.read(name(begin), self.bits))
 
     def fill_with_copies(self):
         if self.folder.has("all.index"):
-            self.base = self.folder.read("all.index")
+            self.base = self.folder.read("all.index", self.bits)
         saved, cost = time.monotonic(), 0
         for begin, rows in self.blocks(self.base.ntotal):
             add(self.base, rows, begin)
