@@ -559,7 +559,7 @@ faiss::FlatCodesDistanceComputer* IndexFlatKernel::
     } catch (const faiss::FaissException&) {
         // FAISS calls this in parallel loops; search says what is wrong
         return new KernelDistanceComputer(
-                *this, StoredRows{codec_of(*this), nullptr, nullptr, 0}, 0);
+                *this, StoredRows{codec_of(*this), nullptr, nullptr, 1}, 0);
     }
 }
 
