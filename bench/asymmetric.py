@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Codes scanned by Hamming distance (BFlat) and with the query's margins (AFlat), on data of your own.
+"""Codes scanned by Hamming distance (BFlat) and by asymmetric distance (AFlat), on data of your own.
 
     PYTHONPATH=build/python /usr/bin/python3 bench/asymmetric.py --data FOLDER --dataset NAME
 

@@ -597,20 +597,42 @@ TEST_F(Registry, WhileItIsUsed) {
     EXPECT_TRUE(kernel_factory("late_2")->clone());
 }
 
-// the scheme that CONTRIBUTING.md adds
-TEST_F(Registry, SchemeOfContributing) {
+// the scheme that docs/adding.md adds
+TEST_F(Registry, SchemeOfTheDocumentation) {
     register_hash<MyHash>("MYH");
     const std::vector<float> x = uniform_vectors(50, d, 1);
-    const auto with = [](const char* bias) {
-        return kernel_hash_factory(
-                d, "MYH64(bias=" + std::string(bias) + ",seed=7)");
-    };
-    const std::vector<float> margins = applied(*with("0"), x);
-    const std::vector<float> biased = applied(*with("0.5"), x);
-    for (size_t i = 0; i < margins.size(); i++) {
-        ASSERT_EQ(biased[i], margins[i] - 0.5f);
+    std::vector<float> seen = x; // from 0.5
+    for (float& v : seen) {
+        v -= 0.5f;
     }
-    const auto index = index_factory(d, "MYH64(bias=0.5),BFlat");
+    const auto with = [](int bits, const char* origin) {
+        return kernel_hash_factory(
+                d,
+                "MYH" + std::to_string(bits) + "(origin=" + origin +
+                        ",seed=7)");
+    };
+    const std::vector<float> margins = applied(*with(64, "0.5"), x);
+    const std::vector<float> expected = applied(*with(64, "0"), seen);
+    for (size_t i = 0; i < margins.size(); i++) {
+        ASSERT_NEAR(margins[i], expected[i], 1e-3);
+    }
+    // the expected distance is that of the cosine from there; Hoeffding: all
+    // 49 pairs are within the bound but with a probability of 2e-7
+    constexpr int bits = 4096;
+    const auto hash = with(bits, "0.5");
+    const std::vector<uint8_t> codes = codes_of(*hash, x);
+    for (size_t i = 0; i + 1 < 50; i++) {
+        const float* a = &seen[i * d];
+        const float* b = a + d;
+        const double cosine = std::inner_product(a, a + d, b, 0.0) /
+                std::sqrt(std::inner_product(a, a + d, a, 0.0) *
+                          std::inner_product(b, b + d, b, 0.0));
+        EXPECT_NEAR(
+                double(hamming(codes, bits / 8, i, i + 1)),
+                hash->expected_hamming(cosine),
+                0.05 * bits);
+    }
+    const auto index = index_factory(d, "MYH64(origin=0.5),BFlat");
     index->add(50, x.data());
     const auto copy = clone_index(index.get());
     expect_same(search(*copy, x, 3), search(*index, x, 3));

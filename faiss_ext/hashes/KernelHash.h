@@ -10,7 +10,7 @@
 
 namespace faiss_ext {
 
-/** Binary codes whose Hamming distance tells a kernel's value.
+/** Binary codes whose Hamming distance estimates a kernel's value.
  *
  * A scheme maps a vector to nbits real margins (apply, as any
  * faiss::VectorTransform); the code has a 1 where the margin is >= 0 (encode).

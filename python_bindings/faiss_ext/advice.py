@@ -441,11 +441,12 @@ def recommend(
 ) -> Recommendation:
     """Measures which index is the fastest one for vectors under a kernel.
 
-    Indexes are built on a sample and searched for held-out vectors, whose exact
-    neighbours are known, with the search parameters that the recall takes.
-    Where there are more vectors than that, each is built on a quarter of the
-    sample as well, and figures for all of them are extrapolated from the two:
-    times as powers of the number of vectors, recall by its loss from one size
+    Candidate indexes are built on a sample and tuned to the recall, for
+    held-out vectors whose exact neighbours are known. With fewer than 2,000
+    vectors besides these, only the exact scan is considered. Where there are
+    more vectors than the sample, each index is built on a quarter of it as
+    well, and figures for all of them are extrapolated from the two: times as
+    powers of the number of vectors, recall by its loss from one size
     to the next. `print` shows all that was tried.
 
     Parameters

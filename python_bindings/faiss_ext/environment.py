@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The versions that the report of a fault should name."""
+"""The versions that a bug report should name."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ from ._version import FAISS_VERSION, __version__
 
 
 def versions() -> "dict[str, str | int]":
-    """What a report of a fault should name: the versions of this package and
+    """What a bug report should name: the versions of this package and
     of what it uses, the instruction set, the threads, the platform.
 
     Returns
@@ -43,7 +43,7 @@ def versions() -> "dict[str, str | int]":
 
 
 def show_versions() -> None:
-    """Prints what versions returns, for the report of a fault."""
+    """Prints what versions returns, for a bug report."""
     found = versions()
     width = max(map(len, found))
     for name, value in found.items():

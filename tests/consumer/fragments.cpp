@@ -7,6 +7,7 @@
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 
@@ -24,6 +25,17 @@ void readme(
     index->add(n, x);
     index->search(nq, xq, 10, distances, labels);
     faiss_ext::write_index(index.get(), "vectors.index");
+}
+
+void guarded(
+        const faiss::Index* index,
+        faiss_ext::idx_t nq,
+        const float* xq,
+        float* distances,
+        faiss_ext::idx_t* labels) {
+    faiss_ext::KernelExceptionGuard guard(index);
+    index->search(nq, xq, 10, distances, labels);
+    guard.rethrow();
 }
 
 void with_progress(faiss::Index* index, faiss_ext::idx_t n, const float* x) {

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The code in the documentation runs, and what it refers to is there."""
 
+import inspect
 import json
 import re
 import subprocess
 import sys
 
+import faiss_ext
 import pytest
 from helpers import ROOT, script
 
@@ -72,6 +74,13 @@ def test_options_of_commands_exist(page):
         if found:
             given = set(re.findall(r"\s(--[a-z][\w-]*)", line[found.end() :].split("#")[0]))
             assert given <= options_of(ROOT / found[0]), line
+
+
+def test_every_function_is_on_the_page_on_python():
+    text = (ROOT / "docs/python.md").read_text()
+    functions = [n for n in faiss_ext.__all__ if inspect.isroutine(getattr(faiss_ext, n))]
+    assert len(functions) > 20
+    assert [n for n in functions if not re.search(rf"`{n}\b", text)] == []
 
 
 def test_the_scheme_that_is_shown_is_the_one_that_is_compiled():

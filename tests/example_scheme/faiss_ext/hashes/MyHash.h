@@ -9,7 +9,7 @@ namespace faiss_ext {
  * example of five lines; the source.
  */
 struct MyHash : ProjectionHash {
-    double bias = 0;
+    double origin = 0;
     int64_t seed = 1234;
 
     double expected_hamming(double kernel_value) const override;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "hashes/angle.h"
 #include "projections/random_projection.h"
@@ -10,7 +11,12 @@
 namespace faiss_ext {
 
 void MyHash::fields(FieldVisitor& v) {
-    v.number("bias", bias, -10, 10, "subtracted from projections");
+    v.number(
+            "origin",
+            origin,
+            -1000,
+            1000,
+            "every component of the point that angles are seen from");
     v.integer("seed", seed, 0, INT64_MAX, "of the projection");
     learned_fields(v, nbits); // the projection and nbits thresholds
 }
@@ -21,7 +27,10 @@ void MyHash::init() {
     projection = std::make_unique<DenseProjection>(
             random_projection<std::normal_distribution<double>>(
                     d_in, nbits, seed));
-    threshold.assign(nbits, float(bias));
+    // w . x >= w . point
+    const std::vector<float> point(d_in, float(origin));
+    threshold.resize(nbits);
+    projection->apply(1, point.data(), threshold.data());
 }
 
 // all fields have been read from a file
