@@ -129,20 +129,23 @@ def callback_candidates(kernel, nlist):
 # ----------------------------------------------------------- measurement
 
 class Truth:
-    """The exact neighbours of queries among vectors."""
+    """The exact neighbours of queries among vectors: by distance, or under
+    METRIC_INNER_PRODUCT by kernel value."""
 
-    def __init__(self, kernel, x, queries, k):
+    def __init__(self, kernel, x, queries, k, metric=faiss.METRIC_L2):
         self.queries, self.k = queries, min(k, len(x))
-        self.index = swig.IndexFlatKernel(x.shape[1], kernel)
+        self.index = swig.IndexFlatKernel(x.shape[1], kernel, metric)
         self.index.add(x)
-        distances, _ = self.index.search(queries, self.k)
+        self.sign = -1 if metric == faiss.METRIC_INNER_PRODUCT else 1
+        last = self.sign * self.index.search(queries, self.k)[0][:, -1:]
         # what lies as near as the k-th is as good
-        self.radius = distances[:, -1:] + 1e-5 * np.abs(distances[:, -1:])
+        self.radius = last + 1e-5 * np.abs(last)
 
     def recall(self, ids):
         """The share of the k nearest that are among k results."""
         ids = ids[:, :self.k]
-        distances = self.index.compute_distance_subset(self.queries, ids)
+        distances = self.sign * self.index.compute_distance_subset(
+            self.queries, ids)
         return float(((distances <= self.radius) & (ids >= 0)).mean())
 
 

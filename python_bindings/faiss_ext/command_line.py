@@ -10,7 +10,8 @@
 Files of vectors: .npy, .fvecs, .bvecs, .hdf5, .parquet, MNIST's images; of
 HDF5 and Parquet, FILE:NAME is an array or column. Exit status: 0, 1 for an
 error in data or files and where recommend finds nothing that keeps all limits,
-2 for an error in the command, 130 after Ctrl-C.
+2 for an error in the command, 130 after Ctrl-C, 141 where a pipe is closed
+before all is printed.
 """
 
 import argparse
@@ -31,7 +32,6 @@ from .out_of_core import as_floats, build_from, takes_bits
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
-from .progress import bar, show_progress
 from .showing import class_name, contents, text
 from .vector_files import VectorFileError, read_vectors
 
@@ -145,7 +145,7 @@ def arguments():
     sub = command("info", run_info,
                   "Shows what an index or a string is made of.")
     sub.add_argument("index", help="file of an index, or a factory string")
-    sub.add_argument("-d", type=number(int, 1), default=128,
+    sub.add_argument("-d", type=number(int, 1, 2**24), default=128,
                      help="dimension, for a string (128)")
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
                      metavar="VALUE",
@@ -266,23 +266,36 @@ def run_search(args):
             raise UsageError(
                 f"the output must be an .npz file, got {args.output}")
         check_writable(args.output)
-    binary = (isinstance(index, faiss.IndexBinary)
-              and not isinstance(index, swig.IndexBinaryKernelHash))
-    queries = x if binary else as_floats(x, args.queries)
-    width = index.code_size if binary else (
-        index.hash.d_in if isinstance(index, swig.IndexBinaryKernelHash)
-        else index.d)
+    queries, width = x, index.d
+    if isinstance(index, faiss.IndexBinary):
+        hash = hash_of(real(index))
+        width = index.d // 8 if hash is None else hash.d_in
+        if hash is None and x.dtype != np.uint8:
+            raise VectorFileError(f"{args.queries}: the index takes packed "
+                                  f"bits, uint8, got {x.dtype}")
+        if hash is not None:
+            queries = as_floats(x, args.queries)
+    else:
+        queries = as_floats(x, args.queries)
     if queries.shape[1] != width:
         raise VectorFileError(
             f"{args.queries}: vectors of {queries.shape[1]} components, the "
             f"index takes {width}")
+    radius = args.radius
+    if radius is not None and isinstance(index, faiss.IndexBinary):
+        if not (radius.is_integer() and abs(radius) < 2**31):
+            raise UsageError("distances of this index are integers below 2^31, "
+                             f"and so must the radius be, got {radius:g}")
+        radius = int(radius)
     set_all(index, args.parameter)
     start = time.perf_counter()
-    if args.radius is None:
+    if radius is None:
         D, I = index.search(queries, args.k)
         arrays = {"D": D, "I": I}
     else:
-        lims, D, I = index.range_search(queries, args.radius)
+        lims, D, I = index.range_search(queries, radius)
+        if isinstance(index, faiss.IndexBinary):  # which FAISS makes floats
+            D = D.astype("int32")
         arrays = {"lims": lims, "D": D, "I": I}
     seconds = time.perf_counter() - start
     if args.output is not None:
@@ -414,7 +427,8 @@ def run_bench(args):
         raise VectorFileError(f"{args.vectors}: {len(x):,} vectors, the index "
                               f"has {index.ntotal:,}")
     set_all(index, args.parameter)
-    truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k)
+    truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k,
+                  index.metric_type)
     space = ParameterSpace()
     space.initialize(index)
     space.verbose = 0
@@ -447,7 +461,12 @@ def main(words=None):
     try:
         if args.threads is not None:
             faiss.omp_set_num_threads(args.threads)
-        return args.function(args)
+        status = args.function(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # of `| head`: who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141  # as of a program that SIGPIPE ends
     except UsageError as error:
         print(f"faiss_ext: {error}", file=sys.stderr)
         return 2

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import stat
 import tempfile
 
 from .vector_files import VectorFileError
@@ -10,17 +11,30 @@ from .vector_files import VectorFileError
 
 @contextlib.contextmanager
 def replacing(path):
-    """A new file that takes the place of another one when it is complete."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".faiss_ext_")
+    """A new file that takes the place of another one when it is complete: as
+    write_index does, behind symbolic links and with the permissions of the old
+    one. A pipe or device stays, and is written to."""
+    path = os.path.realpath(path)
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as file:
+            yield file
+        return
+    if mode is None:
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    handle, name = tempfile.mkstemp(
+        dir=os.path.dirname(path), prefix=".faiss_ext_")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
+        os.chmod(name, stat.S_IMODE(mode))
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -30,6 +44,17 @@ def replacing(path):
 
 def check_writable(path):
     """What would fail in the end fails at once."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    except OSError as error:  # links that lead in a circle, say
+        raise VectorFileError(
+            f"{path}: cannot be written: {error.strerror or error}") from error
+    if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        writable = os.access(path, os.W_OK)
+    else:
+        writable = not os.path.isdir(path) and os.access(
+            os.path.dirname(os.path.realpath(path)), os.W_OK)
+    if not writable:
         raise VectorFileError(f"{path}: cannot be written")

@@ -110,7 +110,8 @@ class Source:
 
 def as_floats(x, path, first=0):
     """A block of vectors as FAISS takes them."""
-    x = np.ascontiguousarray(x, dtype="float32")
+    with np.errstate(over="ignore"):  # infinite, and said below
+        x = np.ascontiguousarray(x, dtype="float32")
     if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
         raise VectorFileError(

@@ -10,6 +10,9 @@ Reading needs NumPy only, and for HDF5 and Parquet h5py and pyarrow.
 import gzip
 import os
 import re
+import stat
+import tokenize
+import zipfile
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +54,11 @@ def read_vectors(path, part=None):
     """
     path = Path(path)
     try:
-        if path.stat().st_size == 0:
+        status = path.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise VectorFileError(f"{path}: is a pipe or device, expected a "
+                                  "file")
+        if status.st_size == 0:
             raise VectorFileError(f"{path}: empty file")
         if part is not None and path.suffix not in (
                 ".hdf5", ".h5", ".parquet"):
@@ -162,8 +169,10 @@ def _read_vecs(path, dtype):
 
 def _read_npy(path):
     try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError) as error:
+        with np.errstate(over="ignore"):  # of a shape that is beyond all files
+            vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, TypeError, OverflowError, EOFError, SyntaxError,
+            tokenize.TokenError, zipfile.BadZipFile) as error:
         raise VectorFileError(
             f"{path}: truncated or malformed .npy file: {error}") from error
     return _checked_array(path, vectors)

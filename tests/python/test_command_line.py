@@ -95,6 +95,37 @@ def test_binary_indexes(run, folder):
     assert status == 0 and "IndexBinaryIVFSIMD" in out and "nprobe=1" in out
 
 
+def test_ranges_of_binary_indexes_are_integers(run, folder):
+    bits = np.packbits(COUNTS > 8, axis=1)
+    np.save(folder / "bits.npy", bits)
+    np.save(folder / "few.npy", bits[:5])
+    for string, radius in (("BFlat", 10), ("BHash8", 10), ("IDMap2,BFlat", 10), ("BKFlat(jaccard)", 2**28)):
+        assert run("build", "bits.npy", string, "-o", "bits", "--quiet")[0] == 0
+        lims, D, I = faiss_ext.read_index_binary(str(folder / "bits")).range_search(bits[:5], radius)
+        status, out, _ = run("search", "bits", "few.npy", "--radius", radius)
+        assert status == 0 and [len(line.split()) - 1 for line in out.splitlines()] == np.diff(lims.astype(int)).tolist()
+        assert [word.split(":") for line in out.splitlines() for word in line.split()[1:]] == [
+            [str(i), str(int(d))] for i, d in zip(I, D)]
+        for bad in ("2.5", "nan", "inf", "1e10"):
+            status, _, err = run("search", "bits", "few.npy", "--radius", bad)
+            assert status == 2 and "must the radius be" in err
+
+
+def test_ids_in_front_of_binary_indexes(run, folder):
+    bits = np.packbits(COUNTS[:50] > 8, axis=1)
+    np.save(folder / "bits.npy", bits)
+    assert run("build", "bits.npy", "IDMap2,BFlat", "-o", "mapped", "--quiet")[0] == 0
+    status, out, _ = run("search", "mapped", "bits.npy", "-k", 1, "--json")
+    assert status == 0 and set(np.ravel(json.loads(out)["D"])) == {0}
+    status, _, err = run("search", "mapped", "queries.npy")
+    assert status == 1 and "takes packed bits, uint8, got float32" in err
+    index = faiss_ext.index_binary_factory(64, "IDMap2,CWS64,BFlat")
+    index.add_with_ids(BASE, np.arange(len(BASE)))
+    faiss.write_index_binary(index, str(folder / "mapped"))
+    status, out, _ = run("search", "mapped", "queries.npy", "-k", 3, "--json")
+    assert status == 0 and json.loads(out)["I"] == index.search(QUERIES, 3)[1].tolist()
+
+
 def test_packed_bits_and_ids(run, folder):
     bits = np.packbits(COUNTS > 8, axis=1)
     np.save(folder / "bits.npy", bits)
@@ -157,6 +188,15 @@ def test_bench_measures_recall(run, folder):
     assert run("bench", "index", "queries.npy", "queries.npy", "chi2")[0] == 1
 
 
+def test_bench_knows_the_metric(run, folder):
+    np.save(folder / "counts.npy", COUNTS[200:])
+    np.save(folder / "count_queries.npy", COUNTS[:200])
+    for metric, other in (("ip", "l2"), ("l2", "ip")):
+        run("build", "counts.npy", "KFlat(chi2)", "-o", "exact", "--metric", metric, "--quiet")
+        status, out, _ = run("bench", "exact", "counts.npy", "count_queries.npy", "chi2", "--json")
+        assert status == 0 and [row["recall"] for row in json.loads(out)] == [1]
+
+
 def test_recommend_says_which(run):
     status, out, err = run("recommend", "base.npy", "chi2", "--queries", "queries.npy", "--json", "--quiet")
     said = json.loads(out)
@@ -166,6 +206,7 @@ def test_recommend_says_which(run):
     assert status == 1 and "none keeps all limits" in out
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("words, status, message", [
     (["build", "gone.npy", "KFlat(chi2)", "-o", "x"], 1, "gone.npy: cannot be read: No such file"),
     (["build", "base.npy", "KFlat(chi3)", "-o", "x"], 1, "unknown kernel 'chi3'"),
@@ -184,6 +225,10 @@ def test_recommend_says_which(run):
     (["search", "index", "queries.npy:x"], 1, "has no part 'x'"),
     (["recommend", "base.npy", "chi2", "-n", "5"], 1, "n is 5, expected at least"),
     (["info", "gone"], 2, "neither a file nor a string"),
+    (["info", "KFlat(chi2)", "-d", "99999999999"], 2, "from 1 to 16777216"),
+    (["info", "KFlat(chi2)", "-d", "100000000000000000000"], 2, "from 1 to 16777216"),
+    (["search", "index", "large.npy"], 1, "component 0 of vector 0 is NaN or infinite as float32"),
+    (["search", "index", "queries.npy", "-o", "loop.npz"], 1, "loop.npz: cannot be written"),
     (["recommend", "base.npy", "chi2", "--recall", "2"], 2, "from 0 to 1"),
     (["learn"], 2, "invalid choice"),
     ([], 2, "required")])
@@ -193,10 +238,28 @@ def test_errors_are_messages(run, folder, words, status, message):
     bad[1, 2] = np.nan
     np.save(folder / "nan.npy", bad)
     np.save(folder / "narrow.npy", BASE[:5, :5])
+    np.save(folder / "large.npy", np.full((2, 64), 1e300))
+    if not os.path.islink(folder / "loop.npz"):
+        os.symlink("loop.npz", folder / "loop.npz")
     found, out, err = run(*words)
     assert found == status and out == "" and message in err and "Traceback" not in err
     assert " at src/" not in err  # (the place is for reports)
     assert not (folder / "x").exists() and not list(folder.glob(".faiss_ext_*"))
+
+
+def test_results_take_the_place_of_old_ones_as_indexes_do(run, folder):
+    old, link = folder / "old.npz", folder / "link.npz"
+    old.write_bytes(b"old")
+    link.symlink_to("old.npz")
+    for mode in (0o600, 0o444):
+        old.chmod(mode)
+        assert run("search", "index", "queries.npy", "-k", 1, "-o", "link.npz")[0] == 0
+        assert link.is_symlink() and old.stat().st_mode & 0o777 == mode
+        assert np.load(old)["I"].shape == (len(QUERIES), 1)
+    link.unlink()
+    link.symlink_to("new.npz")  # to what is not there yet
+    assert run("search", "index", "queries.npy", "-k", 1, "-o", "link.npz")[0] == 0
+    assert link.is_symlink() and (folder / "new.npz").exists()
 
 
 def in_process(folder, *words):
@@ -214,6 +277,16 @@ def test_as_a_module(folder):
     process = in_process(folder, "--help")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "recommend" in out and "130 after Ctrl-C" in out
+
+
+def test_a_closed_pipe_ends_it_quietly(folder):
+    np.save(folder / "many.npy", np.tile(QUERIES, (20, 1)))
+    process = in_process(folder, "search", "index", "many.npy", "-k", "10")
+    assert process.stdout.readline().startswith("0: ")
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=60) == 141
+    assert [line for line in err.splitlines() if "queries in" not in line] == []
 
 
 def test_an_interrupted_build_leaves_the_old_file(folder):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files of vectors; those of scripts/datasets.py are in test_demo.py."""
 
+import os
 import sys
 
 import numpy as np
@@ -80,4 +81,26 @@ def test_errors_are_value_errors(tmp_path):
         read_vectors(tmp_path / "x.csv")
     np.save(tmp_path / "x.npy", np.ones(3))
     with pytest.raises(ValueError, match="1-dimensional float64"):
+        read_vectors(tmp_path / "x.npy")
+
+
+def npy(header):
+    return b"\x93NUMPY\x01\x00v\x00" + header.encode().ljust(117) + b"\n" + bytes(64)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("content", [
+    b"PK\x03\x04aaaaaa", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), "),
+    npy("{[1]: '<f4', 'fortran_order': False, 'shape': (2, 4), }"),
+    npy("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 4), }"),
+    npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999, 999), }")])
+def test_damaged_headers_are_named(tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(VectorFileError, match="x.npy: truncated or malformed .npy file"):
+        read_vectors(tmp_path / "x.npy")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.npy")
+    with pytest.raises(VectorFileError, match="x.npy: is a pipe or device"):
         read_vectors(tmp_path / "x.npy")
