@@ -45,7 +45,7 @@ def write_plot(rows, title, path):
 
 
 def draw_plot(rows, title):
-    """Two panels of Pareto fronts, one for each family: all, and where nearly all is found. The figure, and its labels."""
+    """Two panels of Pareto fronts, one for each family: all, and where nearly all is found. Figure and labels."""
     curves = fronts(rows)
     figure, panels = plt.subplots(1, 2, figsize=(13, 6.2), dpi=100)
     figure.subplots_adjust(left=0.055, right=0.99, top=0.87, bottom=0.17, wspace=0.13)
@@ -56,11 +56,9 @@ def draw_plot(rows, title):
     for axes, limits in zip(panels, ((bottom, 1.03), (ZOOM - 0.002, 1.004))):
         shown = {family: front for family, front in curves.items() if recall(front[-1]) >= limits[0]}
         draw_panel(axes, shown, limits)
-        # what lies in the enlarged part only has its name there
-        is_zoomed = axes is panels[1]
-        named = {
-            family for family, front in shown.items() if is_zoomed or recall(front[0]) < ZOOM or front[0] is rows[0]
-        }
+        # what lies in the enlarged part only has its name there; the exact scan, to which all is compared, has it twice
+        everywhere = axes is panels[1]
+        named = {f for f, front in shown.items() if everywhere or recall(front[0]) < ZOOM or front[0] is rows[0]}
         labels += label_curves(axes, shown, named)
     panels[0].axhspan(ZOOM, panels[0].get_ylim()[1], color="0.95", zorder=0)
     panels[0].set_ylabel(f"recall@{RANKS[-1]}: share of the exact {RANKS[-1]} nearest under the kernel")
@@ -120,7 +118,7 @@ AROUND = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), 
 
 
 def label_curves(axes, curves, named):
-    """Puts the names of some curves beside them: never over another name, and over as little of the curves as possible."""
+    """Puts the names of some curves beside them: not over another name, and over as little of the curves as can be."""
     inside = np.array(axes.get_window_extent().extents)
     drawn = {family: points_of(axes, front) for family, front in curves.items()}
     ink = Ink(inside, np.concatenate([points for both in drawn.values() for points in both]))
@@ -179,7 +177,7 @@ class Ink:
 
 
 def best_place(path, size, inside, boxes, ink):
-    """A box (left, bottom, right, top) for a label of that size: near a path, off other boxes and as much ink as possible.
+    """A box (left, bottom, right, top) for a label of that size: near a path, off other boxes and off what is drawn.
 
     Also where on the path it belongs, and how far from there it is.
     """
@@ -189,7 +187,8 @@ def best_place(path, size, inside, boxes, ink):
     anchors = np.tile(np.repeat(path, len(AROUND), axis=0), (len(GAPS), 1))
     corners = anchors + sides * gaps[:, None] + (sides - 1) / 2 * size
     # besides, anywhere
-    grid = np.stack(np.meshgrid(*(np.arange(inside[i], inside[i + 2], 4 * STEP) for i in (0, 1))), axis=-1).reshape(-1, 2)
+    along = (np.arange(inside[i], inside[i + 2], 4 * STEP) for i in (0, 1))
+    grid = np.stack(np.meshgrid(*along), axis=-1).reshape(-1, 2)
     away = np.clip(path, grid[:, None], grid[:, None] + size) - path
     nearest = np.hypot(away[..., 0], away[..., 1]).argmin(axis=1)
     corners = np.concatenate([corners, grid])

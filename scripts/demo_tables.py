@@ -61,7 +61,7 @@ def facts(data, kernel, gamma, seed):
 
 
 def format_table(rows):
-    """A heading for each group. An index with search parameters has a line of its own, and below it one for each setting."""
+    """A heading for each group; an index with search parameters has a line for itself, then one for each setting."""
     on_fronts = {id(row) for front in fronts(rows).values() for row in front}
     shown = [row for row in rows if id(row) in on_fronts]
     width = max(len(f"  {row.setting}" if row.setting else row.entry.name) for row in shown) + 2

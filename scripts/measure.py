@@ -28,7 +28,7 @@ K = max(RANKS)
 FEWEST = 100  # base vectors: with fewer, neither lists nor their codes are of use
 # Feature-space distances lie between 0 and 2; two of them no further apart than float32 rounding are a tie.
 TIE = 1e-6
-MIN_TIMING_S = 0.25
+MIN_TIMING_S = 0.15
 ENOUGH = 0.9995  # recall above which no effort is raised
 GAIN = 0.001  # of recall, for which candidates are raised
 SLOWEST = 0.25  # times the speed of the exact scan, below which nothing is raised
@@ -186,7 +186,8 @@ class Demo:
         for effort in entry.efforts:
             last = -1.0
             for k_factor in entry.k_factors:
-                given = {name: value for name, value in ((entry.effort, effort), ("k_factor", k_factor)) if value is not None}
+                both = {entry.effort: effort, "k_factor": k_factor}
+                given = {name: value for name, value in both.items() if value is not None}
                 for name, value in given.items():
                     faiss_ext.set_index_parameter(index, name, value)
                 row = self._add(entry, index, " ".join(f"{name}={value}" for name, value in given.items()), costs)
