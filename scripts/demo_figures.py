@@ -93,7 +93,7 @@ def draw_panel(axes, curves, limits):
 
 def area(size):
     """That of a marker for so many bytes per vector: it grows with their logarithm."""
-    return 12 + 22 * np.log2(max(size, 8) / 8)
+    return 12 + 15 * np.log2(max(size, 8) / 8)
 
 
 def draw_size_key(figure, sizes):

@@ -124,7 +124,8 @@ def conclusion(rows):
 
 
 def _describe(row, exact):
+    times = float(f"{speed(row) / speed(exact):.2g}")
     return (
         f"{row.method} with recall@{RANKS[-1]} = {recall(row):.3f}, {speed(row):,.0f} queries/s"
-        f" ({speed(row) / speed(exact):.2g} times the exact kernel scan), {row.bytes_per_vector:,} bytes per vector"
+        f" ({times:,g} times the exact kernel scan), {row.bytes_per_vector:,} bytes per vector"
     )
