@@ -55,6 +55,7 @@ class Dataset(NamedTuple):
     name: str
     base: np.ndarray  # float32, n x d
     queries: np.ndarray  # float32, nq x d
+    image_shape: Optional[tuple] = None  # rows and columns, where the vectors are known to be images
 
     @property
     def d(self):
@@ -141,8 +142,9 @@ def load(root, name=None, queries=1000, limit=None, seed=1):
     """
     name, files = choose(root, name)
     base = read_vectors(files.base)
+    shape = vector_files.image_shape(files.base)
     if files.query is None:
-        return _split(name, str(files.base), base, queries, limit, seed)
+        return _split(name, str(files.base), base, shape, queries, limit, seed)
     query = read_vectors(files.query, "query")
     if base.shape[1] != query.shape[1]:
         raise DatasetError(
@@ -153,6 +155,7 @@ def load(root, name=None, queries=1000, limit=None, seed=1):
         name,
         _to_float32(_draw(base, limit, rng), files.base),
         _to_float32(_draw(query, queries, rng), files.query),
+        shape,
     )
 
 
@@ -162,7 +165,7 @@ def load_digits(queries=1000, limit=None, seed=1):
         from sklearn.datasets import load_digits as sklearn_digits
     except ImportError as error:
         raise DatasetError("the digits dataset needs scikit-learn (Debian: python3-sklearn)") from error
-    return _split("digits", "digits", sklearn_digits().data, queries, limit, seed)
+    return _split("digits", "digits", sklearn_digits().data, (8, 8), queries, limit, seed)
 
 
 def l1_normalised(dataset):
@@ -172,10 +175,10 @@ def l1_normalised(dataset):
         if (x < 0).any():
             raise DatasetError(f"{dataset.name}: has negative components, which histograms have not")
         parts.append(x / np.maximum(x.sum(axis=1, keepdims=True), 1e-30))
-    return Dataset(dataset.name, *parts)
+    return Dataset(dataset.name, *parts, dataset.image_shape)
 
 
-def _split(name, source, vectors, queries, limit, seed):
+def _split(name, source, vectors, image_shape, queries, limit, seed):
     """Queries and base from one array, by a random permutation; never more queries than `QUERY_SHARE` of it."""
     n = len(vectors)
     if n < 2:
@@ -187,6 +190,7 @@ def _split(name, source, vectors, queries, limit, seed):
         name,
         _to_float32(vectors[chosen_base], source),
         _to_float32(vectors[np.sort(order[n - nq :])], source),
+        image_shape,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo: how well and how fast binary codes find the neighbours of real vectors under a kernel.
+"""The demo: how well and how fast indexes find the neighbours of real vectors under a kernel.
 
 demo_options.py has the options; measure.py, which does the work, is imported only when they are found good: --help
 needs neither FAISS nor the built module.

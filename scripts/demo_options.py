@@ -38,7 +38,7 @@ def bit_list(text):
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
         prog="demo.sh",
-        description="Searches real vectors under a kernel, exactly and by binary codes; prints speed, size and recall.",
+        description="Searches real vectors under a kernel, exactly and by codes, lists and graphs; shows speed, size, recall.",
         epilog="Without --data: scikit-learn's digits, 1,797 vectors of 64 dimensions, a fifth of them as queries. "
         "All threads that OpenMP offers are used; OMP_NUM_THREADS sets how many.",
     )
@@ -88,7 +88,7 @@ def parse_arguments(argv=None):
         type=Path,
         default=Path("demo_output"),
         metavar="FOLDER",
-        help="for the plot and the CSV (default: %(default)s/)",
+        help="for the CSV, the plot and, of images, the contact sheet (default: %(default)s/)",
     )
     arguments = parser.parse_args(argv)
     if arguments.dataset and not arguments.data:

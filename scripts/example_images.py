@@ -17,13 +17,9 @@ from typing import NamedTuple
 
 import faiss
 import faiss_ext
-import matplotlib
 import matplotlib.image
 import numpy as np
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from PIL import Image  # noqa: E402  (matplotlib needs it, too)
+from contact_sheet import Tile, contact_sheet
 
 TILE, STEP = 64, 16
 ROWS, COLUMNS = 6, 7  # of the contact sheet: queries, neighbours
@@ -117,30 +113,6 @@ def unlike(x, n, kernel="chi2"):
     return chosen
 
 
-def contact_sheet(path, pictures, rows, size=TILE):
-    """Draws (query, neighbours, kernel values) as rows of pictures, and writes a PNG of 256 colours."""
-    columns = max(len(found) for _, found, _ in rows)
-    gap, text, scale = 4, 14, 100  # pixels; dots per inch
-    width, height = (columns + 1) * (size + gap) + 3 * gap, len(rows) * (size + gap + text) + text
-    figure = plt.figure(figsize=(width / scale, height / scale), dpi=scale)
-    font = {"fontsize": 6.5, "ha": "center", "va": "bottom"}
-    for row, (query, found, values) in enumerate(rows):
-        for column, i in enumerate([query, *found]):
-            left = gap + column * (size + gap) + (2 * gap if column else 0)
-            below = height - text - (row + 1) * (size + gap + text) + gap + text
-            axes = figure.add_axes([left / width, below / height, size / width, size / height])
-            axes.imshow(pictures[i].pixels, interpolation="antialiased")
-            axes.axis("off")
-            label = f"{values[column - 1]:.2f}" if column else ""
-            figure.text((left + size / 2) / width, (below - text + 2) / height, label, **font)
-    figure.text((gap + size / 2) / width, (height - text + 2) / height, "query", **font)
-    font["ha"] = "left"
-    figure.text((size + 4 * gap) / width, (height - text + 2) / height, "most alike, with the kernel's value", **font)
-    figure.canvas.draw()
-    Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[:, :, :3]).quantize(256).save(path, optimize=True)
-    plt.close(figure)
-
-
 def share_of_same(x, pictures, string, k=5):
     """How many of the k nearest pictures, none of which overlaps with the query, come from its source."""
     index = faiss.index_factory(x.shape[1], string)
@@ -168,9 +140,9 @@ def main(words):
         values, ids = exact.search(x[query : query + 1], len(x))
         value = dict(zip(ids[0].tolist(), values[0]))
         found = neighbours(ids[0], pictures, query, COLUMNS)
-        rows.append((query, found, [value[i] for i in found]))
+        rows.append([Tile(pictures[query].pixels), *(Tile(pictures[i].pixels, f"{value[i]:.2f}") for i in found)])
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    contact_sheet(arguments.output, pictures, rows)
+    contact_sheet(arguments.output, rows, "most alike, with the kernel's value")
     print(f"{len(pictures):,} pictures, {x.shape[1]} components. {arguments.output} shows {len(rows)} that are unlike")
     print("one another, and beside each those most alike to it.")
 

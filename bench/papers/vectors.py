@@ -34,7 +34,8 @@ def images(folder: Path | None) -> Dataset:
 @cache
 def edges(folder: Path | None) -> Dataset:
     data = images(folder)
-    return Dataset(f"edge histograms of {data.name}", *(normalised(sets.edge_histograms(x)) for x in data[1:]))
+    base, queries = (normalised(sets.edge_histograms(x)) for x in (data.base, data.queries))
+    return Dataset(f"edge histograms of {data.name}", base, queries)
 
 
 @cache

@@ -3,10 +3,13 @@
 
 import csv
 import platform
+import sys
 from pathlib import Path
 
 import numpy as np
-import pareto
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import pareto  # noqa: E402
 
 BEGIN = "<!-- retrieval: begin -->\n"
 END = "<!-- retrieval: end -->\n"

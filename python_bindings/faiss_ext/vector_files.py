@@ -134,6 +134,19 @@ def place_of(vectors, path):
                  start, stride)
 
 
+def image_shape(path):
+    """Rows and columns of the images in a file that `read_vectors` reads; None
+    of a file of any other kind than MNIST's, with three dimensions."""
+    path = Path(path)
+    if not IDX_NAME.match(path.name):
+        return None
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        header = file.read(16)
+    if header[3] != 3:
+        return None
+    return tuple(int(size) for size in np.frombuffer(header, ">u4", 2, 8))
+
+
 def _read_vecs(path, dtype):
     """fvecs, bvecs: each vector is its dimension as a little-endian int32,
     then its components."""

@@ -4,6 +4,7 @@
 import csv
 import gzip
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT, script
 
-ROOT = Path(__file__).resolve().parents[2]
 BASE, QUERY = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte"
 
 
@@ -65,6 +66,7 @@ def test_pairs_of_files_are_read(datasets, tmp_path, base_name, query_name, writ
     np.testing.assert_array_equal(data.queries, query.reshape(9, 20))
     assert data.base.dtype == data.queries.dtype == np.float32
     assert data.base.flags.c_contiguous
+    assert data.image_shape == (shape if write is write_idx else None)
 
 
 @pytest.mark.parametrize(
@@ -241,33 +243,70 @@ def run_demo(environment):
     return demo
 
 
-def test_demo_writes_a_table_and_a_plot(run_demo, tmp_path):
-    result = run_demo("--bits", 64, "--queries", 50, "--limit", 400, cwd=tmp_path)
+def read_png(path):
+    import matplotlib.image
+
+    return matplotlib.image.imread(path)[:, :, :3]
+
+
+def test_demo_writes_a_table_a_plot_and_a_contact_sheet(run_demo, tmp_path):
+    result = run_demo("--bits", "64,128", "--queries", 50, "--limit", 700, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     folder = tmp_path / "demo_output"
-    names = {"digits_gaussian.csv", "digits_gaussian.png"}
+    names = {"digits_gaussian.csv", "digits_gaussian.png", "digits_gaussian_neighbours.png"}
     assert set(os.listdir(folder)) == names
-    for text in (*names, "400 base vectors, 50 queries, d = 64", "recall@10"):
+    for text in (*names, "700 base vectors, 50 queries, d = 64", "recall@10"):
         assert text in result.stdout
-    plot = (folder / "digits_gaussian.png").read_bytes()
-    assert plot[:8] == b"\x89PNG\r\n\x1a\n" and len(plot) > 10_000
+    plot, sheet = (read_png(folder / f"digits_gaussian{rest}.png") for rest in ("", "_neighbours"))
+    assert plot.shape[0] > 500 and plot.shape[1] > 1000 and plot.std() > 0.05
+    assert sheet.shape[0] > 8 * 56 and sheet.shape[1] > 11 * 56 and sheet.std() > 0.2
+    assert all((folder / name).stat().st_size < 300_000 for name in names)
 
     rows = table(folder / "digits_gaussian.csv")
-    assert len(rows) > 8
-    ranks = [f"recall_at_{rank}" for rank in (1, 10, 100)]
-    columns = "method series bits bytes_per_vector build_s queries_per_s".split()
-    for method, row in rows.items():
+    ranks = ["recall_at_1", "recall_at_10"]
+    columns = "group family method string setting bits bytes_per_vector build_s queries_per_s".split()
+    for row in rows.values():
         assert list(row) == columns + ranks
         assert all(0 <= float(row[rank]) <= 1 for rank in ranks)
         assert float(row["queries_per_s"]) > 0 and float(row["build_s"]) >= 0
-        assert method in result.stdout
     assert {float(rows["KFlat(gaussian)"][rank]) for rank in ranks} == {1}
     # the Gaussian kernel falls with the Euclidean distance
-    assert float(rows["Flat (L2)"]["recall_at_10"]) > 0.999
-    codes = rows["SIK64,BFlat"]
+    assert float(rows["Flat"]["recall_at_10"]) > 0.999
+    codes = rows["SIK64(gaussian),BFlat"]
     assert (codes["bits"], codes["bytes_per_vector"]) == ("64", "8")
-    refined = rows["SIK64,BFlat,Refine(KFlat) k_factor=10"]
+    refined = rows["SIK64(gaussian),BFlat,Refine(KFlat(gaussian,store=u8)) k_factor=8"]
     assert float(refined["recall_at_1"]) > float(codes["recall_at_1"])
+    assert max(float(row["recall_at_10"]) for row in rows.values() if row["family"] == "PCAR,KIVF,Refine") > 0.9
+    # of 700 vectors, four lists
+    nprobes = {row["setting"].split()[0] for row in rows.values() if "KIVF" in row["method"]}
+    assert nprobes == {"nprobe=1", "nprobe=2", "nprobe=4"}
+
+    # groups, each with a heading
+    groups = list(dict.fromkeys(row["group"] for row in rows.values()))
+    assert len(groups) == 6
+    lines = result.stdout.splitlines()
+    places = [lines.index(group) for group in groups]
+    assert places == sorted(places) and all(lines[place - 1] == "" for place in places)
+    # below them what no other of its family beats
+    def is_beaten(row):
+        return any(better(other, row) for other in rows.values() if other["family"] == row["family"])
+
+    def better(other, row):
+        two = [[float(r[name]) for name in ("recall_at_10", "queries_per_s")] for r in (other, row)]
+        return two[0] != two[1] and all(a >= b for a, b in zip(*two))
+
+    assert shown_methods(lines[places[0] :]) == {method for method, row in rows.items() if not is_beaten(row)}
+
+
+def shown_methods(lines):
+    """Those that have numbers in the table: an index, or with a setting below it."""
+    found = set()
+    for line in lines:
+        if match := re.match(r"(  |    )(\S.*?) {2,}[\d,]+ +\d", line):
+            found.add(match[2] if match[1] == "  " else f"{index} {match[2]}")
+        elif line.startswith("  "):
+            index = line.strip()
+    return found
 
 
 def test_demo_searches_histograms(run_demo, tmp_path):
@@ -278,8 +317,10 @@ def test_demo_searches_histograms(run_demo, tmp_path):
     rows = table(tmp_path / "out/digits_chi2.csv")
     recalls = {method: float(row["recall_at_10"]) for method, row in rows.items()}
     assert recalls["KFlat(chi2)"] == 1
-    refined = recalls["AHK128,BFlat,Refine(KFlat) k_factor=10"]
-    assert 0.9 < refined and 0.3 < recalls["AHK128,BFlat"] <= refined
+    codes = "AHK128(chi2,center=1),BFlat"
+    refined = recalls[f"{codes},Refine(KFlat(chi2,store=u8)) k_factor=8"]
+    assert 0.9 < refined and 0.3 < recalls[codes] <= refined
+    assert {row["family"] for row in rows.values()} >= {"HKM,PCAR,KIVF,Refine", "HNSW,KFlat", "AHK,AFlat"}
 
 
 def test_demo_makes_vlad_vectors(run_demo, tmp_path):
@@ -289,7 +330,10 @@ def test_demo_makes_vlad_vectors(run_demo, tmp_path):
     result = run_demo(*arguments, "--data", tmp_path, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "120 base vectors, 3 queries, d = 32" in result.stdout
-    assert "BSIK64,BFlat" in result.stdout
+    assert "BSIK64(auto),BFlat" in result.stdout
+    # vectors, not images: no contact sheet
+    assert {Path(name).suffix for name in os.listdir(tmp_path / "demo_output")} == {".csv", ".png"}
+    assert len(os.listdir(tmp_path / "demo_output")) == 2 and "neighbours" not in result.stdout.split("plot:")[1]
 
 
 @pytest.mark.parametrize(
@@ -313,6 +357,214 @@ def test_demo_says_what_is_wrong(run_demo, tmp_path, arguments, message):
     assert message in result.stderr
     assert "Traceback" not in result.stderr
 
+
+# --------------------------------------------------- what the demo is made of
+
+
+@pytest.fixture(scope="module")
+def measure():
+    """The module that measures, which has the others."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("tqdm")
+    return script("measure")
+
+
+def made_up_rows(measure, kernel, seed, n=20000, d=100):
+    """For each index the demo measures a few random points, more recall at less speed."""
+    rng = np.random.default_rng(seed)
+    gamma = 0.1 if kernel in ("gaussian", "laplacian", "matern") else None
+    plan = measure.demo_indexes.Plan(kernel, gamma, n, d, ",store=u8", [128, 256, 512], 1)
+    rows = [measure.Row(measure.demo_indexes.exact(kernel), "", 400, 1.0, 1000.0, (1.0, 1.0), None)]
+    at = {}
+    for entry in plan.entries():
+        speed, recall = at.setdefault(entry.family, (10 ** rng.uniform(3, 5), rng.uniform(0.2, 0.95)))
+        for setting in [""] if entry.k_factors == (None,) else ["step=1", "step=2", "step=3"]:
+            speed, recall = speed * rng.uniform(0.4, 0.9), recall + (1 - recall) * rng.uniform(0, 0.6)
+            size = int(10 ** rng.uniform(1, 3.5))
+            rows.append(measure.Row(entry, setting, size, 1.0, speed, (recall, recall), None))
+        at[entry.family] = speed, recall
+    return rows
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "chi2", "matern"])
+def test_strings_are_built_with_their_bandwidth_and_seed(measure, kernel):
+    gamma = None if kernel == "chi2" else 0.25
+    entries = measure.demo_indexes.Plan(kernel, gamma, 5000, 24, ",store=f16", [64, 128], 7).entries()
+    assert len({entry.name for entry in entries}) == len(entries)
+    places = [measure.demo_indexes.GROUPS.index(entry.family.group) for entry in entries]
+    assert places == sorted(places) and set(places) == set(range(6))
+    for entry in entries:
+        assert entry.make(24).d == 24
+        assert "gamma" not in entry.name and "seed" not in entry.name
+        is_random = any(word in entry.name for word in ("SIK", "AHK", "KIVF", "KPCA"))
+        assert ("seed=7" in entry.string) == is_random
+        has_bandwidth = gamma is not None and any(word in entry.name for word in ("(gaussian", "(matern", "BSIK"))
+        assert ("gamma=0.25" in entry.string) == has_bandwidth
+        assert list(entry.efforts) == sorted(entry.efforts, key=lambda value: value or 0)
+
+
+def test_no_more_is_asked_of_small_sets_than_they_have(measure):
+    """PCA, landmarks, lists and tables for the fewest vectors that the demo takes."""
+    rng = np.random.default_rng(1)
+    x = rng.random((measure.FEWEST, 300), "float32")
+    for kernel in ("gaussian", "laplacian", "chi2"):
+        gamma = None if kernel == "chi2" else 0.1
+        for entry in measure.demo_indexes.Plan(kernel, gamma, len(x), 300, "", [64], 1).entries():
+            index = entry.make(300)
+            index.train(x)
+            index.add(x)
+            assert (index.search(x[:3], 1)[1][:, 0] >= 0).all()
+
+
+def test_hits_are_those_no_farther_than_the_last(measure):
+    faiss = measure.faiss
+    x = np.arange(40, dtype="float32")[:, None] @ np.ones((1, 4), "float32")
+    exact = faiss.index_factory(4, "KFlat(gaussian(gamma=1e-4))")
+    exact.add(x)
+    truth = measure.Truth(exact, x[[0, 20]])
+    # of the second query 15 and 25 are both tenth
+    found = np.array([[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [20, 19, 21, 18, 22, 17, 23, 16, 24, 25]])
+    assert truth.recall(found) == 1
+    other = np.array([[0, 1, 2, 3, 4, 5, 6, 7, 8, 10], [-1, 15, 25, 14, 26, 0, 20, 20, 20, 20]])
+    hits = truth.hits(other)
+    assert hits[0].tolist() == 9 * [True] + [False]
+    assert hits[1].tolist() == [False, True, True, False, False, False, True, True, True, True]
+    assert truth.recall(other, 1) == 0.5
+
+
+def test_effort_is_raised_as_far_as_it_is_worth_it(measure, monkeypatch):
+    family = measure.demo_indexes.Family("lists and graphs", "lists", "x")
+    sweep = {"effort": "nprobe", "efforts": (1, 2, 4, 8, 16), "k_factors": (1, 2, 4)}
+    entry = measure.demo_indexes.Entry(family, "x", "x", **sweep)
+    demo = measure.Demo.__new__(measure.Demo)
+    demo.rows = [measure.Row(entry, "", 1, 1.0, 100.0, (1.0, 1.0), None)]
+
+    def settings(recalls, slow=()):
+        """Of a sweep where each setting has that recall."""
+        asked = {}
+        found = []
+
+        def set_parameter(index, name, value):
+            asked[name] = value
+
+
+        def add(entry, index, setting, costs):
+            key = asked["nprobe"], asked["k_factor"]
+            found.append(key)
+            assert setting == f"nprobe={key[0]} k_factor={key[1]}"
+            speed, recall = 10.0 if key in slow else 50.0, recalls(*key)
+            return measure.Row(entry, setting, 1, 1.0, speed, (recall, recall), None)
+
+        monkeypatch.setattr(measure.faiss_ext, "set_index_parameter", set_parameter)
+        monkeypatch.setattr(demo, "_add", add)
+        demo._sweep(entry, None, (1.0, 1))
+        return found
+
+    # more candidates add nothing
+    assert settings(lambda nprobe, k_factor: nprobe / 20) == [
+        (nprobe, k_factor) for nprobe in entry.efforts for k_factor in (1, 2)]
+    # everything is found from 2, 4 on: one effort more, which may do with fewer candidates
+    assert settings(lambda nprobe, k_factor: min(1, nprobe * k_factor / 8)) == [
+        (1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2)]
+    # far slower than the exact scan
+    assert settings(lambda nprobe, k_factor: nprobe * k_factor / 100, {(2, 2)}) == [
+        (1, 1), (1, 2), (1, 4), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("kernel, seed", [*(("gaussian", seed) for seed in (1, 2, 3)), ("chi2", 4), ("matern", 5)])
+def test_labels_neither_overlap_nor_leave_the_figure(measure, kernel, seed):
+    rows = made_up_rows(measure, kernel, seed)
+    figures = measure.demo_figures
+    figure, labels = figures.draw_plot(rows, "some vectors\nsome machine")
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in labels]
+    whole = figure.bbox
+    texts = [*figure.texts, *(axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis))]
+    texts += [child for axes in figure.axes for child in axes.get_children() if child.__class__.__name__ == "Text"]
+    for box in (text.get_window_extent() for text in texts if text.get_text()):
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1
+    for i, a in enumerate(boxes):
+        panel = labels[i].axes.get_window_extent()
+        assert panel.x0 <= a.x0 and a.x1 <= panel.x1 and panel.y0 <= a.y0 and a.y1 <= panel.y1
+        for b in boxes[:i]:
+            assert not a.overlaps(b)
+    # every family has its name
+    named = {label.get_text().split("\n")[0] for label in labels}
+    assert named == {row.entry.family.title for row in rows}
+    figures.plt.close(figure)
+
+
+def test_curves_are_fronts_of_one_family(measure):
+    rows = made_up_rows(measure, "gaussian", 1)
+    slow = rows[-1]._replace(queries_per_s=1.0, recalls=(0.1, 0.1))
+    fronts = measure.demo_tables.fronts([*rows, slow])
+    assert {family for family in fronts} == {row.entry.family for row in rows}
+    for family, front in fronts.items():
+        assert slow not in front and all(row.entry.family == family for row in front)
+        recalls, speeds = [row.recalls[-1] for row in front], [row.queries_per_s for row in front]
+        assert recalls == sorted(recalls) and speeds == sorted(speeds, reverse=True)
+    assert "step=" in measure.demo_tables.format_table(rows)
+
+
+def test_the_conclusion_is_that_of_the_table(measure):
+    indexes, tables = measure.demo_indexes, measure.demo_tables
+    entries = indexes.Plan("gaussian", 0.1, 5000, 20, ",store=u8", [64, 128], 1).entries()
+    chosen = {entry.name: entry for entry in entries}
+    refined = chosen["SIK64(gaussian),BFlat,Refine(KFlat(gaussian,store=u8))"]
+    rows = [
+        measure.Row(indexes.exact("gaussian"), "", 80, 0.1, 100.0, (1, 1.0), None),
+        measure.Row(chosen["KFlat(gaussian,store=u8)"], "", 24, 0.1, 9000.0, (1, 1.0), None),
+        measure.Row(chosen["SIK64(gaussian),BFlat"], "", 8, 0.1, 5000.0, (0.4, 0.5), None),
+        measure.Row(chosen["SIK128(gaussian),BFlat"], "", 16, 0.1, 4000.0, (0.5, 0.7), None),
+        measure.Row(refined, "k_factor=4", 32, 0.1, 2000.0, (0.95, 0.93), None),
+        measure.Row(refined, "k_factor=8", 32, 0.1, 1000.0, (1, 0.99), None)]
+    assert tables.best(rows) is rows[4]
+    first, second = tables.conclusion(rows).splitlines()
+    assert first.startswith(f"Fastest with recall@10 >= 0.9: {refined.name} k_factor=4 with recall@10 = 0.930, 2,000")
+    assert "(20 times the exact kernel scan), 32 bytes" in first
+    assert second.startswith("Without the vectors all stay below that; the best: SIK128(gaussian),BFlat with")
+    rows[3] = rows[3]._replace(recalls=(0.9, 0.91))
+    assert "Smallest such without the vectors: SIK128(gaussian),BFlat" in tables.conclusion(rows)
+    assert tables.best(rows[:3]) is rows[2]
+    assert "Only the exact scan reaches recall@10 >= 0.9; next is SIK64" in tables.conclusion(rows[:3])
+
+
+def test_the_contact_sheet_frames_misses(measure, tmp_path):
+    images = random_bytes(40, 5, 4).reshape(40, 20).astype("float32")
+    data = measure.datasets.Dataset("some", images[8:], images[:8], (5, 4))
+    entry = measure.demo_indexes.exact("gaussian")
+    exact = entry.make(20)
+    exact.train(data.base)
+    exact.add(data.base)
+    truth = measure.Truth(exact, data.queries)
+    labels = exact.search(data.queries, 10)[1]
+    farthest = exact.search(data.queries, 32)[1][:, -1]
+    wrong = {(0, 9), (3, 0), (7, 4)}
+    for i, j in wrong:
+        labels[i, j] = farthest[i]
+    labels[5, 8] = -1  # nothing found
+    row = measure.Row(entry, "", 80, 0.1, 100.0, (1, 1), labels)
+    figures, sheet = measure.demo_figures, tmp_path / "sheet.png"
+    for path in (sheet, tmp_path / "again.png"):
+        figures.write_sheet(data, exact.kernel, truth, row, 1, path)
+    assert sheet.read_bytes() == (tmp_path / "again.png").read_bytes()
+
+    pixels = read_png(sheet)
+    red = (pixels[:, :, 0] > 0.7) & (pixels[:, :, 1] < 0.3) & (pixels[:, :, 2] < 0.3)
+    framed = set()
+    size, gap, text = figures.SHEET_SIZE, 4, 14
+    for i in range(8):
+        for j in range(11):
+            top, left = 2 * text + i * (size + gap + text), gap + j * (size + gap) + (2 * gap if j else 0)
+            if red[top : top + size, left : left + size].sum() > size:
+                framed.add((i, j - 1))
+    assert framed == wrong | {(5, 8)}
+    # a place without a picture is white inside
+    top, left = 2 * text + 5 * (size + gap + text), gap + 9 * (size + gap) + 2 * gap
+    assert (pixels[top + 4 : top + size - 4, left + 4 : left + size - 4] == 1).all()
+
+
+# ----------------------------------------------------------- the command line
 
 @pytest.fixture
 def run_bare(tmp_path):

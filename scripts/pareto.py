@@ -3,7 +3,7 @@
 
 
 def front(points, recall, speed):
-    """The points that no other beats in recall and speed at once, by ascending recall. Both are functions of a point."""
+    """The points that no other beats in recall and speed at once, by ascending recall. Both are functions of points."""
     kept = []
     for point in sorted(points, key=lambda p: (recall(p), speed(p)), reverse=True):
         if not kept or speed(point) > speed(kept[-1]):
