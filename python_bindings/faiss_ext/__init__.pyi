@@ -40,6 +40,7 @@ __all__ = [
     "IndexBinaryKernelHash",
     "IndexBinaryPermuted",
     "IndexBinaryPermutedStats",
+    "IndexFileKernel",
     "IndexFlatKernel",
     "IndexHNSWKernel",
     "IndexIVFPQ4",
@@ -72,11 +73,13 @@ __all__ = [
     "Transform",
     "WrappedKernel",
     "bits_for",
+    "build_from",
     "calibrate",
     "clone_binary_index",
     "clone_index",
     "describe",
     "described_names",
+    "file_index",
     "hash_names",
     "holds_faiss_ext",
     "index_binary_factory",
@@ -598,6 +601,12 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         ni: int = ...,
         x: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
+    def merge_from(
+        self,
+        other: faiss.IndexBinary,
+        add_id: int = ...,
+    ) -> None: ...
+    def check_compatible_for_merge(self, other: faiss.IndexBinary) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
     def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
@@ -1091,6 +1100,21 @@ class HomogeneousKernelMap(FeatureMap):
     def map_signature(self, values: ArrayLike) -> Any: ...
     def distortion(self) -> float: ...
 
+class IndexFileKernel(IndexFlatKernel):
+    @property
+    def path(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def stride(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    codes: Any
+    def __init__(self, args: Any, kwargs: Any) -> None: ...
+    def add_next(self, n: int) -> None: ...
+    def verify(self) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
 class KernelPCA(FeatureMap):
     @property
     def kernel(self) -> Kernel: ...
@@ -1274,6 +1298,19 @@ class HyperplaneHash(CenteredHash):
     def hamming_bounds(self, values: ArrayLike) -> Any: ...
 
 def bits_for(n: int, delta: float, epsilon: float) -> int: ...
+def build_from(
+    path: Any,
+    string: Any,
+    memory: Any = ...,
+    output: Any = ...,
+    part: Any = ...,
+    exact: Any = ...,
+    metric: Any = ...,
+    train: Any = ...,
+    seed: Any = ...,
+    parameters: Any = ...,
+    progress: Any = ...,
+) -> Any: ...
 def calibrate(
     index: faiss.Index | faiss.IndexBinary,
     base: ArrayLike,
@@ -1286,6 +1323,12 @@ def clone_binary_index(index: faiss.IndexBinary) -> faiss.IndexBinary: ...
 def clone_index(index: faiss.Index) -> faiss.Index: ...
 def describe(name: str) -> Description: ...
 def described_names() -> list[str]: ...
+def file_index(
+    path: Any,
+    kernel: Any,
+    metric: Any = ...,
+    part: Any = ...,
+) -> Any: ...
 def hash_names() -> list[str]: ...
 def holds_faiss_ext(
     thing: faiss.Index | faiss.IndexBinary | faiss.VectorTransform,
