@@ -2,6 +2,7 @@
 """Which index, by measurement on the caller's vectors."""
 
 import dataclasses
+import functools
 import math
 import numbers
 import time
@@ -11,6 +12,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .distances import is_normalised
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
 
@@ -30,8 +32,12 @@ class Candidate(NamedTuple):
     bytes_per_vector: Any = None
 
 
+def made_of(string, d):
+    return faiss.index_factory(d, string)
+
+
 def of_string(string):
-    return Candidate(string, lambda d: faiss.index_factory(d, string))
+    return Candidate(string, functools.partial(made_of, string))
 
 
 def base_class_of(kernel):
@@ -62,6 +68,8 @@ def string_candidates(kernel, d, store, nlist):
         return [of_string(s) for s in found]
     lists = f"KIVF{nlist}"
     kind = base_class_of(kernel)
+    as_they_are = "" if is_normalised(kernel) else ",normalize=0"
+    pca = f"KPCA128({name},p=500{as_they_are})"
     if kind is swig.AdditiveKernel:
         maps = [f"HKM1({name}),PCAR{min(128, 3 * d)}"]
         codes = [f"AHK256({name},center=1)", f"AHK512({name},center=1)"]
@@ -71,11 +79,11 @@ def string_candidates(kernel, d, store, nlist):
         codes = [f"SIK256({name})", f"SIK512({name})"]
         scores = []
     elif kind is swig.ShiftInvariantKernel:
-        maps = [f"KPCA128({name},p=500)"]
+        maps = [pca]
         codes = [f"SIK256({name})", f"SIK512({name})"]
         scores = []
     else:
-        maps = [f"KPCA128({name},p=500)"]
+        maps = [pca]
         codes = ["CWS512"] if kind is swig.JaccardKernel else [
             f"KLSH256({name})"]
         scores = []
@@ -321,8 +329,9 @@ class Recommendation:
         All that was measured, the fastest first.
     impossible : dict
         Strings that cannot be built of these vectors, and why.
-    n, sample_size, k : int
-        Vectors, those that were measured, and neighbours.
+    n, sample_size, k, d : int
+        Vectors, those that were measured, neighbours, and components of a
+        vector.
     """
 
     string: str
@@ -337,6 +346,7 @@ class Recommendation:
     n: int
     sample_size: int
     k: int
+    d: int
     make: "Callable[[int], faiss.Index]" = dataclasses.field(repr=False)
 
     @property
@@ -357,10 +367,10 @@ class Recommendation:
         faiss.Index
         """
         x = np.ascontiguousarray(x, dtype="float32")
-        if x.ndim != 2:
+        if x.ndim != 2 or x.shape[1] != self.d:
             raise ValueError("Recommendation.build: expected an array of "
-                             f"shape (n, d), got shape {x.shape}")
-        index = self.make(x.shape[1])
+                             f"shape (n, {self.d}), got shape {x.shape}")
+        index = self.make(self.d)
         index.train(x)
         index.add(x)
         set_all(index, self.parameters)
@@ -445,9 +455,9 @@ def recommend(
     """Measures which index is the fastest one for vectors under a kernel.
 
     Candidate indexes are built on a sample and tuned to the recall, for
-    held-out vectors whose exact neighbours are known. With fewer than 2,000
-    vectors besides these, only the exact scan is considered. Where there are
-    more vectors than the sample, each index is built on a quarter of it as
+    held-out vectors whose exact neighbours are known. Where there will be fewer
+    than 2,000 vectors, only the exact scan is considered. Where there are more
+    vectors than the sample, each index is built on a quarter of it as
     well, and figures for all of them are extrapolated from the two: times as
     powers of the number of vectors, recall by its loss from one size
     to the next. `print` shows all that was tried.
@@ -540,7 +550,7 @@ def recommend(
         store = None
 
     def candidates(size):
-        nlist = lists_for(size) if len(whole) >= SMALL else None
+        nlist = lists_for(size) if n >= SMALL else None
         if store is None:
             return callback_candidates(kernel, nlist)
         return string_candidates(kernel, x.shape[1], store, nlist)
@@ -577,4 +587,4 @@ def recommend(
     return Recommendation(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         impossible=impossible, n=n,
-        sample_size=len(whole), k=k, make=final.make)
+        sample_size=len(whole), k=k, d=x.shape[1], make=final.make)

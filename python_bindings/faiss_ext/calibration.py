@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: MIT
 """What kernel values the distances of an index mean, by measurement."""
 
+import itertools
 import math
+import numbers
+import re
+import warnings
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
+from .distances import (
+    exact_values, has_no_map, is_normalised, part_that_compares)
 from .parameters import real
+from .showing import is_group, transforms_of
+
+
+FARTHEST = float(np.finfo("float32").max)  # of what is missing
 
 
 class Calibration:
@@ -17,7 +28,8 @@ class Calibration:
     A distance is looked up among the measured results nearest to it by rank: at
     least `width`, and all that are equally far. That needs no theory, so that
     it holds for learnt and structured codes, for maps and for FAISS's own
-    indexes. Distances outside of those measured give NaN.
+    indexes. Distances outside of those measured give NaN, but for what
+    `interval` says of small ones.
 
     Attributes
     ----------
@@ -27,10 +39,16 @@ class Calibration:
         Their kernel values.
     width : int
         The least number of results that an answer is taken from.
+    maximum : float
+        What no kernel value is above.
+    exact : callable or None
+        The kernel value as a function of the distance, if there is one. It is
+        asked in place of the measured results.
     """
 
     def __init__(self, distances: "ArrayLike", values: "ArrayLike",
-                 width: int = 200):
+                 width: int = 200, *, maximum: float = math.inf,
+                 exact: "Callable | None" = None):
         distances = np.asarray(distances, dtype="float64").ravel()
         values = np.asarray(values, dtype="float64").ravel()
         if len(distances) != len(values) or len(distances) == 0:
@@ -39,33 +57,64 @@ class Calibration:
                              f"{len(distances)}")
         if not (np.isfinite(distances).all() and np.isfinite(values).all()):
             raise ValueError("Calibration: expected finite numbers")
-        if width < 1:
-            raise ValueError(f"Calibration: width is {width}, expected a "
-                             "positive number")
+        check_width(width)
         order = np.argsort(distances, kind="stable")
         self.distances, self.values = distances[order], values[order]
         self.width = min(int(width), len(values))
+        self.maximum, self.exact = maximum, exact
+        rank = np.arange(len(values)) - (len(values) - 1) / 2
+        self._values_grow = bool(rank @ self.values > 0)  # with the distance
+
+    def __repr__(self) -> str:
+        if self.exact is not None:
+            return f"Calibration(exact, {len(self.values)} results)"
+        low, high = self.values.min(), self.values.max()
+        return (f"Calibration({len(self.values)} results, distances from "
+                f"{self.distances[0]:g} to {self.distances[-1]:g}, kernel "
+                f"values from {low:.3g} to {high:.3g}, width={self.width})")
 
     def value(self, D: "ArrayLike") -> "NDArray[np.float64]":
         """The mean kernel value of results at each distance.
+
+        Within `width` / 2 results of the smallest and of the largest measured
+        distance it is that of the outermost `width` results, which lie on one
+        side of the distance.
 
         Parameters
         ----------
         D : array_like
             Distances that the index has returned, of any shape.
         """
-        return self._looked_up(D, np.mean, self.width)
+        if self.exact is not None:
+            return self._exactly(D)
+
+        def mean(window):
+            return np.nan if window is None else window.values.mean()
+
+        return self._looked_up(D, mean, self.width)[..., 0]
 
     def interval(
         self, D: "ArrayLike", failure: float = 0.05
     ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
         """Between which the kernel value of a further result at each distance
-        lies, except with probability `failure`.
+        lies, except with probability about `failure`.
 
-        The two are order statistics of the measured values: if a further result
-        is drawn as these were, it lies outside with at most that probability,
-        whatever the distribution. The share is that of all results together;
-        those of one query may lie outside together.
+        The two are order statistics of the measured values around a distance.
+        If the results of further searches are drawn as those were, about the
+        share `failure` of all of them together lies outside; it would be at
+        most that if results were independent and kernel values did not depend
+        on the distance within a window. Other shares may be larger: those of
+        one query, whose results may lie outside together, of first neighbours,
+        and at single distances.
+
+        Near the smallest measured distance, where there are fewer than
+        `width` / 2 nearer results, the upper limit is the largest value of the
+        outermost results; where fewer than 2 / `failure` - 1 are as near, and
+        for distances below all of them, it is `maximum`. At the largest ones
+        the lower limit is the least value of the outermost results. (The other
+        way round where kernel values grow with the distance, as with
+        METRIC_INNER_PRODUCT.) Where the kernel value is a function of the
+        distance, both limits are this value.
 
         Parameters
         ----------
@@ -74,41 +123,97 @@ class Calibration:
         failure : float
             From 0 to 1; at least 2 / (m + 1) with m measured results.
         """
+        if isinstance(failure, bool) or not isinstance(failure, numbers.Real):
+            raise TypeError("Calibration.interval: failure must be a number, "
+                            f"got {failure!r}")
         if not 0 < failure < 1:
             raise ValueError(f"Calibration.interval: failure is {failure}, "
                              "expected a probability between 0 and 1")
-        needed = math.ceil(2 / failure - 1)
+        if self.exact is not None:
+            return self._exactly(D), self._exactly(D)
+        needed = np.ceil(2 / failure - 1)
         if needed > len(self.values):
             raise ValueError(
-                f"Calibration.interval: failure {failure} needs {needed} "
+                f"Calibration.interval: failure {failure} needs {needed:.10g} "
                 f"measured results, there are {len(self.values)}")
-        width = max(self.width, needed)
+        width = max(self.width, int(needed))
 
-        def ends(values):
-            ascending = np.sort(values)
+        def ends(window):
+            if window is None:
+                return self._outermost(width).min(), self.maximum
+            ascending = np.sort(window.values)
             j = int(failure * (len(ascending) + 1) / 2)
-            return ascending[j - 1], ascending[-j]
+            low, high = ascending[j - 1], ascending[-j]
+            near_end, far_end = window.cut
+            as_near = window.up_to
+            if self._values_grow:
+                near_end, far_end = far_end, near_end
+                as_near = window.onwards
+            if far_end:
+                low = ascending[0]
+            if near_end:
+                high = ascending[-1]
+                if as_near < needed:
+                    high = max(high, self.maximum)
+            return low, high
 
-        low_and_high = self._looked_up(D, ends, width, 2)
+        low_and_high = self._looked_up(D, ends, width)
         return low_and_high[..., 0], low_and_high[..., 1]
 
-    def _looked_up(self, D, function, width, size=None):
+    def _exactly(self, D):
+        D = np.asarray(D, dtype="float64")
+        return np.where(np.abs(D) < FARTHEST, self.exact(D), np.nan)
+
+    def _outermost(self, width):
+        """The values at the distances with the largest ones."""
+        return (self.values[-width:] if self._values_grow
+                else self.values[:width])
+
+    def _looked_up(self, D, function, width):
+        """What a function says of the Window at each distance; of None at those
+        with larger kernel values than all that were measured."""
         D = np.asarray(D, dtype="float64")
         distances, inverse = np.unique(D, return_inverse=True)
-        shape = () if size is None else (size,)
-        found = np.full((len(distances), *shape), np.nan)
-        n = len(self.distances)
+        size = np.size(function(None))
+        found = np.full((len(distances), size), np.nan)
         for i, d in enumerate(distances):
-            if not self.distances[0] <= d <= self.distances[-1]:
-                continue
-            begin = np.searchsorted(self.distances, d, "left")
-            end = np.searchsorted(self.distances, d, "right")
-            lacking = max(0, width - (end - begin))
-            begin = max(0, begin - (lacking + 1) // 2)
-            end = min(n, max(end + lacking // 2, begin + width))
-            begin = max(0, min(begin, end - width))
-            found[i] = function(self.values[begin:end])
-        return found[inverse.ravel()].reshape(D.shape + shape)
+            if self.distances[0] <= d <= self.distances[-1]:
+                found[i] = function(self._window(d, width))
+            elif abs(d) < FARTHEST and (
+                    d > self.distances[-1] if self._values_grow
+                    else d < self.distances[0]):
+                found[i] = function(None)
+        return found[inverse.ravel()].reshape(D.shape + (size,))
+
+    def _window(self, d, width):
+        n = len(self.distances)
+        first = np.searchsorted(self.distances, d, "left")
+        up_to = np.searchsorted(self.distances, d, "right")
+        lacking = max(0, width - (up_to - first))
+        begin, end = first - (lacking + 1) // 2, up_to + lacking // 2
+        cut = begin < 0, end > n
+        begin = max(0, begin)
+        end = min(n, max(end, begin + width))
+        begin = max(0, min(begin, end - width))
+        return Window(self.values[begin:end], cut, up_to, n - first)
+
+
+class Window(NamedTuple):
+    """Measured results around a distance."""
+
+    values: np.ndarray
+    cut: tuple  # whether it has too few before, and behind
+    up_to: int  # how many of all are at most at this distance
+    onwards: int  # and at least
+
+
+def check_width(width):
+    if isinstance(width, bool) or not isinstance(width, numbers.Integral):
+        raise TypeError("Calibration: width must be an integer, got "
+                        f"{width!r}")
+    if width < 1:
+        raise ValueError(f"Calibration: width is {width}, expected a "
+                         "positive number")
 
 
 def calibrate(
@@ -119,16 +224,26 @@ def calibrate(
 ) -> Calibration:
     """Measures which kernel values the distances of an index mean.
 
+    Where the index compares vectors under this very kernel (`KFlat`,
+    `HNSW,KFlat`, `Refine(KFlat)`, `BKFlat`), and `kernel_values` knows them,
+    the values are exact, and so is what is returned.
+
     Parameters
     ----------
     index : faiss.Index or faiss.IndexBinary
         Holds the vectors `base`, with their positions as ids.
     base : array_like, shape (n, d)
-        The vectors.
+        The vectors; packed bits, uint8 of shape (n, d / 8), of a binary index
+        without a scheme, for which kernels are those of the bits.
     queries : array_like, shape (nq, d)
-        Like those that the answers are for, and not among the vectors.
+        Like those that the answers are for, and not among the vectors: the
+        nearest results of a query that is are not like those of others.
     kernel : str, Kernel or callable, optional
-        By default that of the scheme, by its `kernel_value`.
+        By default that of the index: of the scheme, by its `kernel_value`, or
+        of the `KFlat` that compares, for vectors as they come there, behind
+        FAISS's transforms. A kernel without a bandwidth is that of the part of
+        the index that has one of this name, a scheme, map or `KFlat`, with its
+        bandwidth; where there is none, the bandwidth is learnt from `base`.
     k : int
         Neighbours of each query that are measured: as many as the searches take
         that the answers are for. At the same distance the results of a longer
@@ -140,6 +255,11 @@ def calibrate(
     -------
     Calibration
 
+    Warns
+    -----
+    UserWarning
+        If queries are among the vectors.
+
     Examples
     --------
     >>> measured = faiss_ext.calibrate(index, xb, held_out, "chi2")
@@ -147,8 +267,12 @@ def calibrate(
     >>> measured.value(D)                    # mean kernel values
     >>> low, high = measured.interval(D)     # where 95 in 100 lie
     """
-    base = np.ascontiguousarray(base, dtype="float32")
-    queries = np.ascontiguousarray(queries, dtype="float32")
+    if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
+        raise TypeError(f"calibrate: expected an index, got {index!r}")
+    check_width(width)
+    hash = hash_of_codes(index)
+    packed = isinstance(index, faiss.IndexBinary) and hash is None
+    base, queries = (as_vectors(x, packed) for x in (base, queries))
     if base.ndim != 2 or queries.ndim != 2 or len(queries) == 0 or (
             base.shape[1] != queries.shape[1]):
         raise ValueError("calibrate: expected vectors and queries of shapes "
@@ -157,37 +281,175 @@ def calibrate(
     if index.ntotal != len(base):
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
                          f"base has {len(base)}")
-    D, ids = index.search(queries, k)
-    if kernel is None:
-        values_of = values_by_scheme(index)
-    else:
-        trained = trained_kernel(kernel, base)
-
-        def values_of(query, rows):
-            return trained.gram(query[None], rows)[0]
-
-    distances, values = [], []
+    D, ids = index.search(queries if hash is None else hash.encode(queries), k)
+    own = own_kernel(index, kernel)
+    if own is None:
+        own = OwnKernel(trained_kernel(
+            kernel, unpacked(base) if packed else base))
+    distances, values, vectors, among = [], [], set(), 0
     for query, d, i in zip(queries, D, ids):
         d, i = d[i >= 0], i[i >= 0]
         if len(i):
             if i.max() >= len(base):
                 raise ValueError(f"calibrate: the index holds the id {i.max()},"
                                  f" expected positions below {len(base)}")
+            rows = base[i]
+            among += bool((rows == query).all(axis=1).any())
             distances.append(d)
-            values.append(values_of(query, base[i]))
+            values.append(own.values(query, rows, packed))
+            vectors.update(i.tolist())
     if not values:
         raise ValueError("calibrate: the searches found nothing")
-    return Calibration(np.concatenate(distances), np.concatenate(values),
-                       width)
+    if among:
+        warnings.warn(
+            f"calibrate: {among} of {len(queries)} queries are among the "
+            "vectors of the index; queries that are not have no results that "
+            "near", stacklevel=2)
+    distances = np.concatenate(distances).astype("float64")
+    values = np.concatenate(values)
+    exact = exact_values(index)
+    if exact is not None and not np.allclose(
+            exact(distances), values, rtol=1e-3, atol=1e-3 * np.ptp(values)):
+        exact = None  # another kernel
+    unit = own.is_normalised() or all(
+        abs(own.values(x, x[None], packed)[0] - 1) < 1e-4
+        for x in itertools.chain(queries, map(base.__getitem__, vectors)))
+    return Calibration(distances, values, width,
+                       maximum=1 if unit else math.inf, exact=exact)
 
 
-def values_by_scheme(index):
-    index = real(index)
-    while isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        index = real(index.index)
-    if not isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
-                              swig.IndexAsymmetricHash)):
+def as_vectors(x, packed):
+    if not packed:
+        return np.ascontiguousarray(x, dtype="float32")
+    x = np.asarray(x)
+    if x.dtype != np.uint8:
+        raise TypeError("calibrate: the index takes packed bits, uint8, got "
+                        f"{x.dtype}")
+    return np.ascontiguousarray(x)
+
+
+def unpacked(codes):
+    return np.unpackbits(codes, axis=-1).astype("float32")
+
+
+def hash_of_codes(index):
+    """The hash of a binary index, or None."""
+    if not isinstance(index, faiss.IndexBinary):
+        return None
+    inside = part_that_compares(index)
+    return inside.hash if isinstance(
+        inside, swig.IndexBinaryKernelHash) else None
+
+
+# --------------------------------------------------- kernels of an index
+
+class OwnKernel(NamedTuple):
+    """A kernel, for vectors as they come to a part of an index."""
+
+    kernel: Any  # or a hash, which knows the kernel values of two vectors
+    transforms: tuple = ()  # in front of that part
+
+    def values(self, query, rows, packed=False):
+        """Of a query and vectors."""
+        x = np.concatenate([query[None], rows])
+        if packed:
+            x = unpacked(x)
+        for transform in self.transforms:
+            x = transform.apply(x)
+        if isinstance(self.kernel, swig.KernelHash):
+            return np.array([self.kernel.kernel_value(x[0], row)
+                             for row in x[1:]])
+        return self.kernel.gram(x[:1], x[1:])[0]
+
+    def is_normalised(self):
+        return is_normalised(self.kernel)
+
+
+def own_kernel(index, kernel):
+    """The kernel of an index, if none is asked for or one of its name without a
+    bandwidth; otherwise None."""
+    if kernel is None:
+        inside = part_that_compares(index)
+        hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
+                  swig.IndexAsymmetricHash)
+        if isinstance(inside, hashes):
+            return OwnKernel(inside.hash, transforms_to(index))
+        if isinstance(inside, (
+                swig.IndexFlatKernel, swig.IndexBinaryFlatKernel)):
+            return OwnKernel(inside.kernel, transforms_to(index))
         raise ValueError("calibrate: name the kernel, which "
-                         f"{type(index).__name__} does not know")
-    hash = index.hash
-    return lambda query, rows: [hash.kernel_value(query, row) for row in rows]
+                         f"{type(real(index)).__name__} does not know")
+    if isinstance(kernel, str):
+        kernel = swig.kernel_factory(kernel)
+    if not isinstance(kernel, swig.Kernel) or kernel.is_trained:
+        return None
+    name = kernel.description()
+    return next((own for own in kernels_in(index) if own.kernel.is_trained
+                 and without_bandwidth(own.kernel.description()) == name), None)
+
+
+def transforms_to(index):
+    """The transforms in front of the part that compares."""
+    index = real(index)
+    if isinstance(index, faiss.IndexPreTransform) and has_no_map(index):
+        return (*transforms_of(index), *transforms_to(index.index))
+    if isinstance(index, faiss.IndexRefine):
+        return transforms_to(index.refine_index)
+    if is_group(index) and index.count():
+        return transforms_to(index.at(0))
+    inside = getattr(index, "index", None)
+    return () if inside is None else transforms_to(inside)
+
+
+def kernels_in(index, before=()):
+    """The kernels of the parts of an index; before are the transforms in front
+    of it."""
+    index = real(index)
+    if index is None:
+        return
+    if isinstance(index, faiss.IndexPreTransform):
+        for transform in transforms_of(index):
+            if isinstance(transform, swig.FeatureMap):
+                yield OwnKernel(transform.kernel, before)
+            before = (*before, transform)
+        yield from kernels_in(index.index, before)
+    elif isinstance(index, faiss.IndexRefine):
+        yield from kernels_in(index.refine_index, before)
+        yield from kernels_in(index.base_index, before)
+    elif isinstance(index, swig.IndexHNSWKernel):
+        yield from kernels_in(index.storage, before)
+    elif isinstance(index, (swig.IndexFlatKernel, swig.IndexBinaryFlatKernel)):
+        yield OwnKernel(index.kernel, before)
+    elif is_group(index):
+        for i in range(index.count()):
+            yield from kernels_in(index.at(i), before)
+    elif isinstance(getattr(index, "hash", None), swig.KernelHash):
+        kernel = kernel_of_hash(index.hash)
+        if kernel is not None:
+            yield OwnKernel(kernel, before)
+    else:
+        yield from kernels_in(getattr(index, "index", None), before)
+
+
+def kernel_of_hash(hash):
+    """The kernel that a scheme has as a parameter, or None."""
+    if isinstance(getattr(hash, "kernel", None), swig.Kernel):
+        return hash.kernel
+    inside = hash.description().partition("(")[2]
+    depth = 0
+    for end, letter in enumerate(inside):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth < 0 or depth == 0 and letter == ",":
+            break
+    else:
+        return None
+    try:
+        return swig.kernel_factory(inside[:end])
+    except RuntimeError:
+        return None  # another parameter
+
+
+def without_bandwidth(string):
+    """The string of a kernel before it has learnt its bandwidth."""
+    string = re.sub(r"\bgamma=[^,()]*,?", "", string)
+    return string.replace(",)", ")").replace("()", "")

@@ -6,7 +6,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .parameters import real
-from .showing import transforms_of
+from .showing import is_group, transforms_of
+from .strings import string_of
 
 
 def is_normalised(kernel):
@@ -26,7 +27,8 @@ def kernel_values(
     They are exact where the index compares vectors under a kernel, `KFlat`,
     `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat`, and otherwise what a scheme's
     codes tell: `kernel_estimate` of the Hamming distance, or
-    `asymmetric_kernel_estimate`.
+    `asymmetric_kernel_estimate`. The parts of Shards and Replicas must be
+    alike.
 
     Parameters
     ----------
@@ -63,27 +65,73 @@ def kernel_values(
     return np.where(np.abs(D.astype("float64")) >= missing, np.nan, values)
 
 
-def values_of(index, D):
-    distances = D.astype("float64")
+def part_that_compares(index):
+    """The part of an index, or the index, whose distances it returns."""
+    index = real(index)
     if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        return values_of(real(index.index), D)
+        return part_that_compares(index.index)
     if isinstance(index, faiss.IndexRefine):
-        return values_of(real(index.refine_index), D)
+        return part_that_compares(index.refine_index)
     if isinstance(index, swig.IndexHNSWKernel):
-        return values_of(real(index.storage), D)
+        return part_that_compares(index.storage)
     if isinstance(index, faiss.IndexPreTransform) and has_no_map(index):
-        return values_of(real(index.index), D)
+        return part_that_compares(index.index)
+    if is_group(index) and index.count():
+        return part_that_compares(one_of_all(index))
+    return index
+
+
+def one_of_all(group):
+    """The first part of Shards or Replicas, if the others are like it."""
+    parts = [real(group.at(i)) for i in range(group.count())]
+    try:
+        kinds = sorted({(string_of(part), part.metric_type) for part in parts})
+    except ValueError:  # none that tells kernel values has no string
+        return parts[0]
+    if len(kinds) > 1:
+        raise ValueError(f"the parts of {type(group).__name__} are not alike: "
+                         + ", ".join(string for string, _ in kinds))
+    return parts[0]
+
+
+def of_inner_product(distances):
+    return distances
+
+
+def of_squared_distance(distances):
+    return 1 - distances / 2
+
+
+def of_integer_distance(distances):
+    # (what is missing is farther)
+    return np.where(distances <= 2**30, 1 - distances / 2**30, np.nan)
+
+
+def exact_values(index):
+    """The function of a distance that is the kernel value, where an index
+    compares vectors under a kernel; otherwise None."""
+    index = part_that_compares(index)
+    if isinstance(index, swig.IndexBinaryFlatKernel):
+        return of_integer_distance
     if isinstance(index, swig.IndexFlatKernel):
         if index.metric_type == faiss.METRIC_INNER_PRODUCT:
-            return distances
+            return of_inner_product
         if is_normalised(index.kernel):
-            return 1 - distances / 2
+            return of_squared_distance
+    return None
+
+
+def values_of(index, D):
+    distances = D.astype("float64")
+    index = part_that_compares(index)
+    exact = exact_values(index)
+    if exact is not None:
+        return exact(distances)
+    if isinstance(index, swig.IndexFlatKernel):
         raise ValueError(
             f"kernel_values: squared distances under {index.kernel.description()}"
             " do not tell its values, since k(x, x) varies; use "
             "METRIC_INNER_PRODUCT, or normalized(kernel)")
-    if isinstance(index, swig.IndexBinaryFlatKernel):
-        return np.maximum(0, 1 - distances / 2**30)
     hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
               swig.IndexAsymmetricHash)
     if isinstance(index, hashes):

@@ -21,6 +21,13 @@ def transforms_of(index):
             for i in range(chain.size())]
 
 
+def is_group(index):
+    """Whether an index searches several ones: Shards, Replicas."""
+    return isinstance(index, (
+        faiss.IndexShards, faiss.IndexReplicas, faiss.IndexBinaryShards,
+        faiss.IndexBinaryReplicas))
+
+
 def transform_text(transform):
     if isinstance(transform, swig.Transform):
         return transform.description()
@@ -70,10 +77,7 @@ def contents(index):
     if isinstance(index, faiss.IndexHNSW):
         return [real(index.storage),
                 f"efSearch={index.hnsw.efSearch}"]
-    groups = tuple(getattr(faiss, name) for name in (
-        "IndexShards", "IndexReplicas", "IndexBinaryShards",
-        "IndexBinaryReplicas"))
-    if isinstance(index, groups):
+    if is_group(index):
         return [real(index.at(i)) for i in range(index.count())]
     if hasattr(index, "index"):  # IDMap
         return [real(index.index)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """recommend: what it measures is true, and it keeps its promises."""
 
+import pickle
 import re
 
 import faiss
@@ -94,6 +95,29 @@ def test_few_vectors_are_scanned():
     assert "measured" in str(found)
 
 
+def test_few_vectors_of_many_are_not_only_scanned():
+    found = faiss_ext.recommend(COUNTS[:1000], "chi2", 0.9, n=1_000_000, progress=False)
+    assert found.sample_size == 900 and found.extrapolated
+    assert len(found.tried) > 5 and any("KIVF4096" in t.string for t in found.tried)
+
+
+def test_it_can_be_pickled_and_knows_its_dimension():
+    found = faiss_ext.recommend(COUNTS[:200], "chi2", progress=False)
+    again = pickle.loads(pickle.dumps(found))
+    assert str(again) == str(found) and again.d == 64
+    assert again.build(COUNTS).ntotal == len(COUNTS)
+    with pytest.raises(ValueError, match=r"expected an array of shape \(n, 64\), got shape \(1797, 63\)"):
+        again.build(COUNTS[:, 1:])
+
+
+@pytest.mark.parametrize("kernel, normalised", [
+    ("jaccard", True), ("cosine", True), ("normalized(poly)", True), ("linear", False), ("poly(degree=2)", False)])
+def test_maps_keep_the_lengths_that_a_kernel_compares(kernel, normalised):
+    strings = [c.string for c in advice.string_candidates(faiss_ext.kernel_factory(kernel), 64, "", 8)]
+    maps = [s for s in strings if s.startswith("KPCA")]
+    assert maps and all(("normalize=0" in s) != normalised for s in maps)
+
+
 def test_limits_are_kept():
     found = faiss_ext.recommend(MANY[:2500], "chi2", 0.3, bytes_per_vector=40, progress=False)
     assert found.fits and found.bytes_per_vector <= 40
@@ -118,7 +142,7 @@ def test_what_cannot_be_built_is_told():
     # 64 dimensions: no 128 components of a linear kernel
     found = faiss_ext.recommend(MANY[:2300], "linear", 0.8, progress=False)
     assert found.fits and set(found.impossible) == {
-        f"KPCA128(linear,p=500),KIVF8{behind}" for behind in (",Refine(KFlat(linear,store=f16))", "")}
+        f"KPCA128(linear,p=500,normalize=0),KIVF8{behind}" for behind in (",Refine(KFlat(linear,store=f16))", "")}
     assert all("rank" in reason for reason in found.impossible.values())
     assert "not possible" in str(found)
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """calibrate: what kernel values distances mean, by measurement."""
 
+import pickle
+import re
+import warnings
+
 import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import FAILURE, X, made, made_binary
+from helpers import COUNTS, FAILURE, IP, X, made, made_binary
 
 BASE, HELD_OUT, QUERIES = X[:1000], X[1000:1400], X[1400:]
 GRAM = faiss_ext.kernel_factory("chi2").gram(QUERIES, BASE)
@@ -68,6 +72,77 @@ def test_a_further_result_lies_outside_as_seldom_as_promised():
     assert 0.08 <= outside / 200 <= 0.1
 
 
+@pytest.mark.parametrize("noise", [0, 0.005, 0.3])
+@pytest.mark.parametrize("failure", [0.05, 0.01])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_nearest_distances_are_no_exception(noise, failure, sign):
+    """Each time one further result among the nearest 2 in 100, of values that fall with the distance: Hoeffding's bound.
+    (-1: values grow, as those of inner products do.)"""
+    rng = np.random.default_rng(7)
+    outside, runs = [], 4000
+    for _ in range(runs):
+        D = rng.random(401)
+        D[0] *= 0.02
+        V = 1 - D + noise * rng.standard_normal(len(D))
+        low, high = faiss_ext.Calibration(sign * D[1:], V[1:]).interval(sign * D[0], failure)
+        outside.append(not low <= V[0] <= high)
+    assert np.mean(outside) <= failure + np.sqrt(np.log(1 / FAILURE) / 2 / runs)
+
+
+def test_smaller_distances_than_measured_ones():
+    distances = np.arange(100.0)
+    measured = faiss_ext.Calibration(distances, 1 - distances / 100, 50, maximum=1)
+    low, high = measured.interval([-1, 0, 38, 99, 100, -np.inf, np.inf, np.nan, -3.5e38])
+    np.testing.assert_allclose(low[0], 0.51)
+    np.testing.assert_array_equal(high[:2], 1)
+    assert 0.75 < high[2] < 1  # as many are as near as it takes
+    assert low[3] == 1 - 0.99 and np.isnan(low[4:]).all() and np.isnan(high[4:]).all()
+    unlimited = faiss_ext.Calibration(distances, 1 - distances / 100, 50)
+    assert unlimited.interval(-1)[1] == np.inf and np.isnan(unlimited.value(-1))
+    growing = faiss_ext.Calibration(-distances, 1 - distances / 100, 50, maximum=1)
+    np.testing.assert_allclose(growing.interval([1, 0, -30, -99]), measured.interval([-1, 0, 30, 99]), atol=0.011)
+    assert np.isnan(growing.interval([-100, -3.5e38])).all()
+
+
+@pytest.mark.parametrize("string, metric, x", [
+    ("KFlat(chi2)", IP, X), ("KFlat(jaccard)", faiss.METRIC_L2, X), ("HNSW8,KFlat(gaussian)", faiss.METRIC_L2, X),
+    ("CWS64,BFlat,Refine(KFlat(jaccard))", faiss.METRIC_L2, X), ("IDMap2,KFlat(poly(degree=2))", IP, X),
+    ("KFlat(jaccard,store=u8)", faiss.METRIC_L2, COUNTS)])
+def test_exact_indexes_have_exact_values(string, metric, x):
+    index = faiss.index_factory(64, string, metric)
+    index.train(x[:1000])
+    if "IDMap" in string:
+        index.add_with_ids(x[:1000], np.arange(1000))
+    else:
+        index.add(x[:1000])
+    measured = faiss_ext.calibrate(index, x[:1000], x[1000:1200])
+    D, I = index.search(x[1200:1300], 5)
+    exact = faiss_ext.kernel_values(index, D)
+    again = pickle.loads(pickle.dumps(measured))
+    for found in (measured.value(D), *measured.interval(D, 1e-9), again.value(D)):
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
+    missing = np.array([3.4028235e38, -3.4028235e38], dtype="float32")
+    assert np.isnan(measured.value(missing)).all() and "exact" in repr(measured)
+    # but not of another kernel
+    assert faiss_ext.calibrate(index, x[:1000], x[1000:1200], "hellinger").exact is None
+
+
+def test_kernel_values_have_their_maximum():
+    for string, x, kernel, maximum in (
+            ("RHBE64,BFlat", COUNTS, "cosine", 1), ("AHK64(chi2),BFlat", X, "chi2", 1),
+            ("AHK64(chi2),BFlat", COUNTS, "chi2", np.inf), ("CWS64,BFlat", COUNTS, None, 1)):
+        assert faiss_ext.calibrate(made(string, x[:500]), x[:500], x[500:600], kernel).maximum == maximum
+
+
+def test_queries_among_the_vectors_are_told():
+    index = made("RHBE64,BFlat", BASE)
+    with pytest.warns(UserWarning, match="2 of 20 queries are among the vectors"):
+        faiss_ext.calibrate(index, BASE, np.concatenate([BASE[:2], HELD_OUT[:18]]), "cosine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        faiss_ext.calibrate(index, BASE, HELD_OUT[:20], "cosine")
+
+
 @pytest.mark.parametrize("string", [
     "AHK256(chi2,rot=pca),BFlat", "AHK256(chi2,rot=itq),AFlat", "KLSH128(chi2),BIVF4", "SCR256,BFlat",
     "HKM1(chi2),PCAR32,KIVF16(nprobe=8)", "PCA16,Flat"])
@@ -87,6 +162,7 @@ def test_results_lie_inside(string):
     assert outside.mean() < 0.1 + deviation
     assert outside.any()  # or the intervals would be too wide
     # the mean is a better guess than one for all distances
+    known &= ~np.isnan(measured.value(D))  # a distance below all measured ones has no mean
     error = np.abs(measured.value(D) - K)[known]
     assert error.mean() < 0.8 * np.abs(measured.values.mean() - K)[known].mean()
 
@@ -97,6 +173,100 @@ def test_the_kernel_of_the_scheme_is_the_default():
         named = faiss_ext.calibrate(index, BASE, HELD_OUT[:50], "jaccard")
         np.testing.assert_allclose(ours.values, named.values, atol=1e-6)
         np.testing.assert_array_equal(ours.distances, named.distances)
+
+
+def filled(string, x=BASE, trained_on=BASE):
+    """With ids that are positions."""
+    index = faiss.index_factory(64, string)
+    index.train(trained_on)
+    if string.startswith("IDMap"):
+        index.add_with_ids(x, np.arange(len(x)))
+    else:
+        index.add(x)
+    return index
+
+
+def shards(string, group=None):
+    found = group or faiss.IndexShards(64, False, True)
+    found.parts = [filled(string, BASE[i:i + 500], trained_on=BASE) for i in (0, 500)]
+    for part in found.parts:
+        found.add_shard(part)
+    return found
+
+
+@pytest.mark.parametrize("string, kernel", [
+    ("KFlat(chi2)", "chi2"), ("HNSW8,KFlat(js)", "js"), ("AHK64(chi2),BFlat,Refine(KFlat(intersection))", "intersection"),
+    ("IDMap,HNSW8,KFlat(js)", "js"), ("IDMap2,CWS64,AFlat", "jaccard"), ("L2norm,KFlat(linear)", "cosine"),
+    ("L2norm,CWS64,BFlat", lambda x, y: faiss_ext.kernel_factory("jaccard").gram(
+        *(z / np.linalg.norm(z, axis=1, keepdims=True) for z in (x, y))))])
+@pytest.mark.parametrize("make", [filled, shards])
+def test_an_index_knows_its_kernel(string, kernel, make):
+    if make is shards and string.startswith("IDMap"):
+        pytest.skip("shards have ids themselves")
+    index = make(string)
+    ours = faiss_ext.calibrate(index, BASE, HELD_OUT[:50])
+    named = faiss_ext.calibrate(index, BASE, HELD_OUT[:50], kernel)
+    np.testing.assert_allclose(ours.values, named.values, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_that_differ_know_none():
+    index = faiss.IndexShards(64, False, True)
+    parts = [filled(f"KFlat({kernel})", BASE[:500]) for kernel in ("chi2", "js")]
+    for part in parts:
+        index.add_shard(part)
+    with pytest.raises(ValueError, match=r"are not alike: KFlat\(chi2\), KFlat\(js\)"):
+        faiss_ext.calibrate(index, BASE, HELD_OUT)
+
+
+@pytest.mark.parametrize("string, kernel", [
+    ("SIK64(gaussian),BFlat", "gaussian"), ("BSIK64,BFlat", "gaussian"), ("KLSH64(gaussian),BFlat", "gaussian"),
+    ("RHBE64,BFlat,Refine(KFlat(expchi2))", "expchi2"), ("SIK64(matern(nu=2.5)),AFlat", "matern(nu=2.5)"),
+    ("KPCA8(laplacian),Flat", "laplacian"), ("HNSW8,KFlat(normalized(gaussian))", "normalized(gaussian)"),
+    ("IDMap2,SIK64(gaussian),BFlat", "gaussian"), ("CWS64,BFlat,Refine(KFlat(gaussian(neighbor=7)))", "gaussian(neighbor=7)")])
+def test_a_bandwidth_is_that_of_the_index(string, kernel):
+    index = filled(string, trained_on=4 * BASE[:300])  # another one than that of BASE
+    gamma = re.search(r"gamma=[^,()]+", faiss_ext.index_string(index))[0]
+    if "(" in kernel:
+        exact = kernel.replace("neighbor=7", gamma).replace("gaussian)", f"gaussian({gamma}))").replace("nu=", f"{gamma},nu=")
+    else:
+        exact = f"{kernel}({gamma})"
+    for named in (kernel, faiss_ext.kernel_factory(kernel)):
+        found = faiss_ext.calibrate(index, BASE, HELD_OUT[:30], named)
+        np.testing.assert_allclose(
+            found.values, faiss_ext.calibrate(index, BASE, HELD_OUT[:30], exact).values, rtol=1e-5)
+    # one that the index does not have is trained
+    learnt = faiss_ext.kernel_factory("laplacian" if "laplacian" not in string else "gaussian")
+    trained = learnt.copy()
+    trained.train(BASE)
+    np.testing.assert_array_equal(*(faiss_ext.calibrate(index, BASE, HELD_OUT[:30], k).values for k in (learnt, trained)))
+
+
+def test_packed_bits():
+    bits = (COUNTS > 8).astype("uint8")
+    base, queries = np.packbits(bits[:1000], axis=1), np.packbits(bits[1000:1100], axis=1)
+    gram = faiss_ext.kernel_factory("jaccard").gram(bits[1000:1100].astype("f4"), bits[:1000].astype("f4"))
+    for string in ("BKFlat(jaccard)", "BFlat", "IDMap2,BKFlat(jaccard)"):
+        index = faiss_ext.index_binary_factory(64, string)
+        if "IDMap" in string:
+            index.add_with_ids(base, np.arange(1000))
+        else:
+            index.add(base)
+        with pytest.warns(UserWarning, match="are among the vectors"):
+            measured = faiss_ext.calibrate(index, base, queries, "jaccard")
+        D, I = index.search(queries, 10)
+        np.testing.assert_allclose(
+            np.sort(measured.values), np.sort(np.take_along_axis(gram, I, axis=1).ravel()), atol=1e-6)
+        if "K" in string:
+            np.testing.assert_allclose(faiss_ext.calibrate(index, base, queries).value(D), faiss_ext.kernel_values(index, D))
+            assert np.isnan(measured.value(2**31 - 1))
+        with pytest.raises(TypeError, match="packed bits, uint8, got float32"):
+            faiss_ext.calibrate(index, base.astype("f4"), queries, "jaccard")
+    group = faiss.IndexBinaryShards(64)
+    parts = [faiss_ext.index_binary_factory(64, "CWS64,BFlat") for _ in range(2)]
+    for part, x in zip(parts, (BASE[:500], BASE[500:])):
+        part.add(x)
+        group.add_shard(part)
+    assert len(faiss_ext.calibrate(group, BASE, HELD_OUT[:9]).values) == 90
 
 
 def test_a_function_and_a_kernel_that_is_trained():
@@ -127,12 +297,28 @@ def test_what_does_not_fit_is_refused():
     ids.add_with_ids(BASE, 5 + np.arange(len(BASE)))
     with pytest.raises(ValueError, match="expected positions below 1000"):
         faiss_ext.calibrate(ids, BASE, HELD_OUT)
+    with pytest.raises(TypeError, match="calibrate: expected an index, got None"):
+        faiss_ext.calibrate(None, BASE, HELD_OUT)
     for bad in (([1, 2], [1]), ([], []), ([1, np.nan], [1, 2])):
         with pytest.raises(ValueError, match="Calibration: expected"):
             faiss_ext.Calibration(*bad)
     with pytest.raises(ValueError, match="width is 0"):
         faiss_ext.Calibration([1], [1], width=0)
+    for width in ("a", 2.5, None):
+        with pytest.raises(TypeError, match="width must be an integer"):
+            faiss_ext.Calibration([1], [1], width=width)
     measured = faiss_ext.Calibration([1], [1])
+    for failure in ("a", None, [0.05]):
+        with pytest.raises(TypeError, match="failure must be a number"):
+            measured.interval(1, failure)
+    with pytest.raises(ValueError, match="needs inf measured results"):
+        measured.interval(1, 5e-324)
     for failure in (0, 1, -1, 2):
         with pytest.raises(ValueError, match="expected a probability"):
             measured.interval(1, failure)
+
+
+def test_it_is_shown():
+    measured = faiss_ext.Calibration([1, 3.5], [0.25, 1])
+    assert repr(measured) == (
+        "Calibration(2 results, distances from 1 to 3.5, kernel values from 0.25 to 1, width=2)")

@@ -67,6 +67,35 @@ def test_binary_indexes():
         faiss_ext.kernel_values(codes, D), np.take_along_axis(expected, I, axis=1), atol=1e-6)
 
 
+@pytest.mark.parametrize("group", [faiss.IndexShards, faiss.IndexReplicas])
+@pytest.mark.parametrize("string", ["KFlat(jaccard)", "CWS64,BFlat", "CWS64,BFlat,Refine(KFlat(jaccard))"])
+def test_groups_of_indexes_that_are_alike(group, string):
+    whole = group(64)
+    parts = [made(string, BASE) for _ in range(2)]
+    for part in parts:
+        (whole.add_shard if group is faiss.IndexShards else whole.add_replica)(part)
+    D, _ = whole.search(QUERIES, K)
+    np.testing.assert_array_equal(faiss_ext.kernel_values(whole, D), faiss_ext.kernel_values(parts[0], D))
+    other = group(64)
+    unlike = [made("KFlat(jaccard)", BASE), made("KFlat(cosine)", BASE)]
+    for part in unlike:
+        (other.add_shard if group is faiss.IndexShards else other.add_replica)(part)
+    with pytest.raises(ValueError, match="are not alike"):
+        faiss_ext.kernel_values(other, D)
+    with pytest.raises(ValueError, match="do not tell"):
+        faiss_ext.kernel_values(group(64), D)
+
+
+def test_groups_of_binary_indexes():
+    parts = [faiss_ext.index_binary_factory(64, "BKFlat(jaccard)") for _ in range(2)]
+    whole = faiss.IndexBinaryShards(64)
+    for part in parts:
+        part.add(np.packbits(BASE[:50] > 0.02, axis=1))
+        whole.add_shard(part)
+    D, _ = whole.search(np.packbits(QUERIES > 0.02, axis=1), K)
+    np.testing.assert_array_equal(faiss_ext.kernel_values(whole, D), faiss_ext.kernel_values(parts[0], D))
+
+
 def test_no_neighbour_has_no_value():
     for index in (made("KFlat(jaccard)", BASE[:2]), made("CWS64,BFlat", BASE[:2])):
         D, I = index.search(QUERIES[:3], 4)
