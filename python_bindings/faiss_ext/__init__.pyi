@@ -114,6 +114,9 @@ class Calibration:
         distances: ArrayLike,
         values: ArrayLike,
         width: int = ...,
+        *,
+        maximum: float = ...,
+        exact: Callable | None = ...,
     ) -> None: ...
     def value(self, D: ArrayLike) -> NDArray[np.float64]: ...
     def interval(
@@ -204,6 +207,7 @@ class Recommendation:
         n: int,
         sample_size: int,
         k: int,
+        d: int,
         make: Callable[[int], faiss.Index],
     ) -> None: ...
 
@@ -1110,7 +1114,17 @@ class IndexFileKernel(IndexFlatKernel):
     @property
     def capacity(self) -> int: ...
     codes: Any
-    def __init__(self, args: Any, kwargs: Any) -> None: ...
+    def __init__(
+        self,
+        d: int,
+        path: str,
+        store: str,
+        offset: int,
+        stride: int,
+        capacity: int,
+        kernel: Kernel,
+        metric: int = ...,
+    ) -> None: ...
     def add_next(self, n: int) -> None: ...
     def verify(self) -> None: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...

@@ -5,8 +5,9 @@ import itertools
 import math
 import numbers
 import re
+import typing
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import faiss
 import numpy as np
@@ -198,7 +199,7 @@ class Calibration:
         return Window(self.values[begin:end], cut, up_to, n - first)
 
 
-class Window(NamedTuple):
+class Window(typing.NamedTuple):
     """Measured results around a distance."""
 
     values: np.ndarray
@@ -343,7 +344,7 @@ def hash_of_codes(index):
 
 # --------------------------------------------------- kernels of an index
 
-class OwnKernel(NamedTuple):
+class OwnKernel(typing.NamedTuple):
     """A kernel, for vectors as they come to a part of an index."""
 
     kernel: Any  # or a hash, which knows the kernel values of two vectors
