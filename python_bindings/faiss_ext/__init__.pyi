@@ -111,6 +111,9 @@ class Calibration:
         distances: ArrayLike,
         values: ArrayLike,
         width: int = ...,
+        *,
+        maximum: float = ...,
+        exact: Callable | None = ...,
     ) -> None: ...
     def value(self, D: ArrayLike) -> NDArray[np.float64]: ...
     def interval(
@@ -201,6 +204,7 @@ class Recommendation:
         n: int,
         sample_size: int,
         k: int,
+        d: int,
         make: Callable[[int], faiss.Index],
     ) -> None: ...
 
