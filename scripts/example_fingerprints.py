@@ -9,14 +9,16 @@ to 80 ones each. `BKFlat(jaccard)` searches all of them exactly. `CWS256` makes 
 exact kernel of the unpacked bits, a byte each, ranks the candidates again: codes pay where memory is for them alone.
 """
 
+import argparse
 import sys
 import time
 
 import faiss
 import faiss_ext
 import numpy as np
+from faiss_ext.vector_files import VectorFileError, read_vectors
 
-QUERIES = 100
+QUERIES, NEIGHBOURS = 100, 10
 
 
 def made_up(n=100_000, bits=2048, series=2000, seed=1):
@@ -52,9 +54,27 @@ def by_codes(x, queries, k, k_factor=10, batch=10_000):
     return faiss_ext.kernel_values(index, D), I, time.perf_counter() - start, 32 + bits + 4
 
 
+def read(path):
+    """Packed fingerprints of a file, or a ValueError."""
+    x = read_vectors(path)
+    if x.dtype != np.uint8:
+        raise VectorFileError(f"{path}: expected packed bits, uint8, got {x.dtype}")
+    if len(x) < QUERIES + NEIGHBOURS:
+        raise VectorFileError(
+            f"{path}: {len(x)} fingerprints, expected at least {QUERIES + NEIGHBOURS}, {QUERIES} of them as queries"
+        )
+    return x
+
+
 def main(words):
-    x = np.load(words[0]) if words else made_up()
-    queries, x, k = x[:QUERIES], x[QUERIES:], 10
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", metavar="FILE", nargs="?", help=".npy file of packed bits (default: made up)")
+    arguments = parser.parse_args(words)
+    try:
+        x = read(arguments.file) if arguments.file else made_up()
+    except VectorFileError as error:
+        parser.error(str(error))
+    queries, x, k = x[:QUERIES], x[QUERIES:], NEIGHBOURS
     values, ids, seconds, size = exact(x, queries, k)
     print(f"{len(x):,} fingerprints of {8 * x.shape[1]:,} bits, {len(queries)} queries, the {k} most alike each\n")
     print(f"exact:    {len(queries) / seconds:9,.0f} queries/s, {size} bytes a fingerprint")

@@ -11,6 +11,7 @@ gradients, under the kernel and under L2. (Gradients alone cannot tell a clear s
 """
 
 import argparse
+import struct
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ import faiss_ext
 import matplotlib.image
 import numpy as np
 from contact_sheet import Tile, contact_sheet
+from PIL import Image
 
 TILE, STEP = 64, 16
 ROWS, COLUMNS = 6, 7  # of the contact sheet: queries, neighbours
@@ -42,12 +44,21 @@ def rgb(image):
 
 
 def read_images(folder, longest=256):
-    """The PNG and JPEG files below a folder; of large ones every second pixel, or third, ..."""
+    """The PNG and JPEG files below a folder; of large ones every second pixel, or third, ... Those that are damaged or too
+    small are left out with a message."""
     pictures = []
     for path in sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in (".png", ".jpg", ".jpeg")):
-        image = rgb(matplotlib.image.imread(path))
+        try:
+            image = rgb(matplotlib.image.imread(path))
+        except (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError) as error:
+            print(f"{path}: left out: {error}", file=sys.stderr)
+            continue
         step = -(-max(image.shape) // longest)
-        pictures.append(Picture(image[::step, ::step], str(path.relative_to(folder))))
+        image = image[::step, ::step]
+        if min(image.shape[:2]) < 2:  # which has no gradients
+            print(f"{path}: left out: under 2 pixels a side", file=sys.stderr)
+            continue
+        pictures.append(Picture(image, str(path.relative_to(folder))))
     return pictures
 
 
@@ -129,9 +140,11 @@ def main(words):
         "--output", metavar="FILE.png", type=Path, default=Path("demo_output/images.png"), help="default: %(default)s"
     )
     arguments = parser.parse_args(words)
+    if arguments.output.suffix.lower() != ".png":
+        parser.error(f"the output must be a .png file, got {arguments.output}")
     pictures = read_images(arguments.images) if arguments.images else photographs()
     if len(pictures) < 2:
-        parser.error(f"{arguments.images}: has fewer than two PNG or JPEG files")
+        parser.error(f"{arguments.images}: has fewer than two PNG or JPEG files that can be read")
     x = histograms(pictures)
     exact = faiss.index_factory(x.shape[1], "KFlat(chi2)", faiss.METRIC_INNER_PRODUCT)
     exact.add(x)

@@ -190,6 +190,8 @@ def main(words):
         "--output", metavar="FILE.png", type=Path, default=Path("demo_output/matching.png"), help="default: %(default)s"
     )
     arguments = parser.parse_args(words)
+    if arguments.output.suffix.lower() != ".png":
+        parser.error(f"the output must be a .png file, got {arguments.output}")
     image = load_sample_image("china.jpg").mean(axis=2) / 255
     motion = Motion(image.shape)
     other = brightened(motion.image(image))

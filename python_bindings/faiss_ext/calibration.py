@@ -304,8 +304,8 @@ def calibrate(
     if among:
         warnings.warn(
             f"calibrate: {among} of {len(queries)} queries are among the "
-            "vectors of the index; queries that are not have no results that "
-            "near", stacklevel=2)
+            "vectors of the index and find themselves, as other queries do not",
+            stacklevel=2)
     distances = np.concatenate(distances).astype("float64")
     values = np.concatenate(values)
     exact = exact_values(index)

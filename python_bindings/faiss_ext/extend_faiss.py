@@ -141,7 +141,8 @@ def reader(ours):
 
 
 def read_index_binary(f, io_flags=0):
-    return read_by(swig.read_index_binary, f, io_flags)
+    check_not_none(f, "read_index_binary", "a file name or an IOReader")
+    return swig.read_index_binary(as_file_name(f), io_flags)
 
 
 def as_faiss_would(thing):
@@ -356,12 +357,11 @@ def extend_binary_id_maps():
 
 
 def extend_repr():
-    """Indexes that are or hold one of faiss_ext show what is in them."""
+    """Indexes show what is in them."""
 
     def with_contents(original):
         def shown(self):
-            if hasattr(self, "this") and (  # if not, its constructor failed
-                    is_ours(self) or type(self).__module__ == swig.__name__):
+            if hasattr(self, "this"):  # if not, its constructor failed
                 return showing.index_text(self)
             return original(self)
 

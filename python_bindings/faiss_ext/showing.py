@@ -8,7 +8,16 @@ IndexIDMap(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not tra
 import faiss
 
 from . import swigfaiss_ext as swig
-from .parameters import real
+from .parameters import real as real_of
+
+
+def real(index):
+    """An index as its own class, also where FAISS knows the base of it only."""
+    index = real_of(index)
+    if isinstance(index, faiss.IndexBinary):
+        found = swig._downcast(index)
+        return found if isinstance(found, type(index)) else index
+    return index
 
 
 def class_name(thing):
@@ -66,15 +75,20 @@ def contents(index):
         return settings(index, "nlist", "M", "nprobe")
     if isinstance(index, swig.IndexBinaryPermuted):
         return settings(index, "M" if index.M else "eps", "B")
-    if isinstance(index, faiss.IndexBinaryIVF):
-        return settings(index, "nlist", "nprobe")
+    if isinstance(index, (faiss.IndexIVF, faiss.IndexBinaryIVF)):
+        quantizer = real(index.quantizer)
+        plain = quantizer is None or isinstance(
+            quantizer, (faiss.IndexFlat, faiss.IndexBinaryFlat)) and (
+                not isinstance(quantizer, swig.IndexFlatKernel))
+        return ([] if plain else [quantizer]) + settings(
+            index, "nlist", "nprobe")
     if isinstance(index, faiss.IndexPreTransform):
         return [*map(transform_text, transforms_of(index)),
                 real(index.index)]
     if isinstance(index, faiss.IndexRefine):
         return [real(index.base_index), real(index.refine_index),
                 *settings(index, "k_factor")]
-    if isinstance(index, faiss.IndexHNSW):
+    if isinstance(index, (faiss.IndexHNSW, faiss.IndexBinaryHNSW)):
         return [real(index.storage),
                 f"efSearch={index.hnsw.efSearch}"]
     if is_group(index):
@@ -86,5 +100,7 @@ def contents(index):
 
 def index_text(index):
     """What repr of an index says."""
+    metric = (["metric=ip"] if index.metric_type == faiss.METRIC_INNER_PRODUCT
+              else [])
     state = f"ntotal={index.ntotal}" if index.is_trained else "not trained"
-    return text(real(index), [f"d={index.d}", state])
+    return text(real(index), [f"d={index.d}", *metric, state])

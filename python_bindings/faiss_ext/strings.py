@@ -14,7 +14,8 @@ def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
 
     What training has chosen is part of it: the bandwidth of a kernel, the
     number of parts of `KIVF`. Search parameters are, as far as strings can have
-    them: `nprobe` of `KIVF` and `B` of `BPerm`.
+    them: `nprobe` of `KIVF` and `B` of `BPerm`. The metric is not part of a
+    string: it is `index.metric_type`, and an argument of index_factory.
 
     Parameters
     ----------

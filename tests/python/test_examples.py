@@ -84,6 +84,25 @@ def test_fingerprints_are_searched(fingerprints, tmp_path, capsys):
     np.testing.assert_allclose(near[same, 0], values[same, 0], atol=1e-5)
 
 
+@pytest.mark.parametrize("x, message", [
+    (None, "cannot be read: No such file"),
+    (np.zeros((109, 8), "uint8"), "109 fingerprints, expected at least 110"),
+    (np.zeros((200, 8), "float32"), "expected packed bits, uint8, got float32"),
+    (np.zeros(200, "uint8"), "expected a two-dimensional array")])
+def test_files_without_fingerprints_are_refused(fingerprints, tmp_path, capsys, x, message):
+    if x is not None:
+        np.save(tmp_path / "x.npy", x)
+    with pytest.raises(SystemExit) as error:
+        fingerprints.main([str(tmp_path / "x.npy")])
+    assert error.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_fingerprints_has_help(fingerprints, capsys):
+    with pytest.raises(SystemExit) as error:
+        fingerprints.main(["--help"])
+    assert error.value.code == 0 and "FILE" in capsys.readouterr().out
+
+
 @pytest.fixture(scope="module")
 def texts():
     return script("example_texts")

@@ -102,6 +102,32 @@ def test_images_of_a_folder(images, tmp_path, capsys):
         images.main(["--images", str(tmp_path / "new" / "none")])
 
 
+def test_bad_pictures_are_left_out(images, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (40, 60, 3)), ("b", (40, 60, 3)), ("small", (1, 9, 3)), ("flat", (3, 900, 3)), ("cut", (40, 60, 3))):
+        matplotlib_image.imsave(tmp_path / f"{name}.png", rng.random(shape))
+    cut = (tmp_path / "cut.png").read_bytes()
+    (tmp_path / "cut.png").write_bytes(cut[:len(cut) // 2])
+    (tmp_path / "flipped.png").write_bytes(cut[:60] + bytes(200) + cut[260:])
+    (tmp_path / "text.png").write_text("no image")
+    (tmp_path / "text.jpg").write_text("no image")
+    (tmp_path / "empty.png").write_bytes(b"")
+    assert [p.source for p in images.read_images(tmp_path)] == ["a.png", "b.png"]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 7 and all("left out: " in line for line in lines)
+    images.main(["--images", str(tmp_path), "--output", str(tmp_path / "sheet.png")])
+    assert "2 pictures" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.jpg", "x"])
+def test_pictures_are_png_files(images, matching, tmp_path, capsys, name):
+    for module in (images, matching):
+        with pytest.raises(SystemExit) as error:
+            module.main(["--output", str(tmp_path / name)])
+        out, err = capsys.readouterr()
+        assert error.value.code == 2 and out == "" and "the output must be a .png file" in err
+
+
 def test_tiles_of_photographs_are_found(images, tmp_path, capsys):
     images.main(["--output", str(tmp_path / "sheet.png")])
     out = capsys.readouterr().out

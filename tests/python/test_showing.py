@@ -4,7 +4,7 @@
 import faiss
 import faiss_ext
 import pytest
-from helpers import made, made_binary
+from helpers import IP, made, made_binary
 
 
 @pytest.mark.parametrize("string, expected", [
@@ -38,9 +38,33 @@ def test_filled_grouped_and_binary_indexes(digits):
     assert repr(faiss_ext.index_binary_factory(64, "BFlat")) == "IndexBinaryFlatSIMD(d=64, ntotal=0)"
 
 
-def test_what_concerns_only_faiss_looks_as_before():
-    for index in (faiss.IndexFlatL2(8), faiss.index_factory(8, "IDMap,Flat"), faiss.IndexBinaryFlat(8)):
-        assert "proxy of" in repr(index)
+@pytest.mark.parametrize("index, expected", [
+    (faiss.IndexFlatL2(8), "IndexFlatL2(d=8, ntotal=0)"),
+    (faiss.index_factory(8, "IDMap,Flat", IP), "IndexIDMap(IndexFlat, d=8, metric=ip, ntotal=0)"),
+    (faiss.index_factory(64, "KFlat(chi2)", IP), "IndexFlatKernel(chi2, d=64, metric=ip, ntotal=0)"),
+    (faiss.index_factory(8, "IVF4_HNSW8,Flat"),
+     "IndexIVFFlat(IndexHNSWFlat(IndexFlat, efSearch=16), nlist=4, nprobe=1, d=8, not trained)"),
+    (faiss.index_factory(8, "IVF4,PQ4"), "IndexIVFPQ(nlist=4, nprobe=1, d=8, not trained)"),
+    (faiss_ext.index_binary_factory(64, "BHNSW8"), "IndexBinaryHNSW(IndexBinaryFlat, efSearch=16, d=64, ntotal=0)"),
+    (faiss_ext.index_binary_factory(64, "BHash8"), "IndexBinaryHash(d=64, ntotal=0)"),
+    (faiss_ext.index_binary_factory(64, "IDMap,BFlat"), "IndexBinaryIDMap(IndexBinaryFlatSIMD, d=64, ntotal=0)"),
+    (faiss.IndexBinaryFlat(8), "IndexBinaryFlat(d=8, ntotal=0)")])
+def test_indexes_of_faiss(index, expected):
+    assert repr(index) == expected
+
+
+def test_indexes_of_faiss_around_ours():
+    flat = faiss.index_factory(64, "KFlat(linear)")
+    assert repr(faiss.IndexIVFFlat(flat, 64, 4)) == (
+        "IndexIVFFlat(IndexFlatKernel(linear), nlist=4, nprobe=1, d=64, not trained)")
+    assert repr(faiss.IndexBinaryFromFloat(flat)) == "IndexBinaryFromFloat(IndexFlatKernel(linear), d=64, ntotal=0)"
+
+
+@pytest.mark.parametrize("string, name", [("BFlat", "IndexBinaryFlatSIMD"), ("BIVF4", "IndexBinaryIVFSIMD"), ("BHash8", "IndexBinaryHash")])
+def test_binary_indexes_of_files(string, name, tmp_path):
+    faiss.write_index_binary(faiss_ext.index_binary_factory(64, string), str(tmp_path / "index"))
+    index = faiss_ext.read_index_binary(tmp_path / "index")
+    assert type(index).__name__ == name and repr(index).startswith(name)
 
 
 def test_one_whose_constructor_failed():
