@@ -53,7 +53,7 @@ def draw_plot(rows, title):
     low = min(recall(row) for front in curves.values() for row in front)
     bottom = max(0, np.floor(low * 10 - 0.3) / 10)
     labels = []
-    for axes, limits in zip(panels, ((bottom, 1.03), (ZOOM - 0.002, 1.004))):
+    for axes, limits in zip(panels, ((bottom, 1.06), (ZOOM - 0.002, 1.01))):
         shown = {family: front for family, front in curves.items() if recall(front[-1]) >= limits[0]}
         draw_panel(axes, shown, limits)
         # what lies in the enlarged part only has its name there; the exact scan, to which all is compared, has it twice
@@ -205,7 +205,9 @@ def best_place(path, size, inside, boxes, ink):
         crosses = ((lines > box[:2]) & (lines < box[2:])).all(axis=2).any(axis=1)
         overlaps += 0.001 * (crosses & (gaps >= LINE_FROM))
     crossed = ink.under(np.tile(lines[:, :-2], 2).reshape(-1, 4)).reshape(len(lines), -1).sum(axis=1)
-    chosen = np.argmin(1e6 * overlaps + 50 * ink.under(found) + 10 * crossed * (gaps >= LINE_FROM) + gaps)
+    off_centre = np.hypot(*((found[:, :2] + found[:, 2:]) / 2 - anchors).T)
+    costs = gaps + 0.25 * off_centre + 50 * ink.under(found) + 10 * crossed * (gaps >= LINE_FROM)
+    chosen = np.argmin(1e6 * overlaps + costs)
     return found[chosen], anchors[chosen], gaps[chosen]
 
 

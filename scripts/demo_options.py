@@ -38,7 +38,7 @@ def bit_list(text):
 def parse_arguments(argv=None):
     parser = argparse.ArgumentParser(
         prog="demo.sh",
-        description="Searches real vectors under a kernel, exactly and by codes, lists and graphs; shows speed, size, recall.",
+        description="Searches vectors under a kernel, exactly and by codes, lists and graphs: speed, size and recall.",
         epilog="Without --data: scikit-learn's digits, 1,797 vectors of 64 dimensions, a fifth of them as queries. "
         "All threads that OpenMP offers are used; OMP_NUM_THREADS sets how many.",
     )

@@ -31,7 +31,6 @@ TIE = 1e-6
 MIN_TIMING_S, LONG_S = 0.15, 1.0
 ENOUGH = 0.9995  # recall above which no effort is raised
 GAIN = 0.001  # of recall, for which candidates are raised
-SLOWEST = 0.25  # times the speed of the exact scan, below which nothing is raised
 
 
 class Row(NamedTuple):
@@ -179,10 +178,11 @@ class Demo:
     def _sweep(self, entry, index, costs):
         """Measures an index with its search parameters raised as far as they are worth it.
 
-        Candidates are not raised where that adds nothing, nor effort where a second setting has found everything or one
-        was far slower than the exact scan.
+        Candidates are not raised where that adds nothing, nor effort where a second setting has found everything; nor
+        either where a search was long, and slower than the exact scan.
         """
-        complete, slowest = 0, SLOWEST * self.rows[0].queries_per_s
+        complete = 0
+        slowest = min(self.rows[0].queries_per_s, len(self.data.queries) / LONG_S)
         for effort in entry.efforts:
             last = -1.0
             for k_factor in entry.k_factors:

@@ -437,7 +437,8 @@ def test_effort_is_raised_as_far_as_it_is_worth_it(measure, monkeypatch):
     sweep = {"effort": "nprobe", "efforts": (1, 2, 4, 8, 16), "k_factors": (1, 2, 4)}
     entry = measure.demo_indexes.Entry(family, "x", "x", **sweep)
     demo = measure.Demo.__new__(measure.Demo)
-    demo.rows = [measure.Row(entry, "", 1, 1.0, 100.0, (1.0, 1.0), None)]
+    demo.rows = [measure.Row(entry, "", 1, 1.0, 30.0, (1.0, 1.0), None)]
+    demo.data = measure.datasets.Dataset("some", np.zeros((100, 1)), np.zeros((20, 1)))
 
     def settings(recalls, slow=()):
         """Of a sweep where each setting has that recall."""
@@ -466,9 +467,12 @@ def test_effort_is_raised_as_far_as_it_is_worth_it(measure, monkeypatch):
     # everything is found from 2, 4 on: one effort more, which may do with fewer candidates
     assert settings(lambda nprobe, k_factor: min(1, nprobe * k_factor / 8)) == [
         (1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2)]
-    # far slower than the exact scan
+    # two seconds, and slower than the exact scan
     assert settings(lambda nprobe, k_factor: nprobe * k_factor / 100, {(2, 2)}) == [
         (1, 1), (1, 2), (1, 4), (2, 1), (2, 2)]
+    # slower than that, but short
+    demo.data = demo.data._replace(queries=np.zeros((5, 1)))
+    assert len(settings(lambda nprobe, k_factor: nprobe * k_factor / 100, {(2, 2)})) == 15
 
 
 @pytest.mark.parametrize("kernel, seed", [*(("gaussian", seed) for seed in (1, 2, 3)), ("chi2", 4), ("matern", 5)])
