@@ -27,9 +27,10 @@ using ProgressFunction =
  * a task. The function is called on the thread that made the scope, a task that
  * was shown once is told its end, and in between at least `interval` lies
  * between two calls. An exception of the function ends the call as an interrupt
- * does. Calls of other threads are not told. Where scopes are inside each
- * other, the innermost is told. To be destroyed on the thread that made it, the
- * last made first.
+ * does. Calls of other threads are not told. Of several scopes of a thread the
+ * one that was made last is told. They may end in any order, on any thread, and
+ * in the function itself; a call that another thread has begun by then may
+ * still be under way.
  */
 class ProgressScope {
    public:
@@ -44,7 +45,7 @@ class ProgressScope {
    private:
     friend class Progress;
     struct State;
-    std::unique_ptr<State> state;
+    std::shared_ptr<State> state;
 };
 
 } // namespace faiss_ext

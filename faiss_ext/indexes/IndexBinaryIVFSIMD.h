@@ -40,6 +40,9 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     IndexBinaryIVFSIMD(const IndexBinaryIVFSIMD&) = delete;
     IndexBinaryIVFSIMD& operator=(const IndexBinaryIVFSIMD&) = delete;
 
+    /// As in FAISS; tells a ProgressScope how far the k-means is.
+    void train(idx_t n, const uint8_t* x) override;
+
     /// params: `sel` is honoured, and of SearchParametersIVF nprobe, max_codes
     /// and quantizer_params
     void search(

@@ -9,6 +9,7 @@ they came.
 import functools
 import os
 import pickle
+import threading
 
 import faiss
 import numpy as np
@@ -378,6 +379,15 @@ def extend_repr():
                 cls.description = strings.index_string
 
 
+def extend_interrupts():
+    """Only the main thread looks for Ctrl-C."""
+    swig._set_main_thread(threading.main_thread().ident)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: swig._set_main_thread(
+            threading.get_ident()))
+    swig._ask_main_thread_for_interrupts()
+
+
 def extend():
     replace("index_factory", factory(swig.index_factory))
     replace("index_binary_factory", factory(swig.index_binary_factory))
@@ -396,6 +406,7 @@ def extend():
     extend_pickling()
     extend_binary_id_maps()
     extend_repr()
+    extend_interrupts()
 
 
 extend()

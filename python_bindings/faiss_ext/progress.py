@@ -8,44 +8,31 @@ import time
 from . import swigfaiss_ext as swig
 
 
-def bar(items, description, show=True):
-    """Goes through items, and shows on stderr how many are done: by tqdm where
-    it is installed, or else by a line for each."""
-    if not show:
-        yield from items
-        return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        for i, item in enumerate(items, 1):
-            print(f"{description}: {i} of {len(items)}", file=sys.stderr)
-            yield item
-    else:
-        yield from tqdm(items, desc=description, leave=False)
-
-
 class Bars:
     """A bar of tqdm for each task, one after the other."""
 
-    def __init__(self, tqdm):
+    def __init__(self, tqdm, **style):
         self.tqdm = tqdm
+        self.style = style
         self.bar = None
 
     def __call__(self, task, done, total):
-        if (self.bar is None or self.bar.desc != task
-                or self.bar.total != total or done < self.bar.n):
+        # (a bar that tqdm does not show has no description and no count)
+        if (self.bar is None or self.shown != (task, total)
+                or done < self.done):
             self.close()
             self.bar = self.tqdm(
-                total=total, desc=task, leave=False, unit="",
-                unit_scale=True)
-        self.bar.update(done - self.bar.n)
+                total=total, desc=task, leave=False, **self.style)
+            self.shown, self.done = (task, total), 0
+        self.bar.update(done - self.done)
+        self.done = done
         if done == total:
             self.close()
 
     def close(self):
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
+        bar, self.bar = self.bar, None
+        if bar is not None:
+            bar.close()
 
 
 class Lines:
@@ -63,6 +50,61 @@ class Lines:
 
     def close(self):
         pass
+
+
+class LineForEach(Lines):
+    """A line for each step that is done."""
+
+    def __call__(self, task, done, total):
+        if done:
+            print(f"{task}: {done} of {total}", file=sys.stderr)
+
+
+class Harmless:
+    """What shows something on stderr, until it fails: the work goes on where
+    that is closed."""
+
+    def __init__(self, shown):
+        self.shown = shown
+
+    def __call__(self, *step):
+        self.attempt(lambda: self.shown(*step))
+
+    def close(self):
+        self.attempt(lambda: self.shown.close())
+
+    def attempt(self, show):
+        # (print takes a file that is None for stdout)
+        if self.shown is not None and sys.stderr is not None:
+            try:
+                show()
+            except Exception:
+                self.shown = None
+
+
+def display(lines, **style):
+    """Bars of tqdm where it is installed, or else lines."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return Harmless(lines())
+    return Harmless(Bars(tqdm, **style))
+
+
+def bar(items, description, show=True):
+    """Goes through items, and shows on stderr how many are done: by tqdm where
+    it is installed, or else by a line for each."""
+    if not show:
+        yield from items
+        return
+    shown = display(LineForEach)
+    try:
+        shown(description, 0, len(items))
+        for done, item in enumerate(items, 1):
+            yield item
+            shown(description, done, len(items))
+    finally:
+        shown.close()
 
 
 @contextlib.contextmanager
@@ -101,7 +143,8 @@ def show_progress(function=None):
 
     Searches show the encoding or mapping of their queries. What FAISS does by
     itself, such as its own k-means, shows nothing. Calls of other threads show
-    nothing.
+    nothing. Of several such blocks of a thread the one that was entered last
+    shows something. A block may be left in any order and on any thread.
 
     Parameters
     ----------
@@ -114,18 +157,13 @@ def show_progress(function=None):
     """
     shown = None
     if function is None:
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            function = shown = Lines()
-        else:
-            function = shown = Bars(tqdm)
+        function = shown = display(Lines, unit="", unit_scale=True)
     elif not callable(function):
         raise TypeError(f"show_progress: {function!r} is not callable")
-    swig._begin_progress(function)
+    scope = swig._ProgressScope(function)
     try:
         yield
     finally:
-        swig._end_progress()
+        scope.end()
         if shown is not None:
             shown.close()

@@ -1,42 +1,57 @@
 // SPDX-License-Identifier: MIT
 #include "core/progress.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
+#include <vector>
 
 namespace faiss_ext {
 
 using Clock = std::chrono::steady_clock;
 
 struct ProgressScope::State {
-    ProgressFunction function;
-    std::chrono::milliseconds interval;
-    State* outer;
+    const ProgressFunction function;
+    const std::chrono::milliseconds interval;
     Clock::time_point next = Clock::now() + interval;
     bool has_task = false;
+    std::atomic<bool> has_ended{false};
 
-    static State*& innermost() {
-        thread_local State* state = nullptr;
-        return state;
+    State(ProgressFunction function, std::chrono::milliseconds interval)
+            : function(std::move(function)), interval(interval) {}
+
+    /// Those of this thread, the last made last.
+    static std::vector<std::shared_ptr<State>>& open() {
+        thread_local std::vector<std::shared_ptr<State>> scopes;
+        const auto has_ended = [](const auto& scope) {
+            return scope->has_ended.load(); // perhaps on another thread
+        };
+        scopes.erase(
+                std::remove_if(scopes.begin(), scopes.end(), has_ended),
+                scopes.end());
+        return scopes;
     }
 };
 
 ProgressScope::ProgressScope(
         ProgressFunction function,
         std::chrono::milliseconds interval)
-        : state(new State{std::move(function), interval, State::innermost()}) {
-    State::innermost() = state.get();
+        : state(std::make_shared<State>(std::move(function), interval)) {
+    State::open().push_back(state);
 }
 
 ProgressScope::~ProgressScope() {
-    State::innermost() = state->outer;
+    state->has_ended = true;
+    State::open();
 }
 
-Progress::Progress(const char* task, size_t total)
-        : scope(task ? ProgressScope::State::innermost() : nullptr),
-          task(task),
-          total(total) {
-    if (scope && std::exchange(scope->has_task, true)) {
-        scope = nullptr;
+Progress::Progress(const char* task, size_t total) : task(task), total(total) {
+    if (!task) {
+        return;
+    }
+    const auto& scopes = ProgressScope::State::open();
+    if (!scopes.empty() && !std::exchange(scopes.back()->has_task, true)) {
+        scope = scopes.back();
     }
 }
 
@@ -47,7 +62,7 @@ Progress::~Progress() {
 }
 
 void Progress::at(size_t done) {
-    if (!scope) {
+    if (!scope || scope->has_ended) {
         return;
     }
     const auto now = Clock::now();

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <memory>
+
 #include <faiss_ext/core/progress.h>
 
 namespace faiss_ext {
@@ -24,7 +26,7 @@ class Progress {
     void at(size_t done);
 
    private:
-    ProgressScope::State* scope; ///< null if silent
+    std::shared_ptr<ProgressScope::State> scope; ///< null if silent
     const char* task;
     size_t total;
     bool is_shown = false;

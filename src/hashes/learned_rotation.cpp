@@ -168,7 +168,7 @@ std::unique_ptr<DenseProjection> learn_rotation(
         for (int i = 0; quantisation && i < num_rounds; i++) {
             quantisation->improve(rotation);
             check_interrupt();
-            progress.at(first + r * i / num_rounds);
+            progress.at(std::min<size_t>(nbits, first + r * i / num_rounds));
         }
         const size_t rows = std::min(r, nbits - first);
         const Floats turned = products(onto_columns, rows, rotation);

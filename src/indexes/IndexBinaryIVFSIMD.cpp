@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
@@ -199,6 +200,51 @@ void scan_lists(
     });
 }
 
+/** What FAISS's k-means finds the nearest centroids by, told as "k-means".
+ *
+ * FAISS adds the centroids before the first iteration and after each.
+ */
+struct ToldCentroids : faiss::IndexFlatL2 {
+    size_t vectors_together, total;
+    size_t num_added = 0;
+    mutable size_t num_searched = 0; ///< since centroids were added
+    mutable Progress progress;
+
+    ToldCentroids(const faiss::IndexBinaryIVF& index, idx_t n)
+            : IndexFlatL2(index.d),
+              vectors_together(std::min(
+                      size_t(n),
+                      index.nlist * index.cp.max_points_per_centroid)),
+              total(vectors_together * index.cp.niter * index.cp.nredo),
+              progress("k-means", total) {}
+
+    void add(idx_t n, const float* x) override {
+        IndexFlatL2::add(n, x);
+        num_added++;
+        num_searched = 0;
+        tell();
+    }
+
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override {
+        IndexFlatL2::search(n, x, k, distances, labels, params);
+        num_searched += n;
+        tell();
+    }
+
+   private:
+    void tell() const {
+        const size_t searched = std::min(num_searched, vectors_together);
+        const size_t done = (num_added - 1) * vectors_together + searched;
+        progress.at(std::min(done, total));
+    }
+};
+
 std::vector<uint8_t> centroids_of(const faiss::IndexBinaryIVF& index) {
     std::vector<uint8_t> codes(index.nlist * index.code_size);
     for (size_t i = 0; i < index.nlist; i++) {
@@ -224,6 +270,18 @@ IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other)
         quantizer = new IndexBinaryFlatSIMD(
                 dynamic_cast<faiss::IndexBinaryFlat&&>(*slow));
     }
+}
+
+void IndexBinaryIVFSIMD::train(idx_t n, const uint8_t* x) {
+    if (clustering_index) {
+        IndexBinaryIVF::train(n, x);
+        return;
+    }
+    ToldCentroids centroids(*this, n);
+    clustering_index = &centroids;
+    const std::unique_ptr<faiss::Index*, void (*)(faiss::Index**)> restore(
+            &clustering_index, [](faiss::Index** p) { *p = nullptr; });
+    IndexBinaryIVF::train(n, x);
 }
 
 void IndexBinaryIVFSIMD::search(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/progress.h"
 #include "core/scratch.h"
 #include "indexes/k_means.h"
 
@@ -51,6 +52,7 @@ AlignedVector<float> train_nibble_codebook(
     const size_t size = d / M;
     AlignedVector<float> codebook(d * nibble_numbers);
     std::vector<float> part(n * size);
+    Progress progress("codebooks", M);
     for (size_t m = 0; m < M; m++) {
         for (idx_t i = 0; i < n; i++) {
             std::copy_n(x + i * d + m * size, size, &part[i * size]);
@@ -63,6 +65,7 @@ AlignedVector<float> train_nibble_codebook(
                         centroids[k * size + j];
             }
         }
+        progress.at(m + 1);
     }
     return codebook;
 }

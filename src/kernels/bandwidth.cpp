@@ -94,7 +94,7 @@ double mean_neighbor_distance(
     const size_t count = std::min<idx_t>(neighbor, npoints - 1) + 1;
     const idx_t block = 4096;
     std::vector<double> radius(nqueries);
-    parallel_blocks(nqueries, 16, [&](idx_t begin, idx_t end) {
+    parallel_blocks("bandwidth", nqueries, 16, [&](idx_t begin, idx_t end) {
         std::vector<Smallest> nearest(end - begin, Smallest(count));
         std::vector<float> distances((end - begin) * block);
         for (idx_t i = 0; i < npoints; i += block) {

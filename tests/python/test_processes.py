@@ -55,6 +55,74 @@ def test_a_forked_process_searches(run_python, string, when):
     assert run_python("import signal; signal.alarm(120)\n" + FORK, string, when) == "the same\n"
 
 
+DAEMON = """
+import sys, threading, time
+import faiss, faiss_ext
+import numpy as np
+x = np.random.default_rng(1).random((20000, 64), dtype="float32")
+index = faiss.index_factory(64, "KFlat(chi2)" if sys.argv[1] != "FAISS" else "IVF64,Flat")
+index.train(x)
+index.add(x)
+began = threading.Event()
+
+def step(*args):
+    sum(range(20000))
+
+def callback(a, b):
+    step()
+    return a @ b.T
+
+def work():
+    adding = faiss.index_factory(64, "AHK1024(chi2,proj=dense),BFlat")
+    while True:
+        began.set()
+        if sys.argv[1] == "progress":
+            with faiss_ext.show_progress(step):
+                adding.add(x)
+                adding.reset()
+        elif sys.argv[1] == "callback":
+            faiss_ext.CallbackKernel(callback).gram(x[:3000], x[:3000])
+        else:
+            index.search(x[:1000], 5)
+
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+began.wait()
+time.sleep(0.3)
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("what", ["search", "progress", "callback", "FAISS"])
+def test_a_daemon_thread_in_a_call_when_the_process_ends(run_python, what):
+    for _ in range(3):
+        assert run_python(DAEMON, what) == "the end\n"
+
+
+def test_callbacks_while_the_interpreter_ends(run_python):
+    """On the main thread and threads of OpenMP: an error, or the result."""
+    run = """
+import faiss, faiss_ext
+import numpy as np
+x = np.ones((3000, 8), dtype="float32")
+
+class Last:
+    def __init__(self):
+        self.kernel = faiss_ext.CallbackKernel(lambda a, b: a @ b.T)
+        self.x = x
+        self.print = print
+    def __del__(self):
+        try:
+            self.kernel.gram(self.x, self.x)
+        except Exception:
+            pass
+        self.print("the end")
+
+faiss.last = Last()
+"""
+    assert run_python(run) == "the end\n"
+
+
 def test_subinterpreters_are_refused(run_python):
     run = """
 try:

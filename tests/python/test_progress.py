@@ -2,6 +2,10 @@
 """show_progress: what long calls tell in Python."""
 
 import builtins
+import contextlib
+import functools
+import gc
+import io
 import sys
 import threading
 
@@ -63,10 +67,55 @@ def test_scopes_inside_each_other_and_of_other_threads(slow):
     assert outer
 
 
+def steps_of(told):
+    """A generator that has told a list how far it is."""
+    with faiss_ext.show_progress(lambda *step: told.append(step)):
+        yield
+
+
+def in_another_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("end", [
+    lambda held: next(held[0], None), lambda held: (held.clear(), gc.collect())], ids=["resumed", "collected"])
+def test_blocks_that_end_on_another_thread(slow, end):
+    outer, inner = [], []
+    with faiss_ext.show_progress(lambda *step: outer.append(step)):
+        held = [steps_of(inner)]
+        next(held[0])
+        in_another_thread(lambda: end(held))
+        slow.add(many)
+    assert outer and not inner
+
+
+def test_blocks_that_are_not_inside_each_other(slow):
+    first, second = [], []
+    a, b = steps_of(first), steps_of(second)
+    next(a), next(b)
+    assert next(a, "ended") == "ended"
+    slow.add(many)
+    assert second and not first
+    assert next(b, "ended") == "ended"
+    told = len(second)
+    slow.add(many)
+    assert len(second) == told and not first
+
+
+def test_a_function_may_end_its_block(slow):
+    told = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(faiss_ext.show_progress(lambda *step: (told.append(step), stack.close())))
+        slow.add(many)
+    assert len(told) == 1 and slow.ntotal == len(many)
+
+
 @pytest.mark.parametrize("wrap", ["", "IDMap,", "PCA32,"])
 def test_what_the_function_raises_ends_the_call(wrap):
     """Also where FAISS's own wrappers make other errors of it."""
-    index = faiss.index_factory(64, wrap + SLOW.replace("AHK2048(chi2", "SIK2048(gaussian,gamma=1"))
+    index = faiss.index_factory(64, wrap + SLOW.replace("AHK2048(chi2", "SIK8192(gaussian,gamma=1"))
     index.train(BASE)
 
     def fail(task, done, total):
@@ -105,19 +154,61 @@ def test_bars_of_tqdm():
     assert all(b.closed for b in bars)
 
 
-def test_lines_without_tqdm(slow, monkeypatch, capsys):
+def test_bars_that_tqdm_does_not_show(slow, monkeypatch):
+    tqdm = pytest.importorskip("tqdm")
+    monkeypatch.setattr(tqdm, "tqdm", functools.partial(tqdm.tqdm, disable=True))
+    with faiss_ext.show_progress():
+        slow.add(many)
+    assert list(progress.bar(range(3), "items")) == [0, 1, 2]
+    assert slow.ntotal == len(many)
+
+
+class BrokenPipe(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*tqdm")  # its own
+@pytest.mark.parametrize("stderr", [BrokenPipe(), None])
+@pytest.mark.parametrize("has_tqdm", [True, False])
+def test_nowhere_to_show_it(slow, request, monkeypatch, capsys, stderr, has_tqdm):
+    if not has_tqdm:
+        request.getfixturevalue("without_tqdm")
+    monkeypatch.setattr(progress.Lines, "interval", 0)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    with faiss_ext.show_progress():
+        slow.add(many)
+    assert list(progress.bar(range(3), "items")) == [0, 1, 2]
+    monkeypatch.undo()
+    assert slow.ntotal == len(many)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.fixture
+def without_tqdm(monkeypatch):
     real_import = builtins.__import__
 
-    def without_tqdm(name, *args, **kwargs):
+    def import_others(name, *args, **kwargs):
         if name == "tqdm":
             raise ImportError(name)
         return real_import(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_tqdm)
+    monkeypatch.setattr(builtins, "__import__", import_others)
     monkeypatch.delitem(sys.modules, "tqdm", raising=False)
+
+
+def test_lines_without_tqdm(slow, without_tqdm, monkeypatch, capsys):
     monkeypatch.setattr(progress.Lines, "interval", 0)
     with faiss_ext.show_progress():
         slow.add(many)
     lines = capsys.readouterr().err.splitlines()
     assert lines and all(line.startswith("encoding: ") for line in lines)
     assert lines[-1] == "encoding: 100 %"
+
+
+def test_items_without_tqdm_are_shown_when_they_are_done(without_tqdm, capsys):
+    said = []
+    for _ in progress.bar("ab", "items"):
+        said.append(capsys.readouterr().err)
+    said.append(capsys.readouterr().err)
+    assert said == ["", "items: 1 of 2\n", "items: 2 of 2\n"]
