@@ -125,7 +125,7 @@ TEST_P(EachStore, FindsWhatVectorsInMemoryDo) {
             index.add(n / 3, vectors.x.data());
             index.add_next(n - n / 3);
             EXPECT_EQ(index.ntotal, n);
-            EXPECT_TRUE(index.codes.empty());
+            EXPECT_EQ(index.codes.size(), 0u);
             const auto found = search(expected, vectors.q, 50);
             for (int threads : {1, 3}) {
                 const Threads set(threads);
