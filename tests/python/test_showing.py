@@ -50,7 +50,8 @@ def test_filled_grouped_and_binary_indexes(digits):
     (faiss_ext.index_binary_factory(64, "IDMap,BFlat"), "IndexBinaryIDMap(IndexBinaryFlatSIMD, d=64, ntotal=0)"),
     (faiss.IndexBinaryFlat(8), "IndexBinaryFlat(d=8, ntotal=0)")])
 def test_indexes_of_faiss(index, expected):
-    assert repr(index) == expected
+    # (which flat index a graph stands on depends on FAISS's version)
+    assert repr(index).replace("(IndexFlatL2, ", "(IndexFlat, ") == expected
 
 
 def test_indexes_of_faiss_around_ours():
