@@ -28,11 +28,12 @@ from . import swigfaiss_ext as swig
 from .advice import RecallCriterion, Truth, recommend, trained_kernel
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
-from .out_of_core import as_floats, build_from, takes_bits
+from .out_of_core import build_from, takes_bits
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
 from .showing import class_name, contents, text
+from .sources import as_floats
 from .vector_files import VectorFileError, read_vectors
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)

@@ -19,6 +19,7 @@ from .files import check_writable, replacing
 from .parameters import real, set_index_parameter
 from .progress import counting, show_progress
 from .showing import transforms_of
+from .sources import FileSource, drawn
 from .vector_files import VectorFileError, place_of, read_vectors
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -78,52 +79,19 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None):
         kernel, metric)
 
 
-class Source:
-    """Vectors of a file, by blocks, and whether the file is still the same."""
-
-    def __init__(self, path, part):
-        self.path = os.path.abspath(path)
-        self.part = part
-        self.vectors = read_vectors(self.path, part)
-        self.n, self.d = self.vectors.shape
-        self.identity = self.status()
-
-    def status(self):
-        status = os.stat(self.path)
-        return {"path": self.path, "part": self.part, "n": self.n, "d": self.d,
-                "bytes": status.st_size, "modified": status.st_mtime_ns}
-
-    def block(self, begin, end, bits=False):
-        if self.status() != self.identity:
-            raise VectorFileError(f"{self.path} has changed during the build")
-        rows = self.vectors[begin:end]
-        if bits:
-            return np.ascontiguousarray(rows)
-        return as_floats(rows, self.path, begin)
-
-    def sample(self, size, seed, bits=False):
-        """Rows drawn at random, in the order of the file."""
-        rows = np.random.default_rng(seed).permutation(self.n)[:size]
-        rows = self.vectors[np.sort(rows)]
-        return rows if bits else as_floats(rows, self.path)
-
-
-def as_floats(x, path, first=0):
-    """A block of vectors as FAISS takes them."""
-    with np.errstate(over="ignore"):  # infinite, and said below
-        x = np.ascontiguousarray(x, dtype="float32")
-    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        raise VectorFileError(
-            f"{path}: component {column} of vector {first + row} is NaN or "
-            "infinite as float32")
-    return x
-
-
 def takes_bits(string):
     """Whether a string is that of a binary index without a scheme."""
     core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
     return core.startswith("B") and not core.startswith("BSIK")
+
+
+def takes_packed_bits(index):
+    """Whether an index takes packed bits: a binary one without a scheme."""
+    index = real(index)
+    if isinstance(index, faiss.IndexBinaryIDMap):
+        return takes_packed_bits(index.index)
+    return (isinstance(index, faiss.IndexBinary)
+            and not isinstance(index, swig.IndexBinaryKernelHash))
 
 
 def add(index, rows, begin):
@@ -303,8 +271,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     """
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
-    build = Build(path, string, number_of_bytes(memory), part, exact, metric,
-                  train, seed, dict(parameters or {}), progress)
+    source = FileSource(path, part)
+    made = made_from(string, source, metric, parameters or {})
+    build = Build(source, made, number_of_bytes(memory), exact, train, seed,
+                  progress)
     if output is not None:
         output = os.path.abspath(output)
         check_writable(output)
@@ -315,7 +285,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         build.train()
         build.fill()
     else:
-        build.resume(Folder(output + ".build", build.state()))
+        build.resume(Folder(output + ".build", {
+            "string": string, "metric": int(metric),
+            "parameters": dict(parameters or {}), **build.state()}))
     index = build.whole()
     if output is not None:
         write(index, output)
@@ -324,50 +296,59 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     return index
 
 
+def made_from(string, source, metric, parameters):
+    """An empty index for vectors, by its string."""
+    bits = takes_bits(string)
+    if bits and source.vectors.dtype != np.uint8:
+        raise VectorFileError(
+            f"{source.name}: {string} takes packed bits, uint8, got "
+            f"{source.vectors.dtype}")
+    made = (swig.index_binary_factory(8 * source.d, string) if bits
+            else faiss.index_factory(source.d, string, metric))
+    for name, value in parameters.items():
+        set_index_parameter(made, name, value)
+    return made
+
+
 class Build:
     """An index in the making: `base`, to which vectors are added, and `exact`,
     which finds them in the file; one of them may be None."""
 
-    def __init__(self, path, string, memory, part, exact, metric, train, seed,
-                 parameters, progress):
-        self.source = Source(path, part)
-        self.string, self.memory, self.metric = string, memory, metric
-        self.train_size, self.seed = train, seed
-        self.parameters, self.progress = parameters, progress
+    def __init__(self, source, made, memory, exact, train=0, seed=0,
+                 progress=False):
+        """
+        made : without vectors; if it is not trained, train() does that
+        memory : in bytes
+        """
+        self.source, self.memory = source, memory
+        self.train_size, self.seed, self.progress = train, seed, progress
         self.folder = None
-        self.bits = takes_bits(string)
-        if self.bits and self.source.vectors.dtype != np.uint8:
-            raise VectorFileError(
-                f"{self.source.path}: {string} takes packed bits, uint8, got "
-                f"{self.source.vectors.dtype}")
-        d = self.source.d
-        made = (swig.index_binary_factory(8 * d, string) if self.bits
-                else faiss.index_factory(d, string, metric))
-        for name, value in parameters.items():
-            set_index_parameter(made, name, value)
+        self.bits = takes_packed_bits(made)
         self.base, self.exact, self.k_factor = made, None, None
         last = (real(made.refine_index)
-                if isinstance(made, faiss.IndexRefine) else made)
-        if (exact == "file" and type(last) is swig.IndexFlatKernel
+                if isinstance(made, faiss.IndexRefine) else real(made))
+        if (exact == "file" and source.path is not None
+                and type(last) is swig.IndexFlatKernel
                 and last.store == "f32"):
-            self.exact = file_index(path, last.kernel, metric, part)
+            self.exact = file_index(
+                source.path, last.kernel, made.metric_type, source.part)
             self.base = None
-            if last is not made:
+            if isinstance(made, faiss.IndexRefine):
                 self.k_factor = made.k_factor
                 self.base = real(made.base_index)
                 self.base.referenced_objects = [made]
         # what a vector is on its way into the index
-        widths = [d, *(t.d_out for t in transforms_of(self.base))
-                  ] if isinstance(self.base, faiss.IndexPreTransform) else [d]
+        widths = [source.d, *(t.d_out for t in transforms_of(self.base))
+                  ] if isinstance(self.base, faiss.IndexPreTransform) else [
+                      source.d]
         self.block = int(np.clip(
             memory // 8 // (4 * sum(widths)), LEAST_BLOCK, MOST_BLOCK))
 
     def state(self):
-        return {"version": __version__, "string": self.string,
-                "exact": self.exact is not None, "metric": int(self.metric), "train": self.train_size,
-                "seed": self.seed, "block": self.block,
-                "parameters": self.parameters,
-                "vectors": self.source.identity}
+        """What a build is known by, beside its string."""
+        return {"version": __version__, "exact": self.exact is not None,
+                "train": self.train_size, "seed": self.seed,
+                "block": self.block, "vectors": self.source.identity}
 
     def whole(self):
         """The index, when all vectors are in it."""
@@ -386,8 +367,9 @@ class Build:
         untrained = [p for p in self.parts() if not p.is_trained]
         if untrained:
             most = self.memory // 4 // (4 * self.source.d)
-            sample = self.source.sample(
-                min(self.train_size, most), self.seed, self.bits)
+            sample = self.source.rows(drawn(
+                self.source.n, min(self.train_size, most), self.seed),
+                self.bits)
             with (show_progress() if self.progress
                   else contextlib.nullcontext()):
                 for part in untrained:

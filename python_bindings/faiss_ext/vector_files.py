@@ -52,6 +52,35 @@ def read_vectors(path, part=None):
     VectorFileError
         Which is a ValueError.
     """
+    return _read(path, part, _read_hdf5)
+
+
+class Hdf5Rows:
+    """An array of an HDF5 file in several pieces, as far as it is asked for."""
+
+    def __init__(self, path, name, data):
+        self.path, self.name = path, name
+        self.shape, self.dtype, self.ndim = data.shape, data.dtype, data.ndim
+
+    def __getitem__(self, rows):
+        """Of a slice, or of ascending numbers."""
+        import h5py
+        try:
+            with h5py.File(self.path, "r") as file:
+                return file[self.name][rows]
+        except (OSError, KeyError) as error:
+            raise VectorFileError(
+                f"{self.path}: truncated or malformed HDF5 file: {error}"
+            ) from error
+
+
+def lazy_vectors(path, part=None):
+    """As read_vectors, but an array of an HDF5 file that cannot be mapped is an
+    Hdf5Rows, which has a shape and a dtype, and gives rows as arrays."""
+    return _read(path, part, _open_hdf5)
+
+
+def _read(path, part, read_hdf5):
     path = Path(path)
     try:
         status = path.stat()
@@ -71,7 +100,7 @@ def read_vectors(path, part=None):
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
         elif path.suffix in (".hdf5", ".h5"):
-            vectors = _read_hdf5(path, part)
+            vectors = read_hdf5(path, part)
         elif path.suffix == ".parquet":
             vectors = _read_parquet(path, part)
         elif IDX_NAME.match(path.name):
@@ -192,6 +221,11 @@ def _read_npy(path):
 
 
 def _read_hdf5(path, name):
+    vectors = _open_hdf5(path, name)
+    return vectors[:] if isinstance(vectors, Hdf5Rows) else vectors
+
+
+def _open_hdf5(path, name):
     try:
         import h5py
     except ImportError as error:
@@ -216,7 +250,9 @@ def _read_hdf5(path, name):
         if offset is not None and data.size:
             return _checked_array(path, np.memmap(
                 path, data.dtype, "r", offset, data.shape))
-        return _checked_array(path, data[()])
+        if data.ndim != 2 or data.dtype.kind not in "fiub":
+            return _checked_array(path, np.empty((0,) * data.ndim, data.dtype))
+        return Hdf5Rows(path, name, data)
 
 
 def _read_parquet(path, name):

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Vectors by blocks, of files that may be larger than memory, and of arrays."""
+
+import os
+
+import numpy as np
+
+from .vector_files import VectorFileError, lazy_vectors
+
+
+class FileSource:
+    """Vectors of a file, and whether it is still the same."""
+
+    def __init__(self, path, part=None):
+        self.path = os.path.abspath(path)
+        self.part = part
+        self.name = self.path if part is None else f"{self.path}:{part}"
+        self.vectors = lazy_vectors(self.path, part)
+        self.n, self.d = self.vectors.shape
+        self.identity = self.status()
+
+    def status(self):
+        status = os.stat(self.path)
+        return {"path": self.path, "part": self.part, "n": self.n, "d": self.d,
+                "bytes": status.st_size, "modified": status.st_mtime_ns}
+
+    def block(self, begin, end, bits=False):
+        if self.status() != self.identity:
+            raise VectorFileError(f"{self.path} has changed during the build")
+        return prepared(self.vectors[begin:end], self.name, bits, begin)
+
+    def rows(self, numbers, bits=False):
+        """Those with these numbers, which ascend."""
+        return prepared(self.vectors[numbers], self.name, bits)
+
+
+class ArraySource:
+    """The same of an array."""
+
+    path = None  # nothing to be mapped
+
+    def __init__(self, array, name):
+        self.name = name
+        self.vectors = np.asarray(array)
+        if (self.vectors.ndim != 2 or self.vectors.dtype.kind not in "fiub"
+                or 0 in self.vectors.shape):
+            raise VectorFileError(
+                f"{name}: expected a two-dimensional array of real numbers, "
+                f"got {self.vectors.dtype} of shape {self.vectors.shape}")
+        self.n, self.d = self.vectors.shape
+
+    def block(self, begin, end, bits=False):
+        return prepared(self.vectors[begin:end], self.name, bits, begin)
+
+    rows = FileSource.rows
+
+
+def drawn(n, size, seed):
+    """Numbers below n, drawn at random, in ascending order."""
+    return np.sort(np.random.default_rng(seed).choice(
+        n, min(n, size), replace=False, shuffle=False))
+
+
+def prepared(rows, name, bits, first=0):
+    """Rows as an index takes them: packed bits, or floats."""
+    if bits:
+        return np.ascontiguousarray(rows)
+    return as_floats(rows, name, first)
+
+
+def as_floats(x, name, first=0):
+    """A block of vectors as FAISS takes them."""
+    with np.errstate(over="ignore"):  # infinite, and said below
+        x = np.ascontiguousarray(x, dtype="float32")
+    if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise VectorFileError(
+            f"{name}: component {column} of vector {first + row} is NaN or "
+            "infinite as float32")
+    return x
