@@ -36,6 +36,9 @@ from .calibration import Calibration, calibrate
 from .distances import kernel_values
 from .out_of_core import build_from, file_index
 from .progress import show_progress
+from .shard_building import build_shards, open_shards
+from .shard_folder import ShardError
+from .shards import ShardedIndex
 from .strings import index_string
 
 # what takes NumPy's and Python's types, under this package's name as well
@@ -50,8 +53,9 @@ from faiss import (
 __all__ = sorted(
     {"Calibration", "Description", "Field", "build_from", "calibrate",
      "describe", "file_index", "mean_neighbor_distance",
-     "ParameterSpace", "Recommendation", "index_parameters", "index_string",
-     "kernel_values", "recommend", "set_index_parameter",
+     "ParameterSpace", "Recommendation", "ShardError", "ShardedIndex",
+     "build_shards", "index_parameters", "index_string", "kernel_values",
+     "open_shards", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}
     | {name for name, thing in vars(swigfaiss_ext).items()
        if not name.startswith("_")

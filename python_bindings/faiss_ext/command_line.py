@@ -32,6 +32,7 @@ from .out_of_core import build_from, takes_bits
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
+from .shard_building import open_shards
 from .showing import class_name, contents, text
 from .sources import as_floats
 from .vector_files import VectorFileError, read_vectors
@@ -133,7 +134,7 @@ def arguments():
     add_parameters(sub)
 
     sub = command("search", run_search, "Searches for the vectors of a file.")
-    sub.add_argument("index", help="file of the index")
+    sub.add_argument("index", help="file of the index, or folder of shards")
     sub.add_argument("queries", help="file of vectors")
     sub.add_argument("-k", type=number(int, 1), default=10,
                      help="neighbours (10)")
@@ -189,7 +190,10 @@ MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
 def index_of(path):
-    """A float or binary index of a file, whichever it is."""
+    """A float or binary index of a file, or of a folder of shards, whichever it
+    is."""
+    if os.path.isdir(path):
+        return open_shards(path).to_faiss()
     try:
         with open(path, "rb") as file:
             magic = file.read(4)
@@ -200,6 +204,13 @@ def index_of(path):
     if binary is None:
         binary = magic[:2] == b"IB"  # FAISS's own
     return (read_index_binary if binary else faiss.read_index)(str(path))
+
+
+def size_of(path):
+    """Bytes of an index."""
+    if os.path.isdir(path):
+        return sum(file.stat().st_size for file in os.scandir(path))
+    return os.path.getsize(path)
 
 
 def set_all(index, parameters):
@@ -377,7 +388,7 @@ def theory_of(index, values):
 def run_info(args):
     if os.path.exists(args.index):
         index = index_of(args.index)
-        size = os.path.getsize(args.index)
+        size = size_of(args.index)
     else:
         try:
             index = (index_binary_factory if takes_bits(args.index)

@@ -43,7 +43,7 @@ class ArraySource:
         self.name = name
         self.vectors = np.asarray(array)
         if (self.vectors.ndim != 2 or self.vectors.dtype.kind not in "fiub"
-                or 0 in self.vectors.shape):
+                or self.vectors.shape[1] == 0):
             raise VectorFileError(
                 f"{name}: expected a two-dimensional array of real numbers, "
                 f"got {self.vectors.dtype} of shape {self.vectors.shape}")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Shards on the workers of a Dask cluster. Importing this needs Dask's
+distributed."""
+
+import dask
+from dask.distributed import as_completed
+
+from .shard_building import ArrayPartition, ShardError, failed
+from .shards import called
+
+
+def same(value):
+    return value
+
+
+def chunks_of(array):
+    """The partitions of a Dask array: its chunks of rows."""
+    if array.ndim != 2:
+        raise ValueError("partitions: expected a Dask array of two dimensions, "
+                         f"got one of shape {array.shape}")
+    array = array.rechunk({1: -1})
+    return [
+        ChunkPartition(chunk, f"chunk {i}", f"{array.name} {i}", n,
+                       array.shape[1], str(array.dtype))
+        for i, (chunk, n) in enumerate(
+            zip(array.to_delayed()[:, 0], array.chunks[0]))]
+
+
+class ChunkPartition(ArrayPartition):
+    """Is computed where it is used."""
+
+    def __init__(self, array, name, identity, n, d, dtype):
+        super().__init__(array, name, identity)
+        if n == n and d == d:  # not NaN, which Dask has for unknown sizes
+            self.size = {"n": n, "d": d, "dtype": dtype, "identity": identity}
+
+    def task(self):
+        return dask.delayed(ArrayPartition)(
+            self.array, self.name, self.identity)
+
+
+class ClusterEngine:
+    """The workers of a cluster."""
+
+    def __init__(self, client):
+        if getattr(client, "asynchronous", False):
+            raise ValueError("client: expected one that is not asynchronous")
+        self.client = client
+
+    def shared(self, value):
+        return dask.delayed(value, traverse=False)
+
+    def start(self, function, calls):
+        """Futures, which remember how they were computed: what a lost worker
+        had is computed again by another one."""
+        # (the name of a call decides whether Dask has a result of it already)
+        task = dask.delayed(function, pure=False, traverse=False)
+        return self.client.compute([
+            task(*(a.task() if isinstance(a, ChunkPartition) else a
+                   for a in arguments)) for arguments in calls])
+
+    def wait(self, futures, names, count):
+        failures = []
+        name_of = dict(zip([f.key for f in futures], names))
+        for future in as_completed(futures):
+            if future.status != "finished":
+                failures.append((name_of[future.key], error_of(future)))
+            count(1)
+        if failures:
+            raise failed(sorted(failures, key=lambda f: names.index(f[0])))
+
+    def all(self, function, calls, names, count=lambda n: None):
+        futures = self.start(function, calls)
+        self.wait(futures, names, count)
+        return self.client.gather(futures)
+
+    def keep(self, function, calls, names, count=lambda n: None):
+        futures = self.start(function, calls)
+        self.wait(futures, names, count)
+        return OnCluster(self.client, futures, names)
+
+
+def error_of(future):
+    if future.status == "error":
+        return future.exception()
+    return RuntimeError(f"it was {future.status}")
+
+
+class OnCluster:
+    """Shards that workers hold."""
+
+    def __init__(self, client, shards, names):
+        self.client, self.shards, self.names = client, shards, names
+
+    def run(self, method, x, own, parameters):
+        """Calls a method of each shard, with x and with what is its own; None:
+        not of that one."""
+        client = self.client
+        # (data that is not computed would be lost with a worker)
+        x = None if x is None else client.submit(same, x, pure=False)
+        futures = {
+            i: client.submit(called, self.shards[i], method, x, mine,
+                             parameters, pure=False, priority=1)
+            for i, mine in enumerate(own) if mine is not None}
+        try:
+            results = client.gather(list(futures.values()))
+        except Exception:
+            failures = [(self.names[i], error_of(f)) for i, f in futures.items()
+                        if f.status in ("error", "cancelled", "lost")]
+            if not failures:
+                raise
+            raise failed(failures) from None
+        found = dict(zip(futures, results))
+        return [found.get(i) for i in range(len(own))]
+
+    def close(self):
+        self.shards = []

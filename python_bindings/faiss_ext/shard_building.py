@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: MIT
+"""Indexes in several pieces, built of partitions and opened again."""
+
+import os
+
+import faiss
+import numpy as np
+
+from ._version import __version__
+from .extend_faiss import read_index_binary
+from .out_of_core import (
+    Build, made_from, number_of_bytes, takes_packed_bits)
+from .progress import counting, show_progress
+from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
+from .shards import Here, Shard, ShardedIndex
+from .sources import ArraySource, FileSource, drawn
+
+
+def build_shards(partitions, string, client=None, folder=None, part=None,
+                 exact="file", metric=faiss.METRIC_L2, train=100_000, seed=1234,
+                 parameters=None, memory=None, progress=True):
+    """An index with one shard for each partition of the vectors.
+
+    Learnt parts are trained once, with a sample of all partitions; where
+    nothing is learnt no vector is looked at for that. Shards are built where
+    the partitions are, by the workers of a Dask cluster or, without a client,
+    in this process one after the other. They stay there, or are written to a
+    folder and opened.
+
+    A worker that is lost costs time only: its shards are built again from their
+    partitions, or read again from the folder, by another one. A partition that
+    fails is named when all others are done. With files and a folder, the same
+    call goes on after an interruption.
+
+    Parameters
+    ----------
+    partitions : list of str or path, list of arrays, or a Dask array
+        Files as `build_from` takes them, which every worker can read; arrays of
+        shape (n, d); or an array in chunks of rows. (An array that is dear to
+        compute should be persisted before, if there is training.)
+    string : str
+        Of the index; not one with `IDMap`: ids count from the first vector of
+        the first partition.
+    client : dask.distributed.Client, optional
+    folder : str or path, optional
+        To be made. All workers must be able to write to it.
+    part : str, optional
+        The array of HDF5 files.
+    exact : str, optional
+        "file", where `KFlat` reads vectors in their files, which have to stay,
+        or "memory".
+    metric : int, optional
+        faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+    train : int, optional
+        Vectors to train with, drawn at random.
+    seed : int, optional
+        Of those.
+    parameters : dict, optional
+        Search parameters, by name.
+    memory : int or str, optional
+        That a shard, and what it takes to build it, may use, as for
+        `build_from`.
+    progress : bool, optional
+        Shows how many shards are done on stderr.
+
+    Returns
+    -------
+    ShardedIndex
+
+    Raises
+    ------
+    ShardError
+        Which is a ValueError, with the name of each partition that failed; or
+        if the folder cannot be used.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> index = faiss_ext.build_shards(
+    ...     ["a.fvecs", "b.fvecs"],
+    ...     "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
+    ...     Client("tcp://head:8786"), "/shared/index")
+    >>> D, I = index.search(xq, 10)
+    """
+    if exact not in ("file", "memory"):
+        raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
+    if string.startswith(("IDMap,", "IDMap2,")):
+        raise ValueError(f"{string}: shards have ids that follow each other; "
+                         "expected a string without IDMap")
+    memory = number_of_bytes(memory)
+    engine = engine_of(client)
+    sources = sources_of(partitions, part)
+    names = [source.name for source in sources]
+    sizes = sizes_of(sources, engine)
+    parameters = dict(parameters or {})
+    model = made_from(string, Width(sizes[0]), metric, parameters)
+    place = None
+    if folder is not None:
+        place = ShardFolder(folder)
+        place.begin({
+            "version": __version__, "string": string, "exact": exact,
+            "metric": int(metric), "train": train, "seed": seed,
+            "parameters": parameters,
+            "partitions": [size["identity"] for size in sizes]})
+        if place.has_model():
+            model = place.read_model(isinstance(model, faiss.IndexBinary))
+    if not model.is_trained:
+        with show_progress() if progress else Nothing():
+            model.train(sample_of(sources, sizes, train, seed,
+                                  takes_packed_bits(model), engine, names))
+    firsts = np.cumsum([0, *(size["n"] for size in sizes)])[:-1].tolist()
+    shards = [{"partition": name, "first": first, "ntotal": size["n"]}
+              for name, first, size in zip(names, firsts, sizes)]
+    index = ShardedIndex(model, string, shards, None, seed)
+    index.parameters = parameters
+    data = engine.shared(as_bytes(model))
+    with counting("shards", len(sources), progress, "shard") as count:
+        if place is None:
+            index.place = engine.keep(built_shard, [
+                (data, source, first, exact, memory)
+                for source, first in zip(sources, firsts)], names, count)
+            return index
+        place.write_model(model)
+        entries = [place.done(number) for number in range(len(sources))]
+        missing = [number for number, e in enumerate(entries) if e is None]
+        count(len(sources) - len(missing))
+        for number, entry in zip(missing, engine.all(write_built_shard, [
+                (data, sources[number], exact, memory, place.path, number)
+                for number in missing], [names[i] for i in missing], count)):
+            entries[number] = entry
+    place.finish(index, entries)
+    return open_shards(place.path, client)
+
+
+def open_shards(folder, client=None):
+    """The index in a folder that `build_shards` or `save` has written.
+
+    Parameters
+    ----------
+    folder : str or path
+        It may have been moved; the files of vectors that an exact kernel reads
+        have to be where they were, or in this folder.
+    client : dask.distributed.Client, optional
+        Whose workers read the shards, which they must all be able to; by
+        default they are read in this process.
+
+    Returns
+    -------
+    ShardedIndex
+
+    Raises
+    ------
+    ShardError
+        Which is a ValueError, if a file is missing, damaged or another one.
+    """
+    place = ShardFolder(folder)
+    manifest = place.manifest()
+    entries = manifest["shards"]
+    what = {key: manifest[key] for key in ("binary", "d", "metric")}
+    model = place.read_model(manifest["binary"])
+    index = ShardedIndex(
+        model, manifest["string"],
+        [{key: entry[key] for key in ("partition", "first", "ntotal")}
+         for entry in entries], None)
+    index.place = engine_of(client).keep(
+        opened_shard, [(place.path, entry, what) for entry in entries],
+        [entry["partition"] for entry in entries])
+    for name, value in manifest["parameters"].items():
+        index.set_parameter(name, value)
+    return index
+
+
+# ------------------------------------------------- what is done for a shard
+
+def measured(source):
+    """What is to be known of a partition."""
+    source = source.opened()
+    return {"n": source.n, "d": source.d, "dtype": str(source.vectors.dtype),
+            "identity": source.identity}
+
+
+def rows_of(source, numbers, bits):
+    return source.opened().rows(numbers, bits)
+
+
+def built_shard(model, source, first, exact, memory):
+    return Shard(filled(model, source, exact, memory), first, source.name)
+
+
+def write_built_shard(model, source, exact, memory, folder, number):
+    return write_shard(filled(model, source, exact, memory), folder, number,
+                       source.name)
+
+
+def filled(model, source, exact, memory):
+    """An index like the model, of the vectors of a partition."""
+    build = Build(source.opened(), index_from(model), memory, exact)
+    build.fill()
+    return build.whole()
+
+
+def opened_shard(folder, entry, what):
+    return Shard(read_shard(folder, entry, what), entry["first"],
+                 entry["partition"])
+
+
+def as_bytes(index):
+    """A model, as it is sent to where shards are built."""
+    is_binary = isinstance(index, faiss.IndexBinary)
+    return is_binary, (faiss.serialize_index_binary if is_binary
+                       else faiss.serialize_index)(index).tobytes()
+
+
+def index_from(model):
+    is_binary, data = model
+    data = np.frombuffer(data, "uint8")
+    if not is_binary:
+        return faiss.deserialize_index(data)
+    reader = faiss.VectorIOReader()
+    faiss.copy_array_to_vector(data, reader.data)
+    return read_index_binary(reader)
+
+
+# ------------------------------------------------------------- partitions
+
+class FilePartition:
+    size = None  # not known before it is opened
+
+    def __init__(self, path, part):
+        self.path, self.part = os.path.abspath(path), part
+        self.name = os.fspath(path)
+
+    def opened(self):
+        return FileSource(self.path, self.part)
+
+
+class ArrayPartition:
+    """Of an array, or of what will be one where it is used."""
+
+    size = None
+
+    def __init__(self, array, name, identity):
+        self.array, self.name, self.identity = array, name, identity
+
+    def opened(self):
+        source = ArraySource(self.array, self.name)
+        source.identity = self.identity
+        return source
+
+
+class Width:
+    """As much of a source as an index is made by."""
+
+    def __init__(self, size):
+        self.d, self.name = size["d"], size["identity"]
+        self.vectors = np.empty((0, self.d), size["dtype"])
+
+
+def sources_of(partitions, part):
+    if hasattr(partitions, "to_delayed"):  # a Dask array
+        from .cluster import chunks_of
+        return chunks_of(partitions)
+    if isinstance(partitions, (str, os.PathLike, np.ndarray)):
+        raise TypeError("partitions: expected a list of files or arrays, or a "
+                        f"Dask array, got one {type(partitions).__name__}")
+    partitions = list(partitions)
+    if not partitions:
+        raise ValueError("partitions: there are none")
+    # (of arrays it is not known whether they are those of another call)
+    unknown = os.urandom(8).hex()
+    return [FilePartition(p, part) if isinstance(p, (str, os.PathLike))
+            else ArrayPartition(p, f"array {i}", f"{unknown} {i}")
+            for i, p in enumerate(partitions)]
+
+
+def sizes_of(sources, engine):
+    """What is to be known of all partitions, which have to go together."""
+    unknown = [source for source in sources if source.size is None]
+    found = iter(engine.all(measured, [(source,) for source in unknown],
+                            [source.name for source in unknown]))
+    sizes = [source.size or next(found) for source in sources]
+    for size, source in zip(sizes, sources):
+        for what in ("d", "dtype"):
+            if size[what] != sizes[0][what]:
+                raise ShardError(
+                    f"partition {source.name} has {what} {size[what]}, and "
+                    f"{sources[0].name} {sizes[0][what]}; expected the same")
+    if sum(size["n"] for size in sizes) == 0:
+        raise ShardError("there are no vectors in the partitions")
+    return sizes
+
+
+def sample_of(sources, sizes, train, seed, bits, engine, names):
+    """Vectors of all partitions: those that one file of them all would give."""
+    ends = np.cumsum([size["n"] for size in sizes])
+    numbers = drawn(int(ends[-1]), train, seed)
+    begins = ends - [size["n"] for size in sizes]
+    calls = [(source, numbers[(numbers >= begin) & (numbers < end)] - begin,
+              bits) for source, begin, end in zip(sources, begins, ends)]
+    used = [i for i, call in enumerate(calls) if len(call[1])]
+    return np.concatenate(engine.all(
+        rows_of, [calls[i] for i in used], [names[i] for i in used]))
+
+
+# ------------------------------------------------------- where work is done
+
+class Nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+def failed(failures):
+    """An error with the name of each partition that failed."""
+    return ShardError("; ".join(
+        f"partition {name} failed: "
+        + (str(error) if isinstance(error, ValueError)
+           else f"{type(error).__name__}: {error}")
+        for name, error in failures))
+
+
+class LocalEngine:
+    """This process."""
+
+    def shared(self, value):
+        """A value that several calls take."""
+        return value
+
+    def all(self, function, calls, names, count=lambda n: None):
+        """What a function returns for each call; names are the partitions'."""
+        results, failures = [], []
+        for arguments, name in zip(calls, names):
+            try:
+                results.append(function(*arguments))
+            except Exception as error:
+                failures.append((name, error))
+            count(1)
+        if failures:
+            raise failed(failures)
+        return results
+
+    def keep(self, function, calls, names, count=lambda n: None):
+        """Shards that a function returns, where they are."""
+        return Here(self.all(function, calls, names, count))
+
+
+def engine_of(client):
+    if client is None:
+        return LocalEngine()
+    from .cluster import ClusterEngine
+    return ClusterEngine(client)

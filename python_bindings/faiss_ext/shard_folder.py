@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Folders of shards: an index in several files, and a manifest of them."""
+
+import hashlib
+import json
+import os
+
+import faiss
+
+from ._version import __version__
+from .extend_faiss import read_index_binary
+from .files import replacing
+from .out_of_core import write
+from .parameters import real
+from .showing import contents, transforms_of
+from .strings import index_string
+
+FORMAT, VERSION = "faiss_ext shards", 1
+MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
+
+
+class ShardError(ValueError):
+    """A shard, its partition, or a folder of shards is not as it must be; the
+    message says which one, and why."""
+
+
+def shard_name(number):
+    return f"shard-{number:05}.index"
+
+
+def digest(path):
+    """Size and checksum of a file."""
+    sha = hashlib.sha256()
+    size = 0
+    with open(path, "rb") as file:
+        while block := file.read(2**20):
+            sha.update(block)
+            size += len(block)
+    return {"bytes": size, "sha256": sha.hexdigest()}
+
+
+def write_json(path, value):
+    with replacing(path) as file:
+        file.write(json.dumps(value, indent=1).encode())
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def entry_file(folder, number):
+    return os.path.join(folder, shard_name(number) + ".json")
+
+
+def write_shard(index, folder, number, name):
+    """Writes a shard, and then what the manifest will say of it."""
+    path = os.path.join(folder, shard_name(number))
+    write(index, path)
+    entry = {"file": shard_name(number), "partition": name,
+             "ntotal": index.ntotal, **digest(path)}
+    write_json(entry_file(folder, number), entry)
+    return entry
+
+
+def read_shard(folder, entry, model):
+    """The index of a shard, if its file is what the manifest says.
+
+    model : d, metric and whether it is binary, of the manifest
+    """
+    path = os.path.join(folder, entry["file"])
+    check_file(path, entry)
+    try:
+        index = real((read_index_binary if model["binary"]
+                      else faiss.read_index)(path))
+    except RuntimeError as error:
+        raise ShardError(
+            f"{path} (partition {entry['partition']}): {error}") from None
+    for what, expected in (("d", model["d"]), ("ntotal", entry["ntotal"]),
+                           ("metric_type", model["metric"])):
+        if getattr(index, what) != expected:
+            raise ShardError(f"{path}: {what} is {getattr(index, what)}, the "
+                             f"manifest says {expected}")
+    return index
+
+
+def check_file(path, entry):
+    try:
+        size = os.path.getsize(path)
+        found = digest(path) if size == entry["bytes"] else {"bytes": size}
+    except OSError as error:
+        raise ShardError(f"{path}: cannot be read: "
+                         f"{error.strerror or error}") from None
+    for what, value in found.items():
+        if value != entry[what]:
+            raise ShardError(
+                f"{path}: {what} is {value}, the manifest says {entry[what]}: "
+                "it is damaged, or of another index")
+
+
+def seeds_of(index):
+    """The seeds of an index and its parts."""
+    index = real(index)
+    if index is None:
+        return {}
+    things = [index, getattr(index, "hash", None),
+              getattr(getattr(index, "hash", None), "projection", None)]
+    if isinstance(index, faiss.IndexPreTransform):
+        things += transforms_of(index)
+    seeds = {type(thing).__name__: int(thing.seed) for thing in things
+             if isinstance(getattr(thing, "seed", None), int)}
+    for part in contents(index):
+        if not isinstance(part, str):
+            seeds.update(seeds_of(part))
+    return seeds
+
+
+class ShardFolder:
+    """A folder of shards that is complete, or on the way."""
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    # ------------------------------------------------------------ building
+
+    def begin(self, state):
+        """Makes the folder, or goes on with what an unfinished build of the
+        same state has left there; state None: with nothing."""
+        os.makedirs(self.path, exist_ok=True)
+        names = os.listdir(self.path)
+        if MANIFEST in names:
+            raise ShardError(f"{self.path} holds an index already; delete the "
+                             "folder, or give another one")
+        if UNFINISHED in names and state is not None:
+            before = read_json(self.file(UNFINISHED))
+            if before == state:
+                return
+            others = [key for key in state if before.get(key) != state[key]]
+            raise ShardError(
+                f"{self.path} is an unfinished build with another "
+                f"{', '.join(others)}; delete the folder, or give another one")
+        if names:
+            raise ShardError(f"{self.path} is not empty; expected a new folder")
+        if state is not None:
+            write_json(self.file(UNFINISHED), state)
+
+    def done(self, number):
+        """What is known of a shard that was written before, or None."""
+        try:
+            entry = read_json(entry_file(self.path, number))
+            size = os.path.getsize(self.file(shard_name(number)))
+        except (OSError, ValueError):
+            return None
+        return entry if size == entry["bytes"] else None
+
+    def has_model(self):
+        return os.path.exists(self.file(MODEL))
+
+    def write_model(self, model):
+        write(model, self.file(MODEL))
+
+    def read_model(self, binary):
+        return real((read_index_binary if binary else faiss.read_index)(
+            self.file(MODEL)))
+
+    def finish(self, index, entries):
+        """Writes the manifest."""
+        if not self.has_model():
+            self.write_model(index.model)
+        first = 0
+        for number, entry in enumerate(entries):
+            if not os.path.exists(self.file(entry["file"])):
+                raise ShardError(
+                    f"{self.file(entry['file'])}, which a worker has written, "
+                    "is not to be seen here; expected a folder that all "
+                    "machines share")
+            entry["first"] = first
+            first += entry["ntotal"]
+        try:
+            string = index_string(index.model)
+        except ValueError:
+            string = index.string
+        write_json(self.file(MANIFEST), {
+            "format": FORMAT, "version": VERSION, "faiss_ext": __version__,
+            "faiss": faiss.__version__, "string": index.string,
+            "trained_string": string, "binary": index.is_binary,
+            "d": index.d, "metric": int(index.metric_type),
+            "ntotal": first, "seeds": {
+                **seeds_of(index.model),
+                **({} if index.seed is None
+                   else {"training sample": index.seed})},
+            "parameters": index.parameters,
+            "model": {"file": MODEL, **digest(self.file(MODEL))},
+            "shards": entries})
+        for number in range(len(entries)):
+            os.unlink(entry_file(self.path, number))
+        if os.path.exists(self.file(UNFINISHED)):
+            os.unlink(self.file(UNFINISHED))
+
+    # ------------------------------------------------------------- reading
+
+    def manifest(self):
+        """What the manifest says, if it can be true."""
+        path = self.file(MANIFEST)
+        try:
+            manifest = read_json(path)
+        except FileNotFoundError:
+            unfinished = os.path.exists(self.file(UNFINISHED))
+            raise ShardError(
+                f"{self.path} has no {MANIFEST}: it is "
+                + ("an unfinished build" if unfinished
+                   else "not a folder of shards")) from None
+        except (OSError, ValueError) as error:
+            raise ShardError(f"{path}: cannot be read: {error}") from None
+        try:
+            if manifest["format"] != FORMAT:
+                raise ShardError(f"{path}: not of a folder of shards")
+            if manifest["version"] != VERSION:
+                raise ShardError(
+                    f"{path} has format version {manifest['version']}, this "
+                    f"version of faiss_ext reads version {VERSION}")
+            first = 0
+            for entry in [*manifest["shards"], manifest["model"]]:
+                name = entry["file"]
+                if name != os.path.basename(name) or name in ("", ".", ".."):
+                    raise ShardError(f"{path}: {name!r} is not a file of this "
+                                     "folder")
+                entry["bytes"], entry["sha256"]
+            for entry in manifest["shards"]:
+                if entry["first"] != first:
+                    raise ShardError(
+                        f"{path}: {entry['file']} begins with id "
+                        f"{entry['first']}, expected {first}")
+                first += entry["ntotal"]
+                entry["partition"]
+            if first != manifest["ntotal"]:
+                raise ShardError(f"{path}: ntotal is {manifest['ntotal']}, the "
+                                 f"shards have {first} vectors")
+            for key in ("string", "binary", "d", "metric", "parameters"):
+                manifest[key]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ShardError(f"{path} is damaged: {error!r}") from None
+        check_file(self.file(MODEL), manifest["model"])
+        return manifest

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""One index in several pieces: in this process, on a cluster, in a folder.
+
+All shards have the same trained model, and vectors that follow each other. A
+search asks every shard and puts the answers together.
+"""
+
+import bisect
+import threading
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+from .class_wrappers import as_vectors
+from .out_of_core import size_of
+from .parameters import real, set_index_parameter
+from .shard_folder import ShardFolder, write_shard
+from .showing import text
+
+QUERIES = 4096  # whose answers are put together at once
+
+
+# ------------------------------------------------------------ one shard
+
+class Shard:
+    """An index of the vectors `first`, `first + 1`, ... of a sharded one."""
+
+    def __init__(self, index, first, name):
+        self.index, self.first, self.name = real(index), first, name
+        self.parameters = {}
+        self.lock = threading.Lock()
+        self.size = None
+
+    def __sizeof__(self):
+        """Bytes, by which Dask tells what to move, and what not."""
+        if self.size is None:
+            self.size = size_of(self.index)
+        return self.size
+
+    def __getstate__(self):
+        return {"index": self.index, "first": self.first, "name": self.name,
+                "parameters": self.parameters}
+
+    def __setstate__(self, state):
+        self.__init__(state["index"], state["first"], state["name"])
+        self.parameters = state["parameters"]
+
+    def set(self, parameters):
+        if parameters != self.parameters:
+            with self.lock:
+                for name, value in parameters.items():
+                    set_index_parameter(self.index, name, value)
+                self.parameters = dict(parameters)
+
+    def search(self, x, k):
+        D, I = self.index.search(x, k)
+        return D, self.whole_ids(I)
+
+    def candidates(self, x, k):
+        """What the index in front of an exact one finds."""
+        D, I = real(self.index.base_index).search(x, k)
+        return D, self.whole_ids(I)
+
+    def exact(self, x, rows, ids):
+        """What the exact one says of the ids for some rows of x."""
+        ids = np.where(ids >= 0, ids - self.first, -1)
+        return distances_of(real(self.index.refine_index), x[rows], ids)
+
+    def range_search(self, x, radius):
+        lims, D, I = self.index.range_search(x, radius)
+        return lims, D, self.whole_ids(I)
+
+    def reconstruct(self, _, key):
+        return self.index.reconstruct(key - self.first)
+
+    def write(self, _, folder, number):
+        return write_shard(self.index, folder, number, self.name)
+
+    def whole_ids(self, I):
+        return np.where(I >= 0, I + self.first, -1)
+
+
+def is_refined(index):
+    """Whether candidates are ranked again by an exact index."""
+    return isinstance(index, faiss.IndexRefine) and isinstance(
+        real(index.refine_index), (swig.IndexFlatKernel, faiss.IndexFlat))
+
+
+def distances_of(index, x, ids):
+    """Of each row of x to vectors of its own; of id -1 anything."""
+    if isinstance(index, swig.IndexFlatKernel):
+        return index.compute_distance_subset(x, ids)
+    D = np.zeros(ids.shape, "float32")
+    index.compute_distance_subset(
+        len(x), faiss.swig_ptr(x), ids.shape[1], faiss.swig_ptr(D),
+        faiss.swig_ptr(ids))
+    return D
+
+
+# ------------------------------------------------------- what is put together
+
+def ordered(D, larger_is_better):
+    """Distances as integers that ascend from the best one on."""
+    if D.dtype.kind == "i":
+        keys = D.astype("int64")
+    else:
+        bits = D.astype("float32").view("int32").astype("int64")
+        keys = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    return -keys if larger_is_better else keys
+
+
+def best(D, I, k, larger_is_better):
+    """The k best of each row; of equal ones those that come first. What has id
+    -1 comes last, and is padding."""
+    width = D.shape[1]
+    keys = ordered(D, larger_is_better)
+    keys[(I < 0) | np.isnan(D)] = 2**32
+    keys *= max(width, 1)  # below 2^62 for fewer than 2^29 columns
+    keys += np.arange(width)
+    if k < width:
+        keys = np.partition(keys, k - 1, axis=1)[:, :k]
+    keys.sort(axis=1)
+    columns = keys % max(width, 1)
+    D = np.take_along_axis(D, columns, axis=1)
+    I = np.take_along_axis(I, columns, axis=1)
+    if k > width:
+        D = np.pad(D, ((0, 0), (0, k - width)))
+        I = np.pad(I, ((0, 0), (0, k - width)), constant_values=-1)
+    worst = (np.iinfo("int32").max if D.dtype.kind == "i"
+             else np.finfo("float32").max * (-1 if larger_is_better else 1))
+    D[I < 0] = worst
+    return D, I
+
+
+def together(answers):
+    """Answers of shards, side by side."""
+    return (np.concatenate([D for D, _ in answers], axis=1),
+            np.concatenate([I for _, I in answers], axis=1))
+
+
+# ------------------------------------------------------------ where shards are
+
+class Here:
+    """Shards in this process."""
+
+    def __init__(self, shards):
+        self.shards = shards
+
+    def run(self, method, x, own, parameters):
+        """Calls a method of each shard, with x and with what is its own; None:
+        not of that one."""
+        return [called(shard, method, x, mine, parameters)
+                if mine is not None else None
+                for shard, mine in zip(self.shards, own)]
+
+    def close(self):
+        self.shards = []
+
+
+def called(shard, method, x, mine, parameters):
+    shard.set(parameters)
+    return getattr(shard, method)(x, *mine)
+
+
+# ------------------------------------------------------------- all of them
+
+class ShardedIndex:
+    """One index in several pieces, as `build_shards` and `open_shards` make it.
+
+    Ids count from the first vector of the first shard. A search finds what one
+    index of all vectors finds, with the same distances: of what shards find, as
+    many are ranked again by the exact kernel as one index would rank. (Graphs
+    are an exception: each shard has one of its own.)
+
+    Attributes
+    ----------
+    d, ntotal, metric_type
+        As of a faiss.Index.
+    shards : list of dict
+        Of each its partition, its first id, and its number of vectors.
+    model : faiss.Index or faiss.IndexBinary
+        The index without vectors that all shards began as.
+    string : str
+        Of the index.
+    """
+
+    def __init__(self, model, string, shards, place, seed=None):
+        self.model, self.string, self.shards = model, string, shards
+        self.place, self.seed = place, seed
+        self.d = model.d
+        self.is_binary = isinstance(model, faiss.IndexBinary)
+        self.metric_type = model.metric_type
+        self.ntotal = sum(shard["ntotal"] for shard in shards)
+        self.parameters = {}
+
+    def __repr__(self):
+        return (f"ShardedIndex({text(real(self.model))}, "
+                f"shards={len(self.shards)}, d={self.d}, "
+                f"ntotal={self.ntotal})")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def close(self):
+        """Gives up the shards: those that workers hold are freed."""
+        self.place.close()
+
+    def set_parameter(self, name, value):
+        """Sets a search parameter of all shards, such as `k_factor`, `nprobe`;
+        not while another thread searches."""
+        set_index_parameter(self.model, name, value)
+        self.parameters[name] = value
+
+    def _run(self, method, x, own):
+        if not isinstance(own, list):
+            own = [own] * len(self.shards)
+        return self.place.run(method, x, own, self.parameters)
+
+    def _queries(self, x, where):
+        if not self.is_binary:
+            return as_vectors(x, self.d, where)
+        x = np.ascontiguousarray(x)
+        hash = getattr(real(self.model), "hash", None)
+        if x.dtype != np.uint8 and hash is not None:
+            return as_vectors(x, hash.d_in, where)
+        if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != self.d // 8:
+            raise ValueError(
+                f"{where}: expected uint8 of shape (n, {self.d // 8}), got "
+                f"{x.dtype} of shape {x.shape}")
+        return x
+
+    def search(self, x, k):
+        """The k nearest of each query.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        k : int
+
+        Returns
+        -------
+        D : float32 (of binary indexes int32), shape (n, k)
+        I : int64, shape (n, k)
+            As of a faiss.Index: padded with id -1.
+        """
+        x = self._queries(x, "ShardedIndex.search")
+        k = int(k)
+        if k < 1:
+            raise ValueError(f"ShardedIndex.search: k is {k}, expected a "
+                             "positive number")
+        D = np.empty((len(x), k), "int32" if self.is_binary else "float32")
+        I = np.empty((len(x), k), "int64")
+        find = self._refined if is_refined(real(self.model)) else self._plain
+        for i in range(0, len(x), QUERIES):
+            part = slice(i, i + QUERIES)
+            D[part], I[part] = find(x[part], k)
+        return D, I
+
+    def _plain(self, x, k):
+        answers = self._run("search", x, (k,))
+        return best(*together(answers), k, self._larger(self.model))
+
+    def _larger(self, index):
+        return index.metric_type == faiss.METRIC_INNER_PRODUCT
+
+    def _refined(self, x, k):
+        model = real(self.model)
+        wanted = max(k, int(min(np.float32(k) * np.float32(model.k_factor),
+                                self.ntotal)))
+        base = real(model.base_index)
+        answers = self._run("candidates", x, (wanted,))
+        _, I = best(*together(answers), wanted, self._larger(base))
+        firsts = [shard["first"] for shard in self.shards]
+        owner = np.searchsorted(firsts, I, side="right") - 1  # -1: padding
+        own, places = [], []
+        for shard in range(len(firsts)):
+            rows, columns, ids = of_shard(owner == shard, I)
+            own.append((rows, ids) if len(rows) else None)
+            places.append((rows, columns))
+        D = np.zeros(I.shape, "float32")
+        for (rows, columns), scores in zip(
+                places, self._run("exact", x, own)):
+            if scores is not None:
+                valid = columns >= 0
+                D[np.broadcast_to(rows[:, None], columns.shape)[valid],
+                  columns[valid]] = scores[valid]
+        # equal ones by their ids
+        order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
+        return best(np.take_along_axis(D, order, axis=1),
+                    np.take_along_axis(I, order, axis=1), k,
+                    self._larger(model))
+
+    def range_search(self, x, radius):
+        """All that are nearer than a radius (above it for METRIC_INNER_PRODUCT).
+
+        Returns
+        -------
+        lims, D, I
+            As of a faiss.Index: those of query i are [lims[i]:lims[i + 1]].
+        """
+        x = self._queries(x, "ShardedIndex.range_search")
+        answers = self._run("range_search", x, (radius,))
+        counts = np.stack([np.diff(lims.astype("int64"))
+                           for lims, _, _ in answers])  # shards x queries
+        lims = np.zeros(len(x) + 1, "int64")
+        np.cumsum(counts.sum(axis=0), out=lims[1:])
+        # where each shard's results of a query begin
+        begins = lims[:-1] + np.cumsum(counts, axis=0) - counts
+        D = np.empty(lims[-1], answers[0][1].dtype)
+        I = np.empty(lims[-1], "int64")
+        for (own, d, i), begin, count in zip(answers, begins, counts):
+            to = np.repeat(begin - own[:-1].astype("int64"), count)
+            to += np.arange(len(i))
+            D[to], I[to] = d, i
+        return lims, D, I
+
+    def reconstruct(self, key):
+        """The vector of an id, as far as the index has it."""
+        if not 0 <= key < self.ntotal:
+            raise ValueError(f"ShardedIndex.reconstruct: id {key}, expected 0 "
+                             f"to {self.ntotal - 1}")
+        at = bisect.bisect([s["first"] for s in self.shards], key) - 1
+        own = [None] * len(self.shards)
+        own[at] = (int(key),)
+        return self._run("reconstruct", None, own)[at]
+
+    def to_faiss(self):
+        """A faiss.IndexShards (IndexBinaryShards) of shards in this process.
+
+        There each shard ranks its own candidates again, more in all than one
+        index does: it finds the same, or nearer ones.
+        """
+        if not isinstance(self.place, Here):
+            raise ValueError("to_faiss: the shards are on a cluster; "
+                             "open_shards opens a folder in this process")
+        group = (faiss.IndexBinaryShards if self.is_binary
+                 else faiss.IndexShards)(self.d, True, True)
+        for shard in self.place.shards:
+            shard.set(self.parameters)
+            group.add_shard(shard.index)
+        return group
+
+    def save(self, folder):
+        """Writes the shards to a folder, which wherever they are must be able
+        to write to, and what `open_shards` opens it by."""
+        folder = ShardFolder(folder)
+        folder.begin(None)
+        folder.finish(self, self._run("write", None, [
+            (folder.path, number) for number in range(len(self.shards))]))
+
+
+def of_shard(mine, I):
+    """Rows with candidates of one shard, the columns of these and their ids,
+    padded with -1."""
+    counts = mine.sum(axis=1)
+    rows = np.flatnonzero(counts)
+    if len(rows) == 0:
+        return rows, None, None
+    columns = np.argsort(~mine[rows], axis=1, kind="stable")[
+        :, : counts.max()]
+    ids = np.take_along_axis(I[rows], columns, axis=1)
+    padding = np.arange(columns.shape[1]) >= counts[rows, None]
+    columns[padding] = ids[padding] = -1
+    return rows, columns, ids
