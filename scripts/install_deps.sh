@@ -47,6 +47,8 @@ test python3-pip packaging test
 test python3-matplotlib the demo is tested
 test python3-tqdm the demo is tested
 test python3-pandas its example is tested
+test python3-distributed shards on a Dask cluster
+test python3-h5py HDF5 files
 test python3-yaml the configuration for ann-benchmarks is tested
 demo python3-sklearn digits data set
 demo python3-matplotlib figures

@@ -65,6 +65,8 @@ __all__ = [
     "ProjectionHash",
     "RandomFourierMap",
     "Recommendation",
+    "ShardError",
+    "ShardedIndex",
     "ShiftInvariantHash",
     "ShiftInvariantKernel",
     "SignCauchyHash",
@@ -74,6 +76,7 @@ __all__ = [
     "WrappedKernel",
     "bits_for",
     "build_from",
+    "build_shards",
     "calibrate",
     "clone_binary_index",
     "clone_index",
@@ -95,6 +98,7 @@ __all__ = [
     "map_factory",
     "map_names",
     "mean_neighbor_distance",
+    "open_shards",
     "read_VectorTransform",
     "read_index",
     "read_index_binary",
@@ -210,6 +214,23 @@ class Recommendation:
         d: int,
         make: Callable[[int], faiss.Index],
     ) -> None: ...
+
+class ShardedIndex:
+    def __init__(
+        self,
+        model: Any,
+        string: Any,
+        shards: Any,
+        place: Any,
+        seed: Any = ...,
+    ) -> None: ...
+    def close(self) -> Any: ...
+    def set_parameter(self, name: Any, value: Any) -> Any: ...
+    def search(self, x: Any, k: Any) -> Any: ...
+    def range_search(self, x: Any, radius: Any) -> Any: ...
+    def reconstruct(self, key: Any) -> Any: ...
+    def to_faiss(self) -> Any: ...
+    def save(self, folder: Any) -> Any: ...
 
 class AdditiveKernel(Kernel):
     def __init__(self) -> None: ...
@@ -1194,6 +1215,8 @@ class RandomFourierMap(FeatureMap):
         proj: ProjectionChoice = ...,
     ) -> None: ...
 
+class ShardError(faiss.ValueError): ...
+
 class SpectralHash(KernelHash):
     @property
     def seed(self) -> int: ...
@@ -1325,6 +1348,20 @@ def build_from(
     parameters: Any = ...,
     progress: Any = ...,
 ) -> Any: ...
+def build_shards(
+    partitions: Any,
+    string: Any,
+    client: Any = ...,
+    folder: Any = ...,
+    part: Any = ...,
+    exact: Any = ...,
+    metric: Any = ...,
+    train: Any = ...,
+    seed: Any = ...,
+    parameters: Any = ...,
+    memory: Any = ...,
+    progress: Any = ...,
+) -> Any: ...
 def calibrate(
     index: faiss.Index | faiss.IndexBinary,
     base: ArrayLike,
@@ -1377,6 +1414,7 @@ def mean_neighbor_distance(
     max_points: int = ...,
     seed: int = ...,
 ) -> float: ...
+def open_shards(folder: Any, client: Any = ...) -> Any: ...
 def read_VectorTransform(
     f: str | os.PathLike[str] | faiss.IOReader,
 ) -> faiss.VectorTransform: ...

@@ -96,10 +96,17 @@ def takes_packed_bits(index):
 
 def add(index, rows, begin):
     """Adds rows as the vectors from `begin` on."""
-    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
-    else:
-        index.add(rows)
+    try:
+        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+            index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
+        else:
+            index.add(rows)
+    except RuntimeError as error:
+        if begin == 0:
+            raise
+        raise RuntimeError(
+            f"of the vectors from {begin:,} on, counted from 0: {error}"
+        ) from None
 
 
 def write(index, path):

@@ -314,11 +314,16 @@ class Nothing:
 
 def failed(failures):
     """An error with the name of each partition that failed."""
-    return ShardError("; ".join(
-        f"partition {name} failed: "
-        + (str(error) if isinstance(error, ValueError)
-           else f"{type(error).__name__}: {error}")
-        for name, error in failures))
+    return ShardError("; ".join(map(failure_text, *zip(*failures))))
+
+
+def failure_text(name, error):
+    message = str(error).partition("\n")[0]  # without FAISS's place of it
+    if not isinstance(error, ValueError):
+        message = f"{type(error).__name__}: {message}"
+    if message.startswith(name):
+        return f"partition {message}"
+    return f"partition {name}: {message}"
 
 
 class LocalEngine:

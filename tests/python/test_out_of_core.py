@@ -83,6 +83,32 @@ def test_hdf5_in_one_piece_is_mapped(tmp_path):
                  built("KFlat(chi2)"))
 
 
+def test_hdf5_in_pieces_is_read_by_blocks(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    from faiss_ext import vector_files
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=X, chunks=(128, 64), compression="gzip")
+        file.create_dataset("cube", data=np.zeros((3, 3, 3)), chunks=(1, 3, 3))
+        file.create_dataset("words", data=[[b"a", b"b"]], chunks=(1, 1))
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
+    read = []
+    get = h5py.Dataset.__getitem__
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda *args: read.append(get(*args)) or read[-1])
+    string = "HKM1(chi2),PCAR16,KIVF8(M=4)"
+    index = faiss_ext.build_from(tmp_path / "x.h5", string, part="x", train=300, progress=False)
+    assert max(map(len, read)) == 400
+    np.save(tmp_path / "x.npy", X)
+    same_results(index, faiss_ext.build_from(tmp_path / "x.npy", string, train=300, progress=False))
+    rows = vector_files.lazy_vectors(tmp_path / "x.h5", "x")
+    assert (rows.shape, rows.dtype) == (X.shape, X.dtype)
+    numbers = np.array([0, 1, 127, 128, 700, 1499])
+    np.testing.assert_array_equal(rows[numbers], X[numbers])
+    for part, message in (("cube", "3-dimensional"), ("words", "two-dimensional array of real numbers")):
+        with pytest.raises(VectorFileError, match=message):
+            vector_files.lazy_vectors(tmp_path / "x.h5", part)
+
+
 @pytest.mark.parametrize("array, message", [
     (X.astype("float64"), "float64 are not compared"),
     (X.astype(">f4"), "not compared"),

@@ -1,0 +1,559 @@
+# SPDX-License-Identifier: MIT
+"""One index in several pieces finds what one in one piece does: in a process, in a folder, on a cluster that loses workers."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import ShardError, build_shards, open_shards
+from faiss_ext.command_line import main
+from faiss_ext.shards import best
+from helpers import COUNTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+N = 1500
+X, Q = COUNTS[:N].astype("float32"), COUNTS[N:].astype("float32")
+CUTS = (0, 400, 401, 900, N)
+PARTS = [X[a:b] for a, b in zip(CUTS, CUTS[1:])]
+REFINED = "AHK128(chi2),BFlat,Refine(KFlat(chi2))"
+STRINGS = [
+    "KFlat(chi2)", "KFlat(chi2,store=u8)", REFINED, "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2,store=f16))",
+    "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "AHK128(chi2),AFlat",
+    "SIK64(gaussian),BIVF8", "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "KLSH64(gaussian,p=100),BFlat,RFlat",
+    "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))"]
+
+
+def built(partitions, string, *args, **kwargs):
+    return build_shards(partitions, string, *args, progress=False, **kwargs)
+
+
+@pytest.fixture
+def files(tmp_path):
+    names = [tmp_path / f"part {i}.npy" for i in range(len(PARTS))]
+    for name, part in zip(names, PARTS):
+        np.save(name, part)
+    return names
+
+
+def whole(index):
+    """One index of all vectors, with the same model."""
+    one = (faiss_ext.clone_binary_index if index.is_binary else faiss.clone_index)(index.model)
+    one.add(X)
+    return one
+
+
+def same_results(index, one, q=Q, k=10, ids=True):
+    """ids=False: where FAISS orders those at equal distances as it comes."""
+    for found, expected in list(zip(index.search(q, k), one.search(q, k)))[: 1 + ids]:
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+# ------------------------------------------------------- the same results
+
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+@pytest.mark.parametrize("string", STRINGS)
+def test_shards_find_what_one_index_finds(files, string, metric):
+    index = built(files, string, metric=metric, parameters={"k_factor": 3} if "Refine" in string else {})
+    assert (index.ntotal, index.d, index.metric_type) == (N, 64, metric)
+    one = whole(index)
+    for k in (1, 10, 700):
+        same_results(index, one, Q[:50], k, not string.endswith("RFlat"))
+    same_results(index, one, Q[:1])
+    assert index.search(Q[:0], 3)[0].shape == (0, 3)
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "SIK64(gaussian),BIVF8", "HKM1(chi2),PCAR16,KIVF8(M=4)"])
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+def test_range_searches(string, metric):
+    index = built(PARTS, string, metric=metric)
+    one = whole(index)
+    for radius in (np.median(one.search(Q, 10)[0]), 0.0):
+        lims, D, I = index.range_search(Q, float(radius))
+        expected_lims, expected_D, expected_I = one.range_search(Q, float(radius))
+        np.testing.assert_array_equal(lims, expected_lims)
+        for a, b in zip(lims, lims[1:]):
+            a, b = int(a), int(b)
+            found, expected = np.argsort(I[a:b]), np.argsort(expected_I[a:b])
+            np.testing.assert_array_equal(I[a:b][found], expected_I[a:b][expected])
+            np.testing.assert_array_equal(D[a:b][found], expected_D[a:b][expected])
+
+
+@pytest.mark.parametrize("string", ["BFlat", "BIVF8", "BKFlat(jaccard)"])
+def test_packed_bits(string):
+    bits = np.packbits(X > 4, axis=1)
+    index = built([bits[:400], bits[400:]], string)
+    one = faiss_ext.clone_binary_index(index.model)
+    one.add(bits)
+    same_results(index, one, bits[::7])
+    same_results(index.to_faiss(), one, bits[::7])
+    with pytest.raises(ValueError, match="expected uint8"):
+        index.search(X, 3)
+
+
+def test_more_neighbours_than_vectors():
+    index = built([X[:3], X[3:5]], REFINED)
+    D, I = index.search(Q[:2], 9)
+    assert (np.sort(I[:, :5]) == np.arange(5)).all() and (I[:, 5:] == -1).all()
+    assert (D[:, 5:] == np.finfo("float32").max).all()
+
+
+def test_partitions_may_be_empty():
+    index = built([X[:0], X[:700], X[:0], X[700:]], REFINED)
+    same_results(index, whole(index))
+    with pytest.raises(ShardError, match="no vectors in the partitions"):
+        built([X[:0]], REFINED)
+
+
+def test_parameters():
+    index = built(PARTS, REFINED)
+    before = index.search(Q, 10)[0].sum()
+    index.set_parameter("k_factor", 8)
+    one = whole(index)
+    one.k_factor = 8
+    same_results(index, one)
+    assert index.search(Q, 10)[0].sum() < before
+    with pytest.raises(ValueError, match="k_factor"):
+        index.set_parameter("k_factor", 0)
+    with pytest.raises(ValueError, match="nprobe"):
+        index.set_parameter("nprobe", 3)
+    same_results(index, one)
+    lists = built(PARTS, "HKM1(chi2),PCAR16,KIVF8(M=4)")
+    lists.set_parameter("nprobe", 1)
+    one = whole(lists)
+    faiss_ext.set_index_parameter(one, "nprobe", 1)
+    same_results(lists, one)
+
+
+def test_the_training_sample_is_that_of_one_file(files):
+    string = "HKM1(chi2),PCAR16,KIVF8(M=4)"
+    index = built(files, string, train=300)
+    np.save(files[0].parent / "all.npy", X)
+    one = faiss_ext.build_from(files[0].parent / "all.npy", string, train=300, progress=False)
+    same_results(index, one)
+
+
+def test_graphs_find_nearly_all():
+    index = built(PARTS, "HNSW16,KFlat(chi2)")
+    expected = built(PARTS, "KFlat(chi2)").search(Q, 10)[1]
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(index.search(Q, 10)[1], expected)]) > 0.95
+
+
+def test_reconstruct():
+    index = built(PARTS, "KFlat(chi2)")
+    for key in (0, 399, 400, 401, N - 1):
+        np.testing.assert_array_equal(index.reconstruct(key), X[key])
+    for key in (-1, N):
+        with pytest.raises(ValueError, match=f"id {key}"):
+            index.reconstruct(key)
+
+
+def test_one_process_has_faiss_shards():
+    index = built(PARTS, "AHK128(chi2),BFlat")
+    same_results(index.to_faiss(), whole(index))
+    index = built(PARTS, REFINED)
+    group, one = index.to_faiss(), whole(index)
+    del index
+    assert (group.search(Q, 10)[0] <= one.search(Q, 10)[0]).all()
+    assert isinstance(group, faiss.IndexShards) and group.ntotal == N
+
+
+@given(st.integers(1, 4), st.integers(0, 9), st.integers(1, 12), st.booleans(), st.integers(0, 10**6))
+@settings(max_examples=200, deadline=None)
+def test_best_is_a_sort(rows, width, k, larger, seed):
+    rng = np.random.default_rng(seed)
+    D = rng.integers(-3, 4, (rows, width)).astype("float32") * np.float32(rng.choice([1e-38, 0.5, 1e30]))
+    I = np.where(rng.random((rows, width)) < 0.2, -1, rng.integers(0, 2**40, (rows, width)))
+    found_D, found_I = best(D.copy(), I.copy(), k, larger)
+    for row in range(rows):
+        columns = sorted((j for j in range(width) if I[row, j] >= 0), key=lambda j: -D[row, j] if larger else D[row, j])[:k]
+        padding = k - len(columns)
+        assert found_I[row].tolist() == I[row, columns].tolist() + [-1] * padding
+        worst = np.finfo("float32").max * (-1 if larger else 1)
+        assert found_D[row].tolist() == D[row, columns].tolist() + [worst] * padding
+
+
+# ---------------------------------------------------------------- what is refused
+
+@pytest.mark.parametrize("partitions, error, message", [
+    ([], ValueError, "there are none"), (X, TypeError, "expected a list"), ("x.npy", TypeError, "expected a list"),
+    ([X, X[:, :3]], ShardError, "array 1 has d 3, and array 0 64"),
+    ([X, X.astype("uint8")], ShardError, "array 1 has dtype uint8"),
+    ([X[0]], ShardError, "two-dimensional"), (["missing.npy", X], ShardError, "missing.npy: cannot be read")])
+def test_bad_partitions(partitions, error, message):
+    with pytest.raises(error, match=message):
+        built(partitions, REFINED)
+
+
+def test_all_partitions_that_fail_are_named():
+    bad = [part.copy() for part in PARTS]
+    bad[0][3, 5], bad[2][7, 9] = np.nan, -1
+    with pytest.raises(ShardError) as caught:
+        built(bad, REFINED)
+    assert "partition array 0: component 5 of vector 3 is NaN" in str(caught.value)
+    assert "partition array 2: RuntimeError: IndexFlatKernel::add: component 9 of vector 7 is -1" in str(caught.value)
+    assert "array 1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("string, message", [
+    ("IDMap2,KFlat(chi2)", "without IDMap"), ("AHK128(chi3),BFlat", "chi3"), ("BFlat", "packed bits")])
+def test_bad_strings(string, message):
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        built(PARTS, string)
+
+
+def test_bad_searches():
+    index = built(PARTS, REFINED)
+    for k in (0, -1):
+        with pytest.raises(ValueError, match="k is"):
+            index.search(Q, k)
+    with pytest.raises(ValueError, match="64"):
+        index.search(Q[:, :5], 3)
+    with pytest.raises((ValueError, RuntimeError), match="finite"):
+        index.search(np.full((1, 64), np.nan), 3)
+    same_results(index, whole(index))
+
+
+# ------------------------------------------------------------------- folders
+
+@pytest.mark.parametrize("string", STRINGS + ["HNSW8,KFlat(chi2)"])
+def test_a_folder_opens_anywhere(files, tmp_path, string):
+    index = built(files, string, folder=tmp_path / "made", exact="memory", parameters={"k_factor": 2} if "," in string and (
+        "Refine" in string) else {})
+    expected = index.search(Q, 10)
+    os.rename(tmp_path / "made", tmp_path / "moved")
+    for name in files:
+        os.unlink(name)
+    again = open_shards(tmp_path / "moved")
+    assert repr(again) == repr(index) and again.string == string
+    for found, e in zip(again.search(Q, 10), expected):
+        np.testing.assert_array_equal(found, e)
+
+
+def test_vectors_stay_in_their_files(files, tmp_path):
+    index = built(files, REFINED, folder=tmp_path / "made")
+    shard = index.place.shards[3].index
+    assert isinstance(faiss.downcast_index(shard.refine_index), faiss_ext.IndexFileKernel)
+    same_results(index, whole(index))
+    for name in files:  # moved with the index
+        shutil.move(name, tmp_path / "made")
+    os.rename(tmp_path / "made", tmp_path / "moved")
+    same_results(open_shards(tmp_path / "moved"), whole(index))
+    changed = X[:400].copy()
+    changed[5, 5] += 1
+    np.save(tmp_path / "moved" / files[0].name, changed)
+    with pytest.raises(ShardError, match="part 0.npy.*changed"):
+        open_shards(tmp_path / "moved")
+
+
+def test_manifest(files, tmp_path):
+    built(files, "SIK128(gaussian,seed=7),BFlat,Refine(KFlat(gaussian))", folder=tmp_path / "made", seed=11)
+    assert sorted(os.listdir(tmp_path / "made")) == [
+        "manifest.json", "model.index", *(f"shard-0000{i}.index" for i in range(4))]
+    manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
+    assert manifest["format"] == "faiss_ext shards" and manifest["version"] == 1
+    assert manifest["faiss_ext"] == faiss_ext.__version__ and manifest["faiss"] == faiss.__version__
+    assert manifest["string"] == "SIK128(gaussian,seed=7),BFlat,Refine(KFlat(gaussian))"
+    assert "gamma=" in manifest["trained_string"]
+    assert manifest["seeds"]["training sample"] == 11 and 7 in manifest["seeds"].values()
+    assert [s["first"] for s in manifest["shards"]] == list(CUTS[:-1]) and manifest["ntotal"] == N
+    assert [s["partition"] for s in manifest["shards"]] == [os.fspath(name) for name in files]
+    for entry in [*manifest["shards"], manifest["model"]]:
+        name = tmp_path / "made" / entry["file"]
+        shown = subprocess.run(["sha256sum", name], capture_output=True, text=True, check=True).stdout
+        assert shown.split()[0] == entry["sha256"] and name.stat().st_size == entry["bytes"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    built(PARTS, REFINED, folder=tmp_path / "made")
+    return tmp_path / "made"
+
+
+def change(folder, **values):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for path, value in values.items():
+        *keys, last = path.split("__")
+        place = manifest
+        for key in keys:
+            place = place[int(key) if key.isdigit() else key]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"version": 2}, "format version 2"), ({"format": "x"}, "not of a folder of shards"),
+    ({"ntotal": 3}, "ntotal is 3"), ({"shards__1__first": 7}, "shard-00001.index begins with id 7, expected 400"),
+    ({"shards__1__sha256": "0"}, "sha256"), ({"shards__1__bytes": 5}, "bytes"), ({"shards": 5}, "damaged"),
+    ({"shards": None}, "damaged.*shards"), ({"shards__2__ntotal": None}, "damaged"), ({"d": 32}, "d is 64"),
+    ({"metric": 0}, "metric_type is 1"), ({"shards__0__file": "../x"}, "not a file of this folder"),
+    ({"shards__0__file": "shard-00001.index"}, "damaged, or of another index"), ({"parameters": None}, "damaged"),
+    ({"model__sha256": "1"}, "model.index: sha256")])
+def test_a_manifest_that_does_not_fit(folder, values, message):
+    change(folder, **values)
+    with pytest.raises(ShardError, match=message):
+        open_shards(folder)
+
+
+def test_folders_that_do_not_fit(folder, tmp_path, capsys):
+    with pytest.raises(ShardError, match="holds an index already"):
+        built(PARTS, REFINED, folder=folder)
+    with pytest.raises(ShardError, match="no manifest.json"):
+        open_shards(tmp_path)
+    with pytest.raises(ShardError, match="no manifest.json"):
+        open_shards(tmp_path / "missing")
+    with pytest.raises(ShardError, match="not empty"):
+        built(PARTS, REFINED, folder=tmp_path)
+    assert main(["info", str(tmp_path)]) == 1
+    assert "no manifest.json" in capsys.readouterr().err
+    for damage in (lambda data: data[:-1], lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
+        path = folder / "shard-00002.index"
+        good = path.read_bytes()
+        path.write_bytes(damage(good))
+        with pytest.raises(ShardError, match=f"{path}.*damaged"):
+            open_shards(folder)
+        path.write_bytes(good)
+    path.unlink()
+    with pytest.raises(ShardError, match="shard-00002.index: cannot be read"):
+        open_shards(folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ShardError, match="manifest.json: cannot be read"):
+        open_shards(folder)
+
+
+def test_save(tmp_path):
+    index = built(PARTS, REFINED)
+    index.set_parameter("k_factor", 5)
+    index.save(tmp_path / "saved")
+    again = open_shards(tmp_path / "saved")
+    assert again.parameters == {"k_factor": 5}
+    same_results(again, index)
+    with pytest.raises(ShardError, match="holds an index already"):
+        index.save(tmp_path / "saved")
+
+
+def test_command_line(folder, tmp_path, capsys):
+    np.save(tmp_path / "q.npy", Q[:5])
+    assert main(["search", str(folder), str(tmp_path / "q.npy"), "-k", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["I"] == open_shards(folder).to_faiss().search(Q[:5], 3)[1].tolist()
+    assert main(["info", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tree"]["ntotal"] == N
+
+
+# ------------------------------------------------- builds that are broken off
+
+KILLED = """
+import os, signal, sys
+from faiss_ext import build_shards, shard_building
+
+write = shard_building.write_shard
+
+def write_or_die(index, folder, number, name):
+    if number == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(number, flush=True)
+    return write(index, folder, number, name)
+
+shard_building.write_shard = write_or_die
+build_shards(sys.argv[3:], "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", folder=sys.argv[1], progress=False)
+"""
+
+
+def test_killed_and_called_again(files, tmp_path):
+    folder = tmp_path / "made"
+
+    def run(number):
+        return subprocess.run([sys.executable, "-c", KILLED, folder, str(number), *files], capture_output=True, text=True)
+
+    for number, written in ((1, ["0"]), (3, ["1", "2"])):
+        done = run(number)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert done.stdout.split() == written
+        with pytest.raises(ShardError, match="an unfinished build"):
+            open_shards(folder)
+    with pytest.raises(ShardError, match="unfinished build with another string"):
+        built(files, REFINED, folder=folder)
+    done = run(99)
+    assert done.returncode == 0 and done.stdout.split() == ["3"]
+    index = open_shards(folder)
+    same_results(index, whole(index))
+    assert not [name for name in os.listdir(folder) if name.endswith(".json") and name != "manifest.json"]
+
+
+def test_a_partition_that_is_mended(files, tmp_path):
+    bad = X[401:900].copy()
+    bad[3, 3] = np.inf
+    np.save(files[2], bad)
+    with pytest.raises(ShardError, match="part 2.npy: component 3 of vector 3"):
+        built(files, REFINED, folder=tmp_path / "made")
+    assert {"shard-00000.index", "shard-00001.index", "shard-00003.index"} < set(os.listdir(tmp_path / "made"))
+    np.save(files[2], X[401:900])
+    with pytest.raises(ShardError, match="another partitions"):  # which another file may be
+        built(files, REFINED, folder=tmp_path / "made")
+
+
+# --------------------------------------------------------------------- Dask
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made:
+        with distributed.Client(made) as client:
+            yield client
+
+
+@pytest.fixture
+def client(cluster):
+    cluster.wait_for_workers(2)
+    return cluster
+
+
+def kill_one_worker(client, which=None):
+    pids = client.run(os.getpid)
+    worker = which or sorted(pids)[0]
+    os.kill(pids[worker], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
+                                    "SIK64(gaussian),BIVF8"])
+def test_a_cluster_finds_what_one_index_finds(files, client, string):
+    with built(files, string, client) as index:
+        same_results(index, whole(index))
+        same_results(index, whole(index), Q[:1])
+        holding = [worker for worker, held in client.has_what().items() if held]
+        assert len(holding) == 2
+    if "," not in string:
+        return
+    with built(PARTS, string, client, parameters={"k_factor": 3} if "Refine" in string else {}) as index:
+        same_results(index, whole(index))
+
+
+def test_dask_arrays(client):
+    da = pytest.importorskip("dask.array")
+    x = da.from_array(X, chunks=(400, 30))
+    with built(x, REFINED, client) as index:
+        assert [s["ntotal"] for s in index.shards] == [400, 400, 400, 300]
+        same_results(index, whole(index))
+    unknown = x[da.from_array(np.arange(N) % 2 == 0, chunks=400)]  # of a size that is not known
+    with built(unknown, REFINED, client) as index:
+        assert index.ntotal == N // 2
+        np.testing.assert_array_equal(index.search(X[:20:2], 1)[1][:, 0], np.arange(10))
+    with pytest.raises(ValueError, match="two dimensions"):
+        built(x[0], REFINED, client)
+
+
+def test_folders_of_a_cluster(files, client, tmp_path):
+    index = built(files, REFINED, client, tmp_path / "made")
+    expected = whole(index)
+    same_results(index, expected)
+    same_results(open_shards(tmp_path / "made"), expected)
+    same_results(open_shards(tmp_path / "made", client), expected)
+    index.set_parameter("k_factor", 4)
+    expected.k_factor = 4
+    same_results(index, expected)
+    index.save(tmp_path / "saved")
+    same_results(open_shards(tmp_path / "saved"), expected)
+    with pytest.raises(ValueError, match="on a cluster"):
+        index.to_faiss()
+    (tmp_path / "made" / "shard-00001.index").write_bytes(b"x")
+    with pytest.raises(ShardError, match="shard-00001.index: bytes is 1"):
+        open_shards(tmp_path / "made", client)
+
+
+def test_partitions_that_fail_on_a_cluster(files, client):
+    bad = [part.copy() for part in PARTS]
+    bad[2][7, 9] = -1
+    with pytest.raises(ShardError, match="partition array 2: RuntimeError: .*component 9 of vector 7 is -1"):
+        built(bad, REFINED, client)
+    with pytest.raises(ShardError, match="missing.npy: cannot be read"):
+        built([*files, "missing.npy"], REFINED, client)
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_worker_that_is_lost_between_searches(files, client, tmp_path, in_folder):
+    index = built(files, REFINED, client, tmp_path / "made" if in_folder else None)
+    expected = whole(index)
+    for _ in range(3):
+        kill_one_worker(client)
+        same_results(index, expected)
+        client.wait_for_workers(2)
+    index.close()
+
+
+def test_a_worker_that_is_lost_in_searches(files, client):
+    index = built(files, REFINED, client)
+    expected = whole(index).search(Q, 10)
+    results, stop = [], threading.Event()
+
+    def search():
+        while not stop.is_set():
+            results.append(index.search(Q, 10))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    deadline = time.monotonic() + 120
+    kills = 0
+    while kills < 3 and time.monotonic() < deadline:
+        before = len(results)
+        while len(results) < before + 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client.wait_for_workers(2)
+        kill_one_worker(client)
+        kills += 1
+    before = len(results)
+    while len(results) < before + 2 and thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stop.set()
+    thread.join(60)
+    assert kills == 3 and len(results) >= before + 2
+    for found in results:
+        for a, b in zip(found, expected):
+            np.testing.assert_array_equal(a, b)
+    index.close()
+
+
+def load_or_die(part, marker):
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return part
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_worker_that_is_lost_in_a_build(client, tmp_path, in_folder):
+    dask = pytest.importorskip("dask")
+    import dask.array as da
+    client.register_worker_plugin(Importing(os.path.dirname(__file__)))
+    chunks = [da.from_delayed(dask.delayed(load_or_die)(part, str(tmp_path / "died")) if i == 2 else dask.delayed(part),
+                              part.shape, part.dtype) for i, part in enumerate(PARTS)]
+    index = built(da.concatenate(chunks), REFINED, client, tmp_path / "made" if in_folder else None)
+    assert (tmp_path / "died").exists()
+    same_results(index, whole(index))
+    client.wait_for_workers(2)
+    index.close()
+
+
+class Importing:
+    """Has workers find this module."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def setup(self, worker):
+        if self.folder not in sys.path:
+            sys.path.insert(0, self.folder)
