@@ -126,20 +126,30 @@ def copy_of(index):
             else faiss.clone_index(index))
 
 
+def core(index):
+    """What keeps the vectors of an index."""
+    index = real(index)
+    while True:
+        if isinstance(index, faiss.IndexPreTransform):
+            index = real(index.index)
+        elif isinstance(index, (swig.IndexKernelHash,
+                                swig.IndexBinaryKernelHash)):
+            index = real(index.storage)
+        else:
+            return index
+
+
 def own_ids(index):
     """Whether vectors keep ids that count from the first vector of an index."""
-    core = real(index)
-    while True:
-        if isinstance(core, (swig.IndexIVFPQ4, faiss.IndexIVF,
-                             faiss.IndexBinaryIVF)):
-            return True
-        if isinstance(core, faiss.IndexPreTransform):
-            core = real(core.index)
-        elif isinstance(core, (swig.IndexKernelHash,
-                               swig.IndexBinaryKernelHash)):
-            core = real(core.storage)
-        else:
-            return False
+    return isinstance(core(index), (
+        swig.IndexIVFPQ4, faiss.IndexIVF, faiss.IndexBinaryIVF))
+
+
+def takes_one_add_only(index):
+    """Whether FAISS aborts at the second add."""
+    version = tuple(int(n) for n in re.findall(r"\d+", faiss.__version__)[:3])
+    return version < (1, 7, 4) and isinstance(
+        core(index), faiss.IndexIVFPQFastScan)
 
 
 def merge(index, other):
@@ -350,6 +360,12 @@ class Build:
                       source.d]
         self.block = int(np.clip(
             memory // 8 // (4 * sum(widths)), LEAST_BLOCK, MOST_BLOCK))
+        if source.n > self.block and takes_one_add_only(self.base):
+            raise ValueError(
+                f"{type(core(self.base)).__name__} of FAISS "
+                f"{faiss.__version__} ends the process where vectors are added "
+                f"a second time, and {source.n:,} are more than a block; "
+                "expected KIVF, say")
 
     def state(self):
         """What a build is known by, beside its string."""

@@ -38,6 +38,12 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
+
+
 MAPPED = ("f32.npy", "f16.npy", "u8.npy", "x.fvecs", "x.bvecs")
 
 
@@ -109,6 +115,15 @@ def test_hdf5_in_pieces_is_read_by_blocks(tmp_path, monkeypatch):
             vector_files.lazy_vectors(tmp_path / "x.h5", part)
 
 
+def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
+    string = "HKM1(chi2),PCAR16,IVF4,PQ8x4fs"
+    if tuple(map(int, faiss.__version__.split(".")[:3])) < (1, 7, 4):
+        with pytest.raises(ValueError, match="IndexIVFPQFastScan.*a second time"):
+            faiss_ext.build_from(files / "f32.npy", string, progress=False)
+    else:
+        assert faiss_ext.build_from(files / "f32.npy", string, progress=False).ntotal == N
+
+
 @pytest.mark.parametrize("array, message", [
     (X.astype("float64"), "float64 are not compared"),
     (X.astype(">f4"), "not compared"),
@@ -139,12 +154,6 @@ STRINGS = [
     "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "AHK128(chi2),AFlat",
     "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "SIK64(gaussian),BIVF8", "IDMap2,SIK64(gaussian),BFlat",
     "KFlat(chi2,store=u8)", "HNSW8,KFlat(chi2)", "SIK64(gaussian),BHash4x8", "Flat", "IVF8,Flat"]
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
-    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
 
 
 @pytest.mark.parametrize("string", STRINGS)
