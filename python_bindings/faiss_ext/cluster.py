@@ -8,6 +8,8 @@ from dask.distributed import as_completed
 from .shard_building import ArrayPartition, ShardError, failed
 from .shards import called
 
+SMALL = 2**16  # bytes that are sent with each call, rather than once
+
 
 def same(value):
     return value
@@ -96,8 +98,9 @@ class OnCluster:
         """Calls a method of each shard, with x and with what is its own; None:
         not of that one."""
         client = self.client
-        # (data that is not computed would be lost with a worker)
-        x = None if x is None else client.submit(same, x, pure=False)
+        if x is not None and x.nbytes > SMALL:
+            # (data that is not computed would be lost with a worker)
+            x = client.submit(same, x, pure=False)
         futures = {
             i: client.submit(called, self.shards[i], method, x, mine,
                              parameters, pure=False, priority=1)

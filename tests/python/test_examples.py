@@ -2,7 +2,10 @@
 """The examples in scripts/ do what they say."""
 
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -296,3 +299,16 @@ def test_modules_are_counted(tmp_path):
         "FunctionDef": 0, "arguments": 0, "Pass": 0
     }
     assert list(pandas.python_modules(tmp_path, least_nodes=5).index) == ["a"]
+
+
+def test_a_cluster_in_one_command(tmp_path):
+    pytest.importorskip("distributed")
+    command = [sys.executable, Path(__file__).resolve().parents[2] / "scripts" / "example_cluster.py"]
+    out = subprocess.run([*command, "--folder", tmp_path / "index"], capture_output=True, text=True, timeout=300, check=True).stdout
+    assert re.search(r"^ShardedIndex\(.*, shards=4, d=64, ntotal=31940\)\nbuilt in .* vectors a second\n200 queries", out)
+    assert "opened again in one process: the same results" in out
+    assert (tmp_path / "index" / "manifest.json").exists()
+    np.save(tmp_path / "x.npy", np.random.default_rng(1).gamma(1, 1, (50, 8)).astype("float32"))
+    out = subprocess.run([*command, tmp_path / "x.npy", "--string", "KFlat(chi2)", "--workers", "1"], capture_output=True,
+                         text=True, timeout=300, check=True).stdout
+    assert re.search(r"50 queries in .* of the first one: \[0, ", out)
