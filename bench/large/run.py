@@ -26,6 +26,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "scripts")]
 import datasets  # noqa: E402
+import report  # noqa: E402
 from multi_index import jittered  # noqa: E402
 
 KERNEL = "chi2"
@@ -48,8 +49,7 @@ def contenders(n):
     return {
         "AHK512(chi2,center=1),BFlat": [{"k_factor": f} for f in FACTORS],
         f"AHK512(chi2,center=1),BIVF{lists(n)}": [{"nprobe": p, "k_factor": f} for p in PROBES for f in (8, 32)],
-        f"HKM1(chi2),PCAR128,KIVF{lists(n)}": by_lists,
-        f"HKM1(chi2),PCAR128,IVF{lists(n)},PQ32": by_lists}
+        f"HKM1(chi2),PCAR128,KIVF{lists(n)}": by_lists}
 
 
 # ------------------------------------------------------------------ vectors
@@ -234,7 +234,8 @@ def parse_args(argv=None):
     parser.add_argument("--keep", action="store_true", help="all indexes")
     parser.add_argument("--mapped", action="store_true", help="codes mapped, too")
     parser.add_argument("--skip-cluster", action="store_true")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="file for all figures, JSON")
+    parser.add_argument("--markdown", type=Path, help="page whose tables are written")
     return parser.parse_args(argv)
 
 
@@ -256,6 +257,8 @@ def main(argv=None):
             found["rows"][front]["tune"]["parameters"], queries, truth)
     if args.out:
         args.out.write_text(json.dumps(found, indent=1))
+    if args.markdown:
+        report.fill(args.markdown, found)
     return 0
 
 

@@ -216,6 +216,8 @@ class ShardedIndex:
         self.parameters[name] = value
 
     def _run(self, method, x, own):
+        if len(self.place.shards) != len(self.shards):
+            raise ValueError("the sharded index has been closed")
         if not isinstance(own, list):
             own = [own] * len(self.shards)
         return self.place.run(method, x, own, self.parameters)

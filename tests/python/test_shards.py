@@ -158,6 +158,13 @@ def test_reconstruct():
             index.reconstruct(key)
 
 
+def test_closed():
+    with built(PARTS, REFINED) as index:
+        same_results(index, whole(index))
+    with pytest.raises(ValueError, match="has been closed"):
+        index.search(Q, 3)
+
+
 def test_one_process_has_faiss_shards():
     index = built(PARTS, "AHK128(chi2),BFlat")
     same_results(index.to_faiss(), whole(index))
