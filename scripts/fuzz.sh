@@ -34,7 +34,7 @@ configure_checked "$build"
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # (every stack of calls that has asked for memory is kept, which long runs have no
 # room for)
-export ASAN_OPTIONS="$ASAN_OPTIONS:malloc_context_size=4"
+export ASAN_OPTIONS="$ASAN_OPTIONS:malloc_context_size=1"
 export LLVM_PROFILE_FILE=/dev/null
 runtime="$(sanitizer_runtime)" # which must be loaded first
 status=0
