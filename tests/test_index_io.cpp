@@ -1166,7 +1166,8 @@ TEST(Io, IndexesThatComputeNoDistances) {
     const size_t front = good.size() - content_of(to_bytes(*same)).size();
     const auto lists = make("KIVF2(M=3)");
     auto& of_lists = dynamic_cast<IndexIVFPQ4&>(*lists);
-    of_lists.lists[0].ids.assign(of_lists.lists[0].ids.size(), 0); // twice
+    auto& ids = of_lists.lists[0].ids.own();
+    std::fill(ids.begin(), ids.end(), 0); // twice
     const std::vector<Index*> indexes = {
             make(sik + ",AFlat").release(),
             make(sik + ",BIVF2").release(),
