@@ -42,7 +42,7 @@ void write_aligned(
     write_value(f, n);
     const auto* aligning = dynamic_cast<const AligningWriter*>(f);
     // behind the byte that says how many zeros there are
-    const uint64_t begin = aligning ? aligning->length + 1 : 0;
+    const uint64_t begin = aligning && n > 0 ? aligning->length + 1 : 0;
     const auto count = uint8_t(-begin % array_alignment);
     write_value(f, count);
     write_bytes(f, zeros, count);

@@ -43,8 +43,8 @@ std::optional<FileRange> map_items(
         size_t alignment,
         const char* field);
 
-/// Writes the number of items, zeros up to an alignment, if f knows where it
-/// is, and the items.
+/// Writes the number of items, zeros up to an alignment, if there are any and f
+/// knows where it is, and the items.
 void write_aligned(
         faiss::IOWriter* f,
         const void* items,
