@@ -991,7 +991,8 @@ TEST(Io, PartsThatDoNotFit) {
     const auto index = make(shards);
     Bytes none = content_of(to_bytes(*index));
     auto& parts = dynamic_cast<Shards&>(*index);
-    none.resize(begin_of(none, content_of(to_bytes(*parts.at(0)))) - magic_size);
+    none.resize(
+            begin_of(none, content_of(to_bytes(*parts.at(0)))) - magic_size);
     none[none.size() - 4] = 0; // the count
     EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(none)); }, "count"));
 }

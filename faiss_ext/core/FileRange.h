@@ -19,7 +19,10 @@ struct FileRange {
     const uint8_t* anywhere = nullptr; ///< the same, to read here and there
 
     FileRange() = default;
-    FileRange(std::shared_ptr<const MappedFile> file, size_t begin, size_t size);
+    FileRange(
+            std::shared_ptr<const MappedFile> file,
+            size_t begin,
+            size_t size);
 
     explicit operator bool() const {
         return bool(file);

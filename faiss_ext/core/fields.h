@@ -336,7 +336,7 @@ struct PartSlotOf : PartSlot {
 template <class Vector>
 struct ArraySlotOf : ArraySlot {
     using T = std::remove_reference_t<decltype(*std::declval<Vector>().data())>;
-    static constexpr bool mappable = requires(Vector& v, FileRange range) {
+    static constexpr bool mappable = requires(Vector & v, FileRange range) {
         v.map(range);
     };
     Vector& values;

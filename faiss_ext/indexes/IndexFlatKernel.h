@@ -42,9 +42,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     enum class Store { f32, f16, u8 };
     Store store = Store::f32;
 
-    /// The vectors, where they lie in the file of the index, mapped into memory:
-    /// read with IO_FLAG_MMAP. Then `codes` is empty, and the index can only be
-    /// searched.
+    /// The vectors, where they lie in the file of the index, mapped into
+    /// memory: read with IO_FLAG_MMAP. Then `codes` is empty, and the index can
+    /// only be searched.
     FileRange mapped;
 
     /// @param kernel  is copied

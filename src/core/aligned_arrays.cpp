@@ -51,8 +51,7 @@ void write_aligned(
 
 uint64_t read_aligned_size(faiss::IOReader* f, const char* field) {
     const auto n = read_value<uint64_t>(f, field);
-    const auto count =
-            read_value_in<uint8_t>(f, field, 0, array_alignment - 1);
+    const auto count = read_value_in<uint8_t>(f, field, 0, array_alignment - 1);
     char padding[array_alignment];
     read_bytes(f, padding, count, field);
     FAISS_EXT_THROW_IF_NOT_FMT(

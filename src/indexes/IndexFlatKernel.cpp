@@ -303,8 +303,7 @@ RowCodec codec_of(const IndexFlatKernel& index) {
 } // namespace
 
 IndexFlatKernel::Rows IndexFlatKernel::rows(const char* where) const {
-    check_stored(
-            ntotal, mapped ? mapped.size : codes.size(), code_size, where);
+    check_stored(ntotal, mapped ? mapped.size : codes.size(), code_size, where);
     const size_t expected = codec_of(*this).code_size();
     FAISS_EXT_THROW_IF_NOT_FMT(
             code_size == expected,
@@ -365,10 +364,7 @@ void IndexFlatKernel::restore() {
     std::vector<float> decoded(std::min(step, ntotal) * d);
     for (idx_t i = 0; i < ntotal; i += step) {
         const idx_t n = std::min(step, ntotal - i);
-        sa_decode(
-                n,
-                rows_in_order + i * code_size,
-                decoded.data());
+        sa_decode(n, rows_in_order + i * code_size, decoded.data());
         kernel->check_input(n, decoded.data(), d, "read_index");
     }
 }

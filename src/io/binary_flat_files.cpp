@@ -37,8 +37,13 @@ void write_header(const IndexBinary& index, IOWriter* f) {
 
 void read_header(IndexBinary& index, IOReader* f) {
     index.d = read_value_in<int32_t>(f, "d", 8, 1 << 24);
-    index.code_size = read_value_in<int32_t>(
-            f, "code_size", index.d / 8, index.d / 8);
+    index.code_size = read_value_in<int32_t>(f, "code_size", 0, index.d / 8);
+    FAISS_EXT_THROW_IF_NOT_FMT( // IDMap of FAISS 1.7.3 has 0
+            index.code_size * 8 == index.d || index.code_size == 0,
+            "%s is damaged: a code has %d bytes, expected those of %d bits",
+            name_of(*f).c_str(),
+            int(index.code_size),
+            index.d);
     index.ntotal = read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36);
     index.is_trained = read_value<bool>(f, "is_trained");
     index.metric_type = faiss::MetricType(read_value_in<int32_t>(
@@ -58,6 +63,7 @@ void check_size(uint64_t n, uint64_t expected, const char* what, IOReader* f) {
 std::unique_ptr<IndexBinary> read_flat(IOReader* f) {
     auto index = std::make_unique<IndexBinaryFlatSIMD>();
     read_header(*index, f);
+    check_size(index->code_size * 8, index->d, "a code", f);
     const auto size = read_value<uint64_t>(f, "codes");
     check_size(size, index->ntotal * index->code_size, "codes", f);
     if (auto range = map_items(f, size, 1, 1, "codes")) {
@@ -97,10 +103,10 @@ std::unique_ptr<IndexBinary> read_mapped_flat(IOReader* f) {
     std::unique_ptr<IndexBinary> index;
     if ((*f)(name, 1, name_size) == name_size) {
         const std::string_view read(name, name_size);
-        index = read == flat      ? read_flat(f)
-                : read == id_map  ? read_id_map<IndexBinaryIDMap>(f)
+        index = read == flat       ? read_flat(f)
+                : read == id_map   ? read_id_map<IndexBinaryIDMap>(f)
                 : read == id_map_2 ? read_id_map<IndexBinaryIDMap2>(f)
-                                  : nullptr;
+                                   : nullptr;
     }
     if (!index) {
         step_back(f, mapping->position() - begin);
@@ -118,9 +124,9 @@ bool write_mapped_flat(const IndexBinary& index, IOWriter* f) {
     if (!codes || !codes->mapped) {
         return false;
     }
-    const std::string_view name = !map         ? flat
+    const std::string_view name = !map                    ? flat
             : dynamic_cast<const IndexBinaryIDMap2*>(map) ? id_map_2
-                                               : id_map;
+                                                          : id_map;
     write_bytes(f, name.data(), name_size);
     write_header(index, f);
     if (map) {

@@ -489,8 +489,7 @@ bool has_codec_inside(const VectorTransform*) {
 
 bool has_codec_inside(const IndexBinary* index) {
     const auto* map = dynamic_cast<const faiss::IndexBinaryIDMap*>(index);
-    return map ? has_codec_inside(map->index)
-               : index && find_codec(*index);
+    return map ? has_codec_inside(map->index) : index && find_codec(*index);
 }
 
 /// In front of an object of FAISS's inside one of ours.
