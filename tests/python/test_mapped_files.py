@@ -60,8 +60,10 @@ def test_flat_codes_in_files_of_faiss(tmp_path, wrapper):
     # FAISS's own functions do not lose the codes
     faiss.write_index_binary(mapped, again)
     assert open(again, "rb").read() == open(path, "rb").read()
-    for twin in (faiss.clone_binary_index(mapped), faiss_ext.clone_binary_index(mapped), pickle.loads(pickle.dumps(mapped)),
-                 faiss.deserialize_index_binary(faiss.serialize_index_binary(mapped)), copy.deepcopy(mapped)):
+    twins = [faiss_ext.clone_binary_index(mapped), faiss.deserialize_index_binary(faiss.serialize_index_binary(mapped))]
+    if not wrapper:  # FAISS 1.7.3 pickles no IndexBinaryIDMap
+        twins += [pickle.loads(pickle.dumps(mapped)), copy.deepcopy(mapped)]
+    for twin in twins:
         same(expected, twin, CODES[:20])
         assert twin.ntotal == 3000
     with pytest.raises(RuntimeError, match="mapped from a file"):
