@@ -18,6 +18,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/mapped_file.h"
 #include "core/parallel.h"
 #include "core/prefetch.h"
 #include "core/sample.h"
@@ -144,6 +145,24 @@ struct Visit {
     float base;
     idx_t list;
 };
+
+/// Has the system read the lists of a query, all at once, where they lie in a
+/// file and the last of them, the least likely one to be, is not in memory: to
+/// ask for each would take as long as to scan a short one.
+void ask_for(const IndexIVFPQ4& index, const std::vector<Visit>& visits) {
+    const FileRange& last = index.lists[visits.back().list].codes.mapped();
+    if (!last || !last.file->is_absent(last.begin + last.size / 2)) {
+        return;
+    }
+    for (const Visit& visit : visits) {
+        const auto& list = index.lists[visit.list];
+        const FileRange &ids = list.ids.mapped(),
+                        &offsets = list.offsets.mapped();
+        if (ids) { // its codes lie between these
+            ids.file->ask_for(ids.begin, offsets.begin + offsets.size);
+        }
+    }
+}
 
 /// The rounding of all parts together, its standard deviation, beside the
 /// squared distance to the nearest centroid, and so beside the distances of
@@ -404,6 +423,7 @@ void for_visits(
                         order.get() + (i - i0) * nlist,
                         nprobe);
                 const auto& visits = query.visits;
+                ask_for(index, visits);
                 const size_t first = end - begin == 1
                         ? visits.size()
                         : std::min<size_t>(nearest, visits.size());
