@@ -71,6 +71,10 @@ FAULTS = [
     ("core/field_files.cpp", "if (!field.is_valid()) {\n"
      "            fail(std::string(field.key)", "if (false) {\n"
      "            fail(std::string(field.key)"),
+    ("core/aligned_arrays.cpp", "mapping->position() % alignment != 0",
+     "false"),
+    ("core/aligned_arrays.cpp", "-begin % array_alignment", "0"),
+    ("core/FileRange.cpp", "            !is_mapped,\n", "            true,\n"),
     ("core/field_files.h", "limit = 80;", "limit = 1 << 30;"),
     ("core/field_files.cpp", "if (values.is_float() &&",
      "if (!values.is_float() &&"),
@@ -285,8 +289,8 @@ FAULTS = [
     ("indexes/IndexIVFPQ4.cpp", "sum += r[j] * (r[j] + (residual ? 2 * c[j] : "
      "0));", "sum += r[j] * (r[j] + (residual ? c[j] : 0));"),
     ("indexes/IndexIVFPQ4.cpp", "subtract(index.mean, y);", ""),
-    ("indexes/IndexIVFPQ4.cpp", "std::fill(list.offsets.begin() + n, "
-     "list.offsets.end(), no_score);", ""),
+    ("indexes/IndexIVFPQ4.cpp", "std::fill(offsets.begin() + n, "
+     "offsets.end(), no_score);", ""),
     ("indexes/IndexIVFPQ4.cpp", "visits.push_back({base + tables.bias, "
      "idx_t(l)});", "visits.push_back({base, idx_t(l)});"),
     ("indexes/IndexIVFPQ4.cpp", "index.make_direct_map(has_map);", ""),

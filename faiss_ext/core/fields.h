@@ -16,6 +16,7 @@
 #include <faiss/impl/FaissException.h>
 
 #include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/FileRange.h>
 #include <faiss_ext/core/class_table.h>
 
 namespace faiss_ext {
@@ -99,7 +100,13 @@ struct ArraySlot {
     virtual size_t item_size() const = 0;
     virtual bool is_float() const = 0;
     virtual void resize(size_t n) = 0;
-    virtual void* data() = 0;
+    virtual void* data() = 0; ///< written to after a resize only
+
+    /// Whether it can be used where it lies in a file, as a MappableVector can.
+    virtual bool is_mappable() const {
+        return false;
+    }
+    virtual void map(FileRange) {}
 };
 
 /// A field as visitors see it: its name in strings, or for messages, and its
@@ -329,6 +336,9 @@ struct PartSlotOf : PartSlot {
 template <class Vector>
 struct ArraySlotOf : ArraySlot {
     using T = std::remove_reference_t<decltype(*std::declval<Vector>().data())>;
+    static constexpr bool mappable = requires(Vector & v, FileRange range) {
+        v.map(range);
+    };
     Vector& values;
 
     explicit ArraySlotOf(Vector& values) : values(values) {}
@@ -340,13 +350,25 @@ struct ArraySlotOf : ArraySlot {
         return sizeof(T);
     }
     bool is_float() const override {
-        return std::is_same_v<T, float>;
+        return std::is_same_v<std::remove_const_t<T>, float>;
     }
     void resize(size_t n) override {
-        values.resize(n);
+        if constexpr (mappable) {
+            values.own().resize(n);
+        } else {
+            values.resize(n);
+        }
     }
     void* data() override {
-        return values.data();
+        return const_cast<std::remove_const_t<T>*>(values.data());
+    }
+    bool is_mappable() const override {
+        return mappable;
+    }
+    void map(FileRange range) override {
+        if constexpr (mappable) {
+            values.map(std::move(range));
+        }
     }
 };
 

@@ -3,8 +3,8 @@
 
 #include <faiss/Index.h>
 
-#include <faiss_ext/core/AlignedVector.h>
 #include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/hashes/KernelHash.h>
 
@@ -43,8 +43,9 @@ struct IndexAsymmetricHash : faiss::Index {
 
     /// In blocks of 32 codes, byte by byte: byte r of code i is
     /// codes[(i / 32 * code_size + r) * 32 + p], where p is 2 j for j = i mod
-    /// 32 below 16, and 2 (j - 16) + 1 otherwise.
-    AlignedVector<uint8_t> codes;
+    /// 32 below 16, and 2 (j - 16) + 1 otherwise. Where they are mapped from a
+    /// file, what changes the index throws; reset() lets go of the file.
+    MappableVector<uint8_t> codes;
 
     /// @param hash  is copied; of at most 8,192 bits
     explicit IndexAsymmetricHash(

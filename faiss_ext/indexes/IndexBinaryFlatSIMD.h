@@ -3,6 +3,7 @@
 
 #include <faiss/IndexBinaryFlat.h>
 
+#include <faiss_ext/core/FileRange.h>
 #include <faiss_ext/core/compat.h>
 
 namespace faiss_ext {
@@ -27,6 +28,26 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
     explicit IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other);
 
     IndexBinaryFlatSIMD() = default;
+
+    /** The codes, where they lie in a file that is mapped into memory: read
+     * with IO_FLAG_MMAP. Then xb is empty, the index can only be searched, and
+     * only this library's write_index_binary can write it.
+     */
+    FileRange mapped;
+
+    const uint8_t* codes() const { ///< xb, or what stands for it
+        return mapped ? mapped.in_order : xb.data();
+    }
+    size_t num_bytes() const {
+        return mapped ? mapped.size : xb.size();
+    }
+
+    // What changes the index throws if it is mapped; reset() lets go of the
+    // file.
+    void train(idx_t n, const uint8_t* x) override;
+    void add(idx_t n, const uint8_t* x) override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reset() override;
 
     /// params: `sel` is honoured
     void search(

@@ -4,6 +4,7 @@
 #include <faiss/IndexFlatCodes.h>
 
 #include <faiss_ext/core/ClonePtr.h>
+#include <faiss_ext/core/FileRange.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/kernels/Kernel.h>
@@ -40,6 +41,11 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      */
     enum class Store { f32, f16, u8 };
     Store store = Store::f32;
+
+    /// The vectors, where they lie in the file of the index, mapped into
+    /// memory: read with IO_FLAG_MMAP. Then `codes` is empty, and the index can
+    /// only be searched.
+    FileRange mapped;
 
     /// @param kernel  is copied
     IndexFlatKernel(
@@ -101,7 +107,12 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     faiss::FlatCodesDistanceComputer* get_FlatCodesDistanceComputer()
             const override;
 
+    // What changes the index throws if it is mapped; reset() lets go of the
+    // file.
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void reset() override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
     /// The ntotal stored vectors.
     struct Rows {
@@ -121,7 +132,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     /// the stored vectors, size ntotal * d; null unless they are stored as f32
     const float* get_xb() const {
         return store == Store::f32
-                ? reinterpret_cast<const float*>(codes.data())
+                ? reinterpret_cast<const float*>(
+                          mapped ? mapped.anywhere : codes.data())
                 : nullptr;
     }
 

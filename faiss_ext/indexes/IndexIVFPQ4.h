@@ -9,6 +9,7 @@
 #include <faiss/Index.h>
 
 #include <faiss_ext/core/AlignedVector.h>
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 
@@ -64,10 +65,12 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     /// component j of centroid k of part m at [(m * d / M + j) * 16 + k]
     AlignedVector<float> codebook;
 
+    /// Where lists are mapped from a file, what changes the index throws;
+    /// reset() lets go of the file.
     struct List {
-        std::vector<idx_t> ids;
-        AlignedVector<uint8_t> codes; ///< as in simd/nibble_scan.h
-        AlignedVector<float> offsets; ///< for whole blocks
+        MappableVector<idx_t> ids;
+        MappableVector<uint8_t> codes; ///< as in simd/nibble_scan.h
+        MappableVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;
 

@@ -142,6 +142,7 @@ def arguments():
                      help="all within it, instead of k")
     sub.add_argument("-o", "--output",
                      help=".npz file with D and I (with --radius lims, too)")
+    add_mmap(sub)
     add_parameters(sub)
 
     sub = command("info", run_info,
@@ -152,6 +153,7 @@ def arguments():
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
                      metavar="VALUE",
                      help="kernel value at which to say how many bits differ")
+    add_mmap(sub)
 
     sub = command("bench", run_bench, "Measures recall and speed of an index.")
     sub.add_argument("index", help="file of the index")
@@ -164,6 +166,12 @@ def arguments():
                      metavar="N", help="to try at most (40)")
     add_parameters(sub)
     return parser
+
+
+def add_mmap(sub):
+    sub.add_argument(
+        "--mmap", action="store_true",
+        help="map codes and vectors of the index's file, not read them")
 
 
 def add_parameters(sub):
@@ -189,11 +197,12 @@ def vectors_of(word):
 MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
-def index_of(path):
+def index_of(path, mmap=False):
     """A float or binary index of a file, or of a folder of shards, whichever it
     is."""
     if os.path.isdir(path):
-        return open_shards(path).to_faiss()
+        return open_shards(
+            path, io_flags=faiss.IO_FLAG_MMAP if mmap else 0).to_faiss()
     try:
         with open(path, "rb") as file:
             magic = file.read(4)
@@ -203,7 +212,8 @@ def index_of(path):
     binary = MAGICS.get(magic)
     if binary is None:
         binary = magic[:2] == b"IB"  # FAISS's own
-    return (read_index_binary if binary else faiss.read_index)(str(path))
+    return (read_index_binary if binary else faiss.read_index)(
+        str(path), faiss.IO_FLAG_MMAP if mmap else 0)
 
 
 def size_of(path):
@@ -271,7 +281,7 @@ def run_build(args):
 
 
 def run_search(args):
-    index = index_of(args.index)
+    index = index_of(args.index, args.mmap)
     x = vectors_of(args.queries)
     if args.output is not None:
         if not args.output.endswith(".npz"):
@@ -387,7 +397,7 @@ def theory_of(index, values):
 
 def run_info(args):
     if os.path.exists(args.index):
-        index = index_of(args.index)
+        index = index_of(args.index, args.mmap)
         size = size_of(args.index)
     else:
         try:

@@ -752,7 +752,8 @@ class Functions:
         ----------
         f : str, path or faiss.IOReader
         io_flags : int, optional
-            faiss.IO_FLAG_...; they concern FAISS's own classes.
+            faiss.IO_FLAG_...; with IO_FLAG_MMAP codes, vectors and lists are
+            used where they lie in the file, and the index can only be searched.
 
         Returns
         -------
@@ -784,7 +785,8 @@ class Functions:
         ----------
         f : str, path or faiss.IOReader
         io_flags : int, optional
-            faiss.IO_FLAG_...; they concern FAISS's own classes.
+            faiss.IO_FLAG_...; with IO_FLAG_MMAP codes, vectors and lists are
+            used where they lie in the file, and the index can only be searched.
 
         Returns
         -------

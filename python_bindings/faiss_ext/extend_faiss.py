@@ -68,6 +68,15 @@ def check_not_none(thing, function, expected):
         raise TypeError(f"{function}: expected {expected}, got None")
 
 
+def codes_are_mapped(thing):
+    """Whether it holds flat codes that lie in a file, where FAISS does not look
+    for them."""
+    while isinstance(thing, faiss.IndexBinaryIDMap) and thing.index is not None:
+        thing = faiss.downcast_IndexBinary(thing.index)
+    return (isinstance(thing, faiss.IndexBinaryFlat) and thing.ntotal > 0
+            and thing.xb.size() == 0)
+
+
 def writer(ours):
     def make(original):
         def function(thing, target, *args):
@@ -75,7 +84,7 @@ def writer(ours):
             check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
             target = as_file_name(target)
-            if not is_ours(thing):
+            if not (is_ours(thing) or codes_are_mapped(thing)):
                 return original(thing, target, *args)
             return ours(thing, target)
         return function
@@ -166,7 +175,9 @@ def cloner(ours):
     def make(original):
         def function(thing):
             check_not_none(thing, original.__name__, "an index")
-            return ours(thing) if is_ours(thing) else original(thing)
+            if is_ours(thing) or codes_are_mapped(thing):
+                return ours(thing)
+            return original(thing)
         return function
     return make
 

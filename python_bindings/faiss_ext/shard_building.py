@@ -132,7 +132,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     return open_shards(place.path, client)
 
 
-def open_shards(folder, client=None):
+def open_shards(folder, client=None, io_flags=0):
     """The index in a folder that `build_shards` or `save` has written.
 
     Parameters
@@ -143,6 +143,9 @@ def open_shards(folder, client=None):
     client : dask.distributed.Client, optional
         Whose workers read the shards, which they must all be able to; by
         default they are read in this process.
+    io_flags : int, optional
+        As for read_index: with faiss.IO_FLAG_MMAP codes are used where they lie
+        in the files.
 
     Returns
     -------
@@ -163,7 +166,8 @@ def open_shards(folder, client=None):
         [{key: entry[key] for key in ("partition", "first", "ntotal")}
          for entry in entries], None)
     index.place = engine_of(client).keep(
-        opened_shard, [(place.path, entry, what) for entry in entries],
+        opened_shard,
+        [(place.path, entry, what, io_flags) for entry in entries],
         [entry["partition"] for entry in entries])
     for name, value in manifest["parameters"].items():
         index.set_parameter(name, value)
@@ -199,8 +203,8 @@ def filled(model, source, exact, memory):
     return build.whole()
 
 
-def opened_shard(folder, entry, what):
-    return Shard(read_shard(folder, entry, what), entry["first"],
+def opened_shard(folder, entry, what, io_flags):
+    return Shard(read_shard(folder, entry, what, io_flags), entry["first"],
                  entry["partition"])
 
 

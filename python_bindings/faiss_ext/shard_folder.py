@@ -63,7 +63,7 @@ def write_shard(index, folder, number, name):
     return entry
 
 
-def read_shard(folder, entry, model):
+def read_shard(folder, entry, model, io_flags=0):
     """The index of a shard, if its file is what the manifest says.
 
     model : d, metric and whether it is binary, of the manifest
@@ -72,7 +72,7 @@ def read_shard(folder, entry, model):
     check_file(path, entry)
     try:
         index = real((read_index_binary if model["binary"]
-                      else faiss.read_index)(path))
+                      else faiss.read_index)(path, io_flags))
     except RuntimeError as error:
         raise ShardError(
             f"{path} (partition {entry['partition']}): {error}") from None

@@ -2,7 +2,10 @@
 #include "core/field_files.h"
 
 #include <cmath>
+#include <optional>
+#include <utility>
 
+#include "core/aligned_arrays.h"
 #include "core/check.h"
 #include "core/io_fields.h"
 
@@ -61,6 +64,10 @@ struct FileWriter : FieldVisitor {
     }
 
     void on_array(const char*, ArraySlot& values, size_t) override {
+        if (values.is_mappable()) {
+            write_aligned(f, values.data(), values.size(), values.item_size());
+            return;
+        }
         write_value(f, uint64_t(values.size()));
         write_bytes(f, values.data(), values.size() * values.item_size());
     }
@@ -160,18 +167,28 @@ struct FileReader : FieldVisitor {
     }
 
     void on_array(const char* name, ArraySlot& values, size_t size) override {
-        const auto given = read_value<uint64_t>(f, name);
+        const auto given = values.is_mappable() ? read_aligned_size(f, name)
+                                                : read_value<uint64_t>(f, name);
         if (size != any_size && given != size) {
             fail(std::string(name) + " has " + std::to_string(given) +
                  " elements, expected " + std::to_string(size));
         }
-        read_items(
-                f,
-                given,
-                values.item_size(),
-                [&](size_t n) { values.resize(n); },
-                [&] { return values.data(); },
-                name);
+        std::optional<FileRange> range;
+        if (values.is_mappable()) {
+            range = map_items(
+                    f, given, values.item_size(), array_alignment, name);
+        }
+        if (range) {
+            values.map(*std::move(range));
+        } else {
+            read_items(
+                    f,
+                    given,
+                    values.item_size(),
+                    [&](size_t n) { values.resize(n); },
+                    [&] { return values.data(); },
+                    name);
+        }
         if (values.is_float() &&
             !all_finite(given, static_cast<const float*>(values.data()))) {
             fail(std::string(name) +

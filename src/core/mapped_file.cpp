@@ -15,18 +15,26 @@
 namespace faiss_ext {
 
 MappedFile::MappedFile(const std::string& path) : path(path) {
-    const auto check = [&](bool good) {
-        if (!good) {
-            const int error = errno;
-            close_all();
-            FAISS_EXT_THROW_FMT(
-                    "cannot map the file '%s': %s",
-                    path.c_str(),
-                    strerror(error));
-        }
-    };
     // (a pipe would make it wait)
     descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    map();
+}
+
+MappedFile::MappedFile(int file, const std::string& path) : path(path) {
+    descriptor = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    map();
+}
+
+void MappedFile::check(bool good) {
+    if (!good) {
+        const int error = errno;
+        close_all();
+        FAISS_EXT_THROW_FMT(
+                "cannot map the file '%s': %s", path.c_str(), strerror(error));
+    }
+}
+
+void MappedFile::map() {
     check(descriptor >= 0);
     struct stat status;
     check(fstat(descriptor, &status) == 0);

@@ -18,6 +18,8 @@ struct MappedFile {
 
     /// Throws a faiss::FaissException that says why it cannot be opened.
     explicit MappedFile(const std::string& path);
+    /// The same of a file that is open.
+    MappedFile(int descriptor, const std::string& path);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;
     MappedFile& operator=(const MappedFile&) = delete;
@@ -48,6 +50,8 @@ struct MappedFile {
     int64_t time = 0;
     void *ordered = nullptr, *scattered = nullptr;
 
+    void map();
+    void check(bool good);
     void close_all();
 };
 

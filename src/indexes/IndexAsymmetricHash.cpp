@@ -32,7 +32,7 @@ size_t blocks_of(size_t n) {
 }
 
 NibbleSlot slot_of(IndexAsymmetricHash& index, size_t i) {
-    return NibbleSlot(index.codes.data(), i, index.hash->code_size());
+    return NibbleSlot(index.codes.own().data(), i, index.hash->code_size());
 }
 
 void check_bits(const KernelHash& hash) {
@@ -161,7 +161,7 @@ void scan_blocks(
                 query.tables.data(),
                 query.scale,
                 nblocks,
-                index.codes.data() + b * rows * nibble_block,
+                index.codes.in_order() + b * rows * nibble_block,
                 offsets,
                 bound(),
                 hits);
@@ -262,6 +262,7 @@ void IndexAsymmetricHash::check_parts() const {
 
 void IndexAsymmetricHash::train(idx_t n, const float* x) {
     check_ready(*this, "train");
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::train");
     hash->verbose = verbose;
     hash->train(n, x);
     is_trained = true;
@@ -269,11 +270,12 @@ void IndexAsymmetricHash::train(idx_t n, const float* x) {
 
 void IndexAsymmetricHash::add(idx_t n, const float* x) {
     check_ready(*this, "add");
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::add");
     const size_t size = hash->code_size();
     check_batch(n, x, "IndexAsymmetricHash::add");
     std::vector<uint8_t> added(n * size);
     hash->encode(n, x, added.data());
-    codes.resize(blocks_of(ntotal + n) * size * nibble_block);
+    codes.own().resize(blocks_of(ntotal + n) * size * nibble_block);
     for (idx_t i = 0; i < n; i++) {
         uint8_t* to = slot_of(*this, ntotal + i).bytes;
         for (size_t r = 0; r < size; r++) {
@@ -397,12 +399,13 @@ faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {
 }
 
 void IndexAsymmetricHash::reset() {
-    codes.clear();
+    codes = {};
     ntotal = 0;
 }
 
 size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
     check_ready(*this, "remove_ids");
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::remove_ids");
     const size_t size = hash->code_size();
     idx_t kept = 0;
     for (idx_t i = 0; i < ntotal; i++) {
@@ -411,7 +414,7 @@ size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
         }
     }
     const size_t removed = ntotal - kept;
-    codes.resize(blocks_of(kept) * size * nibble_block);
+    codes.own().resize(blocks_of(kept) * size * nibble_block);
     ntotal = kept;
     return removed;
 }
@@ -428,14 +431,16 @@ void IndexAsymmetricHash::check_compatible_for_merge(
 }
 
 void IndexAsymmetricHash::merge_from(faiss::Index& other, idx_t add_id) {
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::merge_from");
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             add_id == 0, "ids are positions, and cannot be shifted");
     auto& source = dynamic_cast<IndexAsymmetricHash&>(other);
     const size_t size = hash->code_size();
-    codes.resize(blocks_of(ntotal + source.ntotal) * size * nibble_block);
+    codes.own().resize(blocks_of(ntotal + source.ntotal) * size * nibble_block);
     for (idx_t i = 0; i < source.ntotal; i++) {
-        slot_of(*this, ntotal + i).copy(slot_of(source, i), size);
+        slot_of(*this, ntotal + i)
+                .copy(read_slot(source.codes.in_order(), i, size), size);
     }
     ntotal += source.ntotal;
     source.reset();

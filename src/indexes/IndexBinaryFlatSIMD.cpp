@@ -45,7 +45,7 @@ std::function<bool(idx_t)> wanted(const faiss::IDSelector* sel) {
  */
 template <class Result>
 void scan_all(
-        const faiss::IndexBinaryFlat& index,
+        const IndexBinaryFlatSIMD& index,
         idx_t n,
         const uint8_t* x,
         idx_t k,
@@ -105,7 +105,7 @@ void scan_all(
                     nq,
                     &queries[q0 * words],
                     std::min(chunk, end - i),
-                    index.xb.data() + i * index.code_size,
+                    index.codes() + i * index.code_size,
                     index.code_size,
                     i,
                     pointers.data());
@@ -137,6 +137,20 @@ void scan_all(
     });
 }
 
+// Of one that FAISS's class may be as well.
+
+const IndexBinaryFlatSIMD* ours(const faiss::IndexBinaryFlat& index) {
+    return dynamic_cast<const IndexBinaryFlatSIMD*>(&index);
+}
+
+const uint8_t* codes_of(const faiss::IndexBinaryFlat& index) {
+    return ours(index) ? ours(index)->codes() : index.xb.data();
+}
+
+size_t bytes_of(const faiss::IndexBinaryFlat& index) {
+    return ours(index) ? ours(index)->num_bytes() : index.xb.size();
+}
+
 } // namespace
 
 IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
@@ -150,6 +164,26 @@ IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
 IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other)
         : IndexBinaryFlat(std::move(other)) {}
 
+void IndexBinaryFlatSIMD::train(idx_t n, const uint8_t* x) {
+    check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::train");
+    IndexBinaryFlat::train(n, x);
+}
+
+void IndexBinaryFlatSIMD::add(idx_t n, const uint8_t* x) {
+    check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::add");
+    IndexBinaryFlat::add(n, x);
+}
+
+size_t IndexBinaryFlatSIMD::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::remove_ids");
+    return IndexBinaryFlat::remove_ids(sel);
+}
+
+void IndexBinaryFlatSIMD::reset() {
+    mapped = {};
+    IndexBinaryFlat::reset();
+}
+
 void IndexBinaryFlatSIMD::search(
         idx_t n,
         const uint8_t* x,
@@ -158,7 +192,7 @@ void IndexBinaryFlatSIMD::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::search");
-    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexBinaryFlatSIMD::search: k is %" PRId64
@@ -185,7 +219,7 @@ void IndexBinaryFlatSIMD::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::range_search");
-    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     std::vector<std::vector<uint64_t>> found(n);
     if (n > 0) {
         const uint32_t bound = std::clamp(radius, 0, d + 1);
@@ -207,19 +241,20 @@ void IndexBinaryFlatSIMD::reconstruct(idx_t key, uint8_t* recons) const {
 
 void IndexBinaryFlatSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    check_stored(ntotal, xb.size(), code_size, "IndexBinaryFlatSIMD");
+    check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     check_ids(i0, ni, ntotal, "IndexBinaryFlatSIMD::reconstruct");
     if (ni > 0) {
-        std::memcpy(recons, xb.data() + i0 * code_size, ni * code_size);
+        std::memcpy(recons, codes() + i0 * code_size, ni * code_size);
     }
 }
 
 void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::merge_from");
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             add_id == 0, "IndexBinaryFlatSIMD has no ids of its own");
     auto& source = dynamic_cast<faiss::IndexBinaryFlat&>(other);
-    add(source.ntotal, source.xb.data());
+    add(source.ntotal, codes_of(source));
     source.reset();
 }
 
@@ -231,7 +266,7 @@ void IndexBinaryFlatSIMD::check_compatible_for_merge(
             "only another flat index of as many bits can be merged");
     check_stored(
             source->ntotal,
-            source->xb.size(),
+            bytes_of(*source),
             source->code_size,
             "IndexBinaryFlatSIMD::merge_from");
 }

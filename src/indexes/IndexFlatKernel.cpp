@@ -14,6 +14,7 @@
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
 #include "core/cache_sizes.h"
@@ -302,7 +303,7 @@ RowCodec codec_of(const IndexFlatKernel& index) {
 } // namespace
 
 IndexFlatKernel::Rows IndexFlatKernel::rows(const char* where) const {
-    check_stored(ntotal, codes.size(), code_size, where);
+    check_stored(ntotal, mapped ? mapped.size : codes.size(), code_size, where);
     const size_t expected = codec_of(*this).code_size();
     FAISS_EXT_THROW_IF_NOT_FMT(
             code_size == expected,
@@ -310,7 +311,10 @@ IndexFlatKernel::Rows IndexFlatKernel::rows(const char* where) const {
             where,
             code_size,
             expected);
-    return {codes.data(), codes.data(), code_size, true};
+    return {mapped ? mapped.anywhere : codes.data(),
+            mapped ? mapped.in_order : codes.data(),
+            code_size,
+            true};
 }
 
 IndexFlatKernel::IndexFlatKernel(
@@ -338,7 +342,8 @@ void IndexFlatKernel::fields(FieldVisitor& v) {
     if (code_size != stored) { // visits of a complete index change nothing
         code_size = stored;
     }
-    v.array("vectors", codes, ntotal * code_size);
+    MappableBytes vectors{codes, mapped};
+    v.array("vectors", vectors, ntotal * code_size);
 }
 
 void IndexFlatKernel::init() {
@@ -355,15 +360,17 @@ void IndexFlatKernel::restore() {
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the vectors do not fit");
     constexpr idx_t step = 1024;
-    std::vector<float> rows(std::min(step, ntotal) * d);
+    const uint8_t* rows_in_order = rows("read_index").in_order;
+    std::vector<float> decoded(std::min(step, ntotal) * d);
     for (idx_t i = 0; i < ntotal; i += step) {
         const idx_t n = std::min(step, ntotal - i);
-        sa_decode(n, &codes[i * code_size], rows.data());
-        kernel->check_input(n, rows.data(), d, "read_index");
+        sa_decode(n, rows_in_order + i * code_size, decoded.data());
+        kernel->check_input(n, decoded.data(), d, "read_index");
     }
 }
 
 void IndexFlatKernel::train(idx_t n, const float* x) {
+    check_not_mapped(bool(mapped), "IndexFlatKernel::train");
     kernel->check_input(n, x, d, "IndexFlatKernel::train");
     kernel->verbose = verbose;
     kernel->train(n, x, d);
@@ -373,6 +380,7 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 void IndexFlatKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexFlatKernel::add: call train first");
+    check_not_mapped(bool(mapped), "IndexFlatKernel::add");
     rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
@@ -563,6 +571,16 @@ faiss::FlatCodesDistanceComputer* IndexFlatKernel::
     }
 }
 
+size_t IndexFlatKernel::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(bool(mapped), "IndexFlatKernel::remove_ids");
+    return IndexFlatCodes::remove_ids(sel);
+}
+
+void IndexFlatKernel::reset() {
+    mapped = {};
+    IndexFlatCodes::reset();
+}
+
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -581,6 +599,25 @@ void IndexFlatKernel::check_compatible_for_merge(
                 int(source->metric_type));
     }
     IndexFlatCodes::check_compatible_for_merge(other);
+}
+
+void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
+    check_not_mapped(bool(mapped), "IndexFlatKernel::merge_from");
+    auto* source = dynamic_cast<IndexFlatKernel*>(&other);
+    if (!source || !source->mapped) {
+        IndexFlatCodes::merge_from(other, add_id);
+        return;
+    }
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0, "ids are positions, and cannot be shifted");
+    codes.resize((ntotal + source->ntotal) * code_size);
+    std::copy_n(
+            source->mapped.in_order,
+            source->mapped.size,
+            &codes[ntotal * code_size]);
+    ntotal += source->ntotal;
+    source->reset();
 }
 
 } // namespace faiss_ext

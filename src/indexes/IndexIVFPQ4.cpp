@@ -18,6 +18,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/mapped_file.h"
 #include "core/parallel.h"
 #include "core/prefetch.h"
 #include "core/sample.h"
@@ -45,28 +46,29 @@ NibbleCodes codes_of(const IndexIVFPQ4& index) {
 }
 
 NibbleSlot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
-    return NibbleSlot(list.codes.data(), i, rows);
+    return NibbleSlot(list.codes.own().data(), i, rows);
 }
 
 /// Makes a list of n vectors out of one with more or fewer. New ones have no
 /// code yet.
 void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
     const size_t blocks = (n + nibble_block - 1) / nibble_block;
-    list.codes.resize(blocks * rows * nibble_block);
-    list.offsets.resize(blocks * nibble_block, no_score);
-    std::fill(list.offsets.begin() + n, list.offsets.end(), no_score);
-    list.ids.resize(n, -1);
+    list.codes.own().resize(blocks * rows * nibble_block);
+    auto& offsets = list.offsets.own();
+    offsets.resize(blocks * nibble_block, no_score);
+    std::fill(offsets.begin() + n, offsets.end(), no_score);
+    list.ids.own().resize(n, -1);
 }
 
 /// Makes room for so many more vectors.
 void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     const size_t n = list.ids.size() + more;
-    if (n > list.ids.capacity()) {
+    if (n > list.ids.own().capacity()) {
         const size_t room = n + n / 2;
         const size_t blocks = (room + nibble_block - 1) / nibble_block;
-        list.codes.reserve(blocks * rows * nibble_block);
-        list.offsets.reserve(blocks * nibble_block);
-        list.ids.reserve(room);
+        list.codes.own().reserve(blocks * rows * nibble_block);
+        list.offsets.own().reserve(blocks * nibble_block);
+        list.ids.own().reserve(room);
     }
 }
 
@@ -143,6 +145,24 @@ struct Visit {
     float base;
     idx_t list;
 };
+
+/// Has the system read the lists of a query, all at once, where they lie in a
+/// file and the last of them, the least likely one to be, is not in memory: to
+/// ask for each would take as long as to scan a short one.
+void ask_for(const IndexIVFPQ4& index, const std::vector<Visit>& visits) {
+    const FileRange& last = index.lists[visits.back().list].codes.mapped();
+    if (!last || !last.file->is_absent(last.begin + last.size / 2)) {
+        return;
+    }
+    for (const Visit& visit : visits) {
+        const auto& list = index.lists[visit.list];
+        const FileRange &ids = list.ids.mapped(),
+                        &offsets = list.offsets.mapped();
+        if (ids) { // its codes lie between these
+            ids.file->ask_for(ids.begin, offsets.begin + offsets.size);
+        }
+    }
+}
 
 /// The rounding of all parts together, its standard deviation, beside the
 /// squared distance to the nearest centroid, and so beside the distances of
@@ -403,6 +423,7 @@ void for_visits(
                         order.get() + (i - i0) * nlist,
                         nprobe);
                 const auto& visits = query.visits;
+                ask_for(index, visits);
                 const size_t first = end - begin == 1
                         ? visits.size()
                         : std::min<size_t>(nearest, visits.size());
@@ -478,6 +499,13 @@ struct RemakesDirectMap {
 float distance_of(const IndexIVFPQ4& index, float score) {
     return index.metric_type == faiss::METRIC_L2 ? std::max(score, 0.0f)
                                                  : -score;
+}
+
+bool is_mapped(const IndexIVFPQ4& index) {
+    const auto& lists = index.lists;
+    return std::any_of(lists.begin(), lists.end(), [](const auto& list) {
+        return bool(list.ids.mapped());
+    });
 }
 
 void check_ready(const IndexIVFPQ4& index, const char* where) {
@@ -582,6 +610,7 @@ void IndexIVFPQ4::restore() {
 }
 
 void IndexIVFPQ4::train(idx_t n, const float* x) {
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::train");
     check_vectors(d, n, x, "IndexIVFPQ4::train");
     if (is_trained) {
         return;
@@ -638,6 +667,7 @@ void IndexIVFPQ4::add(idx_t n, const float* x) {
 
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::add");
     check_vectors(d, n, x, "IndexIVFPQ4::add");
     FAISS_EXT_THROW_IF_NOT_MSG(
             !xids || std::find(xids, xids + n, -1) == xids + n,
@@ -684,8 +714,8 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         List& to = lists[list[i]];
         const size_t at = to.ids.size();
         resize_list(to, at + 1, parts.rows);
-        to.ids[at] = xids ? xids[i] : ntotal + i;
-        to.offsets[at] = offsets[i];
+        to.ids.own()[at] = xids ? xids[i] : ntotal + i;
+        to.offsets.own()[at] = offsets[i];
         slot_of(to, at, parts.rows).set(&codes[i * M], M);
     }
     ntotal += n;
@@ -819,8 +849,7 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
                 "IndexIVFPQ4::reconstruct: there is no vector with id %" PRId64,
                 int64_t(id));
         const auto [l, at] = place->second;
-        slot_of(const_cast<List&>(lists[l]), at, parts.rows)
-                .get(code.data(), M);
+        read_slot(lists[l].codes.data(), at, parts.rows).get(code.data(), M);
         parts.decode(code.data(), recons);
         for (int j = 0; j < d; j++) {
             recons[j] += mean[j] + (residual ? centroids[l * d + j] : 0);
@@ -829,6 +858,7 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 }
 
 size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::remove_ids");
     const size_t rows = (M + 1) / 2;
     size_t removed = 0;
     RemakesDirectMap remaking(*this);
@@ -837,8 +867,8 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
         size_t kept = 0;
         for (size_t i = 0; i < n; i++) {
             if (!sel.is_member(list.ids[i])) {
-                list.ids[kept] = list.ids[i];
-                list.offsets[kept] = list.offsets[i];
+                list.ids.own()[kept] = list.ids[i];
+                list.offsets.own()[kept] = list.offsets[i];
                 slot_of(list, kept, rows).copy(slot_of(list, i, rows), rows);
                 kept++;
             }
@@ -875,6 +905,7 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
 }
 
 void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::merge_from");
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIVFPQ4&>(other);
     for (const List& list : source.lists) {
@@ -899,9 +930,10 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
         const size_t n = to.ids.size();
         resize_list(to, n + from.ids.size(), rows);
         for (size_t i = 0; i < from.ids.size(); i++) {
-            to.ids[n + i] = from.ids[i] + add_id;
-            to.offsets[n + i] = from.offsets[i];
-            slot_of(to, n + i, rows).copy(slot_of(from, i, rows), rows);
+            to.ids.own()[n + i] = from.ids[i] + add_id;
+            to.offsets.own()[n + i] = from.offsets[i];
+            slot_of(to, n + i, rows)
+                    .copy(read_slot(from.codes.data(), i, rows), rows);
         }
     }
     ntotal += source.ntotal;

@@ -42,7 +42,8 @@ std::vector<const IndexT*> parts_of_both(const IndexT& index) {
     return parts;
 }
 
-bool are_below(const std::vector<idx_t>& ids, idx_t limit) {
+template <class Ids>
+bool are_below(const Ids& ids, idx_t limit) {
     return std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
         return id >= 0 && id < limit;
     });

@@ -58,6 +58,11 @@ struct NibbleSlot {
     void copy(const NibbleSlot& from, size_t rows);
 };
 
+/// The place of a code that is only read.
+inline NibbleSlot read_slot(const uint8_t* blocks, size_t i, size_t rows) {
+    return NibbleSlot(const_cast<uint8_t*>(blocks), i, rows);
+}
+
 /// What a query sums up for each code, without rounding: factor * <q, centroid
 /// k of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
 /// lacks.

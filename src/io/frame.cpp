@@ -2,12 +2,14 @@
 #include "io/frame.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "core/aligned_arrays.h"
 #include "core/errors.h"
 #include "core/io_fields.h"
 #include "io/io_compat.h"
@@ -27,9 +29,8 @@ size_t block_count(uint64_t length) {
 
 /// Takes bytes, on to another writer if there is one, and keeps their number
 /// and the checksums of their blocks.
-struct ChecksumWriter : IOWriter {
+struct ChecksumWriter : AligningWriter {
     IOWriter* to;
-    uint64_t length = 0;
     std::vector<uint64_t> checksums; ///< of the complete blocks
 
     explicit ChecksumWriter(IOWriter* to) : to(to) {
@@ -91,6 +92,14 @@ ChecksumWriter summed(
 struct FrameHeader {
     uint64_t length = 0;
     std::vector<uint64_t> checksums; ///< of the blocks
+    std::array<char, array_alignment> padding = {};
+
+    /// Bytes that let the content begin on an alignment of the frame.
+    size_t padding_size() const {
+        const size_t rest = magic_size + sizeof(format_version) +
+                sizeof(length) + (checksums.size() + 1) * sizeof(uint64_t);
+        return -rest % array_alignment;
+    }
 
     uint64_t checksum(const char* magic) const {
         XXH3_state_t state;
@@ -102,6 +111,7 @@ struct FrameHeader {
         add(&format_version, sizeof(format_version));
         add(&length, sizeof(length));
         add(checksums.data(), checksums.size() * sizeof(uint64_t));
+        add(padding.data(), padding_size());
         return XXH3_64bits_digest(&state);
     }
 
@@ -110,6 +120,7 @@ struct FrameHeader {
         write_value(f, format_version);
         write_value(f, length);
         write_bytes(f, checksums.data(), checksums.size() * sizeof(uint64_t));
+        write_bytes(f, padding.data(), padding_size());
         write_value(f, checksum(magic));
     }
 
@@ -129,6 +140,7 @@ struct FrameHeader {
                 [&](size_t n) { checksums.resize(n); },
                 [&] { return checksums.data(); },
                 "checksums");
+        read_bytes(f, padding.data(), padding_size(), "the header");
         const auto given = read_value<uint64_t>(f, "the header's checksum");
         FAISS_EXT_THROW_IF_NOT_FMT(
                 given == checksum(magic),
@@ -258,7 +270,7 @@ void read_exactly(IOReader* f, uint64_t length, Read&& read) {
 
 void write_frame(const char* magic, const WriteContent& content, IOWriter* f) {
     const ChecksumWriter expected = summed(content, nullptr, name_of(*f));
-    const FrameHeader header{expected.length, expected.checksums};
+    const FrameHeader header{expected.length, expected.checksums, {}};
     header.write(magic, f);
     const ChecksumWriter written = summed(content, f, name_of(*f));
     FAISS_EXT_THROW_IF_NOT_FMT(

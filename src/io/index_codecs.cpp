@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
@@ -13,6 +14,7 @@
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -22,6 +24,7 @@
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
 
+#include "core/aligned_arrays.h"
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
@@ -229,7 +232,7 @@ void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(index.hash, "its hash is null");
     write_header<Index>(index, index.hash->is_trained, f);
     write_nested<VectorTransform>(index.hash.get(), f);
-    write_vector(f, index.codes);
+    write_aligned(f, index.codes);
 }
 
 std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
@@ -242,12 +245,40 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     check_file(hash, f, "it holds no hash where one must stand");
     vt.release();
     index->hash = std::unique_ptr<KernelHash>(hash);
-    read_vector(f, index->codes, "codes");
+    read_aligned(f, index->codes, "codes");
     try {
         index->check_parts();
     } catch (const faiss::FaissException& e) {
         check_file(false, f, e.msg.c_str());
     }
+    return index;
+}
+
+// Codes that are searched through.
+
+template <class Flat>
+void write_binary_flat(const Flat& index, IOWriter* f) {
+    write_header<IndexBinary>(index, f);
+    if constexpr (std::is_same_v<Flat, IndexBinaryFlatSIMD>) {
+        write_aligned(f, index.codes(), index.num_bytes(), 1);
+    } else {
+        write_aligned(f, index.xb.data(), index.xb.size(), 1);
+    }
+}
+
+std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
+    const Header header = read_header<IndexBinary>(f);
+    check_file(
+            header.d > 0 && header.d % 8 == 0 && header.is_trained,
+            f,
+            "its bits are not a positive multiple of 8, or it is not trained");
+    auto index = std::make_unique<IndexBinaryFlatSIMD>(header.d);
+    header.apply(*index);
+    read_aligned(f, MappableBytes{index->xb, index->mapped}, "codes");
+    check_file(
+            index->num_bytes() == size_t(index->ntotal) * index->code_size,
+            f,
+            "it has another number of codes than it says");
     return index;
 }
 
@@ -641,7 +672,15 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
             codec<IndexBinaryKernelHash, IndexBinary>(
                     "BinaryKernelHash",
                     write_hash_index<IndexBinaryKernelHash, IndexBinary>,
-                    read_hash_index<IndexBinaryKernelHash>)};
+                    read_hash_index<IndexBinaryKernelHash>),
+            codec<IndexBinaryFlatSIMD, IndexBinary>(
+                    "BFlat",
+                    write_binary_flat<IndexBinaryFlatSIMD>,
+                    read_binary_flat),
+            codec<faiss::IndexBinaryFlat, IndexBinary>(
+                    "BFlat",
+                    write_binary_flat<faiss::IndexBinaryFlat>,
+                    read_binary_flat)};
     add_wrappers(codecs);
     return codecs;
 }

@@ -36,6 +36,7 @@
 #include "core/io_fields.h"
 #include "indexes/fast_scan.h"
 #include "indexes/index_parts.h"
+#include "io/binary_flat_files.h"
 #include "io/frame.h"
 #include "io/index_codecs.h"
 #include "io/io_compat.h"
@@ -61,7 +62,7 @@ struct Kind;
 /// FAISS 1.7.3 writes lists that are mapped from a file without its name, and
 /// cannot read that.
 template <class IVF, class IndexT>
-void check_not_mapped(const IndexT& index) {
+void check_lists_not_mapped(const IndexT& index) {
     if (const auto* ivf = dynamic_cast<const IVF*>(&index)) {
         const auto* lists =
                 dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists);
@@ -71,7 +72,7 @@ void check_not_mapped(const IndexT& index) {
     }
     for (const IndexT* part : parts_of(index)) {
         if (part) {
-            check_not_mapped<IVF>(*part);
+            check_lists_not_mapped<IVF>(*part);
         }
     }
 }
@@ -82,7 +83,7 @@ struct Kind<Index> {
     static constexpr const char* reader_name = "read_index";
     template <class To>
     static void faiss_write(const Index* index, To to) {
-        check_not_mapped<faiss::IndexIVF>(*index);
+        check_lists_not_mapped<faiss::IndexIVF>(*index);
         faiss::write_index(index, to);
     }
     template <class From>
@@ -97,11 +98,16 @@ struct Kind<IndexBinary> {
     static constexpr const char* reader_name = "read_index_binary";
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
-        check_not_mapped<faiss::IndexBinaryIVF>(*index);
-        faiss::write_index_binary(index, to);
+        check_lists_not_mapped<faiss::IndexBinaryIVF>(*index);
+        if (!write_mapped_flat(*index, to)) {
+            faiss::write_index_binary(index, to);
+        }
     }
     template <class From>
     static IndexBinary* faiss_read(From from, int io_flags) {
+        if (auto mapped = read_mapped_flat(from)) {
+            return mapped.release();
+        }
         return with_fast_scan(std::unique_ptr<IndexBinary>(
                                       faiss::read_index_binary(from, io_flags)))
                 .release();
@@ -243,6 +249,11 @@ void check_other_kinds(const ReaderWithHead& reader) {
 template <class T>
 std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
     FAISS_EXT_THROW_IF_NOT_MSG(f, "the reader is null");
+    const std::unique_ptr<IOReader> mapping =
+            asks_for_mapping(io_flags) ? mapping_reader(f) : nullptr;
+    if (mapping) {
+        f = mapping.get();
+    }
     ReaderWithHead reader;
     reader.f = f;
     reader.name = f->name;
@@ -267,7 +278,6 @@ template <class T>
 std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
     const std::unique_ptr<IOReader> f = open_file(fname, io_flags);
-    f->name = fname;
     return read_any<T>(f.get(), io_flags);
 }
 
@@ -467,6 +477,21 @@ bool index_holds_ours(const IndexT* index) {
     });
 }
 
+/// Whether FAISS's format is not used inside of ours: that of flat codes has no
+/// place from which they can be mapped.
+bool has_codec_inside(const Index*) {
+    return false;
+}
+
+bool has_codec_inside(const VectorTransform*) {
+    return false;
+}
+
+bool has_codec_inside(const IndexBinary* index) {
+    const auto* map = dynamic_cast<const faiss::IndexBinaryIDMap*>(index);
+    return map ? has_codec_inside(map->index) : index && find_codec(*index);
+}
+
 /// In front of an object of FAISS's inside one of ours.
 constexpr char faiss_magic[] = "Fais";
 
@@ -475,7 +500,7 @@ constexpr char faiss_magic[] = "Fais";
 template <class T>
 void write_nested(const T* object, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(object, "a part of the object to write is null");
-    if (holds_faiss_ext(object)) {
+    if (holds_faiss_ext(object) || has_codec_inside(object)) {
         const Nesting nesting(f->name);
         write_bytes(f, Kind<T>::magic, magic_size);
         write_body(object, f);

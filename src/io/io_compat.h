@@ -15,22 +15,46 @@
 #define FAISS_EXT_HAS_MAPPED_FILES
 #endif
 
+#include "core/aligned_arrays.h"
+#include "core/mapped_file.h"
+
 namespace faiss_ext {
 
-/// Opens a file, mapped into memory if the flags ask for that: FAISS's own
-/// parts are then used where they lie in the file (since FAISS 1.14, the first
-/// that installs the header).
-inline std::unique_ptr<faiss::IOReader> open_file(
-        const char* fname,
-        [[maybe_unused]] int io_flags) {
-#ifdef FAISS_EXT_HAS_MAPPED_FILES
-    if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {
-        return std::make_unique<faiss::MappedFileIOReader>(
-                std::make_shared<faiss::MmappedFileMappingOwner>(fname));
+/// Reads a file, and maps arrays of ours; lists of FAISS's are mapped by the
+/// class that it is for FAISS.
+struct MappingFileReader : faiss::FileIOReader, MapsArrays {
+    explicit MappingFileReader(const faiss::FileIOReader& from)
+            : FileIOReader(from.f) {
+        name = from.name;
+        file = std::make_shared<MappedFile>(::fileno(f), name);
     }
+    uint64_t position() const override {
+        return ftell(f);
+    }
+    void skip(uint64_t n) override {
+        fseek(f, long(n), SEEK_CUR);
+    }
+};
+
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+/// The same, and FAISS's own vectors are used where they lie (since FAISS 1.14,
+/// the first that installs the header).
+struct MappingMemoryReader : faiss::MappedFileIOReader, MapsArrays {
+    explicit MappingMemoryReader(const faiss::FileIOReader& from)
+            : MappedFileIOReader(
+                      std::make_shared<faiss::MmappedFileMappingOwner>(
+                              from.f)) {
+        name = from.name;
+        file = std::make_shared<MappedFile>(::fileno(from.f), name);
+    }
+    uint64_t position() const override {
+        return pos;
+    }
+    void skip(uint64_t n) override {
+        pos += n;
+    }
+};
 #endif
-    return std::make_unique<faiss::FileIOReader>(fname);
-}
 
 /// Whether flags ask for parts that are used where they lie in the file.
 inline bool asks_for_mapping(int io_flags) {
@@ -40,6 +64,20 @@ inline bool asks_for_mapping(int io_flags) {
     }
 #endif
     return (io_flags & faiss::IO_FLAG_MMAP) == faiss::IO_FLAG_MMAP;
+}
+
+/// Opens a file, mapped into memory if the flags ask for that.
+inline std::unique_ptr<faiss::IOReader> open_file(
+        const char* fname,
+        [[maybe_unused]] int io_flags) {
+    auto file = std::make_unique<faiss::FileIOReader>(fname);
+    file->name = fname;
+#ifdef FAISS_EXT_HAS_MAPPED_FILES
+    if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {
+        return std::make_unique<MappingMemoryReader>(*file);
+    }
+#endif
+    return file;
 }
 
 /// Where a reader is in its file, if it can tell and go back.
@@ -54,6 +92,16 @@ inline std::optional<uint64_t> position_of(const faiss::IOReader* f) {
     }
 #endif
     return std::nullopt;
+}
+
+/// What reads on where f is and maps arrays, where f is a file that can be
+/// mapped and does not do so itself; otherwise null.
+inline std::unique_ptr<faiss::IOReader> mapping_reader(faiss::IOReader* f) {
+    const auto* file = dynamic_cast<const faiss::FileIOReader*>(f);
+    if (!file || !position_of(f) || dynamic_cast<const MapsArrays*>(f)) {
+        return nullptr;
+    }
+    return std::make_unique<MappingFileReader>(*file);
 }
 
 /// Goes back by n bytes; returns whether this reader can.

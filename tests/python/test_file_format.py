@@ -65,9 +65,13 @@ class PageReader:
             terms = count.strip("()").split("+")
             total = sum(int(term) if term.isdigit() else values[term] for term in terms)
             return [self.value(item, values, kind) for _ in range(total)]
-        if type_.endswith("[]"):
+        if type_.endswith(("[]", "[aligned]")):
             n = self.number("u64")
-            one = NUMBERS[type_[:-2]]
+            if type_.endswith("[aligned]"):
+                zeros = self.number("u8")
+                assert zeros < 64 and self.bytes(zeros) == bytes(zeros)
+                assert n == 0 or self.position % 64 == 0
+            one = NUMBERS[type_.partition("[")[0]]
             return np.frombuffer(self.bytes(n * struct.calcsize("<" + one)), "<" + one)
         if type_ in NUMBERS:
             return self.number(type_)
@@ -107,11 +111,13 @@ class PageReader:
     def frame(self, kind):
         used.add("Frame")
         assert [field for field, _ in LAYOUTS["Frame"]] == [
-            "magic", "version", "length", "checksums", "header", "content"]
+            "magic", "version", "length", "checksums", "padding", "header", "content"]
         assert self.bytes(4).decode() == OBJECTS[kind]
-        assert self.number("u32") == 4
+        assert self.number("u32") == 5
         length = self.number("u64")
         checksums = [self.number("u64") for _ in range(-(-length // BLOCK_SIZE))]
+        rest = -(self.position + 8) % 64
+        assert self.bytes(rest) == bytes(rest)
         assert xxhash.xxh3_64_intdigest(self.data[: self.position]) == self.number("u64")
         begin = self.position
         for i, checksum in enumerate(checksums):

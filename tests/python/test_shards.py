@@ -341,6 +341,17 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
         open_shards(folder)
 
 
+@pytest.mark.parametrize("string", ["AHK128(chi2),BFlat", REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"])
+def test_codes_may_stay_in_their_files(files, tmp_path, string):
+    index = built(files, string, folder=tmp_path / "made")
+    mapped = open_shards(tmp_path / "made", io_flags=faiss.IO_FLAG_MMAP)
+    same_results(mapped, index)
+    core = faiss_ext.shards.real(getattr(mapped.place.shards[0].index, "base_index", mapped.place.shards[0].index))
+    with pytest.raises(RuntimeError, match="mapped from a file"):
+        core.add(X)
+    same_results(mapped.to_faiss(), index.to_faiss())
+
+
 def test_save(tmp_path):
     index = built(PARTS, REFINED)
     index.set_parameter("k_factor", 5)
