@@ -32,8 +32,10 @@ void write_index(const faiss::Index* index, faiss::IOWriter* f);
  * A truncated, damaged or foreign file gives a faiss::FaissException; no byte
  * is used before its checksum has been verified.
  *
- * @param io_flags  faiss::IO_FLAG_...; they concern FAISS's own classes. To map
- *                  a file into memory, it is read once for its checksums
+ * @param io_flags  faiss::IO_FLAG_MMAP: codes, vectors and lists are used where
+ *                  they lie in the file, which is read once for its checksums,
+ *                  and the index can only be searched. Other flags concern
+ *                  FAISS's own classes
  */
 std::unique_ptr<faiss::Index> read_index(const char* fname, int io_flags = 0);
 std::unique_ptr<faiss::Index> read_index(faiss::IOReader* f, int io_flags = 0);

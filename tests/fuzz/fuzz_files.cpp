@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Files that a fuzzer makes up. The first byte says of which kind, and whether
-// the rest is a whole file or a content, which then gets checksums that fit.
+// Files that a fuzzer makes up. The first byte says of which kind, whether the
+// rest is a whole file or a content, which then gets checksums that fit, and
+// whether it is mapped into memory.
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
+#include <faiss/index_io.h>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
@@ -42,6 +48,23 @@ std::vector<uint8_t> framed(const char* magic, const std::string& content) {
             &writer);
     return writer.data;
 }
+
+/// A file that is in memory only.
+struct MemoryFile {
+    const int descriptor = memfd_create("fuzzed", MFD_CLOEXEC);
+    const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
+
+    explicit MemoryFile(const std::vector<uint8_t>& data) {
+        if (descriptor < 0 ||
+            write(descriptor, data.data(), data.size()) !=
+                    ssize_t(data.size())) {
+            std::abort();
+        }
+    }
+    ~MemoryFile() {
+        close(descriptor);
+    }
+};
 
 template <class IndexT>
 void change(IndexT& index) {
@@ -149,7 +172,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         reader.data = framed(magics[kind], content);
     }
     try {
-        if (kind == 0) {
+        if ((data[0] & 64) && kind < 2) {
+            const MemoryFile file(reader.data);
+            if (kind == 0) {
+                use(*read_index(file.name.c_str(), faiss::IO_FLAG_MMAP));
+            } else {
+                use(*read_index_binary(file.name.c_str(), faiss::IO_FLAG_MMAP));
+            }
+        } else if (kind == 0) {
             use(*read_index(&reader));
         } else if (kind == 1) {
             use(*read_index_binary(&reader));

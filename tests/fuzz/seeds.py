@@ -21,8 +21,10 @@ def main():
         data = path.read_bytes()
         kind = KINDS[data[:4]]
         length = struct.unpack("<Q", data[8:16])[0]
-        (folder / "files" / f"{path.stem}.content").write_bytes(bytes([kind]) + data[-length:])
-        (folder / "files" / f"{path.stem}.file").write_bytes(bytes([128 - 128 % 3 + kind + 3]) + data)
+        # the first byte: 128 of whole files, 64 of mapped ones, and the kind, by its rest after division by 3
+        for suffix, first, rest in (("content", 0, data[-length:]), ("file", 129, data), ("mapped_content", 66, data[-length:]),
+                                    ("mapped_file", 192, data)):
+            (folder / "files" / f"{path.stem}.{suffix}").write_bytes(bytes([first + kind]) + rest)
     strings = re.findall(r'"([^"\n]+)"', (TESTS / "testing_strings.h").read_text())
     for i, string in enumerate(strings):
         for grammar in range(5):
