@@ -108,8 +108,9 @@ FAULTS = [
      "hn::Gt(v, hn::Zero(tag))"),
     ("simd/pairwise.cpp", "return hn::Add(sum, hn::Add(half, half));",
      "return hn::Add(sum, half);"),
-    ("simd/pairwise.cpp", "total[r][c] += hn::GetLane",
-     "total[r][c] = hn::GetLane"),
+    ("simd/pairwise.cpp", "total[i] += of_run[i];", "total[i] = of_run[i];"),
+    ("simd/pairwise.cpp", "length > run_length ? total[i] : double(of_run[i])",
+     "total[i]"),
     ("simd/pairwise.cpp", "            -0.360673726f,",
      "            -0.360653726f,"),
     ("simd/pairwise.cpp", "is_lost, hn::Mul(apart, hn::Set(tag, 0.5f)), "
@@ -230,16 +231,18 @@ FAULTS = [
      "list.ids[to] = list.ids[i];"),
     ("indexes/IndexBinaryPermuted.cpp", "return common < other.common;",
      "return common > other.common;"),
-    ("indexes/IndexFlatKernel.cpp", "if (!sel || sel->is_member(j + l)) {",
-     "if (true) {"),
-    ("indexes/IndexFlatKernel.cpp", "} else if (score < heap.front().first) "
-     "{", "} else if (score <= heap.front().first) {"),
-    ("indexes/IndexFlatKernel.cpp", "if (score < bound) {",
-     "if (score <= bound) {"),
+    ("indexes/IndexFlatKernel.cpp", "if (i < n && is_selected(sel, id + i)) {",
+     "if (i < n) {"),
+    ("indexes/IndexFlatKernel.cpp", "if (is_selected(sel, id + l)) {",
+     "if (is_selected(sel, id)) {"),
+    ("indexes/IndexFlatKernel.cpp", "for (idx_t l = next(0); l < m; "
+     "l = next(l + 1)) {", "for (idx_t l = next(0); l < m - 1; "
+     "l = next(l + 1)) {"),
     ("indexes/IndexHNSWKernel.cpp", "                graph_is_complete = "
      "false;\n            }\n        }\n        throw;", "            }\n"
      "        }\n        throw;"),
     ("indexes/IndexHNSWKernel.cpp", "if (sel->is_member(v.id)) {", "if (true) {"),
+    ("indexes/IndexHNSWKernel.cpp", "const Mark mark(is_being_built);", ""),
     ("indexes/graph_build.cpp", "if (level_of(earlier[i]) >= level) {",
      "if (false) {"),
     ("indexes/IndexKernelHash.cpp", "? distance < radius",
@@ -276,6 +279,8 @@ FAULTS = [
      "constexpr size_t apart = 2;"),
     ("simd/nibble_scan.cpp", "std::memset(arranged, 0, 16);",
      "std::memset(arranged, 1, 16);"),
+    ("simd/selection.cpp", "while (i < n && !(v[i] < bound)) {",
+     "while (i < n && !(v[i] <= bound)) {"),
     ("simd/selection.cpp", "if (count < k) {", "if (count <= k + 1) {"),
     ("simd/selection.cpp", "return bits >= 0 ? bits : int64_t(INT32_MIN) - "
      "bits;", "return bits;"),

@@ -338,6 +338,9 @@ const BadString bad_strings[] = {
         {map_, "HKM1(chi2,order=2)", 10, "twice"},
         {map_, "RFF16", 5, known},
         {map_, "KPCA8(chi2,p=1.5)", 13, "integer"},
+        // what is wrong behind a map is found before that is drawn
+        {index_, "RFF63(gaussian),KFlat(nothing)", 22, known},
+        {index_, "RFF63(gaussian),KFlat(linear)", 3, "even"},
         // hashes in indexes
         {index_, "SIK0(gaussian),BFlat", 3, bits},
         {index_, "SIK12(gaussian),BFlat", 3, bits},

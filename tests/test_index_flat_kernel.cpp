@@ -360,7 +360,7 @@ TEST(IndexFlatKernel, RefiningEverythingEqualsBruteForce) {
 // a time, and more queries than are searched for together.
 TEST(IndexFlatKernel, ThreadsAndBatchesDoNotMatter) {
     const int d = 3;
-    const idx_t n = 36000, nq = 130, k = 12;
+    const idx_t n = 36000, nq = 1300, k = 12; // several groups of blocks
     const auto once = uniform_vectors(n / 3, d, 13);
     const auto x = joined(joined(once, once), once);
     const auto q = uniform_vectors(nq, d, 14);

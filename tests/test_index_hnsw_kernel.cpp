@@ -16,6 +16,7 @@
 #include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 
+#include <faiss_ext/core/progress.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -143,6 +144,39 @@ TEST(IndexHNSWKernel, AnInterruptedAddLeavesNothing) {
     now = false;
     index.add(200, x.data());
     EXPECT_EQ(search(index, rows(x, d, 0, 200), 1).labels.size(), 200u);
+}
+
+TEST(IndexHNSWKernel, IsLeftAloneWhileItIsBuilt) {
+    const auto x = uniform_vectors(3000, d, 6);
+    const auto made = index_factory(d, "HNSW8,KFlat(linear)");
+    auto& index = dynamic_cast<IndexHNSWKernel&>(*made);
+    faiss::VectorIOWriter writer;
+    int times = 0;
+    const auto meddle = [&](const char*, size_t, size_t) {
+        times++;
+        expect_throws(
+                {{[&] { index.reset(); }, "being built"},
+                 {[&] { index.rebuild(); }, "being built"},
+                 {[&] { index.add(1, x.data()); }, "being built"},
+                 {[&] { search(index, rows(x, d, 0, 1), 1); }, "being built"},
+                 {[&] { write_index(&index, &writer); }, "being built"}});
+    };
+    {
+        const ProgressScope scope(meddle, std::chrono::milliseconds(0));
+        index.add(2000, x.data());
+        index.add(1000, &x[2000 * d]);
+    }
+    EXPECT_GT(times, 2);
+    EXPECT_EQ(index.ntotal, 3000);
+    // a function that lets the exception pass ends the call
+    const ProgressScope scope(
+            [&](const char*, size_t, size_t) { index.reset(); },
+            std::chrono::milliseconds(0));
+    EXPECT_TRUE(throws([&] { index.rebuild(); }, "being built"));
+    EXPECT_FALSE(index.graph_is_complete);
+    index.reset();
+    EXPECT_TRUE(throws([&] { index.add(3000, x.data()); }, "being built"));
+    EXPECT_EQ(index.ntotal, 0);
 }
 
 TEST(IndexHNSWKernel, Construction) {

@@ -304,6 +304,17 @@ TEST_P(EveryTarget, SmallestValues) {
                 EXPECT_EQ(
                         simd::first_smallest(n, v.data()),
                         expected.empty() ? 0 : expected[0].second);
+                for (float bound : {-4.0f, -3.0f, 0.0f, infinity, nan}) {
+                    for (size_t from : {size_t(0), n / 3, n}) {
+                        size_t first = from;
+                        while (first < n && !(v[first] < bound)) {
+                            first++;
+                        }
+                        ASSERT_EQ(
+                                simd::first_below(n, v.data(), from, bound),
+                                first);
+                    }
+                }
                 for (size_t k : {0, 1, 3, 16, 100, 1000, 6000}) {
                     if (!special && k > 0 && k <= n) {
                         ASSERT_EQ(

@@ -96,6 +96,7 @@ inline const Row kernels[] = {
         {"exponential(normalized(js),scale=2)", Data::histograms},
         {"gaussian"},
         {"gaussian(gamma=0.3)"},
+        {"gaussian(neighbor=7)"},
         {"hellinger", Data::histograms},
         {"intersection", Data::histograms},
         {"jaccard", Data::histograms},

@@ -26,7 +26,8 @@ namespace faiss_ext {
  * add fails or is interrupted, the vectors of that call are taken out again; an
  * index that was empty is as it was before, and one that was not has a graph
  * that the failed call may have cut: add and search then throw until rebuild()
- * or reset() is called.
+ * or reset() is called. A function that is told the progress cannot use the
+ * index meanwhile: all of these throw.
  *
  * String: `HNSW32,KFlat(chi2)`. Over `KFlat(chi2,store=u8)` a walk reads a
  * quarter of the memory; `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`
@@ -73,6 +74,11 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     void check_graph(const char* where) const;
 
    private:
+    /// while vertices are linked, by this thread or those that it waits for
+    bool is_being_built = false;
+
+    void check_not_being_built(const char* where) const;
+    void build(idx_t n0);
     IndexFlatKernel& vectors() const;
     void add_or_roll_back(idx_t n, const float* x);
 

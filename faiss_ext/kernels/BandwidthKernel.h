@@ -10,8 +10,8 @@ struct BandwidthKernel : Kernel {
     /// Bandwidth; 0 while it waits for train().
     double gamma = 0;
 
-    /// Whether train() sets gamma. A copy read from a file has the bandwidth
-    /// that was chosen, and not the parameters of the choice.
+    /// Whether train() sets gamma. The string of a trained kernel has the
+    /// bandwidth that was chosen, and not the parameters of the choice.
     bool auto_gamma = true;
 
     void fields(FieldVisitor& v) override;

@@ -97,6 +97,25 @@ def string_candidates(kernel, d, store, nlist):
     return [of_string(s) for s in found]
 
 
+class MakerOfObjects:
+    """Makes an index of a kernel that strings cannot name."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __call__(self, d):
+        return self.make(d)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(
+            "this Recommendation cannot be pickled: its kernel is a function "
+            "or holds one, and no string makes it again; pickle `string`, "
+            "`parameters` and the figures")
+
+
 def callback_candidates(kernel, nlist):
     """The same for a kernel that strings cannot name."""
 
@@ -122,15 +141,16 @@ def callback_candidates(kernel, nlist):
     def rows(d):
         return 4 * d
 
-    found = [Candidate("KFlat(kernel)", flat, rows)]
+    found = [Candidate("KFlat(kernel)", MakerOfObjects(flat), rows)]
     if nlist is not None:
         found += [
             Candidate(f"KPCA128(kernel,p=500),KIVF{nlist},"
-                      "Refine(KFlat(kernel))", lists,
+                      "Refine(KFlat(kernel))", MakerOfObjects(lists),
                       lambda d: rows(d) + 44),
-            Candidate("HNSW32,KFlat(kernel)", graph, lambda d: rows(d) + 272),
-            Candidate("KLSH256(kernel),BFlat,Refine(KFlat(kernel))", codes,
-                      lambda d: rows(d) + 32)]
+            Candidate("HNSW32,KFlat(kernel)", MakerOfObjects(graph),
+                      lambda d: rows(d) + 272),
+            Candidate("KLSH256(kernel),BFlat,Refine(KFlat(kernel))",
+                      MakerOfObjects(codes), lambda d: rows(d) + 32)]
     return found
 
 

@@ -384,9 +384,10 @@ def own_kernel(index, kernel):
         kernel = swig.kernel_factory(kernel)
     if not isinstance(kernel, swig.Kernel) or kernel.is_trained:
         return None
-    name = kernel.description()
+    name, choice = without_bandwidth(kernel.description()), choice_in(kernel)
     return next((own for own in kernels_in(index) if own.kernel.is_trained
-                 and without_bandwidth(own.kernel.description()) == name), None)
+                 and without_bandwidth(own.kernel.description()) == name
+                 and choice_in(own.kernel) == choice), None)
 
 
 def transforms_to(index):
@@ -450,7 +451,19 @@ def kernel_of_hash(hash):
         return None  # another parameter
 
 
+CHOICE = ("neighbor", "sample_queries", "sample_points", "sample_seed")
+
+
+def choice_in(kernel):
+    """How a kernel, or the one in it, chooses its bandwidth; strings have that
+    only until it is chosen."""
+    while isinstance(getattr(kernel, "kernel", None), swig.Kernel):
+        kernel = kernel.kernel
+    return [getattr(kernel, name, None) for name in CHOICE]
+
+
 def without_bandwidth(string):
-    """The string of a kernel before it has learnt its bandwidth."""
-    string = re.sub(r"\bgamma=[^,()]*,?", "", string)
+    """The string of a kernel without its bandwidth and how that is chosen."""
+    string = re.sub(rf"\b({'|'.join(('gamma', *CHOICE))})=[^,()]*,?", "",
+                    string)
     return string.replace(",)", ")").replace("()", "")

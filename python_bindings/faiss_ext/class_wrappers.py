@@ -323,6 +323,9 @@ def wrap_kernels():
 
 
 def reduce_kernel(self):
+    if isinstance(self, swig.CallbackKernel):
+        raise TypeError("a CallbackKernel cannot be pickled: it holds a "
+                        "function, and no string makes it again")
     description = self.description()
     try:
         swig.kernel_factory(description)
@@ -891,6 +894,10 @@ def check_settings(the_class):
             raise AttributeError(
                 f"{what} has no effect on the codes in the index: set it "
                 "before the first are added")
+        if (isinstance(self, swig.IndexBinaryIVFSIMD) and name == "nprobe"
+                and isinstance(value, int) and value < 1):
+            raise ValueError(f"{what}: nprobe is {value}, expected an integer "
+                             "from 1")
         # a part without a check of its own is checked by its owner
         checks = [t.check_parameters for t in (
             self, *getattr(self, "referenced_objects", []))

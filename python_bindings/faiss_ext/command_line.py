@@ -33,7 +33,7 @@ from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
 from .shard_building import open_shards
-from .showing import class_name, contents, text
+from .showing import class_name, contents, metric_name, text
 from .sources import as_floats
 from .vector_files import VectorFileError, read_vectors
 
@@ -410,10 +410,13 @@ def run_info(args):
     found = hash_of(index)
     theory = theory_of(index, args.at or KERNEL_VALUES)
     result = {
-        "text": text(index), "tree": tree(index),
+        "text": text(index), "metric": metric_name(index),
+        "tree": tree(index),
         "parameters": index_parameters(index), "bytes": size,
         "bits": None if found is None else found.nbits, "theory": theory}
     lines = tree_lines(result["tree"])
+    if result["metric"] is not None:
+        lines.append(f"metric: {result['metric']}")
     if size is not None:
         lines.append(f"{size:,} bytes" + (
             f", {size / index.ntotal:,.1f} a vector" if index.ntotal else ""))

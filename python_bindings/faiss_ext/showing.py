@@ -98,9 +98,22 @@ def contents(index):
     return []
 
 
+def metric_name(index):
+    """l2 or ip, as the command line takes them, or the name that FAISS has for
+    another one; None for a binary index, which has no choice."""
+    if isinstance(index, faiss.IndexBinary):
+        return None
+    metric = index.metric_type
+    if metric == faiss.METRIC_INNER_PRODUCT:
+        return "ip"
+    names = (name[len("METRIC_"):] for name in dir(faiss)
+             if name.startswith("METRIC_") and getattr(faiss, name) == metric)
+    return next(names, str(metric)).lower()
+
+
 def index_text(index):
     """What repr of an index says."""
-    metric = (["metric=ip"] if index.metric_type == faiss.METRIC_INNER_PRODUCT
-              else [])
+    name = metric_name(index)
+    metric = [] if name in (None, "l2") else [f"metric={name}"]
     state = f"ntotal={index.ntotal}" if index.is_trained else "not trained"
     return text(real(index), [f"d={index.d}", *metric, state])

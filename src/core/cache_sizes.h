@@ -28,8 +28,8 @@ constexpr size_t bilinear_products = 327680;
 /// of mapped vectors that a thread makes at a time
 constexpr size_t mapped = 65536;
 
-/// Stored vectors that all blocks of queries pass before the next ones.
-constexpr size_t vectors_in_turn = 32768;
+/// Queries times vectors between two looks at interrupts (KFlat).
+constexpr size_t pairs_in_turn = size_t(1) << 19;
 
 /// Bytes of codes times queries between two looks at interrupts: 10 ms.
 constexpr size_t codes_in_turn = size_t(1) << 28;

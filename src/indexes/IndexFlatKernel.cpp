@@ -26,6 +26,7 @@
 #include "indexes/range_result.h"
 #include "indexes/row_codec.h"
 #include "indexes/row_scores.h"
+#include "simd/selection.h"
 
 namespace faiss_ext {
 
@@ -34,7 +35,26 @@ namespace {
 /// A distance (or a negated kernel value: smaller is always better) and an id.
 using Neighbor = std::pair<float, idx_t>;
 
-constexpr idx_t query_block = 16;
+/// Queries that are compared with the same vectors: each vector comes from
+/// memory once for all of them.
+constexpr idx_t least_queries = 16, most_queries = 256;
+
+/// of these in a slice
+constexpr idx_t least_vectors = 4096;
+
+/// As many queries as leave something for all threads.
+idx_t query_block(idx_t n, idx_t nslices) {
+    const idx_t tasks = 2 * omp_get_max_threads();
+    const idx_t nblocks = std::max<idx_t>(
+            (tasks + nslices - 1) / nslices,
+            (n + most_queries - 1) / most_queries);
+    return std::clamp((n + nblocks - 1) / nblocks, least_queries, most_queries);
+}
+
+/// Vectors, of each slice, that all blocks of queries pass before the next.
+idx_t vectors_in_turn(idx_t block) {
+    return std::clamp<idx_t>(cache::pairs_in_turn / block, 2048, 32768);
+}
 
 /// Vectors that stay in the second-level cache while a block of queries is
 /// compared with them.
@@ -48,8 +68,9 @@ float worst_of(faiss::MetricType metric) {
     return metric == faiss::METRIC_L2 ? worst : -worst;
 }
 
-/// Calls fn(query, id, score) for all selected pairs of a block of queries and
-/// stored vectors [j0, j1), by ascending id for each query.
+/// Calls fn(query, first id, n, scores) for the scores of a query with n stored
+/// vectors, until all of [j0, j1) have been compared with a block of queries;
+/// by ascending id for each query.
 template <class F>
 void scan(
         const IndexFlatKernel& index,
@@ -58,12 +79,12 @@ void scan(
         const float* x,
         idx_t j0,
         idx_t j1,
-        const faiss::IDSelector* sel,
         F&& fn) {
-    const idx_t step = vectors_per_block(index.d);
-    std::vector<float> scores(n * std::min(step, j1 - j0));
-    const float* floats = stored.floats();
-    const Scratch rows(floats ? 0 : std::min(step, j1 - j0) * index.d);
+    const idx_t step = std::min(vectors_per_block(index.d), j1 - j0);
+    const Scratch scores(n * step);
+    // many queries go faster by copies that lie in the cache, on its lines
+    const float* floats = n < least_queries ? stored.floats() : nullptr;
+    const Scratch rows(floats ? 0 : step * index.d);
     for (idx_t j = j0; j < j1; j += step) {
         const idx_t m = std::min(step, j1 - j);
         const float* y = floats ? floats + j * index.d : rows.get();
@@ -78,20 +99,20 @@ void scan(
                 m,
                 y,
                 index.d,
-                scores.data());
+                scores.get());
         if (index.metric_type != faiss::METRIC_L2) {
             for (idx_t i = 0; i < n * m; i++) {
                 scores[i] = -scores[i];
             }
         }
         for (idx_t i = 0; i < n; i++) {
-            for (idx_t l = 0; l < m; l++) {
-                if (!sel || sel->is_member(j + l)) {
-                    fn(i, j + l, scores[i * m + l]);
-                }
-            }
+            fn(i, j, m, scores.get() + i * m);
         }
     }
+}
+
+bool is_selected(const faiss::IDSelector* sel, idx_t id) {
+    return !sel || sel->is_member(id);
 }
 
 /// The k smallest of what is pushed by ascending id.
@@ -101,16 +122,27 @@ struct TopK {
 
     explicit TopK(size_t k) : k(k) {}
 
-    void push(idx_t id, float score) {
-        if (heap.size() < k) {
-            if (!std::isnan(score)) {
-                heap.emplace_back(score, id);
+    /// The scores of n consecutive ids.
+    void push(
+            idx_t id,
+            size_t n,
+            const float* scores,
+            const faiss::IDSelector* sel) {
+        size_t i = 0;
+        for (; i < n && heap.size() < k; i++) {
+            if (!std::isnan(scores[i]) && is_selected(sel, id + i)) {
+                heap.emplace_back(scores[i], id + i);
                 std::push_heap(heap.begin(), heap.end());
             }
-        } else if (score < heap.front().first) {
-            std::pop_heap(heap.begin(), heap.end());
-            heap.back() = {score, id};
-            std::push_heap(heap.begin(), heap.end());
+        }
+        while (i < n) {
+            i = simd::first_below(n, scores, i, heap.front().first);
+            if (i < n && is_selected(sel, id + i)) {
+                std::pop_heap(heap.begin(), heap.end());
+                heap.back() = {scores[i], id + i};
+                std::push_heap(heap.begin(), heap.end());
+            }
+            i++;
         }
     }
 };
@@ -125,8 +157,9 @@ void search_group(
         float* distances,
         idx_t* labels,
         const faiss::IDSelector* sel) {
-    const BlockedScan blocks(n, index.ntotal, query_block, 2, 4096);
-    const idx_t chunk = cache::vectors_in_turn * blocks.nslices;
+    const idx_t block = query_block(n, index.ntotal / least_vectors + 1);
+    const BlockedScan blocks(n, index.ntotal, block, 2, least_vectors);
+    const idx_t chunk = vectors_in_turn(block) * blocks.nslices;
     std::vector<std::vector<TopK>> best(
             blocks.nslices,
             std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
@@ -141,9 +174,8 @@ void search_group(
                          x + i0 * index.d,
                          begin,
                          end,
-                         sel,
-                         [&](idx_t i, idx_t id, float score) {
-                             best[slice][i0 + i].push(id, score);
+                         [&](idx_t i, idx_t id, idx_t m, const float* scores) {
+                             best[slice][i0 + i].push(id, m, scores, sel);
                          });
                 });
     }
@@ -414,8 +446,9 @@ void IndexFlatKernel::search(
             ", expected a positive number",
             int64_t(k));
     kernel->check_input(n, x, d, "IndexFlatKernel::search");
-    const idx_t nthreads = omp_get_max_threads();
-    const idx_t group = 8 * query_block * nthreads;
+    // fewer where many neighbours of each are kept
+    const idx_t group = omp_get_max_threads() *
+            std::clamp<idx_t>((1 << 22) / k, 128, 2 * most_queries);
     for (idx_t i = 0; i < n; i += group) {
         search_group(
                 *this,
@@ -447,19 +480,23 @@ void IndexFlatKernel::range_search(
     const float bound = is_distance ? radius : -radius;
 
     std::vector<std::vector<Neighbor>> found(n);
-    constexpr idx_t chunk = cache::vectors_in_turn;
+    const idx_t block = query_block(n, 1), chunk = vectors_in_turn(block);
     for (idx_t j = 0; j < ntotal; j += chunk) {
-        parallel_blocks(n, query_block, [&](idx_t begin, idx_t end) {
+        parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
             scan(*this,
                  stored,
                  end - begin,
                  x + begin * d,
                  j,
                  std::min(ntotal, j + chunk),
-                 sel,
-                 [&](idx_t i, idx_t id, float score) {
-                     if (score < bound) {
-                         found[begin + i].emplace_back(score, id);
+                 [&](idx_t i, idx_t id, idx_t m, const float* scores) {
+                     const auto next = [&](idx_t l) {
+                         return idx_t(simd::first_below(m, scores, l, bound));
+                     };
+                     for (idx_t l = next(0); l < m; l = next(l + 1)) {
+                         if (is_selected(sel, id + l)) {
+                             found[begin + i].emplace_back(scores[l], id + l);
+                         }
                      }
                  });
         });

@@ -48,7 +48,15 @@ IndexFlatKernel& IndexHNSWKernel::vectors() const {
     return *flat;
 }
 
+void IndexHNSWKernel::check_not_being_built(const char* where) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !is_being_built,
+            "IndexHNSWKernel::%s: the graph is just being built; a function that is told the progress must leave the index alone",
+            where);
+}
+
 void IndexHNSWKernel::check_graph(const char* where) const {
+    check_not_being_built(where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             graph_is_complete,
             "IndexHNSWKernel::%s: an add that failed or was interrupted has left the graph incomplete; call rebuild(), or reset() and add the vectors again",
@@ -69,6 +77,20 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     add_or_roll_back(n, x);
 }
 
+void IndexHNSWKernel::build(idx_t n0) {
+    struct Mark {
+        bool& flag;
+        explicit Mark(bool& flag) : flag(flag) {
+            flag = true;
+        }
+        ~Mark() {
+            flag = false;
+        }
+    };
+    const Mark mark(is_being_built);
+    build_graph(hnsw, vectors(), n0);
+}
+
 void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
     const idx_t n0 = ntotal;
     const faiss::RandomGenerator random = hnsw.rng;
@@ -76,7 +98,7 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
     try {
         flat.add(n, x);
         ntotal = flat.ntotal;
-        build_graph(hnsw, flat, n0);
+        build(n0);
     } catch (...) {
         if (flat.ntotal > n0) { // or else the vectors were refused
             flat.remove_ids(faiss::IDSelectorRange(n0, flat.ntotal));
@@ -224,14 +246,16 @@ void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 }
 
 void IndexHNSWKernel::reset() {
+    check_not_being_built("reset");
     IndexHNSW::reset();
     graph_is_complete = true;
 }
 
 void IndexHNSWKernel::rebuild() {
+    check_not_being_built("rebuild");
     graph_is_complete = false;
     hnsw.reset();
-    build_graph(hnsw, vectors(), 0);
+    build(0);
     ntotal = vectors().ntotal;
     graph_is_complete = true;
 }

@@ -292,7 +292,18 @@ std::unique_ptr<Index> prepend(
     return index;
 }
 
-/// An explicit map in front of any other index.
+/// The output dimension of a map where it stands behind its name, as in
+/// `RFF64(gaussian)`; else 0.
+int output_dimension(const Part& map) {
+    const Head head(map);
+    const auto entry = class_table<FeatureMap>().find(head.letters);
+    return entry->number_key == "dims" && head.digits.size() <= 8
+            ? std::atoi(head.digits.c_str())
+            : 0;
+}
+
+/// An explicit map in front of any other index. That is made first if possible:
+/// a map of many dimensions takes a while to draw.
 std::unique_ptr<Index> make_mapped(
         int d,
         const Part& part,
@@ -305,9 +316,15 @@ std::unique_ptr<Index> make_mapped(
                 "expected an index for the mapped vectors",
                 {",Flat", ",IVF1024,PQ32", ",HNSW32"});
     }
+    const Part behind = {part.text, head.end + 1, part.end};
+    std::unique_ptr<Index> index;
+    if (const int dims = output_dimension(head)) {
+        index = make_index(dims, behind, metric);
+    }
     auto map = make_map(d, head);
-    auto index =
-            make_index(map->d_out, {part.text, head.end + 1, part.end}, metric);
+    if (!index) {
+        index = make_index(map->d_out, behind, metric);
+    }
     return prepend(std::move(map), std::move(index));
 }
 

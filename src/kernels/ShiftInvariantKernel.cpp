@@ -20,7 +20,9 @@ ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
 
 void ShiftInvariantKernel::fields(FieldVisitor& v) {
     BandwidthKernel::fields(v);
-    if (!auto_gamma && !v.wants_all()) {
+    // once the bandwidth is there, how it is chosen has no effect
+    const bool waits = auto_gamma && gamma == 0;
+    if (!waits && !v.wants_all()) {
         return;
     }
     v.integer(

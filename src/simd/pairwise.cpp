@@ -233,6 +233,42 @@ HWY_INLINE Vec load_rest(const float* HWY_RESTRICT from, size_t n) {
 #endif
 }
 
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void sum_lanes_of_four(const Vec* HWY_RESTRICT v, float* sums) {
+    for (size_t i = 0; i < 4; i++) {
+        sums[i] = hn::GetLane(v[i]);
+    }
+}
+#else
+/// The upper half of the lanes is added to the lower one until four are left.
+template <class D>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> fold_to_four(D, hn::Vec<D> v) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+        return v;
+    } else {
+        const hn::Half<D> half;
+        return fold_to_four(
+                half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    }
+}
+
+/// The sums of the lanes of four vectors, in the same order for each.
+HWY_INLINE void sum_lanes_of_four(const Vec* HWY_RESTRICT v, float* sums) {
+    const Tag tag;
+    const hn::FixedTag<float, 4> four;
+    const auto a = fold_to_four(tag, v[0]), b = fold_to_four(tag, v[1]),
+               c = fold_to_four(tag, v[2]), d = fold_to_four(tag, v[3]);
+    const auto ab = hn::Add(
+            hn::ConcatLowerLower(four, b, a), hn::ConcatUpperUpper(four, b, a));
+    const auto cd = hn::Add(
+            hn::ConcatLowerLower(four, d, c), hn::ConcatUpperUpper(four, d, c));
+    hn::StoreU(
+            hn::Add(hn::ConcatEven(four, cd, ab), hn::ConcatOdd(four, cd, ab)),
+            four,
+            sums);
+}
+#endif
+
 /// R rows of x against C rows of y, over `length` of d components: R * C sums
 /// that stay in registers over one run. Sums are written to floats or added to
 /// doubles.
@@ -244,16 +280,16 @@ HWY_NOINLINE void tile(
         size_t length,
         Out* HWY_RESTRICT out,
         size_t ldout) {
+    constexpr size_t N = (R * C + 3) / 4 * 4; // sums, four at a time
     const Tag tag;
     const size_t lanes = hn::Lanes(tag);
-    double total[R][C] = {};
+    HWY_ALIGN float of_run[N] = {};
+    double total[R * C] = {};
     for (size_t k0 = 0; k0 < length; k0 += run_length) {
         const size_t k1 = std::min(length, k0 + run_length);
-        Vec sum[R][C];
-        for (size_t r = 0; r < R; r++) {
-            for (size_t c = 0; c < C; c++) {
-                sum[r][c] = hn::Zero(tag);
-            }
+        Vec sum[N];
+        for (size_t i = 0; i < N; i++) {
+            sum[i] = hn::Zero(tag);
         }
         size_t k = k0;
         for (; k + lanes <= k1; k += lanes) {
@@ -264,7 +300,7 @@ HWY_NOINLINE void tile(
             for (size_t c = 0; c < C; c++) {
                 const Vec yv = hn::LoadU(tag, y + c * d + k);
                 for (size_t r = 0; r < R; r++) {
-                    sum[r][c] = Op::add(xv[r], yv, sum[r][c]);
+                    sum[r * C + c] = Op::add(xv[r], yv, sum[r * C + c]);
                 }
             }
         }
@@ -277,23 +313,27 @@ HWY_NOINLINE void tile(
             for (size_t c = 0; c < C; c++) {
                 const Vec yv = load_rest(y + c * d + k, k1 - k);
                 for (size_t r = 0; r < R; r++) {
-                    sum[r][c] = Op::add(xv[r], yv, sum[r][c]);
+                    sum[r * C + c] = Op::add(xv[r], yv, sum[r * C + c]);
                 }
             }
         }
-        for (size_t r = 0; r < R; r++) {
-            for (size_t c = 0; c < C; c++) {
-                total[r][c] += hn::GetLane(hn::SumOfLanes(tag, sum[r][c]));
+        for (size_t i = 0; i < N; i += 4) {
+            sum_lanes_of_four(sum + i, of_run + i);
+        }
+        if (length > run_length) {
+            for (size_t i = 0; i < R * C; i++) {
+                total[i] += of_run[i];
             }
         }
     }
     for (size_t r = 0; r < R; r++) {
         for (size_t c = 0; c < C; c++) {
+            const size_t i = r * C + c;
             Out& to = out[r * ldout + c];
             if constexpr (std::is_same_v<Out, double>) {
-                to += total[r][c];
+                to += length > run_length ? total[i] : double(of_run[i]);
             } else {
-                to = static_cast<float>(total[r][c]);
+                to = length > run_length ? float(total[i]) : of_run[i];
             }
         }
     }

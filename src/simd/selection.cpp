@@ -173,6 +173,32 @@ void take_up_to_target(
     }
 }
 
+size_t first_below_target(
+        size_t n,
+        const float* HWY_RESTRICT v,
+        size_t from,
+        float bound) {
+    const Lanes tag;
+    const size_t lanes = hn::Lanes(tag);
+    const auto limit = hn::Set(tag, bound);
+    size_t i = from;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+        const auto least =
+                smaller(smaller(limit, hn::LoadU(tag, v + i)),
+                        hn::LoadU(tag, v + i + lanes));
+        const auto others =
+                smaller(smaller(limit, hn::LoadU(tag, v + i + 2 * lanes)),
+                        hn::LoadU(tag, v + i + 3 * lanes));
+        if (!hn::AllFalse(tag, hn::Lt(smaller(least, others), limit))) {
+            break;
+        }
+    }
+    while (i < n && !(v[i] < bound)) {
+        i++;
+    }
+    return i;
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace faiss_ext::simd
 HWY_AFTER_NAMESPACE();
@@ -181,12 +207,17 @@ HWY_AFTER_NAMESPACE();
 namespace faiss_ext::simd {
 
 HWY_EXPORT(first_smallest_target);
+HWY_EXPORT(first_below_target);
 HWY_EXPORT(kth_smallest_target);
 HWY_EXPORT(group_minima_target);
 HWY_EXPORT(take_up_to_target);
 
 size_t first_smallest(size_t n, const float* v) {
     return HWY_DYNAMIC_DISPATCH(first_smallest_target)(n, v);
+}
+
+size_t first_below(size_t n, const float* v, size_t from, float bound) {
+    return HWY_DYNAMIC_DISPATCH(first_below_target)(n, v, from, bound);
 }
 
 float kth_smallest(size_t n, const float* v, size_t k) {

@@ -14,6 +14,10 @@ namespace faiss_ext::simd {
 /// none. NaN is never the smallest.
 size_t first_smallest(size_t n, const float* v);
 
+/// The first position from `from` on where the value is below the bound; n if
+/// there is none.
+size_t first_below(size_t n, const float* v, size_t from, float bound);
+
 /// The k-th smallest of n values, none of them NaN or infinite; k from 1 to n.
 /// The time does not depend on their order: there is nothing to guess wrong.
 float kth_smallest(size_t n, const float* v, size_t k);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """recommend: what it measures is true, and it keeps its promises."""
 
+import copy
 import pickle
 import re
 
@@ -108,6 +109,15 @@ def test_it_can_be_pickled_and_knows_its_dimension():
     assert again.build(COUNTS).ntotal == len(COUNTS)
     with pytest.raises(ValueError, match=r"expected an array of shape \(n, 64\), got shape \(1797, 63\)"):
         again.build(COUNTS[:, 1:])
+
+
+def test_a_function_cannot_be_pickled_and_that_is_said():
+    found = faiss_ext.recommend(COUNTS[:200], lambda x, y: x @ y.T, progress=False)
+    with pytest.raises(TypeError, match="Recommendation cannot be pickled: its kernel is a function"):
+        pickle.dumps(found)
+    assert copy.deepcopy(found).build(COUNTS).ntotal == len(COUNTS)
+    with pytest.raises(TypeError, match="a CallbackKernel cannot be pickled: it holds a function"):
+        pickle.dumps(faiss_ext.CallbackKernel(lambda x, y: x @ y.T))
 
 
 @pytest.mark.parametrize("kernel, normalised", [

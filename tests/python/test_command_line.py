@@ -171,6 +171,22 @@ def test_info_shows_the_tree_and_the_theory(run):
     assert status == 0 and "bits" not in out
 
 
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_info_knows_the_metric(run, metric):
+    assert run("build", "base.npy", "KFlat(chi2)", "-o", "one", "--metric", metric, "--quiet")[0] == 0
+    assert json.loads(run("info", "one", "--json")[1])["metric"] == metric
+    assert f"metric: {metric}" in run("info", "one")[1].splitlines()
+
+
+def test_info_of_other_metrics(run, folder):
+    faiss.write_index(faiss.IndexFlat(8, faiss.METRIC_Canberra), str(folder / "canberra"))
+    assert "metric: canberra" in run("info", "canberra")[1].splitlines()
+    # binary indexes have none to choose
+    status, out, _ = run("info", "BKFlat(jaccard)", "-d", 64, "--json")
+    assert status == 0 and json.loads(out)["metric"] is None
+    assert "metric" not in run("info", "BKFlat(jaccard)", "-d", 64)[1]
+
+
 def test_bench_measures_recall(run, folder):
     index = faiss.read_index(str(folder / "index"))
     exact = faiss.index_factory(64, "KFlat(chi2)")

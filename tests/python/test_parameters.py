@@ -159,6 +159,20 @@ def test_bad_values_change_nothing(name, value, error):
     assert faiss_ext.index_parameters(index) == {"nprobe": 8, "k_factor": 1}
 
 
+def test_lists_of_codes_visit_one_at_least():
+    index = empty("SIK64(gaussian),BIVF16")
+    index.storage.nprobe = 3
+    for value in (0, np.int64(0), -1):
+        with pytest.raises(ValueError, match="expected an integer from 1"):
+            index.storage.nprobe = value
+        with pytest.raises(ValueError, match="nprobe must be an integer from 1"):
+            faiss_ext.set_index_parameter(index, "nprobe", value)
+    assert index.storage.nprobe == 3
+    for string in ("HNSW8,KFlat(linear)", "SIK64(gaussian),BHNSW8"):
+        with pytest.raises(ValueError, match="efSearch must be an integer from 1"):
+            faiss_ext.set_index_parameter(empty(string), "efSearch", 0)
+
+
 def test_limits():
     index = empty("SIK64(gaussian),BHash16")
     faiss_ext.set_index_parameter(index, "nflip", 16.0)

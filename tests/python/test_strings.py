@@ -13,6 +13,9 @@ STRINGS = [
     "RHBE64,BPerm(M=5,B=3)", "RHBE64,BPerm(eps=0.75,seed=3,max_gb=0.5)", "IDMap,KFlat(chi2)", "IDMap2,SCR64,AFlat", "KIVF4(M=8,nprobe=2,seed=9)",
     "KIVF4(M=64,residual=0)", "HKM1(chi2),PCAR32,KIVF4(M=16),Refine(KFlat(chi2,store=u8))", "KPCA8(chi2,p=40),IVF4,Flat",
     "RFF16(gaussian(gamma=0.5)),HNSW8", "L2norm,PCA16,SIK64(gaussian(gamma=2)),BFlat", "PCAW16,SH32,BFlat", "PCAWR16,SH32,BFlat",
+    "KFlat(gaussian(neighbor=7))", "KFlat(matern(nu=2.5,sample_queries=90,sample_points=100,sample_seed=3))", "KFlat(normalized(laplacian(neighbor=7)))",
+    "HNSW16,KFlat(expchi2)", "SIK64(gaussian(neighbor=7)),BFlat", "KLSH64(laplacian(neighbor=7),p=50),BFlat", "KPCA8(gaussian(neighbor=7),p=40),Flat",
+    "RFF16(matern(neighbor=7)),HNSW8", "BSIK40(neighbor=7),AFlat",
     "OPQ4_16,KIVF4(M=8)", "HKM2(intersection,period=8),RR32,Flat", "AHK64(chi2),BFlat,RFlat", "IVF4,Flat,Refine(KFlat(js))"]
 
 
