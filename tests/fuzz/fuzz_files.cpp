@@ -175,16 +175,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if ((data[0] & 64) && kind < 2) {
             const MemoryFile file(reader.data);
             if (kind == 0) {
-                use(*read_index(file.name.c_str(), faiss::IO_FLAG_MMAP));
+                use(*faiss_ext::read_index(
+                        file.name.c_str(), faiss::IO_FLAG_MMAP));
             } else {
-                use(*read_index_binary(file.name.c_str(), faiss::IO_FLAG_MMAP));
+                use(*faiss_ext::read_index_binary(
+                        file.name.c_str(), faiss::IO_FLAG_MMAP));
             }
         } else if (kind == 0) {
-            use(*read_index(&reader));
+            use(*faiss_ext::read_index(&reader));
         } else if (kind == 1) {
-            use(*read_index_binary(&reader));
+            use(*faiss_ext::read_index_binary(&reader));
         } else {
-            use(*read_VectorTransform(&reader));
+            use(*faiss_ext::read_VectorTransform(&reader));
         }
     } catch (const faiss::FaissException&) {
     }
