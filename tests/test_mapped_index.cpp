@@ -170,7 +170,6 @@ int mappings_of(const std::string& name) {
 /// What changes an index throws, and it finds what it found before.
 template <class T>
 void expect_refuses(T& index, const T& other) {
-    const auto before = clone(index);
     EXPECT_TRUE(throws([&] { add(index, 5, 5); }, refusal, "IO_FLAG_MMAP"));
     EXPECT_TRUE(
             throws([&] { index.remove_ids(faiss::IDSelectorRange(0, 1005)); },
@@ -179,7 +178,7 @@ void expect_refuses(T& index, const T& other) {
     const auto source = clone(other);
     EXPECT_TRUE(throws([&] { index.merge_from(*source); }, ""));
     EXPECT_EQ(source->ntotal, other.ntotal);
-    expect_finds_the_same(*before, index);
+    expect_finds_the_same(other, index);
 }
 
 template <class T>
@@ -194,8 +193,8 @@ void check(const std::string& string) {
         const auto copy = mapped<T>(name);
         EXPECT_GT(mappings_of(name), 0);
         expect_finds_the_same(*index, *copy);
+        expect_refuses(*copy, *index);
         if (string.find("BIVF") == std::string::npos) {
-            expect_refuses(*copy, *index);
             // over the file that it lies in, too
             for (const std::string& to : {again, name}) {
                 write(*copy, to);

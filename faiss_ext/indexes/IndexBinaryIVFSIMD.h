@@ -43,6 +43,14 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// As in FAISS; tells a ProgressScope how far the k-means is.
     void train(idx_t n, const uint8_t* x) override;
 
+    /// As in FAISS, but these, and train, throw where the lists are mapped from
+    /// a file.
+    void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// Lets go of a file from which the lists are mapped.
+    void reset() override;
+
     /// params: `sel` is honoured, and of SearchParametersIVF nprobe, max_codes
     /// and quantizer_params
     void search(
@@ -84,7 +92,8 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
 
     /// Throws unless `other` is inverted lists of as many bits and lists around
-    /// the same centroids, and neither has a direct map. FAISS's own class can
+    /// the same centroids, neither has a direct map, and neither is mapped from
+    /// a file. FAISS's own class can
     /// be merged into this one; it takes none of another class itself.
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;

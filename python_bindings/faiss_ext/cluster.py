@@ -3,7 +3,7 @@
 distributed."""
 
 import dask
-from dask.distributed import as_completed
+from dask.distributed import as_completed, wait
 
 from .shard_building import ArrayPartition, ShardError, failed
 from .shards import called
@@ -39,6 +39,11 @@ class ChunkPartition(ArrayPartition):
     def task(self):
         return dask.delayed(ArrayPartition)(
             self.array, self.name, self.identity)
+
+    def opened(self):
+        """In this process."""
+        return ArrayPartition(
+            self.array.compute(), self.name, self.identity).opened()
 
 
 class ClusterEngine:
@@ -108,9 +113,12 @@ class OnCluster:
         try:
             results = client.gather(list(futures.values()))
         except Exception:
+            wait(list(futures.values()))
             failures = [(self.names[i], error_of(f)) for i, f in futures.items()
                         if f.status in ("error", "cancelled", "lost")]
-            if not failures:
+            # (what all say, such as of a query, is not because of a shard)
+            if not failures or len(failures) == len(futures) and len(
+                    {repr(error) for _, error in failures}) == 1:
                 raise
             raise failed(failures) from None
         found = dict(zip(futures, results))

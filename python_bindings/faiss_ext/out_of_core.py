@@ -102,22 +102,33 @@ def add(index, rows, begin):
         else:
             index.add(rows)
     except RuntimeError as error:
-        if begin == 0:
-            raise
-        raise RuntimeError(
-            f"of the vectors from {begin:,} on, counted from 0: {error}"
-        ) from None
+        raise counted_from(begin, error) from None
 
 
-def write(index, path):
+def counted_from(begin, error):
+    """An error about a block of vectors, which says where the block begins."""
+    if begin == 0:
+        return error
+    return RuntimeError(
+        f"in the vectors from {begin:,} on, which count from 0 here: {error}")
+
+
+def write(index, to):
+    """To a file or an IOWriter."""
     (faiss.write_index_binary if isinstance(index, faiss.IndexBinary)
-     else faiss.write_index)(index, os.fspath(path))
+     else faiss.write_index)(index, to)
 
 
 def size_of(index):
-    return len((faiss.serialize_index_binary
-                if isinstance(index, faiss.IndexBinary)
-                else faiss.serialize_index)(index))
+    """Bytes of an index in a file."""
+    size = 0
+
+    def count(data):
+        nonlocal size
+        size += len(data)
+
+    write(index, faiss.PyCallbackIOWriter(count))
+    return size
 
 
 def copy_of(index):
@@ -407,7 +418,11 @@ class Build:
                 yield begin, rows
                 begin += len(rows)
                 if self.exact is not None and self.exact.ntotal < begin:
-                    self.exact.add_next(begin - self.exact.ntotal)
+                    first = self.exact.ntotal
+                    try:
+                        self.exact.add_next(begin - first)
+                    except RuntimeError as error:
+                        raise counted_from(first, error) from None
                     if self.folder is not None:
                         self.folder.write(self.exact, "exact.index")
                 count(len(rows))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Indexes in several pieces, built of partitions and opened again."""
 
+import contextlib
+import operator
 import os
 
 import faiss
@@ -12,7 +14,7 @@ from .out_of_core import (
     Build, made_from, number_of_bytes, takes_packed_bits)
 from .progress import counting, show_progress
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
-from .shards import Here, Shard, ShardedIndex
+from .shards import Here, Shard, ShardedIndex, plain
 from .sources import ArraySource, FileSource, drawn
 
 
@@ -84,51 +86,45 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     """
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
-    if string.startswith(("IDMap,", "IDMap2,")):
+    if client is not None and not hasattr(client, "compute"):
+        raise TypeError("client: expected a dask.distributed.Client, got "
+                        f"{client!r}")
+    if operator.index(train) < 1 or operator.index(seed) < 0:
+        raise ValueError("train must be positive, and seed not negative; got "
+                         f"{train} and {seed}")
+    if str(string).startswith(("IDMap,", "IDMap2,")):
         raise ValueError(f"{string}: shards have ids that follow each other; "
                          "expected a string without IDMap")
     memory = number_of_bytes(memory)
+    train, seed = operator.index(train), operator.index(seed)
+    parameters = {name: plain(value)
+                  for name, value in (parameters or {}).items()}
     engine = engine_of(client)
     sources = sources_of(partitions, part)
-    names = [source.name for source in sources]
     sizes = sizes_of(sources, engine)
-    parameters = dict(parameters or {})
     model = made_from(string, Width(sizes[0]), metric, parameters)
-    place = None
-    if folder is not None:
-        place = ShardFolder(folder)
-        place.begin({
+    build = ShardBuild(engine, sources, sizes, exact, memory, progress)
+    if folder is None:
+        build.train(model, train, seed)
+        shards = build.kept(model)
+        index = ShardedIndex(model, string, build.shards(), shards, seed)
+        index.parameters = parameters
+        return index
+    place = ShardFolder(folder)
+    with place.building({
             "version": __version__, "string": string, "exact": exact,
             "metric": int(metric), "train": train, "seed": seed,
             "parameters": parameters,
-            "partitions": [size["identity"] for size in sizes]})
+            "partitions": [size["identity"] for size in sizes]}):
         if place.has_model():
             model = place.read_model(isinstance(model, faiss.IndexBinary))
-    if not model.is_trained:
-        with show_progress() if progress else Nothing():
-            model.train(sample_of(sources, sizes, train, seed,
-                                  takes_packed_bits(model), engine, names))
-    firsts = np.cumsum([0, *(size["n"] for size in sizes)])[:-1].tolist()
-    shards = [{"partition": name, "first": first, "ntotal": size["n"]}
-              for name, first, size in zip(names, firsts, sizes)]
-    index = ShardedIndex(model, string, shards, None, seed)
-    index.parameters = parameters
-    data = engine.shared(as_bytes(model))
-    with counting("shards", len(sources), progress, "shard") as count:
-        if place is None:
-            index.place = engine.keep(built_shard, [
-                (data, source, first, exact, memory)
-                for source, first in zip(sources, firsts)], names, count)
-            return index
-        place.write_model(model)
-        entries = [place.done(number) for number in range(len(sources))]
-        missing = [number for number, e in enumerate(entries) if e is None]
-        count(len(sources) - len(missing))
-        for number, entry in zip(missing, engine.all(write_built_shard, [
-                (data, sources[number], exact, memory, place.path, number)
-                for number in missing], [names[i] for i in missing], count)):
-            entries[number] = entry
-    place.finish(index, entries)
+        else:
+            build.train(model, train, seed)
+            place.write_model(model)
+        entries = build.written(model, place)
+        index = ShardedIndex(model, string, build.shards(), None, seed)
+        index.parameters = parameters
+        place.finish(index, entries)
     return open_shards(place.path, client)
 
 
@@ -172,6 +168,77 @@ def open_shards(folder, client=None, io_flags=0):
     for name, value in manifest["parameters"].items():
         index.set_parameter(name, value)
     return index
+
+
+class ShardBuild:
+    """Shards in the making."""
+
+    def __init__(self, engine, sources, sizes, exact, memory, progress):
+        self.engine, self.sources, self.sizes = engine, sources, sizes
+        self.exact, self.memory, self.progress = exact, memory, progress
+        self.names = [source.name for source in sources]
+        self.ends = np.cumsum([size["n"] for size in sizes]).tolist()
+        self.firsts = [0, *self.ends[:-1]]
+
+    def shards(self):
+        """What a ShardedIndex says of them."""
+        return [{"partition": name, "first": first, "ntotal": size["n"]}
+                for name, first, size in zip(
+                    self.names, self.firsts, self.sizes)]
+
+    def train(self, model, size, seed):
+        """With a sample of all partitions, where there is anything to learn."""
+        if model.is_trained:
+            return
+        sample = self.sample(size, seed, takes_packed_bits(model))
+        with (show_progress() if self.progress
+              else contextlib.nullcontext()):
+            try:
+                model.train(sample)
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"training, with a sample of {len(sample):,} vectors of "
+                    f"all partitions: {error}") from None
+
+    def sample(self, size, seed, bits):
+        """The vectors that would be drawn from one file of them all."""
+        numbers = drawn(self.ends[-1], size, seed)
+        calls = [
+            (source, numbers[(numbers >= begin) & (numbers < end)] - begin,
+             bits)
+            for source, begin, end in zip(
+                self.sources, self.firsts, self.ends)]
+        used = [i for i, call in enumerate(calls) if len(call[1])]
+        return np.concatenate(self.engine.all(
+            rows_of, [calls[i] for i in used], [self.names[i] for i in used]))
+
+    def counting(self):
+        return counting("shards", len(self.names), self.progress, "shard")
+
+    def kept(self, model):
+        """Shards that stay where they are built."""
+        data = self.engine.shared(as_bytes(model))
+        with self.counting() as count:
+            return self.engine.keep(built_shard, [
+                (data, source, first, self.exact, self.memory)
+                for source, first in zip(self.sources, self.firsts)],
+                self.names, count)
+
+    def written(self, model, place):
+        """What the manifest of a folder says of shards that are written to it,
+        now or before."""
+        entries = [place.done(number) for number in range(len(self.names))]
+        missing = [number for number, e in enumerate(entries) if e is None]
+        data = self.engine.shared(as_bytes(model))
+        with self.counting() as count:
+            count(len(entries) - len(missing))
+            for number, entry in zip(missing, self.engine.all(
+                    write_built_shard, [
+                        (data, self.sources[number], self.exact, self.memory,
+                         place.path, number) for number in missing],
+                    [self.names[number] for number in missing], count)):
+                entries[number] = entry
+        return entries
 
 
 # ------------------------------------------------- what is done for a shard
@@ -294,27 +361,7 @@ def sizes_of(sources, engine):
     return sizes
 
 
-def sample_of(sources, sizes, train, seed, bits, engine, names):
-    """Vectors of all partitions: those that one file of them all would give."""
-    ends = np.cumsum([size["n"] for size in sizes])
-    numbers = drawn(int(ends[-1]), train, seed)
-    begins = ends - [size["n"] for size in sizes]
-    calls = [(source, numbers[(numbers >= begin) & (numbers < end)] - begin,
-              bits) for source, begin, end in zip(sources, begins, ends)]
-    used = [i for i, call in enumerate(calls) if len(call[1])]
-    return np.concatenate(engine.all(
-        rows_of, [calls[i] for i in used], [names[i] for i in used]))
-
-
 # ------------------------------------------------------- where work is done
-
-class Nothing:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
 
 def failed(failures):
     """An error with the name of each partition that failed."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Folders of shards: an index in several files, and a manifest of them."""
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +19,7 @@ from .strings import index_string
 
 FORMAT, VERSION = "faiss_ext shards", 1
 MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
+LOCK = "build.lock"
 
 
 class ShardError(ValueError):
@@ -47,6 +50,13 @@ def write_json(path, value):
 def read_json(path):
     with open(path, encoding="utf-8") as file:
         return json.load(file)
+
+
+def checksum(manifest):
+    """Of all that a manifest says but this."""
+    rest = {key: manifest[key] for key in manifest if key != "sha256"}
+    return hashlib.sha256(
+        json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def entry_file(folder, number):
@@ -126,35 +136,55 @@ class ShardFolder:
 
     # ------------------------------------------------------------ building
 
-    def begin(self, state):
+    @contextlib.contextmanager
+    def building(self, state):
         """Makes the folder, or goes on with what an unfinished build of the
         same state has left there; state None: with nothing."""
         os.makedirs(self.path, exist_ok=True)
-        names = os.listdir(self.path)
+        self.check(state)  # and leave no lock in what is not ours
+        with open(self.file(LOCK), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ShardError(
+                    f"{self.path}: another process builds there") from None
+            except OSError:
+                pass  # some file systems have no locks
+            self.check(state)
+            if state is not None:
+                write_json(self.file(UNFINISHED), state)
+            yield
+            os.unlink(self.file(LOCK))
+
+    def check(self, state):
+        names = [name for name in os.listdir(self.path) if name != LOCK]
         if MANIFEST in names:
-            raise ShardError(f"{self.path} holds an index already; delete the "
-                             "folder, or give another one")
+            raise ShardError(
+                f"{self.path} holds a finished index, which open_shards opens; "
+                "for another one give another folder")
         if UNFINISHED in names and state is not None:
-            before = read_json(self.file(UNFINISHED))
+            try:
+                before = dict(read_json(self.file(UNFINISHED)))
+            except (OSError, ValueError, TypeError) as error:
+                raise ShardError(f"{self.file(UNFINISHED)}: cannot be read: "
+                                 f"{error}; delete the folder") from None
             if before == state:
                 return
             others = [key for key in state if before.get(key) != state[key]]
             raise ShardError(
-                f"{self.path} is an unfinished build with another "
+                f"{self.path} is an unfinished build that differs in: "
                 f"{', '.join(others)}; delete the folder, or give another one")
         if names:
             raise ShardError(f"{self.path} is not empty; expected a new folder")
-        if state is not None:
-            write_json(self.file(UNFINISHED), state)
 
     def done(self, number):
         """What is known of a shard that was written before, or None."""
         try:
             entry = read_json(entry_file(self.path, number))
             size = os.path.getsize(self.file(shard_name(number)))
-        except (OSError, ValueError):
+            return entry if size == entry["bytes"] else None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        return entry if size == entry["bytes"] else None
 
     def has_model(self):
         return os.path.exists(self.file(MODEL))
@@ -163,8 +193,11 @@ class ShardFolder:
         write(model, self.file(MODEL))
 
     def read_model(self, binary):
-        return real((read_index_binary if binary else faiss.read_index)(
-            self.file(MODEL)))
+        try:
+            return real((read_index_binary if binary else faiss.read_index)(
+                self.file(MODEL)))
+        except RuntimeError as error:
+            raise ShardError(f"{self.file(MODEL)}: {error}") from None
 
     def finish(self, index, entries):
         """Writes the manifest."""
@@ -183,7 +216,7 @@ class ShardFolder:
             string = index_string(index.model)
         except ValueError:
             string = index.string
-        write_json(self.file(MANIFEST), {
+        manifest = {
             "format": FORMAT, "version": VERSION, "faiss_ext": __version__,
             "faiss": faiss.__version__, "string": index.string,
             "trained_string": string, "binary": index.is_binary,
@@ -194,7 +227,9 @@ class ShardFolder:
                    else {"training sample": index.seed})},
             "parameters": index.parameters,
             "model": {"file": MODEL, **digest(self.file(MODEL))},
-            "shards": entries})
+            "shards": entries}
+        write_json(self.file(MANIFEST), {
+            **manifest, "sha256": checksum(manifest)})
         for number in range(len(entries)):
             os.unlink(entry_file(self.path, number))
         if os.path.exists(self.file(UNFINISHED)):
@@ -222,6 +257,9 @@ class ShardFolder:
                 raise ShardError(
                     f"{path} has format version {manifest['version']}, this "
                     f"version of faiss_ext reads version {VERSION}")
+            if manifest["sha256"] != checksum(manifest):
+                raise ShardError(f"{path} is damaged: it does not have the "
+                                 "checksum that stands in it")
             first = 0
             for entry in [*manifest["shards"], manifest["model"]]:
                 name = entry["file"]
@@ -239,9 +277,14 @@ class ShardFolder:
             if first != manifest["ntotal"]:
                 raise ShardError(f"{path}: ntotal is {manifest['ntotal']}, the "
                                  f"shards have {first} vectors")
-            for key in ("string", "binary", "d", "metric", "parameters"):
+            if not manifest["shards"]:
+                raise ShardError(f"{path}: there are no shards")
+            for key in ("string", "binary", "d", "metric"):
                 manifest[key]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ShardError(f"{path} is damaged: {error!r}") from None
+            manifest["parameters"].items()
+        except KeyError as error:
+            raise ShardError(f"{path} is damaged: it has no {error}") from None
+        except (TypeError, AttributeError) as error:
+            raise ShardError(f"{path} is damaged: {error}") from None
         check_file(self.file(MODEL), manifest["model"])
         return manifest

@@ -6,6 +6,7 @@ search asks every shard and puts the answers together.
 """
 
 import bisect
+import operator
 import threading
 
 import faiss
@@ -18,7 +19,8 @@ from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, write_shard
 from .showing import text
 
-QUERIES = 4096  # whose answers are put together at once
+# of queries that are put together at once, and of what is found for them
+QUERIES, ANSWERS = 4096, 2**22
 
 
 # ------------------------------------------------------------ one shard
@@ -47,20 +49,21 @@ class Shard:
         self.parameters = state["parameters"]
 
     def set(self, parameters):
-        if parameters != self.parameters:
-            with self.lock:
+        with self.lock:
+            if parameters != self.parameters:
                 for name, value in parameters.items():
                     set_index_parameter(self.index, name, value)
                 self.parameters = dict(parameters)
 
-    def search(self, x, k):
-        D, I = self.index.search(x, k)
+    def search(self, x, k, index=None):
+        D, I = (index or self.index).search(x, k)
+        if self.index.ntotal == 0:  # FAISS's flat index leaves them as they are
+            I = np.full_like(I, -1)
         return D, self.whole_ids(I)
 
     def candidates(self, x, k):
         """What the index in front of an exact one finds."""
-        D, I = real(self.index.base_index).search(x, k)
-        return D, self.whole_ids(I)
+        return self.search(x, k, real(self.index.base_index))
 
     def exact(self, x, rows, ids):
         """What the exact one says of the ids for some rows of x."""
@@ -209,20 +212,25 @@ class ShardedIndex:
         """Gives up the shards: those that workers hold are freed."""
         self.place.close()
 
+    def _check_open(self):
+        if len(self.place.shards) != len(self.shards):
+            raise ValueError("the sharded index has been closed")
+
     def set_parameter(self, name, value):
         """Sets a search parameter of all shards, such as `k_factor`, `nprobe`;
         not while another thread searches."""
+        value = plain(value)
         set_index_parameter(self.model, name, value)
         self.parameters[name] = value
 
     def _run(self, method, x, own):
-        if len(self.place.shards) != len(self.shards):
-            raise ValueError("the sharded index has been closed")
+        self._check_open()
         if not isinstance(own, list):
             own = [own] * len(self.shards)
         return self.place.run(method, x, own, self.parameters)
 
     def _queries(self, x, where):
+        self._check_open()
         if not self.is_binary:
             return as_vectors(x, self.d, where)
         x = np.ascontiguousarray(x)
@@ -250,15 +258,17 @@ class ShardedIndex:
             As of a faiss.Index: padded with id -1.
         """
         x = self._queries(x, "ShardedIndex.search")
-        k = int(k)
+        k = operator.index(k)
         if k < 1:
             raise ValueError(f"ShardedIndex.search: k is {k}, expected a "
                              "positive number")
         D = np.empty((len(x), k), "int32" if self.is_binary else "float32")
         I = np.empty((len(x), k), "int64")
         find = self._refined if is_refined(real(self.model)) else self._plain
-        for i in range(0, len(x), QUERIES):
-            part = slice(i, i + QUERIES)
+        most = ANSWERS // (len(self.shards) * min(self._wanted(k), self.ntotal))
+        step = min(max(most, 1), QUERIES)
+        for i in range(0, len(x), step):
+            part = slice(i, i + step)
             D[part], I[part] = find(x[part], k)
         return D, I
 
@@ -266,13 +276,17 @@ class ShardedIndex:
         answers = self._run("search", x, (k,))
         return best(*together(answers), k, self._larger(self.model))
 
+    def _wanted(self, k):
+        """How many candidates one index would rank again."""
+        factor = np.float32(getattr(real(self.model), "k_factor", 1))
+        return max(k, int(min(np.float32(k) * factor, self.ntotal)))
+
     def _larger(self, index):
         return index.metric_type == faiss.METRIC_INNER_PRODUCT
 
     def _refined(self, x, k):
         model = real(self.model)
-        wanted = max(k, int(min(np.float32(k) * np.float32(model.k_factor),
-                                self.ntotal)))
+        wanted = self._wanted(k)
         base = real(model.base_index)
         answers = self._run("candidates", x, (wanted,))
         _, I = best(*together(answers), wanted, self._larger(base))
@@ -308,12 +322,12 @@ class ShardedIndex:
         answers = self._run("range_search", x, (radius,))
         counts = np.stack([np.diff(lims.astype("int64"))
                            for lims, _, _ in answers])  # shards x queries
-        lims = np.zeros(len(x) + 1, "int64")
-        np.cumsum(counts.sum(axis=0), out=lims[1:])
+        lims = np.zeros(len(x) + 1, "uint64")
+        lims[1:] = np.cumsum(counts.sum(axis=0))
         # where each shard's results of a query begin
-        begins = lims[:-1] + np.cumsum(counts, axis=0) - counts
-        D = np.empty(lims[-1], answers[0][1].dtype)
-        I = np.empty(lims[-1], "int64")
+        begins = lims[:-1].astype("int64") + np.cumsum(counts, axis=0) - counts
+        D = np.empty(int(lims[-1]), answers[0][1].dtype)
+        I = np.empty(int(lims[-1]), "int64")
         for (own, d, i), begin, count in zip(answers, begins, counts):
             to = np.repeat(begin - own[:-1].astype("int64"), count)
             to += np.arange(len(i))
@@ -336,6 +350,7 @@ class ShardedIndex:
         There each shard ranks its own candidates again, more in all than one
         index does: it finds the same, or nearer ones.
         """
+        self._check_open()
         if not isinstance(self.place, Here):
             raise ValueError("to_faiss: the shards are on a cluster; "
                              "open_shards opens a folder in this process")
@@ -343,16 +358,24 @@ class ShardedIndex:
                  else faiss.IndexShards)(self.d, True, True)
         for shard in self.place.shards:
             shard.set(self.parameters)
-            group.add_shard(shard.index)
+            # (FAISS's flat index answers nothing where it is empty)
+            if shard.index.ntotal > 0:
+                group.add_shard(shard.index)
         return group
 
     def save(self, folder):
-        """Writes the shards to a folder, which wherever they are must be able
-        to write to, and what `open_shards` opens it by."""
+        """Writes the shards to a new folder, which the workers that hold them
+        must be able to write to, with what `open_shards` opens it by."""
+        self._check_open()
         folder = ShardFolder(folder)
-        folder.begin(None)
-        folder.finish(self, self._run("write", None, [
-            (folder.path, number) for number in range(len(self.shards))]))
+        with folder.building(None):
+            folder.finish(self, self._run("write", None, [
+                (folder.path, number) for number in range(len(self.shards))]))
+
+
+def plain(value):
+    """A number as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def of_shard(mine, I):

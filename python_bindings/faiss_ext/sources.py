@@ -31,7 +31,7 @@ class FileSource:
 
     def rows(self, numbers, bits=False):
         """Those with these numbers, which ascend."""
-        return prepared(self.vectors[numbers], self.name, bits)
+        return prepared(self.vectors[numbers], self.name, bits, numbers)
 
 
 class ArraySource:
@@ -69,12 +69,14 @@ def prepared(rows, name, bits, first=0):
 
 
 def as_floats(x, name, first=0):
-    """A block of vectors as FAISS takes them."""
+    """A block of vectors as FAISS takes them; `first` is the number of the
+    first one, or those of all."""
     with np.errstate(over="ignore"):  # infinite, and said below
         x = np.ascontiguousarray(x, dtype="float32")
     if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
+        row = first + row if np.isscalar(first) else first[row]
         raise VectorFileError(
-            f"{name}: component {column} of vector {first + row} is NaN or "
-            "infinite as float32")
+            f"{name}: component {column} of vector {row} is NaN or infinite as "
+            "float32")
     return x

@@ -24,6 +24,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
+#include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
@@ -273,6 +274,7 @@ IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other)
 }
 
 void IndexBinaryIVFSIMD::train(idx_t n, const uint8_t* x) {
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::train");
     if (clustering_index) {
         IndexBinaryIVF::train(n, x);
         return;
@@ -369,12 +371,36 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
             int64_t(uint64_t(i0) + uint64_t(missing)));
 }
 
+void IndexBinaryIVFSIMD::add_with_ids(
+        idx_t n,
+        const uint8_t* x,
+        const idx_t* xids) {
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
+    IndexBinaryIVF::add_with_ids(n, x, xids);
+}
+
+size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
+    return IndexBinaryIVF::remove_ids(sel);
+}
+
+void IndexBinaryIVFSIMD::reset() {
+    if (is_mapped(*this)) {
+        replace_invlists(new faiss::ArrayInvertedLists(nlist, code_size), true);
+    }
+    IndexBinaryIVF::reset();
+}
+
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             lists && lists != this,
             "IndexBinaryIVFSIMD: only other inverted lists can be merged in");
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::merge_from");
+    check_not_mapped(
+            is_mapped(*lists),
+            "IndexBinaryIVFSIMD::merge_from, which empties the other index");
     FAISS_EXT_THROW_IF_NOT_FMT(
             lists->d == d && lists->nlist == nlist,
             "IndexBinaryIVFSIMD: lists of %d bits cannot be merged with those of %d, or %zu lists with %zu",

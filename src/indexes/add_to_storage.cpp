@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/progress.h"
 #include "core/slices.h"
+#include "indexes/mapped_lists.h"
 
 namespace faiss_ext {
 
@@ -59,6 +60,7 @@ void add_to_lists(
         idx_t n,
         const uint8_t* x,
         const idx_t* ids) {
+    check_not_mapped(is_mapped(ivf), "IndexBinaryIVF::add");
     std::vector<idx_t> lists(n);
     in_slices(n, [&](idx_t begin, idx_t end) {
         ivf.quantizer->assign(

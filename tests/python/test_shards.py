@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from faiss_ext import ShardError, build_shards, open_shards
 from faiss_ext.command_line import main
+from faiss_ext.shard_folder import ShardFolder, checksum
 from faiss_ext.shards import best
 from helpers import COUNTS
 from hypothesis import given, settings
@@ -108,9 +109,15 @@ def test_more_neighbours_than_vectors():
     assert (D[:, 5:] == np.finfo("float32").max).all()
 
 
-def test_partitions_may_be_empty():
-    index = built([X[:0], X[:700], X[:0], X[700:]], REFINED)
-    same_results(index, whole(index))
+@pytest.mark.parametrize("string", [REFINED, "Flat", "PCA16,Flat", "Flat,Refine(KFlat(chi2))", "SIK64(gaussian),BIVF4"])
+def test_partitions_may_be_empty(string):
+    index = built([X[:0], X[:700], X[:0], X[700:]], string)
+    same_results(index, whole(index), ids=string != "Flat")
+    np.testing.assert_array_equal(index.to_faiss().search(X[:50], 1)[1][:, 0] if string == "Flat" else np.arange(50),
+                                  np.arange(50))
+
+
+def test_without_vectors():
     with pytest.raises(ShardError, match="no vectors in the partitions"):
         built([X[:0]], REFINED)
 
@@ -158,11 +165,30 @@ def test_reconstruct():
             index.reconstruct(key)
 
 
-def test_closed():
+def test_closed(tmp_path):
     with built(PARTS, REFINED) as index:
         same_results(index, whole(index))
-    with pytest.raises(ValueError, match="has been closed"):
-        index.search(Q, 3)
+    for use in (lambda: index.search(Q, 3), lambda: index.search(Q[:0], 3), index.to_faiss, lambda: index.save(tmp_path / "s")):
+        with pytest.raises(ValueError, match="has been closed"):
+            use()
+    assert not (tmp_path / "s").exists()
+
+
+def test_answers_are_put_together_in_blocks(monkeypatch):
+    index = built(PARTS, REFINED, parameters={"k_factor": 3})
+    monkeypatch.setattr(faiss_ext.shards, "ANSWERS", 4 * 30 * 7)
+    sizes = []
+    run = index.place.run
+    monkeypatch.setattr(index.place, "run", lambda method, x, *rest: sizes.append(len(x)) or run(method, x, *rest))
+    same_results(index, whole(index))
+    assert max(sizes) == 7
+
+
+def test_numbers_of_numpy(tmp_path):
+    index = built(PARTS, REFINED, folder=tmp_path / "a", parameters={"k_factor": np.float32(2)}, train=np.int64(500))
+    index.set_parameter("k_factor", np.int64(3))
+    index.save(tmp_path / "b")
+    assert open_shards(tmp_path / "b").parameters == {"k_factor": 3}
 
 
 def test_one_process_has_faiss_shards():
@@ -200,6 +226,13 @@ def test_best_is_a_sort(rows, width, k, larger, seed):
 def test_bad_partitions(partitions, error, message):
     with pytest.raises(error, match=message):
         built(partitions, REFINED)
+
+
+def test_a_sample_says_which_vector_is_bad():
+    bad = np.repeat(X, 2, axis=0)
+    bad[2222, 5] = np.nan
+    with pytest.raises(ShardError, match="component 5 of vector 722 "):
+        built([bad[:1500], bad[1500:]], "KPCA16(chi2),Flat", train=2900, seed=1)
 
 
 def test_all_partitions_that_fail_are_named():
@@ -298,17 +331,20 @@ def change(folder, **values):
             del place[last]
         else:
             place[last] = value
+    if "sha256" not in values:
+        manifest["sha256"] = checksum(manifest)
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 @pytest.mark.parametrize("values, message", [
-    ({"version": 2}, "format version 2"), ({"format": "x"}, "not of a folder of shards"),
+    ({"sha256": "0"}, "does not have the checksum"), ({"string": None}, "it has no 'string'"), ({"version": 2}, "format version 2"), ({"format": "x"}, "not of a folder of shards"),
     ({"ntotal": 3}, "ntotal is 3"), ({"shards__1__first": 7}, "shard-00001.index begins with id 7, expected 400"),
     ({"shards__1__sha256": "0"}, "sha256"), ({"shards__1__bytes": 5}, "bytes"), ({"shards": 5}, "damaged"),
     ({"shards": None}, "damaged.*shards"), ({"shards__2__ntotal": None}, "damaged"), ({"d": 32}, "d is 64"),
     ({"metric": 0}, "metric_type is 1"), ({"shards__0__file": "../x"}, "not a file of this folder"),
     ({"shards__0__file": "shard-00001.index"}, "damaged, or of another index"), ({"parameters": None}, "damaged"),
-    ({"model__sha256": "1"}, "model.index: sha256")])
+    ({"model__sha256": "1"}, "model.index: sha256"), ({"parameters": []}, "damaged"), ({"shards": [], "ntotal": 0}, "no shards"),
+    ({"binary": True}, "model.index: ")])
 def test_a_manifest_that_does_not_fit(folder, values, message):
     change(folder, **values)
     with pytest.raises(ShardError, match=message):
@@ -316,7 +352,7 @@ def test_a_manifest_that_does_not_fit(folder, values, message):
 
 
 def test_folders_that_do_not_fit(folder, tmp_path, capsys):
-    with pytest.raises(ShardError, match="holds an index already"):
+    with pytest.raises(ShardError, match="holds a finished index, which open_shards opens"):
         built(PARTS, REFINED, folder=folder)
     with pytest.raises(ShardError, match="no manifest.json"):
         open_shards(tmp_path)
@@ -324,6 +360,7 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
         open_shards(tmp_path / "missing")
     with pytest.raises(ShardError, match="not empty"):
         built(PARTS, REFINED, folder=tmp_path)
+    assert not list(tmp_path.glob("**/build.lock"))
     assert main(["info", str(tmp_path)]) == 1
     assert "no manifest.json" in capsys.readouterr().err
     for damage in (lambda data: data[:-1], lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
@@ -359,7 +396,7 @@ def test_save(tmp_path):
     again = open_shards(tmp_path / "saved")
     assert again.parameters == {"k_factor": 5}
     same_results(again, index)
-    with pytest.raises(ShardError, match="holds an index already"):
+    with pytest.raises(ShardError, match="holds a finished index"):
         index.save(tmp_path / "saved")
 
 
@@ -403,13 +440,21 @@ def test_killed_and_called_again(files, tmp_path):
         assert done.stdout.split() == written
         with pytest.raises(ShardError, match="an unfinished build"):
             open_shards(folder)
-    with pytest.raises(ShardError, match="unfinished build with another string"):
+    with pytest.raises(ShardError, match="unfinished build that differs in: string"):
         built(files, REFINED, folder=folder)
+    (folder / "shard-00003.index.json").write_text("{}")  # of another program
     done = run(99)
     assert done.returncode == 0 and done.stdout.split() == ["3"]
     index = open_shards(folder)
     same_results(index, whole(index))
     assert not [name for name in os.listdir(folder) if name.endswith(".json") and name != "manifest.json"]
+
+
+def test_one_build_at_a_time(files, tmp_path):
+    with ShardFolder(tmp_path / "made").building(None):
+        with pytest.raises(ShardError, match="another process builds there"):
+            built(files, REFINED, folder=tmp_path / "made")
+    same_results(built(files, REFINED, folder=tmp_path / "made"), built(files, REFINED))
 
 
 def test_a_partition_that_is_mended(files, tmp_path):
@@ -420,7 +465,7 @@ def test_a_partition_that_is_mended(files, tmp_path):
         built(files, REFINED, folder=tmp_path / "made")
     assert {"shard-00000.index", "shard-00001.index", "shard-00003.index"} < set(os.listdir(tmp_path / "made"))
     np.save(files[2], X[401:900])
-    with pytest.raises(ShardError, match="another partitions"):  # which another file may be
+    with pytest.raises(ShardError, match="differs in: partitions"):  # which another file may be
         built(files, REFINED, folder=tmp_path / "made")
 
 
@@ -440,10 +485,18 @@ def client(cluster):
     return cluster
 
 
-def kill_one_worker(client, which=None):
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def kill_one_worker(client):
     pids = client.run(os.getpid)
-    worker = which or sorted(pids)[0]
+    worker = sorted(pids)[0]
     os.kill(pids[worker], signal.SIGKILL)
+    wait_for(lambda: worker not in client.scheduler_info()["workers"])
 
 
 @pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
@@ -472,6 +525,7 @@ def test_dask_arrays(client):
         np.testing.assert_array_equal(index.search(X[:20:2], 1)[1][:, 0], np.arange(10))
     with pytest.raises(ValueError, match="two dimensions"):
         built(x[0], REFINED, client)
+    same_results(built(x, REFINED), whole(index))  # in this process
 
 
 def test_folders_of_a_cluster(files, client, tmp_path):
@@ -499,6 +553,10 @@ def test_partitions_that_fail_on_a_cluster(files, client):
         built(bad, REFINED, client)
     with pytest.raises(ShardError, match="missing.npy: cannot be read"):
         built([*files, "missing.npy"], REFINED, client)
+    index = built(files, REFINED, client)
+    with pytest.raises(RuntimeError, match="component"):  # a query that all refuse
+        index.search(-Q, 3)
+    same_results(index, whole(index))
 
 
 @pytest.mark.parametrize("in_folder", [False, True])
@@ -521,42 +579,40 @@ def test_a_worker_that_is_lost_in_searches(files, client):
         while not stop.is_set():
             results.append(index.search(Q, 10))
 
+    def wait_for_more():
+        enough = len(results) + 2
+        wait_for(lambda: len(results) >= enough or not thread.is_alive())
+
     thread = threading.Thread(target=search)
     thread.start()
-    deadline = time.monotonic() + 120
-    kills = 0
-    while kills < 3 and time.monotonic() < deadline:
-        before = len(results)
-        while len(results) < before + 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        client.wait_for_workers(2)
-        kill_one_worker(client)
-        kills += 1
-    before = len(results)
-    while len(results) < before + 2 and thread.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    stop.set()
-    thread.join(60)
-    assert kills == 3 and len(results) >= before + 2
+    try:
+        for _ in range(3):
+            wait_for_more()
+            client.wait_for_workers(2)
+            kill_one_worker(client)
+        wait_for_more()
+        assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join(60)
     for found in results:
         for a, b in zip(found, expected):
             np.testing.assert_array_equal(a, b)
     index.close()
 
 
-def load_or_die(part, marker):
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return part
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.parametrize("in_folder", [False, True])
 def test_a_worker_that_is_lost_in_a_build(client, tmp_path, in_folder):
     dask = pytest.importorskip("dask")
     import dask.array as da
-    client.register_worker_plugin(Importing(os.path.dirname(__file__)))
+
+    def load_or_die(part, marker):
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return part
+        os.kill(os.getpid(), signal.SIGKILL)
+
     chunks = [da.from_delayed(dask.delayed(load_or_die)(part, str(tmp_path / "died")) if i == 2 else dask.delayed(part),
                               part.shape, part.dtype) for i, part in enumerate(PARTS)]
     index = built(da.concatenate(chunks), REFINED, client, tmp_path / "made" if in_folder else None)
@@ -564,14 +620,3 @@ def test_a_worker_that_is_lost_in_a_build(client, tmp_path, in_folder):
     same_results(index, whole(index))
     client.wait_for_workers(2)
     index.close()
-
-
-class Importing:
-    """Has workers find this module."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def setup(self, worker):
-        if self.folder not in sys.path:
-            sys.path.insert(0, self.folder)

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// FAISS's inverted lists that lie in a file: FAISS ends the process where
+// several threads change them.
+
+#pragma once
+
+#include <faiss/IndexBinaryIVF.h>
+#include <faiss/invlists/OnDiskInvertedLists.h>
+
+#include <faiss_ext/core/FileRange.h>
+
+namespace faiss_ext {
+
+inline bool is_mapped(const faiss::IndexBinaryIVF& index) {
+    const auto* lists =
+            dynamic_cast<const faiss::OnDiskInvertedLists*>(index.invlists);
+    return lists && lists->read_only;
+}
+
+} // namespace faiss_ext
