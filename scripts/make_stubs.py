@@ -84,7 +84,8 @@ def member_stubs(the_class):
         is_private = name.startswith("_") or name.endswith("_c")
         if is_private and name not in ("__init__", "__call__", "__getitem__",
                                        "__iter__", "__len__",
-                                       "__contains__"):
+                                       "__contains__", "__enter__",
+                                       "__exit__"):
             continue
         if name == "thisown":
             continue

@@ -205,10 +205,10 @@ class ShardedIndex:
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, kind, error, traceback):
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Gives up the shards: those that workers hold are freed."""
         self.place.close()
 
@@ -216,9 +216,16 @@ class ShardedIndex:
         if len(self.place.shards) != len(self.shards):
             raise ValueError("the sharded index has been closed")
 
-    def set_parameter(self, name, value):
-        """Sets a search parameter of all shards, such as `k_factor`, `nprobe`;
-        not while another thread searches."""
+    def set_parameter(self, name: str, value: float) -> None:
+        """Sets a search parameter of all shards; not while another thread
+        searches.
+
+        Parameters
+        ----------
+        name : str
+            Such as "k_factor", "nprobe".
+        value : int or float
+        """
         value = plain(value)
         set_index_parameter(self.model, name, value)
         self.parameters[name] = value
@@ -243,7 +250,8 @@ class ShardedIndex:
                 f"{x.dtype} of shape {x.shape}")
         return x
 
-    def search(self, x, k):
+    def search(self, x: "ArrayLike", k: int) -> (
+            "tuple[NDArray[Any], NDArray[np.int64]]"):
         """The k nearest of each query.
 
         Parameters
@@ -310,8 +318,14 @@ class ShardedIndex:
                     np.take_along_axis(I, order, axis=1), k,
                     self._larger(model))
 
-    def range_search(self, x, radius):
+    def range_search(self, x: "ArrayLike", radius: float) -> (
+            "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):
         """All that are nearer than a radius (above it for METRIC_INNER_PRODUCT).
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        radius : float
 
         Returns
         -------
@@ -334,8 +348,13 @@ class ShardedIndex:
             D[to], I[to] = d, i
         return lims, D, I
 
-    def reconstruct(self, key):
-        """The vector of an id, as far as the index has it."""
+    def reconstruct(self, key: int) -> "NDArray[Any]":
+        """The vector of an id, as far as the index has it.
+
+        Parameters
+        ----------
+        key : int
+        """
         if not 0 <= key < self.ntotal:
             raise ValueError(f"ShardedIndex.reconstruct: id {key}, expected 0 "
                              f"to {self.ntotal - 1}")
@@ -344,7 +363,7 @@ class ShardedIndex:
         own[at] = (int(key),)
         return self._run("reconstruct", None, own)[at]
 
-    def to_faiss(self):
+    def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
         """A faiss.IndexShards (IndexBinaryShards) of shards in this process.
 
         There each shard ranks its own candidates again, more in all than one
@@ -363,9 +382,15 @@ class ShardedIndex:
                 group.add_shard(shard.index)
         return group
 
-    def save(self, folder):
-        """Writes the shards to a new folder, which the workers that hold them
-        must be able to write to, with what `open_shards` opens it by."""
+    def save(self, folder: "str | os.PathLike[str]") -> None:
+        """Writes the shards to a new folder, with what `open_shards` opens it
+        by.
+
+        Parameters
+        ----------
+        folder : str or path
+            The workers that hold the shards must be able to write to it.
+        """
         self._check_open()
         folder = ShardFolder(folder)
         with folder.building(None):
