@@ -80,7 +80,7 @@ def main(argv=None):
             with Client(args.scheduler) as client:
                 run(client, files, q, args.string, folder)
         else:
-            with LocalCluster(n_workers=args.workers, threads_per_worker=1, dashboard_address=None) as cluster:
+            with LocalCluster(n_workers=args.workers, threads_per_worker=1, dashboard_address=":0") as cluster:
                 with Client(cluster) as client:
                     run(client, files, q, args.string, folder)
     return 0

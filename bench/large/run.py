@@ -155,7 +155,7 @@ def cluster_figures(args, steps, parts, string, parameters, queries, truth):
         return answer
 
     def two_workers():
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made, Client(made) as client:
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made, Client(made) as client:
             start = time.perf_counter()
             index = faiss_ext.build_shards(parts, string, client, steps.folder / "two", **options)
             seconds = time.perf_counter() - start
@@ -173,7 +173,7 @@ def cluster_figures(args, steps, parts, string, parameters, queries, truth):
             return answer
 
     def killed_build():
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made, Client(made) as client:
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made, Client(made) as client:
             folder = steps.folder / "killed"
 
             def kill():
