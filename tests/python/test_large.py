@@ -32,7 +32,7 @@ def results(tmp_path_factory):
     shutil.copy(ROOT / "docs" / "scaling.md", folder)
     subprocess.run([sys.executable, ROOT / "bench" / "large" / "run.py", "--data", folder, "--work", folder / "work",
                     "--n", str(N), "--train", "500", "--mapped", "--out", folder / "out.json",
-                    "--markdown", folder / "scaling.md"], check=True, timeout=500, env={**os.environ, "OMP_NUM_THREADS": "2"})
+                    "--markdown", folder / "scaling.md"], check=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "2"})
     return folder, json.loads((folder / "out.json").read_text())
 
 

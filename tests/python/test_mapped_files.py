@@ -116,7 +116,7 @@ def test_codes_take_no_memory(tmp_path, environment, string):
         faiss.write_index(index, str(path))
     size = path.stat().st_size
     environment = {**environment, "OMP_NUM_THREADS": "1"}
-    for flag, fits in (("mmap", lambda grown: grown < size / 2), ("copy", lambda grown: grown > 0.9 * size)):
+    for flag, fits in (("mmap", lambda grown: grown < size / 2), ("copy", lambda grown: grown > 0.7 * size)):
         command = [sys.executable, "-c", MEMORY, path, "binary" if string == "BFlat" else "float", flag]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, result.stderr
