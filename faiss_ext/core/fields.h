@@ -106,7 +106,7 @@ struct ArraySlot {
     virtual bool is_mappable() const {
         return false;
     }
-    virtual void map(FileRange) {}
+    virtual void map(const FileRange&) {}
 };
 
 /// A field as visitors see it: its name in strings, or for messages, and its
@@ -365,9 +365,9 @@ struct ArraySlotOf : ArraySlot {
     bool is_mappable() const override {
         return mappable;
     }
-    void map(FileRange range) override {
+    void map(const FileRange& range) override {
         if constexpr (mappable) {
-            values.map(std::move(range));
+            values.map(range);
         }
     }
 };

@@ -179,7 +179,7 @@ struct FileReader : FieldVisitor {
                     f, given, values.item_size(), array_alignment, name);
         }
         if (range) {
-            values.map(*std::move(range));
+            values.map(*range);
         } else {
             read_items(
                     f,
