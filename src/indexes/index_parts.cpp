@@ -136,9 +136,12 @@ bool labels_are_below(const faiss::IndexBinary* index, idx_t limit) {
 bool labels_are_below(const faiss::Index* index, idx_t limit) {
     if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(index)) {
         return std::all_of(
-                lists->lists.begin(),
-                lists->lists.end(),
-                [&](const auto& list) { return are_below(list.ids, limit); });
+                       lists->lists.begin(),
+                       lists->lists.end(),
+                       [&](const auto& list) {
+                           return are_below(list.ids, limit);
+                       }) &&
+                (lists->ntotal != limit || are_all_positions(ids_of(*lists)));
     }
     if (auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
         return labels_are_below(hash->storage, limit);

@@ -24,7 +24,8 @@ std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
 
 /// Whether labels of searches are below a limit, and not negative: IndexIDMap
-/// and IndexRefine take labels of the index inside for positions. FAISS's own
+/// and IndexRefine take labels of the index inside for positions. Those of an
+/// IndexIVFPQ4 with as many vectors have to be there once each. FAISS's own
 /// lists are not looked into. True for no index.
 bool labels_are_below(const faiss::Index* index, idx_t limit);
 bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
