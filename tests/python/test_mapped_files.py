@@ -102,7 +102,8 @@ print(anonymous() - before)
 @pytest.mark.parametrize("string", ["BFlat", "SIK512(gaussian),BFlat", "SIK512(gaussian),AFlat", "KFlat(linear)",
                                     "KIVF4(M=16)", "SIK512(gaussian),BIVF4"])
 def test_codes_take_no_memory(tmp_path, environment, string):
-    n, path = 400_000, tmp_path / "index"
+    # (enough that what the process had freed before, and takes again, does not count)
+    n, path = 1_600_000 if string.startswith("KIVF") else 400_000, tmp_path / "index"
     rng = np.random.default_rng(1)
     if string == "BFlat":
         index = faiss_ext.index_binary_factory(512, string)
@@ -116,7 +117,7 @@ def test_codes_take_no_memory(tmp_path, environment, string):
         faiss.write_index(index, str(path))
     size = path.stat().st_size
     environment = {**environment, "OMP_NUM_THREADS": "1"}
-    for flag, fits in (("mmap", lambda grown: grown < size / 2), ("copy", lambda grown: grown > 0.7 * size)):
+    for flag, fits in (("mmap", lambda grown: grown < size / 2), ("copy", lambda grown: grown > 0.9 * size)):
         command = [sys.executable, "-c", MEMORY, path, "binary" if string == "BFlat" else "float", flag]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, result.stderr
