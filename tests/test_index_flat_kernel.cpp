@@ -312,6 +312,49 @@ TEST(IndexFlatKernel, CompactVectorsChangeLikeOthers) {
     EXPECT_EQ(signed_values->codes.size(), 0u);
 }
 
+TEST(IndexFlatKernel, TakesCodesAndAnotherOrder) {
+    const int d = 6, n = 40;
+    const auto x = uniform_vectors(n, d, 32);
+    for (const char* string :
+         {"KFlat(chi2)", "KFlat(chi2,store=f16)", "KFlat(chi2,store=u8)"}) {
+        SCOPED_TRACE(string);
+        const auto made = index_factory(d, string),
+                   other = index_factory(d, string);
+        auto& index = dynamic_cast<IndexFlatKernel&>(*made);
+        auto& expected = dynamic_cast<IndexFlatKernel&>(*other);
+        std::vector<uint8_t> codes(n * index.code_size);
+        index.sa_encode(n, x.data(), codes.data());
+        index.add_sa_codes(30, codes.data(), nullptr);
+        index.add_sa_codes(10, &codes[30 * index.code_size], nullptr);
+        expected.add(n, x.data());
+        EXPECT_EQ(stored(index), stored(expected));
+
+        std::vector<idx_t> order(n);
+        std::iota(order.rbegin(), order.rend(), 0);
+        index.permute_entries(order.data());
+        EXPECT_EQ(
+                rows(stored(index), d, 0, 1),
+                rows(stored(expected), d, n - 1, n));
+        index.permute_entries(order.data());
+        EXPECT_EQ(stored(index), stored(expected));
+
+        // not a number, whatever the store
+        std::vector<uint8_t> bad(2 * index.code_size, 0xff);
+        const std::vector<idx_t> ids(n);
+        order[7] = n;
+        expect_throws(
+                {{[&] { index.add_sa_codes(2, bad.data(), nullptr); },
+                  "component"},
+                 {[&] { index.add_sa_codes(2, codes.data(), ids.data()); },
+                  "ids are positions"},
+                 {[&] { index.permute_entries(order.data()); },
+                  "position 7 has id 40"},
+                 {[&] { index.permute_entries(ids.data()); },
+                  "position 1 has id 0"}});
+        EXPECT_EQ(stored(index), stored(expected));
+    }
+}
+
 TEST(IndexFlatKernel, StartsEmptyAndChanges) {
     const int d = 5;
     const auto x = uniform_vectors(50, d, 17), q = uniform_vectors(4, d, 18);

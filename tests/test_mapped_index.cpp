@@ -419,6 +419,13 @@ TEST(Mapped, WhatChangesThrows) {
         add(*copy, n, 1);
         expect_finds_the_same(*index, *copy);
     }
+    write(*make<Index>("KFlat(chi2)"), name);
+    const auto flat = mapped<Index>(name);
+    auto& kernel = dynamic_cast<IndexFlatKernel&>(*flat);
+    expect_throws(
+            {{[&] { kernel.add_sa_codes(0, nullptr, nullptr); }, refusal},
+             {[&] { kernel.permute_entries(nullptr); }, refusal}});
+
     const auto index = make<IndexBinary>("BFlat");
     write(*index, name);
     const auto copy = mapped<IndexBinary>(name);

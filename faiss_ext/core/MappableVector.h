@@ -70,6 +70,9 @@ struct MappableBytes {
         return range ? range.size : items.size();
     }
     const uint8_t* data() const {
+        return range ? range.anywhere : std::as_const(items).data();
+    }
+    const uint8_t* in_order() const {
         return range ? range.in_order : std::as_const(items).data();
     }
     Vector& own() {

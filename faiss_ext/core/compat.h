@@ -7,6 +7,13 @@
 
 #include <faiss/Index.h>
 
+/// Of what is an override since FAISS 1.10.
+#if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 10
+#define FAISS_EXT_OVERRIDE_1_10 override
+#else
+#define FAISS_EXT_OVERRIDE_1_10
+#endif
+
 namespace faiss_ext {
 
 /// Vector ids and counts. A member of faiss::Index in old versions, of

@@ -101,6 +101,7 @@ struct ArraySlot {
     virtual bool is_float() const = 0;
     virtual void resize(size_t n) = 0;
     virtual void* data() = 0; ///< written to after a resize only
+    virtual const void* in_order() const = 0; ///< to read from end to end
 
     /// Whether it can be used where it lies in a file, as a MappableVector can.
     virtual bool is_mappable() const {
@@ -361,6 +362,13 @@ struct ArraySlotOf : ArraySlot {
     }
     void* data() override {
         return const_cast<std::remove_const_t<T>*>(values.data());
+    }
+    const void* in_order() const override {
+        if constexpr (mappable) {
+            return values.in_order();
+        } else {
+            return values.data();
+        }
     }
     bool is_mappable() const override {
         return mappable;

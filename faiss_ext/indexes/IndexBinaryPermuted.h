@@ -91,6 +91,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     /// Number of lists for n codes.
     int num_lists(idx_t n) const;
 
+    /// Memory that the lists of n codes take.
+    double bytes_of_lists(idx_t n) const;
+
     /// Builds all lists from the codes.
     void rebuild();
 
@@ -100,7 +103,6 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     template <class F>
     void keep_entries(F&& new_id); // of each entry; negative: dropped
     void check_size(idx_t n) const;
-    double bytes_of_lists(idx_t n) const;
 };
 
 /// What searches have done since the last reset(), in all indexes of the class.

@@ -84,7 +84,10 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Vectors with the components of the file.
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 
-    /// Throws.
+    /// These throw: the vectors stay where they are.
+    void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
+            FAISS_EXT_OVERRIDE_1_10;
+    void permute_entries(const idx_t* perm) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
 
     Rows rows(const char* where) const override;

@@ -114,6 +114,13 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
+    /// Adds vectors as sa_encode gives them. xids: null, ids are positions
+    void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
+            FAISS_EXT_OVERRIDE_1_10;
+
+    /// Vector perm[i] becomes vector i. perm: a permutation of size ntotal
+    virtual void permute_entries(const idx_t* perm);
+
     /// The ntotal stored vectors.
     struct Rows {
         const uint8_t* data;     ///< to read one here and one there
@@ -139,6 +146,10 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
    protected:
     void parameters(FieldVisitor& v);
+
+   private:
+    /// Throws unless the kernel is defined on vectors as they are stored.
+    void check_rows(idx_t n, const uint8_t* bytes, const char* where) const;
 };
 
 } // namespace faiss_ext

@@ -46,12 +46,18 @@ class ChunkPartition(ArrayPartition):
             self.array.compute(), self.name, self.identity).opened()
 
 
+def check_running(client):
+    if client.status in ("closing", "closed"):
+        raise ShardError("the client of the cluster has been closed")
+
+
 class ClusterEngine:
     """The workers of a cluster."""
 
     def __init__(self, client):
         if getattr(client, "asynchronous", False):
             raise ValueError("client: expected one that is not asynchronous")
+        check_running(client)
         self.client = client
 
     def shared(self, value):
@@ -103,6 +109,7 @@ class OnCluster:
         """Calls a method of each shard, with x and with what is its own; None:
         not of that one."""
         client = self.client
+        check_running(client)
         if x is not None and x.nbytes > SMALL:
             # (data that is not computed would be lost with a worker)
             x = client.submit(same, x, pure=False)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The versions that a bug report should name."""
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -10,6 +11,10 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import FAISS_VERSION, __version__
+
+
+# packages that some functions need
+OPTIONAL = ("scikit-learn", "distributed", "h5py", "pyarrow", "tqdm")
 
 
 def versions() -> "dict[str, str | int]":
@@ -35,11 +40,23 @@ def versions() -> "dict[str, str | int]":
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "platform": platform.platform()})
-    try:
-        found["scikit-learn"] = importlib.metadata.version("scikit-learn")
-    except importlib.metadata.PackageNotFoundError:
-        pass  # it is not needed
+    for name in OPTIONAL:
+        version = version_of(name)
+        if version:
+            found[name] = version
     return found
+
+
+def version_of(name):
+    """Of a package, if it is there."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass  # (Debian leaves this out for some)
+    try:
+        return importlib.import_module(name).__version__
+    except ImportError:
+        return None
 
 
 def show_versions() -> None:

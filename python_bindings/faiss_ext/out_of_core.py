@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import json
+import operator
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from .vector_files import VectorFileError, place_of, read_vectors
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
+BYTES_OF_ENTRY = 128  # of a hash table in memory, about
 
 
 def number_of_bytes(memory):
@@ -129,6 +131,20 @@ def size_of(index):
 
     write(index, faiss.PyCallbackIOWriter(count))
     return size
+
+
+def uncounted(index, n):
+    """Bytes that an index of n vectors takes beside those of its file."""
+    index = real(index)
+    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        return uncounted(index.index, n)
+    index = core(index)
+    if isinstance(index, swig.IndexBinaryPermuted):
+        return index.bytes_of_lists(n)
+    if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
+        entries = index.hashtable_size() / max(index.ntotal, 1)
+        return BYTES_OF_ENTRY * entries * n
+    return 0
 
 
 def copy_of(index):
@@ -297,8 +313,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
     ...     memory="2GB", output="base.index")
     """
-    if exact not in ("file", "memory"):
-        raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
+    train, seed = checked(string, exact, train, seed)
     source = FileSource(path, part)
     made = made_from(string, source, metric, parameters or {})
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
@@ -322,6 +337,19 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     if build.folder is not None:
         build.folder.delete()
     return index
+
+
+def checked(string, exact, train, seed):
+    """What to build, and how: train and seed as Python's integers."""
+    if not isinstance(string, str):
+        raise TypeError(f"string: expected that of an index, got {string!r}")
+    if exact not in ("file", "memory"):
+        raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
+    train, seed = operator.index(train), operator.index(seed)
+    if train < 1 or seed < 0:
+        raise ValueError("train must be positive, and seed not negative; got "
+                         f"{train} and {seed}")
+    return train, seed
 
 
 def made_from(string, source, metric, parameters):
@@ -434,16 +462,18 @@ class Build:
                 empty = 0 if begin else size_of(self.base)
                 add(self.base, rows, begin)
                 if begin == 0:
-                    self.check_size(size_of(self.base) - empty, len(rows))
+                    self.check_size(self.base, size_of(self.base) - empty)
 
-    def check_size(self, size, n):
-        """Throws if the index does not fit, by the size of n vectors of it."""
-        expected = size / n * self.source.n
+    def check_size(self, piece, size):
+        """Throws if the index does not fit, by the size of a piece of it in a
+        file."""
+        n = self.source.n
+        expected = size / piece.ntotal * n + uncounted(piece, n)
         if expected > self.memory:
             raise MemoryError(
-                f"an index of {self.source.n:,} vectors takes about "
-                f"{expected / 2**30:.2f} GB ({size / n:,.0f} bytes each), more "
-                f"than the {self.memory / 2**30:.2f} GB of memory")
+                f"an index of {n:,} vectors takes about "
+                f"{expected / 2**30:.2f} GB ({expected / n:,.0f} bytes each), "
+                f"more than the {self.memory / 2**30:.2f} GB of memory")
 
     def resume(self, folder):
         """From what is in the folder, or from the start."""
@@ -476,7 +506,7 @@ class Build:
             piece = copy_of(self.base)
             add(piece, rows, begin)
             _, size = self.folder.write(piece, name(begin))
-            self.check_size(size - self.empty_size, len(rows))
+            self.check_size(piece, size - self.empty_size)
         for begin in range(0, self.source.n, self.block):
             merge(self.base, self.folder.read(name(begin), self.bits))
 
@@ -488,5 +518,5 @@ class Build:
             add(self.base, rows, begin)
             if time.monotonic() - saved > 10 * cost:
                 cost, size = self.folder.write(self.base, "all.index")
-                self.check_size(size, self.base.ntotal)
+                self.check_size(self.base, size)
                 saved = time.monotonic()

@@ -11,7 +11,7 @@ import numpy as np
 from ._version import __version__
 from .extend_faiss import read_index_binary
 from .out_of_core import (
-    Build, made_from, number_of_bytes, takes_packed_bits)
+    Build, checked, made_from, number_of_bytes, takes_packed_bits)
 from .progress import counting, show_progress
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .shards import Here, Shard, ShardedIndex, plain
@@ -84,19 +84,14 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     ...     Client("tcp://head:8786"), "/shared/index")
     >>> D, I = index.search(xq, 10)
     """
-    if exact not in ("file", "memory"):
-        raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
+    train, seed = checked(string, exact, train, seed)
     if client is not None and not hasattr(client, "compute"):
         raise TypeError("client: expected a dask.distributed.Client, got "
                         f"{client!r}")
-    if operator.index(train) < 1 or operator.index(seed) < 0:
-        raise ValueError("train must be positive, and seed not negative; got "
-                         f"{train} and {seed}")
-    if str(string).startswith(("IDMap,", "IDMap2,")):
+    if string.startswith(("IDMap,", "IDMap2,")):
         raise ValueError(f"{string}: shards have ids that follow each other; "
                          "expected a string without IDMap")
     memory = number_of_bytes(memory)
-    train, seed = operator.index(train), operator.index(seed)
     parameters = {name: plain(value)
                   for name, value in (parameters or {}).items()}
     engine = engine_of(client)
@@ -152,6 +147,7 @@ def open_shards(folder, client=None, io_flags=0):
     ShardError
         Which is a ValueError, if a file is missing, damaged or another one.
     """
+    io_flags = operator.index(io_flags)
     place = ShardFolder(folder)
     manifest = place.manifest()
     entries = manifest["shards"]

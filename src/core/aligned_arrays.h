@@ -57,7 +57,7 @@ uint64_t read_aligned_size(faiss::IOReader* f, const char* field);
 /// The same of what is mappable, as a MappableVector.
 template <class Mappable>
 void write_aligned(faiss::IOWriter* f, const Mappable& array) {
-    write_aligned(f, array.data(), array.size(), sizeof(*array.data()));
+    write_aligned(f, array.in_order(), array.size(), sizeof(*array.data()));
 }
 
 /// Reads, or maps, any number of items.

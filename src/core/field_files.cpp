@@ -65,7 +65,8 @@ struct FileWriter : FieldVisitor {
 
     void on_array(const char*, ArraySlot& values, size_t) override {
         if (values.is_mappable()) {
-            write_aligned(f, values.data(), values.size(), values.item_size());
+            write_aligned(
+                    f, values.in_order(), values.size(), values.item_size());
             return;
         }
         write_value(f, uint64_t(values.size()));
@@ -102,7 +103,10 @@ struct FileReader : FieldVisitor {
         try {
             object.restore();
         } catch (const faiss::FaissException& e) {
-            fail(e.msg);
+            FAISS_EXT_THROW_FMT(
+                    "%s cannot be used: %s",
+                    name_of(*f).c_str(),
+                    e.msg.c_str());
         }
     }
 
@@ -190,7 +194,7 @@ struct FileReader : FieldVisitor {
                     name);
         }
         if (values.is_float() &&
-            !all_finite(given, static_cast<const float*>(values.data()))) {
+            !all_finite(given, static_cast<const float*>(values.in_order()))) {
             fail(std::string(name) +
                  " has a component that is NaN or infinite");
         }

@@ -353,10 +353,14 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
     std::vector<bool> is_found(ni);
     for (size_t list = 0; list < nlist; list++) {
         const faiss::InvertedLists::ScopedIds ids(invlists, list);
+        const auto* bytes = reinterpret_cast<const uint8_t*>(ids.get());
         const size_t size = invlists->list_size(list);
         for (size_t offset = 0; offset < size; offset++) {
-            // (ids may be of any size: unsigned differences do not overflow)
-            const uint64_t i = uint64_t(ids[offset]) - uint64_t(i0);
+            // (in files ids lie at any address; they may be of any size:
+            // unsigned differences do not overflow)
+            uint64_t i;
+            std::memcpy(&i, bytes + offset * sizeof(i), sizeof(i));
+            i -= uint64_t(i0);
             if (i < uint64_t(ni)) {
                 reconstruct_from_offset(list, offset, recons + i * code_size);
                 is_found[i] = true;

@@ -345,6 +345,18 @@ void IndexFileKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
     codec_of(*this).decode(n, bytes, code_size, x);
 }
 
+void IndexFileKernel::add_sa_codes(idx_t, const uint8_t*, const idx_t*) {
+    FAISS_EXT_THROW_FMT(
+            "IndexFileKernel::add_sa_codes: the vectors stay in '%s'; add_next adds them",
+            path.c_str());
+}
+
+void IndexFileKernel::permute_entries(const idx_t*) {
+    FAISS_EXT_THROW_FMT(
+            "IndexFileKernel::permute_entries: the vectors stay where they are in '%s'",
+            path.c_str());
+}
+
 void IndexFileKernel::check_compatible_for_merge(const faiss::Index&) const {
     FAISS_EXT_THROW_FMT(
             "IndexFileKernel::merge_from: the vectors stay in '%s'; build an index on a file that has them all",

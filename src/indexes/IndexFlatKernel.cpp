@@ -391,13 +391,19 @@ void IndexFlatKernel::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the vectors do not fit");
+    check_rows(ntotal, rows("read_index").in_order, "read_index");
+}
+
+void IndexFlatKernel::check_rows(
+        idx_t n,
+        const uint8_t* bytes,
+        const char* where) const {
     constexpr idx_t step = 1024;
-    const uint8_t* rows_in_order = rows("read_index").in_order;
-    std::vector<float> decoded(std::min(step, ntotal) * d);
-    for (idx_t i = 0; i < ntotal; i += step) {
-        const idx_t n = std::min(step, ntotal - i);
-        sa_decode(n, rows_in_order + i * code_size, decoded.data());
-        kernel->check_input(n, decoded.data(), d, "read_index");
+    std::vector<float> decoded(std::min(step, n) * d);
+    for (idx_t i = 0; i < n; i += step) {
+        const idx_t m = std::min(step, n - i);
+        sa_decode(m, bytes + i * code_size, decoded.data());
+        kernel->check_input(m, decoded.data(), d, where);
     }
 }
 
@@ -655,6 +661,48 @@ void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
             &codes[ntotal * code_size]);
     ntotal += source->ntotal;
     source->reset();
+}
+
+void IndexFlatKernel::add_sa_codes(
+        idx_t n,
+        const uint8_t* bytes,
+        const idx_t* xids) {
+    constexpr const char* where = "IndexFlatKernel::add_sa_codes";
+    FAISS_EXT_THROW_IF_NOT_FMT(is_trained, "%s: call train first", where);
+    check_not_mapped(bool(mapped), where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !xids, "%s: ids are positions, and cannot be given", where);
+    rows(where);
+    check_rows(n, bytes, where);
+    codes.resize((ntotal + n) * code_size);
+    std::copy_n(bytes, n * code_size, codes.data() + ntotal * code_size);
+    ntotal += n;
+}
+
+void IndexFlatKernel::permute_entries(const idx_t* perm) {
+    constexpr const char* where = "IndexFlatKernel::permute_entries";
+    check_not_mapped(bool(mapped), where);
+    rows(where);
+    std::vector<bool> seen(ntotal);
+    for (idx_t i = 0; i < ntotal; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
+                "%s: position %" PRId64 " has id %" PRId64
+                ", expected each of %" PRId64 " ids once",
+                where,
+                int64_t(i),
+                int64_t(perm[i]),
+                int64_t(ntotal));
+        seen[perm[i]] = true;
+    }
+    auto permuted = codes;
+    for (idx_t i = 0; i < ntotal; i++) {
+        std::copy_n(
+                &codes[perm[i] * code_size],
+                code_size,
+                &permuted[i * code_size]);
+    }
+    std::swap(codes, permuted);
 }
 
 } // namespace faiss_ext

@@ -158,7 +158,7 @@ void ask_for(const IndexIVFPQ4& index, const std::vector<Visit>& visits) {
         const auto& list = index.lists[visit.list];
         const FileRange &ids = list.ids.mapped(),
                         &offsets = list.offsets.mapped();
-        if (ids) { // its codes lie between these
+        if (ids && offsets) { // its codes lie between these
             ids.file->ask_for(ids.begin, offsets.begin + offsets.size);
         }
     }
@@ -504,7 +504,8 @@ float distance_of(const IndexIVFPQ4& index, float score) {
 bool is_mapped(const IndexIVFPQ4& index) {
     const auto& lists = index.lists;
     return std::any_of(lists.begin(), lists.end(), [](const auto& list) {
-        return bool(list.ids.mapped());
+        return list.ids.mapped() || list.codes.mapped() ||
+                list.offsets.mapped();
     });
 }
 
@@ -586,14 +587,15 @@ void IndexIVFPQ4::restore() {
     size_t total = 0;
     for (const List& list : lists) {
         const size_t n = list.ids.size();
+        const idx_t* ids = list.ids.in_order();
+        const float* offsets = list.offsets.in_order();
         total += n;
         FAISS_EXT_THROW_IF_NOT_MSG(
-                std::find(list.ids.begin(), list.ids.end(), -1) ==
-                        list.ids.end(),
+                std::find(ids, ids + n, -1) == ids + n,
                 "a vector has the id -1, which stands for none");
         for (size_t i = n; i < list.offsets.size(); i++) {
             FAISS_EXT_THROW_IF_NOT_MSG(
-                    list.offsets[i] == no_score,
+                    offsets[i] == no_score,
                     "a list has offsets without vectors");
         }
     }

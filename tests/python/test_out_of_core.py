@@ -215,6 +215,11 @@ def test_an_index_that_does_not_fit(files, small_blocks):
                 faiss_ext.build_from(files / "more.npy", string, 2**20, output, progress=False)
             shutil.rmtree(files / "out.build", ignore_errors=True)
     faiss_ext.build_from(files / "more.npy", "AHK512(chi2),BFlat,Refine(KFlat(chi2))", 2**20, progress=False)
+    # what takes more in memory than in a file
+    for string, least in (("AHK512(chi2),BPerm(M=130)", 12 * 130), ("IDMap,AHK512(chi2),BHash4x16", 4 * 100)):
+        with pytest.raises(MemoryError) as error:
+            faiss_ext.build_from(files / "more.npy", string, 2**20, progress=False)
+        assert int(re.search(r"\((.*) bytes each", str(error.value))[1].replace(",", "")) > least
 
 
 def test_a_file_that_is_wrong(files):
@@ -236,6 +241,13 @@ def test_a_file_that_is_wrong(files):
         faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "gone" / "x")
     with pytest.raises(ValueError, match="'file' or 'memory'"):
         faiss_ext.build_from(files / "f32.npy", "Flat", exact="disk")
+    for train, seed in ((0, 1), (-1, 1), (10, -1)):
+        with pytest.raises(ValueError, match=f"got {train} and {seed}"):
+            faiss_ext.build_from(files / "f32.npy", "Flat", train=train, seed=seed)
+    with pytest.raises(TypeError, match="integer"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", train=10.5)
+    with pytest.raises(TypeError, match="string: expected that of an index, got 3"):
+        faiss_ext.build_from(files / "f32.npy", 3)
 
 
 # ------------------------------------------------- builds that are killed

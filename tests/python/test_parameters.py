@@ -443,7 +443,7 @@ def test_versions(capsys, monkeypatch):
     assert found["instruction set"] == faiss_ext.instruction_set()
     assert found["NumPy"] == np.__version__
     assert found["threads"] == faiss.omp_get_max_threads()
-    assert {"Python", "platform", "scikit-learn"} < set(found)
+    assert {"Python", "platform", "scikit-learn", "distributed", "h5py"} < set(found)
     assert "FAISS_EXT_SIMD" not in found
     assert faiss_ext.show_versions() is None
     lines = capsys.readouterr().out.splitlines()

@@ -382,6 +382,8 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
 def test_codes_may_stay_in_their_files(files, tmp_path, string):
     index = built(files, string, folder=tmp_path / "made")
     mapped = open_shards(tmp_path / "made", io_flags=faiss.IO_FLAG_MMAP)
+    with pytest.raises(TypeError, match="integer"):
+        open_shards(tmp_path / "made", io_flags="mmap")
     same_results(mapped, index)
     core = faiss_ext.shards.real(getattr(mapped.place.shards[0].index, "base_index", mapped.place.shards[0].index))
     with pytest.raises(RuntimeError, match="mapped from a file"):
@@ -549,6 +551,17 @@ def test_folders_of_a_cluster(files, client, tmp_path):
     (tmp_path / "made" / "shard-00001.index").write_bytes(b"x")
     with pytest.raises(ShardError, match="shard-00001.index: bytes is 1"):
         open_shards(tmp_path / "made", client)
+
+
+def test_a_client_that_is_closed(files, client):
+    from dask.distributed import Client
+    other = Client(client.scheduler.address, set_as_default=False)
+    index = built(files, REFINED, other)
+    other.close()
+    with pytest.raises(ShardError, match="client .* has been closed"):
+        index.search(Q, 3)
+    with pytest.raises(ShardError, match="client .* has been closed"):
+        built(files, REFINED, other)
 
 
 def test_partitions_that_fail_on_a_cluster(files, client):
