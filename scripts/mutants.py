@@ -296,8 +296,8 @@ FAULTS = [
     ("indexes/IndexIVFPQ4.cpp", "subtract(index.mean, y);", ""),
     ("indexes/IndexIVFPQ4.cpp", "std::fill(offsets.begin() + n, "
      "offsets.end(), no_score);", ""),
-    ("indexes/IndexIVFPQ4.cpp", "visits.push_back({base + tables.bias, "
-     "idx_t(l)});", "visits.push_back({base, idx_t(l)});"),
+    ("indexes/IndexIVFPQ4.cpp", "const float base = visit.base + tables.bias;",
+     "const float base = visit.base;"),
     ("indexes/IndexIVFPQ4.cpp", "index.make_direct_map(has_map);", ""),
     ("indexes/IndexIVFPQ4.cpp", "next[list[i]]++", "next[list[i]]"),
     ("indexes/row_codec.cpp", "if (largest / step > 255.5) {",

@@ -48,7 +48,8 @@ def contenders(n):
     by_lists = [{"nprobe": p, "k_factor": f} for p in PROBES for f in FACTORS[:4]]
     return {
         "AHK512(chi2,center=1),BFlat": [{"k_factor": f} for f in FACTORS],
-        f"AHK512(chi2,center=1),BIVF{lists(n)}": [{"nprobe": p, "k_factor": f} for p in PROBES for f in (8, 32)],
+        f"AHK512(chi2,center=1),BIVF{lists(n)}": [
+            {"nprobe": p, "k_factor": f} for p in (32, 64, 128, 256, 512) for f in FACTORS[3:]],
         f"HKM1(chi2),PCAR128,KIVF{lists(n)}": by_lists}
 
 

@@ -352,7 +352,7 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
             int64_t(ntotal));
     std::vector<bool> is_found(ni);
     for (size_t list = 0; list < nlist; list++) {
-        const faiss::InvertedLists::ScopedIds ids(invlists, list);
+        faiss::InvertedLists::ScopedIds ids(invlists, list);
         const auto* bytes = reinterpret_cast<const uint8_t*>(ids.get());
         const size_t size = invlists->list_size(list);
         for (size_t offset = 0; offset < size; offset++) {
