@@ -25,7 +25,7 @@ from .vector_files import VectorFileError, place_of, read_vectors
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
-BYTES_OF_ENTRY = 128  # of a hash table in memory, about
+BYTES_OF_ENTRY = 100  # of a hash table in memory, about
 
 
 def number_of_bytes(memory):
@@ -142,8 +142,9 @@ def uncounted(index, n):
     if isinstance(index, swig.IndexBinaryPermuted):
         return index.bytes_of_lists(n)
     if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
-        entries = index.hashtable_size() / max(index.ntotal, 1)
-        return BYTES_OF_ENTRY * entries * n
+        entries = index.hashtable_size() / max(index.ntotal, 1) * n
+        most = getattr(index, "nhash", 1) * 2.0 ** index.b
+        return BYTES_OF_ENTRY * min(entries, most)
     return 0
 
 
