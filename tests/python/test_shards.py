@@ -53,11 +53,11 @@ def whole(index):
     return one
 
 
-def same_results(index, one, q=Q, k=10, ids=True):
+def same_results(index, one, q=Q, k=10, ids=True, atol=0):
     """ids=False: where FAISS orders those at equal distances as it comes."""
     for found, expected in list(zip(index.search(q, k), one.search(q, k)))[: 1 + ids]:
         assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
 # ------------------------------------------------------- the same results
@@ -112,9 +112,11 @@ def test_more_neighbours_than_vectors():
 @pytest.mark.parametrize("string", [REFINED, "Flat", "PCA16,Flat", "Flat,Refine(KFlat(chi2))", "SIK64(gaussian),BIVF4"])
 def test_partitions_may_be_empty(string):
     index = built([X[:0], X[:700], X[:0], X[700:]], string)
-    same_results(index, whole(index), ids=string != "Flat")
-    np.testing.assert_array_equal(index.to_faiss().search(X[:50], 1)[1][:, 0] if string == "Flat" else np.arange(50),
-                                  np.arange(50))
+    # BLAS, by which FAISS's matrices and Flat compute, rounds sums of d products depending on how many vectors there are
+    atol = 2 * X.shape[1] * 2.0 ** -24 * 4 * (X ** 2).sum(axis=1).max() if string.endswith(",Flat") or string == "Flat" else 0
+    same_results(index, whole(index), ids=not string.endswith("Flat"), atol=atol)
+    if string == "Flat":
+        np.testing.assert_array_equal(index.to_faiss().search(X[:50], 1)[1][:, 0], np.arange(50))
 
 
 def test_without_vectors():
