@@ -65,9 +65,16 @@ def run(client, files, queries, string, folder):
 
 
 def main(argv=None):
+    try:
+        return start(parse_args(argv))
+    except (ValueError, RuntimeError, OSError) as error:
+        print(f"example_cluster.py: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 1
+
+
+def start(args):
     from dask.distributed import Client, LocalCluster
 
-    args = parse_args(argv)
     with tempfile.TemporaryDirectory() as temporary:
         temporary = Path(temporary)
         if args.files:

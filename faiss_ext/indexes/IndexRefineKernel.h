@@ -34,6 +34,14 @@ struct IndexRefineKernel : faiss::IndexRefine {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throws: how many candidates to rank again is not known.
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// Throws if there is no such id.
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 

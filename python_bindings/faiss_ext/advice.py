@@ -13,6 +13,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .distances import is_normalised
+from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
 
@@ -425,8 +426,8 @@ class Recommendation:
         return "\n".join(lines)
 
 
-def trained_kernel(kernel, x):
-    """A kernel of a string or an object, with the bandwidth that x gives."""
+def as_kernel(kernel):
+    """Of a string, an object or a function."""
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
     elif callable(kernel) and not isinstance(kernel, swig.Kernel):
@@ -434,6 +435,21 @@ def trained_kernel(kernel, x):
     elif not isinstance(kernel, swig.Kernel):
         raise TypeError("the kernel must be a string such as "
                         f"'chi2', a Kernel or a function, got {kernel!r}")
+    return kernel
+
+
+def check_vectors(kernel, x, name, numbers):
+    """Throws if a kernel is not defined on a vector; says its number."""
+    try:
+        swig.IndexFlatKernel(x.shape[1], kernel).sa_encode(x)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{name}: {located(error, str, numbers)}") from None
+
+
+def trained_kernel(kernel, x):
+    """A kernel with the bandwidth that x gives."""
+    kernel = as_kernel(kernel)
     if not kernel.is_trained:
         kernel = kernel.copy()
         kernel.train(x)
@@ -539,8 +555,8 @@ def recommend(
     order = np.random.default_rng(seed).permutation(len(x))
     if queries is None:
         held_out = min(200, max(1, len(x) // 10))
-        queries = np.ascontiguousarray(x[np.sort(order[:held_out])], "float32")
-        order = order[held_out:]
+        of_queries, order = np.sort(order[:held_out]), order[held_out:]
+        queries = np.ascontiguousarray(x[of_queries], "float32")
     else:
         queries = np.ascontiguousarray(queries, dtype="float32")
         if (queries.ndim != 2 or queries.shape[1] != x.shape[1]
@@ -548,6 +564,7 @@ def recommend(
             raise ValueError(
                 f"recommend: expected queries of shape (nq, {x.shape[1]}), "
                 f"got {queries.shape}")
+        of_queries = None
     if n is not None and n < len(order):
         raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "
                          "as there are vectors")
@@ -560,6 +577,11 @@ def recommend(
     whole = np.ascontiguousarray(x[np.sort(order)], dtype="float32")
     part = np.ascontiguousarray(
         x[np.sort(order[:max(1, len(order) // GROWTH)])], dtype="float32")
+    kernel = as_kernel(kernel)
+    check_vectors(kernel, whole, "recommend", np.sort(order))
+    check_vectors(kernel, queries, *(
+        ("recommend", of_queries) if of_queries is not None
+        else ("queries", range(len(queries)))))
     kernel = trained_kernel(kernel, whole)
     truth = Truth(kernel, whole, queries, k)
     few = Truth(kernel, part, queries, k) if n > len(whole) else None

@@ -700,6 +700,25 @@ def wrap_float_indexes():
         return distances
 
     swig.IndexFlatKernel.compute_distance_subset = compute_distance_subset
+
+    def permute_entries(self, perm: "ArrayLike") -> None:
+        """Vector perm[i] becomes vector i.
+
+        Parameters
+        ----------
+        perm : array_like of int64, shape (ntotal,)
+            Each id once.
+        """
+        perm = np.ascontiguousarray(perm)
+        if perm.shape != (self.ntotal,) or perm.dtype.kind not in "iu":
+            raise ValueError(
+                f"IndexFlatKernel.permute_entries: perm has dtype {perm.dtype} "
+                f"and shape {perm.shape}, expected integers and shape "
+                f"({self.ntotal},)")
+        perm = perm.astype("int64", copy=False)
+        self._permute_entries_c(faiss.swig_ptr(perm))
+
+    swig.IndexFlatKernel.permute_entries = permute_entries
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
     keep_arguments(swig.IndexPreTransformSIMD, "index")

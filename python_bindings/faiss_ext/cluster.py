@@ -2,13 +2,17 @@
 """Shards on the workers of a Dask cluster. Importing this needs Dask's
 distributed."""
 
+import asyncio
+import time
+
 import dask
-from dask.distributed import as_completed, wait
+from dask.distributed import CancelledError, wait
 
 from .shard_building import ArrayPartition, ShardError, failed
 from .shards import called
 
 SMALL = 2**16  # bytes that are sent with each call, rather than once
+POLL, PATIENCE = 5, 60  # seconds
 
 
 def same(value):
@@ -51,6 +55,27 @@ def check_running(client):
         raise ShardError("the client of the cluster has been closed")
 
 
+def as_finished(client, futures, return_when="FIRST_COMPLETED"):
+    """Futures as they finish. Where there is no worker any more to do them, Dask
+    waits for one without end."""
+    pending = list(futures)
+    deserted = None
+    while pending:
+        try:
+            wait(pending, timeout=POLL, return_when=return_when)
+        except (asyncio.TimeoutError, CancelledError):
+            pass  # as the futures say
+        done = [future for future in pending if future.status != "pending"]
+        pending = [future for future in pending if future not in done]
+        yield from done
+        if done or client.scheduler_info()["workers"]:
+            deserted = None
+        elif deserted is None:
+            deserted = time.monotonic()
+        elif time.monotonic() - deserted >= PATIENCE:
+            raise ShardError(f"the cluster has had no worker for {PATIENCE} s")
+
+
 class ClusterEngine:
     """The workers of a cluster."""
 
@@ -75,7 +100,7 @@ class ClusterEngine:
     def wait(self, futures, names, count):
         failures = []
         name_of = dict(zip([f.key for f in futures], names))
-        for future in as_completed(futures):
+        for future in as_finished(self.client, futures):
             if future.status != "finished":
                 failures.append((name_of[future.key], error_of(future)))
             count(1)
@@ -117,10 +142,11 @@ class OnCluster:
             i: client.submit(called, self.shards[i], method, x, mine,
                              parameters, pure=False, priority=1)
             for i, mine in enumerate(own) if mine is not None}
+        for _ in as_finished(client, futures.values(), "ALL_COMPLETED"):
+            pass
         try:
             results = client.gather(list(futures.values()))
         except Exception:
-            wait(list(futures.values()))
             failures = [(self.names[i], error_of(f)) for i, f in futures.items()
                         if f.status in ("error", "cancelled", "lost")]
             # (what all say, such as of a query, is not because of a shard)
@@ -133,3 +159,7 @@ class OnCluster:
 
     def close(self):
         self.shards = []
+
+    def __reduce__(self):
+        raise TypeError("the shards are on a cluster and cannot be pickled; "
+                        "save() writes a folder, which open_shards opens")

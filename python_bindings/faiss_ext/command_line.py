@@ -212,8 +212,15 @@ def index_of(path, mmap=False):
     binary = MAGICS.get(magic)
     if binary is None:
         binary = magic[:2] == b"IB"  # FAISS's own
-    return (read_index_binary if binary else faiss.read_index)(
-        str(path), faiss.IO_FLAG_MMAP if mmap else 0)
+    try:
+        return (read_index_binary if binary else faiss.read_index)(
+            str(path), faiss.IO_FLAG_MMAP if mmap else 0)
+    except RuntimeError as error:
+        if magic in MAGICS:  # the message names the file
+            raise
+        raise VectorFileError(
+            f"{path}: not an index, or a damaged one: {first_line(error)}"
+        ) from None
 
 
 def size_of(path):

@@ -42,7 +42,11 @@ def number_of_bytes(memory):
             raise ValueError(f"memory: expected a size such as '2GB', got "
                              f"{memory!r}") from None
     else:
-        size = int(memory)
+        try:
+            size = int(memory)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError("memory: expected a number of bytes, or a size "
+                             f"such as '2GB', got {memory!r}") from None
     if size < 2**20:
         raise ValueError(f"memory: {size} bytes are too few; expected at least "
                          "1 MB")
@@ -113,6 +117,14 @@ def counted_from(begin, error):
         return error
     return RuntimeError(
         f"in the vectors from {begin:,} on, which count from 0 here: {error}")
+
+
+def located(error, place_of, numbers):
+    """An error about a sample, as text that says where its vectors are."""
+    return re.sub(
+        r"\bvector (\d+)",
+        lambda match: f"vector {place_of(int(numbers[int(match[1])]))}"
+        if int(match[1]) < len(numbers) else match[0], str(error))
 
 
 def write(index, to):
@@ -430,13 +442,17 @@ class Build:
         untrained = [p for p in self.parts() if not p.is_trained]
         if untrained:
             most = self.memory // 4 // (4 * self.source.d)
-            sample = self.source.rows(drawn(
-                self.source.n, min(self.train_size, most), self.seed),
-                self.bits)
+            numbers = drawn(
+                self.source.n, min(self.train_size, most), self.seed)
+            sample = self.source.rows(numbers, self.bits)
             with (show_progress() if self.progress
                   else contextlib.nullcontext()):
                 for part in untrained:
-                    part.train(sample)
+                    try:
+                        part.train(sample)
+                    except RuntimeError as error:
+                        raise RuntimeError(
+                            located(error, str, numbers)) from None
 
     def blocks(self, begin=0):
         """Of the vectors from one on: where each begins, and its rows."""
@@ -473,8 +489,8 @@ class Build:
         if expected > self.memory:
             raise MemoryError(
                 f"an index of {n:,} vectors takes about "
-                f"{expected / 2**30:.2f} GB ({expected / n:,.0f} bytes each), "
-                f"more than the {self.memory / 2**30:.2f} GB of memory")
+                f"{expected / 2**20:,.1f} MB ({expected / n:,.0f} bytes each), "
+                f"more than the {self.memory / 2**20:,.1f} MB of memory")
 
     def resume(self, folder):
         """From what is in the folder, or from the start."""

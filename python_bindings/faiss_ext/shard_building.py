@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Indexes in several pieces, built of partitions and opened again."""
 
+import bisect
 import contextlib
 import operator
 import os
@@ -11,7 +12,7 @@ import numpy as np
 from ._version import __version__
 from .extend_faiss import read_index_binary
 from .out_of_core import (
-    Build, checked, made_from, number_of_bytes, takes_packed_bits)
+    Build, checked, located, made_from, number_of_bytes, takes_packed_bits)
 from .progress import counting, show_progress
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .shards import Here, Shard, ShardedIndex, plain
@@ -97,7 +98,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     engine = engine_of(client)
     sources = sources_of(partitions, part)
     sizes = sizes_of(sources, engine)
-    model = made_from(string, Width(sizes[0]), metric, parameters)
+    model = made_from(
+        string, Width(sizes[0], sources[0].name), metric, parameters)
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)
     if folder is None:
         build.train(model, train, seed)
@@ -186,19 +188,25 @@ class ShardBuild:
         """With a sample of all partitions, where there is anything to learn."""
         if model.is_trained:
             return
-        sample = self.sample(size, seed, takes_packed_bits(model))
+        numbers = drawn(self.ends[-1], size, seed)
+        sample = self.sample(numbers, takes_packed_bits(model))
         with (show_progress() if self.progress
               else contextlib.nullcontext()):
             try:
                 model.train(sample)
             except RuntimeError as error:
-                raise RuntimeError(
+                raise ShardError(
                     f"training, with a sample of {len(sample):,} vectors of "
-                    f"all partitions: {error}") from None
+                    f"all partitions: {located(error, self.place_of, numbers)}"
+                ) from None
 
-    def sample(self, size, seed, bits):
+    def place_of(self, number):
+        """The partition of a vector, and its number there."""
+        at = bisect.bisect(self.firsts, number) - 1
+        return f"{number - self.firsts[at]} of {self.names[at]}"
+
+    def sample(self, numbers, bits):
         """The vectors that would be drawn from one file of them all."""
-        numbers = drawn(self.ends[-1], size, seed)
         calls = [
             (source, numbers[(numbers >= begin) & (numbers < end)] - begin,
              bits)
@@ -318,8 +326,8 @@ class ArrayPartition:
 class Width:
     """As much of a source as an index is made by."""
 
-    def __init__(self, size):
-        self.d, self.name = size["d"], size["identity"]
+    def __init__(self, size, name):
+        self.d, self.name = size["d"], f"partition {name}"
         self.vectors = np.empty((0, self.d), size["dtype"])
 
 

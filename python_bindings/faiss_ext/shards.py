@@ -226,6 +226,7 @@ class ShardedIndex:
             Such as "k_factor", "nprobe".
         value : int or float
         """
+        self._check_open()
         value = plain(value)
         set_index_parameter(self.model, name, value)
         self.parameters[name] = value

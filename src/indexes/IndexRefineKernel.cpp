@@ -168,6 +168,16 @@ void IndexRefineKernel::search(
     });
 }
 
+void IndexRefineKernel::range_search(
+        idx_t,
+        const float*,
+        float,
+        faiss::RangeSearchResult*,
+        const faiss::SearchParameters*) const {
+    FAISS_EXT_THROW_MSG(
+            "an index with Refine has no search by range; call range_search of the index in front (base_index), whose distances are its own, or of the exact one (refine_index)");
+}
+
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
     refine_index->reconstruct_n(i0, ni, recons);

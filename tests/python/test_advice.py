@@ -208,6 +208,8 @@ def test_progress_is_shown_where_it_is_wanted(capsys):
     ({"x": COUNTS[:1]}, ValueError, "at least 2 vectors"),
     ({"x": -COUNTS}, RuntimeError, "expected a finite number >= 0"),
     ({"x": np.where(COUNTS > 15, np.nan, COUNTS)}, RuntimeError, "is nan"),
+    ({"x": np.where(np.arange(len(COUNTS))[:, None] == 777, -1, COUNTS)}, RuntimeError, "component 0 of vector 777 is -1"),
+    ({"queries": np.where(np.arange(9)[:, None] == 7, -1, COUNTS[:9])}, RuntimeError, "queries: .* vector 7 is -1"),
     ({"kernel": "chi3"}, RuntimeError, "unknown kernel"),
     ({"kernel": 3}, TypeError, "kernel must be"),
     ({"recall": 1.5}, ValueError, "at most 1"),

@@ -232,7 +232,10 @@ def test_recommend_says_which(run):
     (["build", "negative.npy", "KFlat(chi2)", "-o", "x"], 1, "expected a finite number >= 0"),
     (["build", "nan.npy", "Flat", "-o", "x"], 1, "component 2 of vector 1 is NaN"),
     (["search", "gone", "queries.npy"], 1, "gone: cannot be read"),
-    (["search", "base.npy", "queries.npy"], 1, ""),
+    (["search", "base.npy", "queries.npy"], 1, "base.npy: not an index"),
+    (["info", "base.npy"], 1, "base.npy: not an index"),
+    (["info", "empty", "--mmap"], 1, "empty: not an index"),
+    (["search", "refined", "queries.npy", "--radius", "0.5"], 1, "has no search by range"),
     (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
     (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz file"),
     (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),
@@ -255,6 +258,8 @@ def test_errors_are_messages(run, folder, words, status, message):
     np.save(folder / "nan.npy", bad)
     np.save(folder / "narrow.npy", BASE[:5, :5])
     np.save(folder / "large.npy", np.full((2, 64), 1e300))
+    (folder / "empty").touch()
+    faiss.write_index(faiss.index_factory(64, "AHK64(chi2),BFlat,Refine(KFlat(chi2))"), str(folder / "refined"))
     if not os.path.islink(folder / "loop.npz"):
         os.symlink("loop.npz", folder / "loop.npz")
     found, out, err = run(*words)

@@ -312,3 +312,5 @@ def test_a_cluster_in_one_command(tmp_path):
     out = subprocess.run([*command, tmp_path / "x.npy", "--string", "KFlat(chi2)", "--workers", "1"], capture_output=True,
                          text=True, timeout=300, check=True).stdout
     assert re.search(r"50 queries in .* of the first one: \[0, ", out)
+    failed = subprocess.run([*command, tmp_path / "gone.npy"], capture_output=True, text=True, timeout=300)
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr and "gone.npy: cannot be read" in failed.stderr

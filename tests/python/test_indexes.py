@@ -431,6 +431,20 @@ def test_candidates_are_compared_by_the_kernel(digits, metric):
         index.compute_distance_subset(digits.queries[:1], [[3, 99999]])
 
 
+def test_another_order_of_exact_vectors(digits):
+    x = digits.base[:20]
+    index = faiss.index_factory(64, "KFlat(chi2)")
+    index.add(x)
+    order = np.random.default_rng(3).permutation(20)
+    index.permute_entries(order)
+    np.testing.assert_array_equal(index.reconstruct_n(0, 20), x[order])
+    for bad, error in (
+            (order[:5], ValueError), (order * 1.0, ValueError), (order + 1, RuntimeError), (order * 0, RuntimeError)):
+        with pytest.raises(error, match="permute_entries"):
+            index.permute_entries(bad)
+    np.testing.assert_array_equal(index.reconstruct_n(0, 20), x[order])
+
+
 def test_codes_but_no_vectors_come_back_from_a_hash_index(digits):
     x = digits.base[:5]
     index = made(f"{SIK},BFlat", digits.base)

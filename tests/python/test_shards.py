@@ -3,6 +3,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -119,6 +120,20 @@ def test_partitions_may_be_empty(string):
         np.testing.assert_array_equal(index.to_faiss().search(X[:50], 1)[1][:, 0], np.arange(50))
 
 
+def test_errors_name_the_partition(files):
+    with pytest.raises(ValueError, match="^partition .*part 0.npy: BFlat takes packed bits"):
+        built(files, "BFlat")
+    bad = [part.copy() for part in PARTS]
+    bad[2][7, 9] = -1
+    with pytest.raises(ShardError, match="training, .*component 9 of vector 7 of array 3 is -1"):
+        built([X[:0], *bad], "AHK128(chi2,center=1),BFlat")
+
+
+def test_re_ranking_has_no_search_by_range():
+    with pytest.raises(RuntimeError, match="no search by range"):
+        built(PARTS, REFINED).range_search(Q, 1.0)
+
+
 def test_without_vectors():
     with pytest.raises(ShardError, match="no vectors in the partitions"):
         built([X[:0]], REFINED)
@@ -170,7 +185,8 @@ def test_reconstruct():
 def test_closed(tmp_path):
     with built(PARTS, REFINED) as index:
         same_results(index, whole(index))
-    for use in (lambda: index.search(Q, 3), lambda: index.search(Q[:0], 3), index.to_faiss, lambda: index.save(tmp_path / "s")):
+    for use in (lambda: index.search(Q, 3), lambda: index.search(Q[:0], 3), index.to_faiss, lambda: index.save(tmp_path / "s"),
+                lambda: index.set_parameter("k_factor", 2)):
         with pytest.raises(ValueError, match="has been closed"):
             use()
     assert not (tmp_path / "s").exists()
@@ -564,6 +580,27 @@ def test_a_client_that_is_closed(files, client):
         index.search(Q, 3)
     with pytest.raises(ShardError, match="client .* has been closed"):
         built(files, REFINED, other)
+
+
+def test_shards_on_a_cluster_cannot_be_pickled(files, client):
+    with pytest.raises(TypeError, match="save.. writes a folder"):
+        pickle.dumps(built(files, REFINED, client))
+
+
+def test_a_cluster_without_workers(files, doomed, monkeypatch):
+    cluster_module = pytest.importorskip("faiss_ext.cluster")
+    index = built(files, REFINED, doomed)
+    monkeypatch.setattr(cluster_module, "POLL", 0.1)
+    monkeypatch.setattr(cluster_module, "PATIENCE", 1)
+    doomed.cluster.scale(0)
+    wait_for(lambda: not doomed.scheduler_info()["workers"])
+    with pytest.raises(ShardError, match="no worker"):
+        index.search(Q, 3)
+    with pytest.raises(ShardError, match="no worker"):
+        built(files, REFINED, doomed)
+    monkeypatch.undo()
+    doomed.cluster.scale(1)
+    same_results(index, whole(index))
 
 
 def test_partitions_that_fail_on_a_cluster(files, client):
