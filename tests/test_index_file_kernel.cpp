@@ -305,10 +305,21 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     vectors.touch(20);
     expect_same(search(*read(), vectors.q, 5), found);
 
+    // a copy of both, and other vectors in the old place
+    for (const std::string name : {"x.vecs", "x.index"}) {
+        std::filesystem::copy_file(vectors.folder / name, other / name);
+    }
     vectors.x[(n - 6) * d] += 1;
     vectors.write();
     vectors.touch(30);
     EXPECT_TRUE(throws(read, "has changed: among its vectors"));
+    const auto copied = read_index((other / "x.index").c_str());
+    expect_same(search(*copied, vectors.q, 5), found);
+    EXPECT_EQ(dynamic_cast<IndexFileKernel&>(*copied).path, other / "x.vecs");
+    std::filesystem::resize_file(other / "x.vecs", vectors.header);
+    EXPECT_TRUE(throws(
+            [&] { read_index((other / "x.index").c_str()); },
+            vectors.path + "' has changed: among its vectors"));
 
     std::filesystem::resize_file(vectors.path, vectors.header);
     EXPECT_TRUE(throws(read, "has changed: it has 64 bytes"));

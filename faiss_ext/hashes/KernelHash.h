@@ -155,6 +155,12 @@ struct KernelHash : Transform {
         return false;
     }
 
+    /** The lowest kernel value whose lower bound (hamming_bounds) is at most
+     * `most`, and the highest one whose upper bound is at least `least`.
+     */
+    virtual std::pair<double, double> kernel_bounds(double least, double most)
+            const;
+
     /// Throws unless the hash is trained and both vectors are valid input.
     void check_pair(const float* x, const float* y, const char* where) const;
 

@@ -75,6 +75,12 @@ struct IndexAsymmetricHash : faiss::Index {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Throw: codes cannot be decoded.
+    void reconstruct(idx_t key, float* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* recons)
+            const override;
+
     /// Throws: distances are computed by the block.
     faiss::DistanceComputer* get_distance_computer() const override;
 

@@ -56,6 +56,10 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Check ids, which some of FAISS's indexes behind do not.
+    void reconstruct(idx_t key, float* recons) const override;
+    void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
+
     /// Leaves `other` empty, as it says then.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 

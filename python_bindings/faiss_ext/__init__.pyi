@@ -335,6 +335,18 @@ class IndexAsymmetricHash(faiss.Index):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def reconstruct(
+        self,
+        key: int,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def reconstruct_batch(self, key: Any, x: Any = ...) -> Any: ...
     def reset(self) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def check_compatible_for_merge(self, otherIndex: faiss.Index) -> None: ...
@@ -951,6 +963,17 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def reconstruct(
+        self,
+        key: int,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
     def merge_from(
         self,
         otherIndex: faiss.Index,
@@ -1391,6 +1414,7 @@ def file_index(
     kernel: Any,
     metric: Any = ...,
     part: Any = ...,
+    n: Any = ...,
 ) -> Any: ...
 def hash_names() -> list[str]: ...
 def holds_faiss_ext(

@@ -338,8 +338,9 @@ class Recommendation:
     Attributes
     ----------
     string : str
-        The factory string of the fastest index that keeps all limits; where
-        there is none, of the one that finds most.
+        The factory string of the fastest index that keeps all limits. Where
+        there is none, of the one that finds most within the limits of bytes and
+        seconds, or, where nothing is within these, goes beyond them least.
     parameters : dict
         Its search parameters by name.
     recall, queries_per_second, bytes_per_vector, build_seconds : float
@@ -404,7 +405,7 @@ class Recommendation:
             lines.append("with " + ", ".join(
                 f"{name}={value:g}" for name, value in self.parameters.items()))
         if not self.fits:
-            lines.append("(none keeps all limits: this one finds most)")
+            lines.append("(none keeps all limits: this one comes nearest)")
         lines.append("")
         lines.append(" ".join(f"{head:>12}" for head in heads[:-1]))
         for t in self.tried:
@@ -418,11 +419,12 @@ class Recommendation:
         lines += [f"not possible: {string}: {reason}"
                   for string, reason in self.impossible.items()]
         lines.append("")
+        threads = faiss.omp_get_max_threads()
         lines.append(
             f"Recall of the {self.k} nearest among {self.n:,} vectors, "
             + (f"extrapolated from {self.sample_size // GROWTH:,} and "
                f"{self.sample_size:,}" if self.extrapolated else "measured")
-            + f"; {faiss.omp_get_max_threads()} threads, queries in a batch.")
+            + f"; {threads} thread{'s' if threads > 1 else ''}, queries in a batch.")
         return "\n".join(lines)
 
 
@@ -552,6 +554,10 @@ def recommend(
             raise TypeError(f"recommend: {name} must be an integer, got "
                             f"{value!r}")
         check_number(name, value, 0)
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or (
+            seed < 0):
+        raise ValueError("recommend: seed must be an integer from 0, got "
+                         f"{seed!r}")
     order = np.random.default_rng(seed).permutation(len(x))
     if queries is None:
         held_out = min(200, max(1, len(x) // 10))
@@ -597,6 +603,13 @@ def recommend(
             return callback_candidates(kernel, nlist)
         return string_candidates(kernel, x.shape[1], store, nlist)
 
+    def excess(found):
+        """How many times the limits of bytes and seconds it takes; 1 within."""
+        return max([1] + [
+            getattr(found, name) / limit for name, limit in (
+                ("bytes_per_vector", bytes_per_vector),
+                ("build_seconds", build_seconds)) if limit is not None])
+
     tried, impossible = [], {}
     for candidate, smaller, final in bar(
             list(zip(*map(candidates, (len(whole), len(part), n)))),
@@ -610,22 +623,12 @@ def recommend(
             impossible[final.string] = str(error).split("\n", 1)[0]
             continue
         found.string = final.string
-        found.fits = (
-            found.recall >= recall
-            and (bytes_per_vector is None
-                 or found.bytes_per_vector <= bytes_per_vector)
-            and (build_seconds is None
-                 or found.build_seconds <= build_seconds))
+        found.fits = found.recall >= recall and excess(found) == 1
         tried.append((found, final))
     tried.sort(key=lambda pair: -pair[0].queries_per_second)
     good = [pair for pair in tried if pair[0].fits]
-    within = [pair for pair in tried if (
-        bytes_per_vector is None
-        or pair[0].bytes_per_vector <= bytes_per_vector)
-        and (build_seconds is None
-             or pair[0].build_seconds <= build_seconds)]
-    best, final = good[0] if good else max(
-        within or tried, key=lambda pair: pair[0].recall)
+    best, final = good[0] if good else min(
+        tried, key=lambda pair: (excess(pair[0]), -pair[0].recall))
     return Recommendation(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         impossible=impossible, n=n,

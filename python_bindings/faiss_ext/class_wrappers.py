@@ -28,6 +28,9 @@ def as_vectors(x, d, where):
     if (type(x) is np.ndarray and x.dtype == FLOAT and x.shape[1:] == (d,)
             and x.flags.c_contiguous):
         return x  # single queries come here: the rest takes microseconds
+    if hasattr(x, "toarray"):
+        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
+                        "which toarray() makes one")
     x = np.asarray(x)
     if x.ndim != 2 or x.shape[1] != d:
         raise ValueError(
@@ -62,11 +65,30 @@ def as_codes(x, code_size, where):
 
 
 def as_ids(ids, n, where):
-    ids = np.ascontiguousarray(ids, dtype="int64")
+    ids = np.asarray(ids)
     if ids.shape != (n,):
         raise ValueError(
             f"{where}: expected {n} ids, got an array of shape {ids.shape}")
-    return ids
+    if n and ids.dtype.kind not in "iu":
+        raise TypeError(
+            f"{where}: ids must be integers, got an array of {ids.dtype}")
+    if ids.dtype == np.uint64 and n and int(ids.max()) > np.iinfo("int64").max:
+        raise ValueError(f"{where}: id {ids.max()} is too large")
+    return np.ascontiguousarray(ids, dtype="int64")
+
+
+def as_radius(radius, where):
+    """A radius as a float."""
+    if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:
+        raise TypeError(f"{where}: the radius must be a number, got {radius!r}")
+    try:
+        radius = float(radius)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: the radius must be a number, "
+                        f"got {radius!r}") from None
+    if np.isnan(radius):
+        raise ValueError(f"{where}: the radius is NaN")
+    return radius
 
 
 def as_k(k, where):
@@ -105,6 +127,11 @@ def checked_arguments(name, n, args, kwargs, where):
             args = (as_k(args[0], where), *args[1:])
         elif "k" in kwargs:
             kwargs = {**kwargs, "k": as_k(kwargs["k"], where)}
+    elif name == "range_search":
+        if args:
+            args = (as_radius(args[0], where), *args[1:])
+        elif "thresh" in kwargs:
+            kwargs = {**kwargs, "thresh": as_radius(kwargs["thresh"], where)}
     elif name == "add_with_ids":
         if args:
             args = (as_ids(args[0], n, where), *args[1:])
@@ -685,7 +712,7 @@ def wrap_float_indexes():
         x = as_vectors(x, self.d, where)
         labels = np.ascontiguousarray(labels)
         if labels.dtype.kind == "u" and labels.size and (
-                labels.max() > np.iinfo("int64").max):
+                int(labels.max()) > np.iinfo("int64").max):
             raise ValueError(f"{where}: id {labels.max()} is too large")
         if labels.ndim != 2 or len(labels) != len(x) or (
                 labels.dtype.kind not in "iu"):
@@ -808,9 +835,12 @@ def binary_methods(the_class):
         return D, I, R
 
     def range_search(self, x, thresh, *, params=None):
-        if np.isnan(thresh):
+        if (isinstance(self, swig.IndexBinaryFlatKernel) and np.isfinite(thresh)
+                and not thresh.is_integer()):
             raise ValueError(
-                f"{type(self).__name__}.range_search: the radius is NaN")
+                f"{type(self).__name__}.range_search: distances are integers, "
+                f"and so must the radius be, got {thresh:g}; that of a kernel "
+                "value is distance(value)")
         radius = int(np.clip(np.ceil(thresh), 0, largest_radius(self)))
         result = faiss.RangeSearchResult(len(x))
         c["range_search"](
@@ -866,8 +896,8 @@ def is_used(thing):
 
 def is_derived(thing, name):
     """Whether an attribute follows from others, or from what was done."""
-    if isinstance(thing, swig.IndexIVFPQ4) and name == "metric_type":
-        return True  # codes are made for it
+    if name == "metric_type":
+        return True  # codes, graphs and parts are made for it
     if name == "is_trained":
         return isinstance(
             thing, (swig.Kernel, swig.Transform, swig.IndexIVFPQ4))
@@ -925,7 +955,8 @@ def check_settings(the_class):
         try:
             object.__setattr__(self, name, value)
         except TypeError:
-            kind = getattr(member, "type", None) or type(before).__name__
+            kind = (getattr(member, "type", None)
+                    or type(getattr(self, name)).__name__)
             raise TypeError(f"{what} must be {kind}, got {value!r}") from None
         if before is not None:
             try:
@@ -951,8 +982,9 @@ def wrap_settings():
 
 
 documentation.tidy(swig)
-documentation.document(
-    swig.holds_faiss_ext, documentation.Functions.holds_faiss_ext)
+for name in ("holds_faiss_ext", "index_factory"):
+    documentation.document(
+        getattr(swig, name), getattr(documentation.Functions, name))
 name_arguments()
 keep_owners()
 wrap_kernels()

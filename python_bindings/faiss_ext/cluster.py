@@ -135,6 +135,9 @@ class OnCluster:
         not of that one."""
         client = self.client
         check_running(client)
+        failed_before = [s for s in self.shards if s.status == "error"]
+        if failed_before:
+            client.retry(failed_before)
         if x is not None and x.nbytes > SMALL:
             # (data that is not computed would be lost with a worker)
             x = client.submit(same, x, pure=False)

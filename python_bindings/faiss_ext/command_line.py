@@ -9,12 +9,13 @@
 
 Files of vectors: .npy, .fvecs, .bvecs, .hdf5, .parquet, MNIST's images; of
 HDF5 and Parquet, FILE:NAME is an array or column. Exit status: 0, 1 for an
-error in data or files and where recommend finds nothing that keeps all limits,
-2 for an error in the command, 130 after Ctrl-C, 141 where a pipe is closed
-before all is printed.
+error in data, files, strings, kernels or search parameters and where recommend
+finds nothing that keeps all limits, 2 for any other error in the command,
+130 after Ctrl-C, 141 where a pipe is closed before all is printed.
 """
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -28,7 +29,7 @@ from . import swigfaiss_ext as swig
 from .advice import RecallCriterion, Truth, recommend, trained_kernel
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
-from .out_of_core import build_from, takes_bits
+from .out_of_core import build_from, number_of_bytes, takes_bits
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
@@ -46,8 +47,8 @@ class UsageError(Exception):
 
 # ------------------------------------------------------------ arguments
 
-def number(kind, low, high=None):
-    """An argument from low to high."""
+def number(kind, low, high=None, above=False):
+    """An argument from low to high; above: more than low."""
 
     def parse(word):
         try:
@@ -56,14 +57,24 @@ def number(kind, low, high=None):
             raise argparse.ArgumentTypeError(
                 f"expected {'an integer' if kind is int else 'a number'}, "
                 f"got {word!r}") from None
-        if not (low <= value and (high is None or value <= high)):
+        if not (low <= value and (high is None or value <= high)) or (
+                above and value == low):
             raise argparse.ArgumentTypeError(
-                f"expected a number from {low}"
-                + (f" to {high}" if high is not None else "")
+                f"expected a number {'above' if above else 'from'} {low}"
+                + (f"{', up' if above else ''} to {high}"
+                   if high is not None else "")
                 + f", got {word}")
         return value
 
     return parse
+
+
+def size(word):
+    try:
+        return number_of_bytes(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            str(error).removeprefix("memory: ")) from None
 
 
 def setting(word):
@@ -103,14 +114,16 @@ def arguments():
     sub.add_argument("vectors", help="file of vectors")
     sub.add_argument("kernel", help="such as chi2, 'gaussian(gamma=0.1)'")
     sub.add_argument("--queries", help="file of queries (some of the vectors)")
-    sub.add_argument("--recall", type=number(float, 0, 1), default=0.95,
+    sub.add_argument("--recall", type=number(float, 0, 1, above=True),
+                     default=0.95,
                      help="share of the k nearest to be found (0.95)")
     sub.add_argument("-k", type=number(int, 1), default=10,
                      help="neighbours (10)")
     sub.add_argument("-n", type=number(int, 1),
                      help="how many vectors there will be (as in the file)")
     sub.add_argument("--bytes-per-vector", type=number(float, 1), help="limit")
-    sub.add_argument("--build-seconds", type=number(float, 0), help="limit")
+    sub.add_argument("--build-seconds", type=number(float, 0, above=True),
+                     help="limit")
     sub.add_argument("--sample", type=number(int, 100), default=20000,
                      help="vectors to measure with (20000)")
     sub.add_argument("--seed", type=number(int, 0), default=1234)
@@ -121,9 +134,10 @@ def arguments():
                      "BFlat and the like take packed bits")
     sub.add_argument("-o", "--output", required=True, help="file of the index")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
-                     help="where KFlat reads the vectors: in the index, or in "
-                     "the file of vectors, which has to stay (memory)")
-    sub.add_argument("--memory", metavar="SIZE",
+                     help="where KFlat, alone or in Refine and with floats, "
+                     "reads the vectors: in the index, or in the file of "
+                     "vectors, which has to stay (memory)")
+    sub.add_argument("--memory", metavar="SIZE", type=size,
                      help="such as 2GB (four fifths of the machine's)")
     sub.add_argument("--metric", choices=("l2", "ip"), default="l2",
                      help="distances, or kernel values (l2)")
@@ -328,8 +342,14 @@ def run_search(args):
         arrays = {"lims": lims, "D": D, "I": I}
     seconds = time.perf_counter() - start
     if args.output is not None:
-        with replacing(args.output) as file:
-            np.savez(file, **arrays)
+        whole = io.BytesIO()  # zipfile is loud where a file cannot be written
+        np.savez(whole, **arrays)
+        try:
+            with replacing(args.output) as file:
+                file.write(whole.getbuffer())
+        except OSError as error:
+            raise VectorFileError(f"{args.output}: cannot be written: "
+                                  f"{error.strerror or error}") from error
     if args.json:
         print(json.dumps({
             "seconds": seconds,
@@ -411,7 +431,7 @@ def run_info(args):
             index = (index_binary_factory if takes_bits(args.index)
                      else faiss.index_factory)(args.d, args.index)
         except RuntimeError as error:
-            raise UsageError(f"{args.index!r} is neither a file nor a "
+            raise ValueError(f"{args.index!r} is neither a file nor a "
                              f"string: {first_line(error)}") from None
         size = None
     found = hash_of(index)
@@ -431,6 +451,9 @@ def run_info(args):
         lines.append("search parameters: " + ", ".join(
             f"{name}={value:g}" for name, value
             in result["parameters"].items()))
+    if args.at and not theory:
+        lines.append("bits that differ: not known, there is no hash with a "
+                     "theory in it")
     if theory:
         lines.append(f"{'kernel value':>12} {'bits that differ':>17}"
                      f"   of {found.nbits}")

@@ -9,6 +9,7 @@ they came.
 import functools
 import os
 import pickle
+import re
 import threading
 
 import faiss
@@ -58,7 +59,14 @@ def factory(ours):
             if (isinstance(description, str)
                     and swig.is_faiss_ext_string(description)):
                 return ours(d, description, *args)
-            return original(d, description, *args)
+            try:
+                return original(d, description, *args)
+            except RuntimeError as error:
+                # kernels are lower-case, what FAISS has in parentheses is not
+                if "could not parse" in str(error) and re.search(
+                        r"\([a-z]", description):
+                    ours(d, description, *args)  # says what is accepted
+                raise
         return function
     return make
 
@@ -368,6 +376,33 @@ def extend_binary_id_maps():
                 setattr(cls, name, takes_vectors(method, name))
 
 
+def extend_id_maps():
+    """IndexIDMap reconstructs id by id: in FAISS's loop, an id that is not there
+    ends the process."""
+
+    def by_id(method):
+        @functools.wraps(method)
+        def function(self, n0=0, ni=-1, x=None):
+            if not is_ours(self):
+                return method(self, n0, ni, x)
+            ni = self.ntotal - n0 if ni == -1 else ni
+            if ni < 0:
+                raise ValueError(f"{type(self).__name__}.reconstruct_n: ni is "
+                                 f"{ni}, expected a number from 0")
+            x = np.empty((ni, self.d), dtype="float32") if x is None else x
+            for i in range(ni):
+                x[i] = self.reconstruct(n0 + i)
+            return x
+
+        function.without_faiss_ext = method
+        return function
+
+    for cls in (faiss.IndexIDMap, faiss.IndexIDMap2):
+        method = cls.reconstruct_n
+        if not hasattr(method, "without_faiss_ext"):
+            cls.reconstruct_n = by_id(method)
+
+
 def extend_repr():
     """Indexes show what is in them."""
 
@@ -416,6 +451,7 @@ def extend():
     extend_refine()
     extend_pickling()
     extend_binary_id_maps()
+    extend_id_maps()
     extend_repr()
     extend_interrupts()
 

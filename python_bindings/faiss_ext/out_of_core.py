@@ -3,11 +3,11 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import operator
 import os
 import re
-import shutil
 import time
 
 import faiss
@@ -15,13 +15,14 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import __version__
+from .class_wrappers import python_number
 from .extend_faiss import clone_binary_index, read_index_binary
 from .files import check_writable, replacing
 from .parameters import real, set_index_parameter
 from .progress import counting, show_progress
 from .showing import transforms_of
 from .sources import FileSource, drawn
-from .vector_files import VectorFileError, place_of, read_vectors
+from .vector_files import VectorFileError, lazy_vectors, place_of
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
@@ -53,7 +54,7 @@ def number_of_bytes(memory):
     return size
 
 
-def file_index(path, kernel, metric=faiss.METRIC_L2, part=None):
+def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
     """An exact index in the vectors of a file, which stay there.
 
     Parameters
@@ -66,23 +67,51 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None):
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     part : str, optional
         The array of an HDF5 file.
+    n : int, optional
+        How many vectors of the file, from the first on, are in the index; by
+        default all. `add` and `add_next` add those that follow. A kernel that
+        has to be trained, by `index.train`, takes n=0.
 
     Returns
     -------
-    IndexFileKernel, without vectors: `add_next` adds those of the file
+    IndexFileKernel
+
+    Raises
+    ------
+    VectorFileError
+        Which is a ValueError, for a file that cannot be read, or whose vectors
+        cannot be compared where they are.
+    ValueError
+        If the file has fewer than n vectors, or the kernel is not trained.
 
     Examples
     --------
     >>> exact = file_index("base.fvecs", "chi2")
-    >>> exact.add_next(exact.capacity)
     >>> D, I = exact.search(xq, 10)
     """
-    place = place_of(read_vectors(path, part), path)
+    vectors = lazy_vectors(path, part)
+    try:
+        place = place_of(vectors, path)
+    except VectorFileError as error:
+        raise VectorFileError(
+            f'{error}; with exact="memory", build_from and build_shards keep '
+            "copies") from None
+    n = place.n if n is None else operator.index(n)
+    if not 0 <= n <= place.n:
+        raise ValueError(f"{path}: n is {n}, expected 0 to {place.n}, the "
+                         "number of its vectors")
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
-    return swig.IndexFileKernel(
+    index = swig.IndexFileKernel(
         place.d, place.path, place.store, place.offset, place.stride, place.n,
         kernel, metric)
+    if n > 0:
+        if not index.is_trained:
+            raise ValueError(
+                f"{path}: the kernel is not trained; give its bandwidth, or "
+                "n=0, then call train and add_next")
+        index.add_next(n)
+    return index
 
 
 def takes_bits(string):
@@ -131,6 +160,31 @@ def write(index, to):
     """To a file or an IOWriter."""
     (faiss.write_index_binary if isinstance(index, faiss.IndexBinary)
      else faiss.write_index)(index, to)
+
+
+def digest(path):
+    """Size and checksum of a file."""
+    sha = hashlib.sha256()
+    size = 0
+    with open(path, "rb") as file:
+        while block := file.read(2**20):
+            sha.update(block)
+            size += len(block)
+    return {"bytes": size, "sha256": sha.hexdigest()}
+
+
+def write_json(path, value):
+    with replacing(path) as file:
+        file.write(json.dumps(value, indent=1).encode())
+
+
+def read_json(path):
+    """Raises a ValueError for all that is not JSON."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            return json.load(file)
+        except RecursionError:
+            raise ValueError("too many brackets in each other") from None
 
 
 def size_of(index):
@@ -213,36 +267,71 @@ class Folder:
     """What an unfinished build has done, in files that are complete or not
     there."""
 
+    # (.faiss_ext_...: of a process that was killed while it wrote)
+    OURS = re.compile(r"lock|state\.json|(trained|exact|all)\.index"
+                      r"|block-\d+\.(index|json)|\.faiss_ext_.*")
+
     def __init__(self, path, state):
         """For a build with this state, by which it is known again."""
         self.path = path
         os.makedirs(path, exist_ok=True)
+        self.check()  # and leave no lock in what is not ours
         self.lock = open(self.file("lock"), "w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(f"{path}: another process builds there") from None
-        before = None
-        if self.has("state.json"):
-            with open(self.file("state.json"), encoding="utf-8") as file:
-                before = json.load(file)
+        self.check()
+        before = self.state(state)
         if before == state:
             return
-        names = os.listdir(path)
-        if any(name.startswith(("block-", "all.")) for name in names):
+        if any(name.startswith(("block-", "all.")) for name in self.files()):
             others = [key for key in state if before.get(key) != state[key]]
             raise ValueError(
                 f"{path} is an unfinished build with another "
                 f"{', '.join(others)}; delete the folder, or give another "
                 "output")
-        for name in names:
+        for name in self.files():
             if name != "lock":
                 os.unlink(self.file(name))
-        with replacing(self.file("state.json")) as file:
-            file.write(json.dumps(state, indent=1).encode())
+        write_json(self.file("state.json"), state)
+
+    def check(self):
+        names = set(os.listdir(self.path))
+        started = {name for name in names if name == "lock"
+                   or name.startswith(".faiss_ext_")}
+        if "state.json" not in names and names != started:
+            raise ValueError(
+                f"{self.path} is not empty and holds no unfinished build; "
+                "expected a new folder, or remove it")
+
+    def state(self, expected):
+        """That of the build that is there, with values of the same types; None
+        where there is none."""
+        path = self.file("state.json")
+        if not self.has("state.json"):
+            return None
+        try:
+            state = read_json(path)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged ({error}); delete the folder, "
+                             "or give another output") from None
+        if not isinstance(state, dict) or any(
+                type(state.get(key)) is not type(value)
+                for key, value in expected.items()):
+            raise ValueError(
+                f"{path} is damaged: expected what build_from has written; "
+                "delete the folder, or give another output")
+        return state
 
     def file(self, name):
         return os.path.join(self.path, name)
+
+    def files(self):
+        """Those of a build, in the order in which they may be deleted."""
+        last = ("state.json", "lock")
+        return sorted(filter(self.OURS.fullmatch, os.listdir(self.path)),
+                      key=lambda name: (name in last, name == "lock"))
 
     def has(self, name):
         return os.path.exists(self.file(name))
@@ -254,12 +343,48 @@ class Folder:
         return time.monotonic() - start, os.path.getsize(self.file(name))
 
     def read(self, name, binary=False):
-        return (read_index_binary if binary else faiss.read_index)(
-            self.file(name))
+        try:
+            return (read_index_binary if binary else faiss.read_index)(
+                self.file(name))
+        except RuntimeError as error:
+            raise ValueError(
+                f"{self.file(name)} cannot be read; delete it, and the same "
+                f"call makes it again: {error}") from None
+
+    def write_block(self, index, begin, trained):
+        """A block that is finished when what is known of it is there, too; the
+        size.
+
+        trained : digest of the index that it is a copy of
+        """
+        _, size = self.write(index, block_name(begin))
+        write_json(self.file(f"block-{begin}.json"),
+                   self.block(begin, trained))
+        return size
+
+    def has_block(self, begin, trained):
+        """Whether a block is finished, and the file of its name is that."""
+        try:
+            return (read_json(self.file(f"block-{begin}.json"))
+                    == self.block(begin, trained))
+        except (OSError, ValueError):
+            return False
+
+    def block(self, begin, trained):
+        return {"begin": begin, "trained": trained,
+                **digest(self.file(block_name(begin)))}
 
     def delete(self):
-        shutil.rmtree(self.path)
+        """Its files, and the folder if there are no others."""
+        for name in self.files():
+            os.unlink(self.file(name))
         self.lock.close()
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
+
+
+def block_name(begin):
+    return f"block-{begin}.index"
 
 
 def build_from(path, string, memory=None, output=None, part=None, exact="file",
@@ -275,9 +400,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
 
     With `output`, and more vectors than a block has, every finished block is
     written to the folder `output + ".build"`. After an interruption the same
-    call goes on from there; in the end the index is written and the folder
-    deleted. Graphs and hash tables, which cannot be put together from blocks,
-    are saved whole, whenever adding has taken ten times as long as that.
+    call goes on from there, and builds blocks that are damaged again; in the
+    end the index is written, and the files in the folder are deleted. Graphs
+    and hash tables, which cannot be put together from blocks, are saved whole,
+    whenever adding has taken ten times as long as that.
 
     Parameters
     ----------
@@ -318,7 +444,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     VectorFileError
         Which is a ValueError, for a file that cannot be read or changes.
     ValueError
-        If `output + ".build"` is of another build.
+        If `output + ".build"` is of another build or of none, or damaged.
 
     Examples
     --------
@@ -343,7 +469,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     else:
         build.resume(Folder(output + ".build", {
             "string": string, "metric": int(metric),
-            "parameters": dict(parameters or {}), **build.state()}))
+            "parameters": {
+                name: python_number(value)
+                for name, value in (parameters or {}).items()},
+            **build.state()}))
     index = build.whole()
     if output is not None:
         write(index, output)
@@ -400,7 +529,7 @@ class Build:
                 and type(last) is swig.IndexFlatKernel
                 and last.store == "f32"):
             self.exact = file_index(
-                source.path, last.kernel, made.metric_type, source.part)
+                source.path, last.kernel, made.metric_type, source.part, n=0)
             self.base = None
             if isinstance(made, faiss.IndexRefine):
                 self.k_factor = made.k_factor
@@ -454,23 +583,24 @@ class Build:
                         raise RuntimeError(
                             located(error, str, numbers)) from None
 
-    def blocks(self, begin=0):
-        """Of the vectors from one on: where each begins, and its rows."""
+    def blocks(self, done=()):
+        """Where each begins, and its rows; not of those that are done."""
+        begin = 0
         with counting("add", self.source.n, self.progress) as count:
-            count(begin)
             while begin < self.source.n:
-                rows = self.source.block(begin, begin + self.block, self.bits)
-                yield begin, rows
-                begin += len(rows)
-                if self.exact is not None and self.exact.ntotal < begin:
+                end = min(begin + self.block, self.source.n)
+                if begin not in done:
+                    yield begin, self.source.block(begin, end, self.bits)
+                if self.exact is not None and self.exact.ntotal < end:
                     first = self.exact.ntotal
                     try:
-                        self.exact.add_next(begin - first)
+                        self.exact.add_next(end - first)
                     except RuntimeError as error:
                         raise counted_from(first, error) from None
                     if self.folder is not None:
                         self.folder.write(self.exact, "exact.index")
-                count(len(rows))
+                count(end - begin)
+                begin = end
 
     def fill(self):
         """Without a folder."""
@@ -503,10 +633,11 @@ class Build:
         if self.exact is not None:
             folder.write(self.exact, "exact.index")
         if self.base is None:
-            for _ in self.blocks(self.exact.ntotal):
+            for _ in self.blocks(range(0, self.exact.ntotal, self.block)):
                 pass
             return
-        _, self.empty_size = folder.write(self.base, "trained.index")
+        if not folder.has("trained.index"):
+            folder.write(self.base, "trained.index")
         # what has been read can be a little different from what was made
         self.base = folder.read("trained.index", self.bits)
         if can_merge(self.base, self.source.block(0, 1, self.bits)):
@@ -515,23 +646,24 @@ class Build:
             self.fill_with_copies()
 
     def fill_by_blocks(self):
-        name = "block-{}.index".format
-        begin = 0
-        while begin < self.source.n and self.folder.has(name(begin)):
-            begin += self.block
-        for begin, rows in self.blocks(min(begin, self.source.n)):
+        trained = digest(self.folder.file("trained.index"))
+        begins = range(0, self.source.n, self.block)
+        done = {begin for begin in begins
+                if self.folder.has_block(begin, trained)}
+        for begin, rows in self.blocks(done):
             piece = copy_of(self.base)
             add(piece, rows, begin)
-            _, size = self.folder.write(piece, name(begin))
-            self.check_size(piece, size - self.empty_size)
-        for begin in range(0, self.source.n, self.block):
-            merge(self.base, self.folder.read(name(begin), self.bits))
+            size = self.folder.write_block(piece, begin, trained)
+            self.check_size(piece, size - trained["bytes"])
+        for begin in begins:
+            merge(self.base, self.folder.read(block_name(begin), self.bits))
 
     def fill_with_copies(self):
         if self.folder.has("all.index"):
             self.base = self.folder.read("all.index", self.bits)
         saved, cost = time.monotonic(), 0
-        for begin, rows in self.blocks(self.base.ntotal):
+        for begin, rows in self.blocks(
+                range(0, self.base.ntotal, self.block)):
             add(self.base, rows, begin)
             if time.monotonic() - saved > 10 * cost:
                 cost, size = self.folder.write(self.base, "all.index")

@@ -10,12 +10,14 @@ import faiss
 import numpy as np
 
 from ._version import __version__
+from .class_wrappers import python_number
 from .extend_faiss import read_index_binary
 from .out_of_core import (
     Build, checked, located, made_from, number_of_bytes, takes_packed_bits)
 from .progress import counting, show_progress
-from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
-from .shards import Here, Shard, ShardedIndex, plain
+from .shard_folder import (
+    MANIFEST, ShardError, ShardFolder, read_shard, write_shard)
+from .shards import Here, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn
 
 
@@ -33,7 +35,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     A worker that is lost costs time only: its shards are built again from their
     partitions, or read again from the folder, by another one. A partition that
     fails is named when all others are done. With files and a folder, the same
-    call goes on after an interruption.
+    call goes on after an interruption; what is not finished may have changed,
+    such as a partition that failed. (A model that was trained before stays.)
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         raise ValueError(f"{string}: shards have ids that follow each other; "
                          "expected a string without IDMap")
     memory = number_of_bytes(memory)
-    parameters = {name: plain(value)
+    parameters = {name: python_number(value)
                   for name, value in (parameters or {}).items()}
     engine = engine_of(client)
     sources = sources_of(partitions, part)
@@ -164,7 +167,11 @@ def open_shards(folder, client=None, io_flags=0):
         [(place.path, entry, what, io_flags) for entry in entries],
         [entry["partition"] for entry in entries])
     for name, value in manifest["parameters"].items():
-        index.set_parameter(name, value)
+        try:
+            index.set_parameter(name, value)
+        except (TypeError, ValueError) as error:
+            raise ShardError(
+                f"{place.file(MANIFEST)}: parameters: {error}") from None
     return index
 
 

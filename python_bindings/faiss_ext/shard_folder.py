@@ -11,8 +11,7 @@ import faiss
 
 from ._version import __version__
 from .extend_faiss import read_index_binary
-from .files import replacing
-from .out_of_core import write
+from .out_of_core import digest, read_json, write, write_json
 from .parameters import real
 from .showing import contents, transforms_of
 from .strings import index_string
@@ -20,6 +19,9 @@ from .strings import index_string
 FORMAT, VERSION = "faiss_ext shards", 1
 MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
 LOCK = "build.lock"
+# of values in a manifest that are not verified otherwise
+KINDS = {"string": str, "trained_string": str, "binary": bool, "d": int,
+         "metric": int, "seeds": dict, "parameters": dict}
 
 
 class ShardError(ValueError):
@@ -29,27 +31,6 @@ class ShardError(ValueError):
 
 def shard_name(number):
     return f"shard-{number:05}.index"
-
-
-def digest(path):
-    """Size and checksum of a file."""
-    sha = hashlib.sha256()
-    size = 0
-    with open(path, "rb") as file:
-        while block := file.read(2**20):
-            sha.update(block)
-            size += len(block)
-    return {"bytes": size, "sha256": sha.hexdigest()}
-
-
-def write_json(path, value):
-    with replacing(path) as file:
-        file.write(json.dumps(value, indent=1).encode())
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 def checksum(manifest):
@@ -66,6 +47,8 @@ def entry_file(folder, number):
 def write_shard(index, folder, number, name):
     """Writes a shard, and then what the manifest will say of it."""
     path = os.path.join(folder, shard_name(number))
+    with contextlib.suppress(FileNotFoundError):  # of a shard that was deleted
+        os.unlink(entry_file(folder, number))
     write(index, path)
     entry = {"file": shard_name(number), "partition": name,
              "ntotal": index.ntotal, **digest(path)}
@@ -139,7 +122,8 @@ class ShardFolder:
     @contextlib.contextmanager
     def building(self, state):
         """Makes the folder, or goes on with what an unfinished build of the
-        same state has left there; state None: with nothing."""
+        same state, but for partitions without a finished shard, has left there;
+        state None: with nothing."""
         os.makedirs(self.path, exist_ok=True)
         self.check(state)  # and leave no lock in what is not ours
         with open(self.file(LOCK), "w") as lock:
@@ -150,13 +134,22 @@ class ShardFolder:
                     f"{self.path}: another process builds there") from None
             except OSError:
                 pass  # some file systems have no locks
-            self.check(state)
+            before = self.check(state)
+            if before is not None:
+                finished = self.finished(before["partitions"])
+                if finished and not self.has_model():
+                    raise ShardError(
+                        f"{self.file(MODEL)} is missing, by which the shards "
+                        "that are there were built; delete the folder")
+                if self.has_model() and not finished and before != state:
+                    os.unlink(self.file(MODEL))  # may be of other vectors
             if state is not None:
                 write_json(self.file(UNFINISHED), state)
             yield
             os.unlink(self.file(LOCK))
 
     def check(self, state):
+        """The state of the unfinished build that is there, or None."""
         names = [name for name in os.listdir(self.path) if name != LOCK]
         if MANIFEST in names:
             raise ShardError(
@@ -168,14 +161,40 @@ class ShardFolder:
             except (OSError, ValueError, TypeError) as error:
                 raise ShardError(f"{self.file(UNFINISHED)}: cannot be read: "
                                  f"{error}; delete the folder") from None
-            if before == state:
-                return
             others = [key for key in state if before.get(key) != state[key]]
-            raise ShardError(
-                f"{self.path} is an unfinished build that differs in: "
-                f"{', '.join(others)}; delete the folder, or give another one")
+            if others == ["partitions"]:
+                self.check_partitions(
+                    before.get("partitions"), state["partitions"])
+            elif others:
+                raise ShardError(
+                    f"{self.path} is an unfinished build that differs in: "
+                    f"{', '.join(others)}; delete the folder, or give another "
+                    "one")
+            return before
         if names:
             raise ShardError(f"{self.path} is not empty; expected a new folder")
+
+    def check_partitions(self, before, now):
+        """Throws if partitions differ that have a finished shard."""
+        try:
+            other = [entry for number, entry in self.finished(before)
+                     if now[number : number + 1] != before[number : number + 1]]
+        except TypeError:
+            raise ShardError(f"{self.file(UNFINISHED)} is damaged: expected a "
+                             "list of partitions; delete the folder") from None
+        if other:
+            raise ShardError(
+                f"{self.path} is an unfinished build that differs in: "
+                f"partitions, of which {', '.join(e['file'] for e in other)} "
+                "have been built; delete these files, and the same call builds "
+                "them again, or delete the folder, or give another one")
+
+    def finished(self, partitions):
+        """The numbers of shards that were written before, and what is known of
+        them."""
+        entries = map(self.done, range(len(partitions)))
+        return [(number, entry) for number, entry in enumerate(entries)
+                if entry is not None]
 
     def done(self, number):
         """What is known of a shard that was written before, or None."""
@@ -279,12 +298,18 @@ class ShardFolder:
                                  f"shards have {first} vectors")
             if not manifest["shards"]:
                 raise ShardError(f"{path}: there are no shards")
-            for key in ("string", "binary", "d", "metric"):
-                manifest[key]
-            manifest["parameters"].items()
+            for key, kind in KINDS.items():
+                if type(manifest[key]) is not kind:
+                    raise ShardError(f"{path} is damaged: {key} is "
+                                     f"{manifest[key]!r}, expected a "
+                                     f"{kind.__name__}")
+            for name, value in manifest["seeds"].items():
+                if type(value) is not int:
+                    raise ShardError(f"{path} is damaged: the seed of {name} "
+                                     f"is {value!r}, expected an int")
         except KeyError as error:
             raise ShardError(f"{path} is damaged: it has no {error}") from None
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, RecursionError) as error:
             raise ShardError(f"{path} is damaged: {error}") from None
         check_file(self.file(MODEL), manifest["model"])
         return manifest

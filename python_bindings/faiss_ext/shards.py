@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_vectors
+from .class_wrappers import as_vectors, python_number
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, write_shard
@@ -227,7 +227,7 @@ class ShardedIndex:
         value : int or float
         """
         self._check_open()
-        value = plain(value)
+        value = python_number(value)
         set_index_parameter(self.model, name, value)
         self.parameters[name] = value
 
@@ -356,12 +356,13 @@ class ShardedIndex:
         ----------
         key : int
         """
+        key = operator.index(key)
         if not 0 <= key < self.ntotal:
             raise ValueError(f"ShardedIndex.reconstruct: id {key}, expected 0 "
                              f"to {self.ntotal - 1}")
         at = bisect.bisect([s["first"] for s in self.shards], key) - 1
         own = [None] * len(self.shards)
-        own[at] = (int(key),)
+        own[at] = (key,)
         return self._run("reconstruct", None, own)[at]
 
     def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
@@ -397,11 +398,6 @@ class ShardedIndex:
         with folder.building(None):
             folder.finish(self, self._run("write", None, [
                 (folder.path, number) for number in range(len(self.shards))]))
-
-
-def plain(value):
-    """A number as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def of_shard(mine, I):

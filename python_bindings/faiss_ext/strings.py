@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The factory string of an index."""
 
+import re
+
 import faiss
 
 from . import swigfaiss_ext as swig
@@ -29,7 +31,10 @@ def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
     Raises
     ------
     ValueError
-        If the index, or a part of it, has no string.
+        If the index, or a part of it, has no string, or one that is not known
+        here: of FAISS's own indexes the flat ones, `IVF<n>,Flat`, `HNSW<M>`
+        and the binary ones have theirs, of its transformations PCA, OPQ, random
+        rotations and L2norm.
 
     Examples
     --------
@@ -38,7 +43,11 @@ def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
     """
     if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"index_string: expected an index, got {index!r}")
-    return string_of(real(index))
+    string = string_of(real(index))
+    if re.search(r"\bcallback\b", string):
+        raise ValueError("a CallbackKernel has no factory string: it is a "
+                         "function")
+    return string
 
 
 def no_string(thing):

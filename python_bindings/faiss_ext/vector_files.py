@@ -39,9 +39,9 @@ def read_vectors(path, part=None):
         read; `.hdf5`, `.h5`; `.parquet`; or images in MNIST's format,
         `...-idx3-ubyte`, plain or with `.gz`.
     part : str, optional
-        The array of an HDF5 file, which is mapped if it lies there in one
-        piece, or the column of a Parquet file, which has lists of one length.
-        By default the only one of that kind.
+        The array of an HDF5 file, as "array" or "group/array", which is mapped
+        if it lies there in one piece, or the column of a Parquet file, which
+        has lists of one length. By default the only one of that kind.
 
     Returns
     -------
@@ -248,15 +248,23 @@ def _open_hdf5(path, name):
         raise VectorFileError(
             f"{path}: truncated or malformed HDF5 file: {error}") from error
     with file:
-        arrays = [key for key, value in file.items()
-                  if isinstance(value, h5py.Dataset) and value.ndim == 2]
-        if name is None and len(arrays) == 1:
-            name = arrays[0]
         if name is None or not isinstance(file.get(name), h5py.Dataset):
-            raise VectorFileError(
-                f"{path}: {_absent('array', name)}; "
-                f"it has {', '.join(arrays) or 'none of two dimensions'}")
+            arrays = []
+
+            def visit(key, value):
+                if isinstance(value, h5py.Dataset) and value.ndim == 2:
+                    arrays.append(key)
+
+            file.visititems(visit)
+            if name is not None or len(arrays) != 1:
+                raise VectorFileError(
+                    f"{path}: {_absent('array', name)}; "
+                    f"it has {', '.join(arrays) or 'none of two dimensions'}")
+            name = arrays[0]
         data = file[name]
+        if not os.path.samefile(data.file.filename, path):
+            raise VectorFileError(f"{path}: {name} is a link to an array of "
+                                  f"{data.file.filename}; give that file")
         offset = data.id.get_offset()  # None where it is in several pieces
         if offset is not None and data.size:
             return _checked_array(path, np.memmap(

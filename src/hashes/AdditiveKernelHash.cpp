@@ -99,6 +99,19 @@ std::pair<double, double> AdditiveKernelHash::hamming_bounds(
             nbits * normalized_angle((kernel_value - delta) / square)};
 }
 
+std::pair<double, double> AdditiveKernelHash::kernel_bounds(
+        double least,
+        double most) const {
+    // in one step: to find a distortion takes a while
+    const double delta = map.distortion(), square = map.squared_norm();
+    const auto value_at = [&](double distance, double error) {
+        const double angle = pi * std::clamp(distance / nbits, 0.0, 1.0);
+        return std::clamp(
+                square * std::cos(angle) + error, least_kernel_value(), 1.0);
+    };
+    return {value_at(most, -delta), value_at(least, delta)};
+}
+
 double AdditiveKernelHash::kernel_value(const float* x, const float* y) const {
     check_pair(x, y, "kernel_value");
     using Norm = HomogeneousKernelMap::Norm;

@@ -72,6 +72,13 @@ std::pair<double, double> KernelHash::kernel_interval(
             "kernel_interval: %s has bits that depend on each other, or a kernel value of which no bounds are known; expected SIK, AHK or RHBE with proj=dense and without training of directions, or CWS",
             description().c_str());
     const double deviation = std::sqrt(nbits * std::log(2 / failure) / 2);
+    const auto [low, high] =
+            kernel_bounds(hamming - deviation, hamming + deviation);
+    return low <= high ? std::pair(low, high) : std::pair(estimate, estimate);
+}
+
+std::pair<double, double> KernelHash::kernel_bounds(double least, double most)
+        const {
     double lowest = -1;
     try {
         hamming_bounds(lowest);
@@ -81,17 +88,20 @@ std::pair<double, double> KernelHash::kernel_interval(
     // bounds fall with the kernel value: where they come to a distance
     const auto value_at = [&](auto&& bound, double distance) {
         double low = lowest, high = 1;
+        if (bound(hamming_bounds(low)) <= distance) {
+            return low;
+        }
+        if (bound(hamming_bounds(high)) > distance) {
+            return high;
+        }
         for (int i = 0; i < 60; i++) {
             const double middle = (low + high) / 2;
             (bound(hamming_bounds(middle)) > distance ? low : high) = middle;
         }
-        return (low + high) / 2;
+        return high;
     };
-    const auto least = [](const auto& bounds) { return bounds.first; };
-    const auto most = [](const auto& bounds) { return bounds.second; };
-    const double low = value_at(least, hamming + deviation);
-    const double high = value_at(most, hamming - deviation);
-    return low <= high ? std::pair(low, high) : std::pair(estimate, estimate);
+    return {value_at([](const auto& bounds) { return bounds.first; }, most),
+            value_at([](const auto& bounds) { return bounds.second; }, least)};
 }
 
 double KernelHash::kernel_value(const float*, const float*) const {

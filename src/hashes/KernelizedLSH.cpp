@@ -170,6 +170,8 @@ double KernelizedLSH::expected_hamming_of_pair(const float* x, const float* y)
 }
 
 double KernelizedLSH::kernel_estimate(double hamming) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained, "kernel_estimate: the hash is not trained");
     const double cosine = std::cos(pi * normalized_hamming(hamming));
     const double k = mean_value + cosine * (1 - mean_value);
     if (map.scale == 0) {

@@ -8,6 +8,7 @@
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
@@ -32,6 +33,23 @@ bool is_ours(const faiss::IndexBinary& storage) {
     }
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&storage) ||
             dynamic_cast<const IndexBinaryPermuted*>(&storage);
+}
+
+template <class HashTables>
+void check_flips(const faiss::IndexBinary& storage) {
+    if (auto* tables = dynamic_cast<const HashTables*>(&storage)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                tables->nflip >= 0 && tables->nflip <= tables->b,
+                "search: nflip of the storage is %d, expected 0 to %d",
+                tables->nflip,
+                tables->b);
+    }
+}
+
+/// Parameters with which a search of FAISS would not end.
+void check_parameters(const faiss::IndexBinary& storage) {
+    check_flips<faiss::IndexBinaryHash>(storage);
+    check_flips<faiss::IndexBinaryMultiHash>(storage);
 }
 
 } // namespace
@@ -130,6 +148,7 @@ void HashAndStorage::search_codes(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
+    check_parameters(*storage);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "search: k is %" PRId64 ", expected a positive number",
@@ -157,6 +176,7 @@ void HashAndStorage::range_search_codes(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "range_search");
+    check_parameters(*storage);
     if (is_ours(*storage) || n == 0) {
         storage->range_search(n, codes, radius, result, params);
         return;

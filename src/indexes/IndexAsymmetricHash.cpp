@@ -393,6 +393,20 @@ void IndexAsymmetricHash::range_search(
             [](const Hit& hit) { return hit.second; });
 }
 
+void IndexAsymmetricHash::reconstruct(idx_t, float*) const {
+    FAISS_EXT_THROW_MSG(
+            "reconstruction is not implemented: vectors cannot be had from their codes");
+}
+
+void IndexAsymmetricHash::reconstruct_n(idx_t, idx_t, float* recons) const {
+    reconstruct(0, recons);
+}
+
+void IndexAsymmetricHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
+        const {
+    reconstruct(0, recons);
+}
+
 faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {
     FAISS_EXT_THROW_MSG(
             "IndexAsymmetricHash computes no single distances: it cannot rank again, or hold the vectors of a graph");

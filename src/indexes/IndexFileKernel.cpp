@@ -117,26 +117,44 @@ void IndexFileKernel::init() {
 
 void IndexFileKernel::restore() {
     const int64_t size = file_size, time = file_time;
+    const bool was_trained = is_trained;
+    const auto use = [&](const std::string& name) {
+        open(name);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                file_size == size,
+                "'%s' has changed: it has %" PRId64 " bytes, expected %" PRId64,
+                path.c_str(),
+                file_size,
+                size);
+        init();
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                is_trained == was_trained && ntotal <= capacity &&
+                        int64_t(checksums.size()) ==
+                                (ntotal + vectors_per_block() - 1) /
+                                        vectors_per_block(),
+                "the kernel, the file and the checksums do not fit");
+        if (file_time != time) {
+            verify();
+        }
+    };
+    const std::string there = path;
     const fs::path beside = fs::path(folder) / fs::path(path).filename();
     std::error_code error;
-    open(!fs::exists(path, error) && fs::exists(beside, error) ? beside.string()
-                                                               : path);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            file_size == size,
-            "'%s' has changed: it has %" PRId64 " bytes, expected %" PRId64,
-            path.c_str(),
-            file_size,
-            size);
-    const bool was_trained = is_trained;
-    init();
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained == was_trained && ntotal <= capacity &&
-                    int64_t(checksums.size()) ==
-                            (ntotal + vectors_per_block() - 1) /
-                                    vectors_per_block(),
-            "the kernel, the file and the checksums do not fit");
-    if (file_time != time) {
-        verify();
+    if (!fs::exists(beside, error) || fs::equivalent(there, beside, error)) {
+        use(there);
+    } else if (!fs::exists(there, error)) {
+        use(beside.string());
+    } else {
+        try {
+            use(there);
+        } catch (const faiss::FaissException&) { // another file by now
+            const auto exception = std::current_exception();
+            try {
+                use(beside.string());
+            } catch (const faiss::FaissException&) {
+                std::rethrow_exception(exception);
+            }
+        }
     }
 }
 

@@ -5,6 +5,9 @@
 #include <cinttypes>
 #include <utility>
 
+#include <faiss/IndexFlatCodes.h>
+#include <faiss/IndexHNSW.h>
+
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
@@ -251,6 +254,13 @@ const faiss::SearchParameters* params_behind(
     return pre ? pre->index_params : params;
 }
 
+void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
+    if (dynamic_cast<const faiss::IndexFlatCodes*>(&index) ||
+        dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+        check_ids(i0, ni, index.ntotal, "IndexPreTransformSIMD::reconstruct");
+    }
+}
+
 } // namespace
 
 IndexPreTransformSIMD::IndexPreTransformSIMD(faiss::Index* index)
@@ -401,6 +411,17 @@ void IndexPreTransformSIMD::range_search(
             "IndexPreTransformSIMD::range_search: call train first");
     const auto xt = transformed(n, x, chain.size());
     index->range_search(n, xt.data(), radius, result, params_behind(params));
+}
+
+void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
+    check_positions(*index, key, 1);
+    IndexPreTransform::reconstruct(key, recons);
+}
+
+void IndexPreTransformSIMD::reconstruct_n(idx_t i0, idx_t ni, float* recons)
+        const {
+    check_positions(*index, i0, ni);
+    IndexPreTransform::reconstruct_n(i0, ni, recons);
 }
 
 } // namespace faiss_ext

@@ -141,13 +141,14 @@ void IndexRefineKernel::search(
             " candidates for each of %" PRId64 " queries are too many",
             int64_t(k_base),
             int64_t(n));
-    std::vector<idx_t> candidates(n * k_base);
-    std::vector<float> scores(n * k_base);
+    // (filling gigabytes with zeros takes seconds, without a look for
+    // interrupts)
+    const auto candidates = std::make_unique_for_overwrite<idx_t[]>(n * k_base);
+    const auto scores = std::make_unique_for_overwrite<float[]>(n * k_base);
     base_index->search(
-            n, x, k_base, scores.data(), candidates.data(), how.base_params);
+            n, x, k_base, scores.get(), candidates.get(), how.base_params);
     guard.rethrow();
-    flat->compute_distance_subset(
-            n, x, k_base, scores.data(), candidates.data());
+    flat->compute_distance_subset(n, x, k_base, scores.get(), candidates.get());
     const float sign = is_distance ? 1 : -1;
     parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
         std::vector<Hit> found;

@@ -132,6 +132,7 @@ constexpr int lowest_metric =
         std::is_base_of_v<IndexBinary, IndexT> ? faiss::METRIC_L2
                                                : faiss::METRIC_INNER_PRODUCT;
 constexpr int highest_metric = faiss::METRIC_L2;
+constexpr int32_t max_dimension = 1 << 24;
 
 template <class IndexT>
 void write_header(const IndexT& index, bool is_trained, IOWriter* f) {
@@ -143,6 +144,12 @@ void write_header(const IndexT& index, bool is_trained, IOWriter* f) {
             metric,
             lowest_metric<IndexT>,
             highest_metric);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.d <= max_dimension,
+            "%s: an index of %d dimensions cannot be written, expected at most %d",
+            name_of(*f).c_str(),
+            int(index.d),
+            max_dimension);
     write_value(f, int32_t(index.d));
     write_value(f, int64_t(index.ntotal));
     write_value(f, is_trained);
@@ -161,7 +168,7 @@ struct Header {
     int32_t metric_type;
 
     Header(IOReader* f, int lowest)
-            : d(read_value_in<int32_t>(f, "d", 0, 1 << 24)),
+            : d(read_value_in<int32_t>(f, "d", 0, max_dimension)),
               ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36)),
               is_trained(read_value<bool>(f, "is_trained")),
               metric_type(read_value_in<int32_t>(

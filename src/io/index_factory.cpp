@@ -426,6 +426,12 @@ std::unique_ptr<Index> make_faiss_index(
         if (const std::string needs = needs_newer_faiss(s); !needs.empty()) {
             part.fail(needs);
         }
+        if (std::string(e.what()).find("could not parse") !=
+            std::string::npos) {
+            part.fail(
+                    "neither faiss_ext nor FAISS knows '" + s + "'",
+                    index_forms());
+        }
         if (s == *part.text) {
             throw;
         }
@@ -561,6 +567,14 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
         first++;
     }
     if (first == parts.size()) {
+        for (const Part& one : parts) {
+            if (is_codes(one)) {
+                one.fail(
+                        "'" + one.str() +
+                                "' is a binary index: index_binary_factory makes it",
+                        index_forms());
+            }
+        }
         part.fail("unknown index '" + part.str() + "'", index_forms());
     }
     const auto behind = [&](int d) {
@@ -606,11 +620,17 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
                 faiss::index_binary_factory(d, part.str().c_str())));
     }
     if (!is_hash(parts[0]) || parts.size() != 2) {
-        part.fail(
-                "unknown binary index '" + part.str() + "'",
-                {"<scheme>,<binary index> such as SIK256(gaussian),BFlat",
-                 "IDMap,...",
-                 "IDMap2,..."});
+        std::vector<std::string> forms = {
+                "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
+                "BFlat",
+                "BIVF<nlist>",
+                "BHNSW<M>",
+                "BHash<b>"};
+        for (const std::string& name : class_table<IndexBinary>().names()) {
+            forms.push_back(name + "(...)");
+        }
+        forms.insert(forms.end(), {"IDMap,...", "IDMap2,..."});
+        part.fail("unknown binary index '" + part.str() + "'", forms);
     }
     auto [hash, storage] = make_hash_and_storage(d, parts[0], parts[1]);
     auto index =

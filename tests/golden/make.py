@@ -65,7 +65,7 @@ def on_file():
     rows = np.hstack([np.full((N, 1), D, "<i4").view("u1"), data()[0].astype("u1")])
     for path in (folder / "kfile.bvecs", FOLDER / "kfile.bvecs"):
         path.write_bytes(rows.tobytes())
-    return {"kfile": faiss_ext.file_index(folder / "kfile.bvecs", "chi2")}
+    return {"kfile": faiss_ext.file_index(folder / "kfile.bvecs", "chi2", n=0)}
 
 
 def binary_groups():

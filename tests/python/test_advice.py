@@ -137,6 +137,10 @@ def test_limits_are_kept():
     assert "none keeps all limits" in str(impossible)
     best = max(t.recall for t in impossible.tried if t.bytes_per_vector <= 40)
     assert impossible.recall == best
+    smallest = faiss_ext.recommend(MANY[:2500], "chi2", 0.9, bytes_per_vector=1, progress=False)
+    assert not smallest.fits and smallest.bytes_per_vector == min(t.bytes_per_vector for t in smallest.tried)
+    with pytest.raises(ValueError, match="seed must be an integer from 0, got -1"):
+        faiss_ext.recommend(MANY[:2500], "chi2", seed=-1)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "jaccard", "expchi2"])

@@ -162,6 +162,8 @@ def test_info_shows_the_tree_and_the_theory(run):
     status, out, _ = run("info", "index")
     assert "  IndexKernelHash" in out and "    IndexBinaryFlatSIMD" in out and f"{len(BASE):,} vectors" in out
 
+    status, out, _ = run("info", "KFlat(chi2)", "-d", 16, "--at", 0.5)
+    assert status == 0 and "bits that differ: not known" in out
     status, out, _ = run("info", "SIK256(gaussian,gamma=1),BFlat", "-d", 16, "--at", 0.5, "--json")
     row, = json.loads(out)["theory"]
     hash = faiss_ext.kernel_hash_factory(16, "SIK256(gaussian,gamma=1)")
@@ -243,12 +245,16 @@ def test_recommend_says_which(run):
     (["search", "index", "queries.npy", "--threads", "99999999999999"], 2, "from 1 to 1024"),
     (["search", "index", "queries.npy:x"], 1, "has no part 'x'"),
     (["recommend", "base.npy", "chi2", "-n", "5"], 1, "n is 5, expected at least"),
-    (["info", "gone"], 2, "neither a file nor a string"),
+    (["info", "gone"], 1, "neither a file nor a string"),
     (["info", "KFlat(chi2)", "-d", "99999999999"], 2, "from 1 to 16777216"),
     (["info", "KFlat(chi2)", "-d", "100000000000000000000"], 2, "from 1 to 16777216"),
     (["search", "index", "large.npy"], 1, "component 0 of vector 0 is NaN or infinite as float32"),
     (["search", "index", "queries.npy", "-o", "loop.npz"], 1, "loop.npz: cannot be written"),
-    (["recommend", "base.npy", "chi2", "--recall", "2"], 2, "from 0 to 1"),
+    (["recommend", "base.npy", "chi2", "--recall", "2"], 2, "above 0, up to 1"),
+    (["recommend", "base.npy", "chi2", "--recall", "0"], 2, "above 0, up to 1"),
+    (["recommend", "base.npy", "chi2", "--build-seconds", "0"], 2, "above 0, got 0"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "x.index", "--memory", "much"], 2, "a size such as '2GB', got 'much'"),
+    (["build", "base.npy", "KFlt(chi2)", "-o", "x.index"], 1, "neither faiss_ext nor FAISS knows 'KFlt(chi2)'"),
     (["learn"], 2, "invalid choice"),
     ([], 2, "required")])
 def test_errors_are_messages(run, folder, words, status, message):

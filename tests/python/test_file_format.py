@@ -211,8 +211,7 @@ def test_binary_indexes_and_transformations():
 
 def test_vectors_that_stay_in_their_file(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    index = faiss_ext.file_index(tmp_path / "x.npy", "chi2")
-    index.add_next(len(X) - 1)
+    index = faiss_ext.file_index(tmp_path / "x.npy", "chi2", n=len(X) - 1)
     values = read(faiss.serialize_index(index), "index")
     check_header(values["header"], index)
     assert bytes(values["path"]).decode() == index.path

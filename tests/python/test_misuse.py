@@ -579,3 +579,156 @@ def test_the_place_of_an_error_in_a_long_string():
     assert len(lines[0]) < 400
     marked = lines[1][lines[2].index("^"):]
     assert string[string.index(marked.removesuffix("...")) :].startswith(marked.removesuffix("..."))
+
+
+# ------------------------------------------- numbers of the wrong kind, or size
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2),BFlat", "AHK64(chi2),AFlat", "HKM1(chi2),KIVF4(M=4)", "L2norm,KFlat(chi2)"])
+def test_a_radius_is_any_number(string):
+    x = histograms(300)
+    index = filled(string, x)
+    D = index.search(x[:1], 5)[0]
+    expected = index.range_search(x[:1], float(D[0, 4]))
+    for radius in (D[0, 4], np.float64(D[0, 4]), np.array(D[0, 4])):
+        for found, wanted in zip(index.range_search(x[:1], radius), expected):
+            np.testing.assert_array_equal(found, wanted)
+    for bad in ("1", None, [1.0], np.ones(3)):
+        with pytest.raises(TypeError, match="the radius must be a number, got"):
+            index.range_search(x[:1], bad)
+    with pytest.raises(ValueError, match="radius is NaN"):
+        index.range_search(x[:1], np.nan)
+
+
+def test_a_kernel_value_is_no_radius_of_packed_bits():
+    index = faiss.index_binary_factory(64, "BKFlat(jaccard)")
+    codes = binary_codes()
+    index.add(codes)
+    with pytest.raises(ValueError, match=r"distances are integers.* got 0\.3; that of a kernel value is distance\(value\)"):
+        index.range_search(codes[:1], 0.3)
+    assert index.range_search(codes[:1], np.float32(index.distance(0.3)))[0][1] >= 1
+    assert index.range_search(codes[:1], np.inf)[0][1] == len(codes)
+
+
+def test_ids_are_integers():
+    x = histograms(300)
+    index = filled("HKM1(chi2),KIVF4(M=4)", x)
+    for bad, error in (([1.5, 2], TypeError), ([np.nan, 1], TypeError), (["7", "8"], TypeError), (np.array([2**63, 1], "uint64"), ValueError),
+                       ([1], ValueError)):
+        with pytest.raises(error, match=r"\bids?\b"):
+            index.add_with_ids(x[:2], np.array(bad))
+    assert index.ntotal == 300
+    index.add_with_ids(x[:2], np.array([301, 302], "uint64"))
+    assert index.ntotal == 302
+
+
+def test_factories_name_what_is_of_the_wrong_type():
+    for arguments, message in (((16.0, "KFlat(chi2)"), "d must be int, got 16.0"), ((16, "KFlat(chi2)", "l2"), "metric must be int, got 'l2'")):
+        for factory in (faiss.index_factory, faiss_ext.index_factory):
+            with pytest.raises(TypeError, match=f"index_factory: {message}"):
+                factory(*arguments)
+    index = faiss.index_factory(D, "KFlat(chi2),Refine(KFlat(chi2))")
+    with pytest.raises(TypeError, match="IndexRefineKernel.k_factor must be float, got None"):
+        index.k_factor = None
+    for index in (index, faiss.index_factory(D, "KFlat(chi2)"), faiss.index_factory(D, "SIK64(gaussian),BFlat")):
+        with pytest.raises(AttributeError, match="metric_type is read-only"):
+            index.metric_type = faiss.METRIC_INNER_PRODUCT
+
+
+@pytest.mark.parametrize("string", ["KFlt(chi2)", "sik512(gaussian),BFlat", "PCA8,KFlt(chi2)", "Flat,Refine(KFlt(chi2))"])
+def test_misspelt_names(string):
+    with pytest.raises(RuntimeError, match="neither faiss_ext nor FAISS knows") as caught:
+        faiss.index_factory(D, string)
+    assert string in str(caught.value) and "KFlat(...)" in str(caught.value)
+
+
+def test_binary_and_float_strings_that_are_mixed_up():
+    with pytest.raises(RuntimeError, match="is a binary index: index_binary_factory makes it"):
+        faiss.index_factory(64, "BKFlat(jaccard)")
+    with pytest.raises(RuntimeError, match="unknown binary index.*(.|\n)*BKFlat"):
+        faiss.index_binary_factory(64, "KFlat(chi2)")
+
+
+# --------------------------------- what FAISS does not look at, and then ends in
+
+@pytest.mark.parametrize("string", ["AHK64(chi2),AFlat", "L2norm,AHK64(chi2),AFlat"])
+def test_codes_give_no_vectors_back(string):
+    index = filled(string, histograms(50))
+    for call in (lambda: index.reconstruct(0), lambda: index.reconstruct_n(0, 5)):
+        with pytest.raises(RuntimeError, match="vectors cannot be had from their codes"):
+            call()
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),Flat", "HKM1(chi2),HNSW8,Flat", "HKM1(chi2),SQ8", "HKM1(chi2),PCA8,Flat"])
+def test_ids_behind_a_map_are_checked(string):
+    index = filled(string, histograms(50))
+    for first, n in ((10**12, 1), (-1, 1), (48, 5), (0, 51)):
+        with pytest.raises(RuntimeError, match="the index has 50 vectors"):
+            index.reconstruct_n(first, n)
+        if n == 1:
+            with pytest.raises(RuntimeError, match="the index has 50 vectors"):
+                index.reconstruct(first)
+    assert index.reconstruct_n(47, 3).shape == (3, D)
+
+
+def test_ids_that_a_map_of_ids_does_not_have():
+    x = histograms(50)
+    index = faiss.index_factory(D, "IDMap2,KFlat(chi2)")
+    index.add_with_ids(x, np.arange(50))
+    np.testing.assert_array_equal(index.reconstruct_n(0, 50), x)
+    np.testing.assert_array_equal(index.reconstruct_n(7, 2, np.empty((2, D), "float32")), x[7:9])
+    for first, n in ((0, 51), (-1, 2), (10**12, 1)):
+        with pytest.raises(RuntimeError, match="not found"):
+            index.reconstruct_n(first, n)
+    with pytest.raises(ValueError, match="ni is -2, expected"):
+        index.reconstruct_n(0, -2)
+    without_ids = filled("IDMap,KFlat(chi2)", x)
+    with pytest.raises(RuntimeError, match="not implemented"):
+        without_ids.reconstruct_n(0, 2)
+
+
+@pytest.mark.parametrize("storage", ["BHash8", "BHash4x8"])
+@pytest.mark.parametrize("nflip", [-1, 9, 70])
+def test_searches_of_hash_tables_end(storage, nflip):
+    x = histograms(50)
+    index = filled(f"AHK64(chi2),{storage}", x)
+    index.storage.nflip = nflip
+    for search in (lambda: index.search(x[:2], 3), lambda: index.range_search(x[:2], 3)):
+        with pytest.raises(RuntimeError, match=f"nflip of the storage is {nflip}, expected 0 to 8"):
+            search()
+    index.storage.nflip = 1
+    assert (index.search(x[:2], 1)[1][:, 0] == [0, 1]).all()
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    index = faiss.index_factory(2**24 + 1, "KFlat(chi2)")
+    with pytest.raises(RuntimeError, match="16777217 dimensions cannot be written, expected at most 16777216"):
+        faiss.write_index(index, str(tmp_path / "index"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_bandwidths_of_duplicates():
+    index = faiss.index_factory(D, "KFlat(gaussian)")
+    with pytest.raises(RuntimeError, match="nearly equal to their neighbors; take a farther one, such as neighbor=1000"):
+        index.train(np.repeat(vectors(30), 60, axis=0))
+    again = faiss.index_factory(D, "KFlat(gaussian(neighbor=1000))")
+    again.train(np.repeat(vectors(30), 60, axis=0))
+    assert again.is_trained
+
+
+def test_an_index_of_a_function_has_no_string():
+    for index in (faiss_ext.IndexFlatKernel(D, faiss_ext.CallbackKernel(lambda x, y: x @ y.T)),
+                  faiss_ext.IndexFlatKernel(D, faiss_ext.NormalizedKernel(faiss_ext.CallbackKernel(lambda x, y: x @ y.T)))):
+        with pytest.raises(ValueError, match="a CallbackKernel has no factory string"):
+            faiss_ext.index_string(index)
+
+
+def test_sparse_matrices_are_not_taken():
+    class Sparse:
+        shape = (2, D)
+
+        def toarray(self):
+            return histograms(2)
+
+    index = faiss.index_factory(D, "KFlat(chi2)")
+    with pytest.raises(TypeError, match="IndexFlatKernel.add: expected an array, got a sparse matrix"):
+        index.add(Sparse())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Indexes of files that may be larger than memory: the same as of arrays, in bounded memory, and however often killed."""
 
+import json
 import os
 import re
 import shutil
@@ -65,14 +66,31 @@ def built(string, block=N):
 @pytest.mark.parametrize("name", MAPPED)
 def test_exact_search_in_a_file(files, name):
     index = faiss_ext.file_index(files / name, "chi2")
-    assert (index.d, index.ntotal, index.capacity) == (64, 0, N)
-    index.add(X[:100])
-    index.add_next(N - 100)
+    assert (index.d, index.ntotal, index.capacity) == (64, N, N)
     same_results(index, built("KFlat(chi2)"))
     np.testing.assert_array_equal(index.reconstruct_n(7, 3), X[7:10])
     assert os.path.samefile(index.path, files / name)
     with pytest.raises(AttributeError, match="read-only"):
         index.capacity = 3
+
+
+def test_some_vectors_of_a_file(files):
+    index = faiss_ext.file_index(files / "f32.npy", "chi2", n=np.int64(7))
+    assert (index.ntotal, index.capacity) == (7, N)
+    index.add(X[7:100])
+    index.add_next(N - 100)
+    same_results(index, built("KFlat(chi2)"))
+    for n in (-1, N + 1):
+        with pytest.raises(ValueError, match=f"f32.npy: n is {n}, expected 0 to {N}"):
+            faiss_ext.file_index(files / "f32.npy", "chi2", n=n)
+    with pytest.raises(TypeError, match="integer"):
+        faiss_ext.file_index(files / "f32.npy", "chi2", n=1.5)
+    with pytest.raises(ValueError, match="f32.npy: the kernel is not trained.*n=0"):
+        faiss_ext.file_index(files / "f32.npy", "gaussian")
+    index = faiss_ext.file_index(files / "f32.npy", "gaussian", n=0)
+    index.train(X)
+    index.add_next(N)
+    same_results(index, built("KFlat(gaussian)"))
 
 
 def test_hdf5_in_one_piece_is_mapped(tmp_path):
@@ -81,9 +99,8 @@ def test_hdf5_in_one_piece_is_mapped(tmp_path):
         file["x"] = X
         file.create_dataset("chunked", data=X, chunks=(100, 64))
     index = faiss_ext.file_index(tmp_path / "x.h5", "chi2", part="x")
-    index.add_next(N)
     same_results(index, built("KFlat(chi2)"))
-    with pytest.raises(VectorFileError, match="cannot be mapped"):
+    with pytest.raises(VectorFileError, match='cannot be mapped.*exact="memory"'):
         faiss_ext.file_index(tmp_path / "x.h5", "chi2", part="chunked")
     same_results(faiss_ext.build_from(tmp_path / "x.h5", "KFlat(chi2)", part="chunked", exact="memory", progress=False),
                  built("KFlat(chi2)"))
@@ -130,8 +147,9 @@ def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
     (np.asfortranarray(X), "Fortran's order")])
 def test_what_cannot_be_compared_in_place(tmp_path, array, message):
     np.save(tmp_path / "x.npy", array)
-    with pytest.raises(VectorFileError, match=message):
-        faiss_ext.file_index(tmp_path / "x.npy", "chi2")
+    for use in (faiss_ext.file_index, faiss_ext.build_from):
+        with pytest.raises(VectorFileError, match=message + '.*exact="memory"'):
+            use(tmp_path / "x.npy", "chi2" if use is faiss_ext.file_index else "KFlat(chi2)")
     index = faiss_ext.build_from(tmp_path / "x.npy", "KFlat(chi2)", exact="memory", progress=False)
     same_results(index, built("KFlat(chi2)"))
 
@@ -181,6 +199,15 @@ def test_packed_bits(tmp_path, small_blocks):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(VectorFileError, match="takes packed bits, uint8, got float32"):
         faiss_ext.build_from(tmp_path / "x.npy", "BFlat")
+
+
+def test_parameters_are_any_numbers(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
+    index = faiss_ext.build_from(
+        files / "f32.npy", "HKM1(chi2),PCAR16,KIVF8(M=4)", output=tmp_path / "index",
+        parameters={"nprobe": np.int64(3)}, progress=False)
+    assert faiss_ext.index_parameters(index) == {"nprobe": 3}
 
 
 def test_parameters_and_metric(files):
@@ -334,6 +361,132 @@ def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch
         faiss_ext.build_from(source, string, "100MB", output, progress=False)
 
 
+def test_a_folder_that_is_not_of_a_build_stays(files, small_blocks):
+    folder = files / "out.build"
+    (folder / "inside").mkdir(parents=True)
+    for name in ("thesis.txt", "inside/thesis.txt"):
+        (folder / name).write_text("mine")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="out.build is not empty and holds no unfinished build; expected a new folder"):
+            faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+    assert sorted(os.listdir(folder)) == ["inside", "thesis.txt"] and not os.path.exists(files / "out")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+    assert not folder.exists()
+
+
+def stop_at(monkeypatch, stopped_at, files, string):
+    """A build that is broken off."""
+    def stop(index, rows, begin, add=out_of_core.add):
+        if begin == stopped_at:
+            raise KeyboardInterrupt
+        add(index, rows, begin)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(out_of_core, "add", stop)
+        with pytest.raises(KeyboardInterrupt):
+            faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    return files / "out.build"
+
+
+IVF = "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"
+
+
+def test_only_what_a_build_has_made_is_deleted(files, small_blocks, monkeypatch):
+    folder = stop_at(monkeypatch, 800, files, IVF)
+    (folder / "thesis.txt").write_text("mine")
+    (folder / "inside").mkdir()
+    (folder / ".faiss_ext_1_2").write_text("of a process that was killed")
+    same_results(faiss_ext.build_from(files / "f32.npy", IVF, "100MB", files / "out", progress=False), built(IVF))
+    assert sorted(os.listdir(folder)) == ["inside", "thesis.txt"]
+
+
+def exchange(folder, a, b):
+    os.rename(folder / a, folder / "c")
+    os.rename(folder / b, folder / a)
+    os.rename(folder / "c", folder / b)
+
+
+def damage(path):
+    path.write_bytes(path.read_bytes()[:-9] + b"123456789")
+
+
+@pytest.mark.parametrize("harm, again", [
+    (lambda folder: exchange(folder, "block-0.index", "block-400.index"), [0, 400, 1200]),
+    (lambda folder: [exchange(folder, f"block-0.{kind}", f"block-400.{kind}") for kind in ("index", "json")], [0, 400, 1200]),
+    (lambda folder: damage(folder / "block-400.index"), [400, 1200]),
+    (lambda folder: (folder / "block-400.json").write_text("[" * 10**5), [400, 1200]),
+    (lambda folder: (folder / "block-800.json").unlink(), [800, 1200])])
+def test_blocks_that_are_not_what_they_were_are_built_again(files, small_blocks, monkeypatch, harm, again):
+    folder = stop_at(monkeypatch, 1200, files, IVF)
+    harm(folder)
+    added = []
+
+    def note(index, rows, begin, add=out_of_core.add):
+        if len(rows) > 1:  # not those that are tried
+            added.append(begin)
+        add(index, rows, begin)
+
+    monkeypatch.setattr(out_of_core, "add", note)
+    index = faiss_ext.build_from(files / "f32.npy", IVF, "100MB", files / "out", progress=False)
+    monkeypatch.undo()
+    same_results(index, built(IVF))
+    assert added == again
+
+
+def test_blocks_of_another_training_are_built_again(files, small_blocks, monkeypatch):
+    folder = stop_at(monkeypatch, 1200, files, IVF)
+    index = faiss_ext.index_factory(64, IVF)
+    index.train(X[:300])
+    faiss.write_index(index.base_index, str(folder / "trained.index"))
+    index.add(X)
+    same_results(faiss_ext.build_from(files / "f32.npy", IVF, "100MB", files / "out", progress=False), index)
+
+
+@pytest.mark.parametrize("string", [IVF, "HNSW8,KFlat(chi2),Refine(KFlat(chi2))"])
+def test_killed_before_the_exact_index_is_written(files, small_blocks, monkeypatch, string):
+    """After the last block."""
+    write = out_of_core.Folder.write
+
+    def stop(self, index, name):
+        if name == "exact.index" and index.ntotal == N:
+            raise KeyboardInterrupt
+        return 0, write(self, index, name)[1]
+
+    with monkeypatch.context() as changed:
+        changed.setattr(out_of_core.Folder, "write", stop)
+        with pytest.raises(KeyboardInterrupt):
+            faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    index = faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    assert index.ntotal == faiss.downcast_index(index.refine_index).ntotal == N
+
+
+@pytest.mark.parametrize("content", [
+    b"", b'{"string": "KF', b"null", b"[]", b"\xff", pytest.param(b"[" * 10**5, id="deep"), b"{}",
+    lambda state: {**state, "block": "400"}, lambda state: {**state, "vectors": None}])
+def test_a_damaged_state(files, small_blocks, monkeypatch, content):
+    folder = stop_at(monkeypatch, 800, files, IVF)
+    state = folder / "state.json"
+    state.write_bytes(content if isinstance(content, bytes) else json.dumps(content(json.loads(state.read_text()))).encode())
+    with pytest.raises(ValueError, match="out.build/state.json is damaged.*delete the folder"):
+        faiss_ext.build_from(files / "f32.npy", IVF, "100MB", files / "out", progress=False)
+
+
+@pytest.mark.parametrize("string, name", [
+    (IVF, "trained.index"), (IVF, "exact.index"), ("HNSW8,KFlat(chi2,store=u8)", "all.index")])
+def test_a_damaged_index_says_how_to_go_on(files, small_blocks, monkeypatch, string, name):
+    folder = stop_at(monkeypatch, 800, files, string)
+    damage(folder / name)
+    with pytest.raises(ValueError, match=f"{name} cannot be read; delete it, and the same call makes it again: "):
+        faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    (folder / name).unlink()
+    index = faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    assert index.ntotal == N
+    if string == IVF:
+        same_results(index, built(string))
+
+
 def test_one_process_at_a_time(files, small_blocks, monkeypatch):
     folder = out_of_core.Folder(str(files / "out.build"), {})
     with pytest.raises(ValueError, match="another process builds there"):
@@ -410,7 +563,8 @@ def test_command_line(files, monkeypatch, capsys):
         assert main(arguments) == 0
         assert name in capsys.readouterr().out
         same_results(faiss.read_index("out"), built(string))
-    assert main(["build", "x.fvecs", "Flat", "-o", "out", "--memory", "1B", "--quiet"]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(["build", "x.fvecs", "Flat", "-o", "out", "--memory", "1B", "--quiet"])
     assert "expected at least 1 MB" in capsys.readouterr().err
     os.rename("x.fvecs", "y.fvecs")
     assert main(["search", "out", "u8.npy"]) == 1

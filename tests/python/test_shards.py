@@ -19,6 +19,7 @@ from faiss_ext import ShardError, build_shards, open_shards
 from faiss_ext.command_line import main
 from faiss_ext.shard_folder import ShardFolder, checksum
 from faiss_ext.shards import best
+from faiss_ext.sources import drawn
 from helpers import COUNTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,6 +181,10 @@ def test_reconstruct():
     for key in (-1, N):
         with pytest.raises(ValueError, match=f"id {key}"):
             index.reconstruct(key)
+    for key in (1.5, "1"):
+        with pytest.raises(TypeError, match="integer"):
+            index.reconstruct(key)
+    np.testing.assert_array_equal(index.reconstruct(np.int32(7)), X[7])
 
 
 def test_closed(tmp_path):
@@ -362,7 +367,11 @@ def change(folder, **values):
     ({"metric": 0}, "metric_type is 1"), ({"shards__0__file": "../x"}, "not a file of this folder"),
     ({"shards__0__file": "shard-00001.index"}, "damaged, or of another index"), ({"parameters": None}, "damaged"),
     ({"model__sha256": "1"}, "model.index: sha256"), ({"parameters": []}, "damaged"), ({"shards": [], "ntotal": 0}, "no shards"),
-    ({"binary": True}, "model.index: ")])
+    ({"binary": True}, "model.index: "), ({"string": 5}, "manifest.json is damaged: string is 5, expected a str"),
+    ({"trained_string": []}, "manifest.json is damaged: trained_string"), ({"seeds": 5}, "manifest.json is damaged: seeds"),
+    ({"seeds": {"a": "7"}}, "manifest.json is damaged: the seed of a is '7', expected an int"), ({"d": "64"}, "damaged: d is '64'"),
+    ({"parameters": {"nprobe": 3}}, "manifest.json: parameters: .*nprobe"),
+    ({"parameters": {"k_factor": "x"}}, "manifest.json: parameters: .*k_factor")])
 def test_a_manifest_that_does_not_fit(folder, values, message):
     change(folder, **values)
     with pytest.raises(ShardError, match=message):
@@ -391,9 +400,10 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
     path.unlink()
     with pytest.raises(ShardError, match="shard-00002.index: cannot be read"):
         open_shards(folder)
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(ShardError, match="manifest.json: cannot be read"):
-        open_shards(folder)
+    for text in ("{", "[" * 10**5):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(ShardError, match="manifest.json: cannot be read"):
+            open_shards(folder)
 
 
 @pytest.mark.parametrize("string", ["AHK128(chi2),BFlat", REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"])
@@ -484,8 +494,71 @@ def test_a_partition_that_is_mended(files, tmp_path):
     with pytest.raises(ShardError, match="part 2.npy: component 3 of vector 3"):
         built(files, REFINED, folder=tmp_path / "made")
     assert {"shard-00000.index", "shard-00001.index", "shard-00003.index"} < set(os.listdir(tmp_path / "made"))
+    np.save(files[2], X[401:800])
+    index = built(files, REFINED, folder=tmp_path / "made")  # shorter, too
+    assert [s["first"] for s in index.shards] == [0, 400, 401, 800]
+    same_results(index, built([X[:400], X[400:401], X[401:800], X[900:]], REFINED))
+
+
+@pytest.mark.parametrize("string", [REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"])
+def test_a_partition_that_changes_after_its_shard_is_built(files, tmp_path, string):
+    bad = X[401:900].copy()
+    bad[np.setdiff1d(np.arange(401, 900), drawn(N, 300, 1234))[0] - 401] = -1  # a vector that is not trained with
+    np.save(files[2], bad)
+    folder = tmp_path / "made"
+    with pytest.raises(ShardError, match="^partition .*part 2.npy"):
+        built(files, string, folder=folder, train=300)
+    model = (folder / "model.index").read_bytes()
     np.save(files[2], X[401:900])
-    with pytest.raises(ShardError, match="differs in: partitions"):  # which another file may be
+    np.save(files[0], X[100:500])
+    for partitions in (files, files[1:], files[:3]):
+        with pytest.raises(ShardError, match="differs in: partitions, of which .*shard-0000.* delete these files"):
+            built(partitions, string, folder=folder, train=300)
+    with pytest.raises(ShardError, match="differs in: train"):
+        built(files, string, folder=folder, train=301)
+    (folder / "shard-00000.index").unlink()
+    (folder / "model.index").unlink()
+    with pytest.raises(ShardError, match="model.index is missing"):
+        built(files, string, folder=folder, train=300)
+    (folder / "model.index").write_bytes(model)
+    index = built(files, string, folder=folder, train=300)
+    assert (folder / "model.index").read_bytes() == model
+    one = faiss.clone_index(index.model)
+    one.add(np.concatenate([X[100:500], X[400:]]))
+    same_results(index, one)
+
+
+def test_partitions_that_change_before_any_shard_is_built(files, tmp_path):
+    string = "HKM1(chi2),PCAR16,KIVF8(M=4)"
+    for name, part in zip(files, PARTS):
+        np.save(name, np.vstack([part, np.full((1, 64), -1, "float32")]))
+    bad = np.array(CUTS[1:]) + np.arange(4)
+    seed = next(i for i in range(99) if not np.isin(bad, drawn(N + 4, 300, i)).any())
+    with pytest.raises(ShardError, match="^partition .*part 0.npy.*part 3.npy"):
+        built(files, string, folder=tmp_path / "made", train=300, seed=seed)
+    for name, part in zip(files, PARTS):
+        np.save(name, part[:, :32])  # another dimension needs another model
+    with pytest.raises(ShardError, match="differs in: train"):
+        built(files, string, folder=tmp_path / "made", seed=seed)
+    index = built(files, string, folder=tmp_path / "made", train=300, seed=seed)
+    assert (index.d, index.ntotal) == (32, N)
+    same_results(index, built(files, string, train=300, seed=seed), Q[:, :32])
+
+
+@pytest.mark.parametrize("content", [pytest.param("[" * 10**5, id="deep"), "5", "null"])
+def test_a_damaged_state(files, tmp_path, content):
+    bad = X[401:900].copy()
+    bad[3, 3] = -1
+    np.save(files[2], bad)
+    with pytest.raises(ShardError, match="part 2.npy"):
+        built(files, REFINED, folder=tmp_path / "made")
+    state = tmp_path / "made" / "build.json"
+    good = json.loads(state.read_text())
+    state.write_text(content)
+    with pytest.raises(ShardError, match="build.json: cannot be read.*delete the folder"):
+        built(files, REFINED, folder=tmp_path / "made")
+    state.write_text(json.dumps({**good, "partitions": 5}))
+    with pytest.raises(ShardError, match="build.json is damaged.*delete the folder"):
         built(files, REFINED, folder=tmp_path / "made")
 
 
@@ -614,6 +687,21 @@ def test_partitions_that_fail_on_a_cluster(files, client):
     with pytest.raises(RuntimeError, match="component"):  # a query that all refuse
         index.search(-Q, 3)
     same_results(index, whole(index))
+
+
+def test_a_folder_that_is_away_for_a_while(doomed, folder):
+    index = open_shards(folder, doomed)
+    expected = index.search(Q, 10)
+    os.rename(folder, f"{folder} away")
+    while len(doomed.scheduler_info()["workers"]) > 1 and all(f.status == "finished" for f in index.place.shards):
+        kill_one_worker(doomed)
+        with pytest.raises(ShardError, match="cannot be read: No such file"):
+            index.search(Q, 10)
+    with pytest.raises(ShardError, match="cannot be read: No such file"):
+        index.search(Q, 10)
+    os.rename(f"{folder} away", folder)
+    for found, e in zip(index.search(Q, 10), expected):
+        np.testing.assert_array_equal(found, e)
 
 
 @pytest.mark.parametrize("in_folder", [False, True])

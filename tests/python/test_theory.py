@@ -254,6 +254,31 @@ def test_intervals_are_those_of_the_formula():
     assert high == pytest.approx(np.cos(np.pi * (90 / 256 - deviation)), abs=1e-9)
 
 
+@pytest.mark.parametrize("string", ["CWS64", "AHK64(chi2,proj=dense,norm=l1)", "SIK64(gaussian,proj=dense,gamma=1)", "RHBE64(proj=dense)"])
+def test_intervals_reach_the_ends(string):
+    """Kernel values of 0 (-1) and 1 lie inside those of codes that say so."""
+    hash = faiss_ext.kernel_hash_factory(8, string)
+    assert hash.kernel_interval(0)[1] == 1
+    if string.startswith("RHBE"):
+        assert hash.kernel_interval(64)[0] == -1
+    else:
+        assert hash.kernel_interval(40)[0] == 0
+    assert all(0 <= low <= high <= 1 or string.startswith("RHBE") for low, high in map(hash.kernel_interval, range(65)))
+
+
+@pytest.mark.parametrize("string", ["AHK256(chi2,proj=dense)", "AHK256(intersection,proj=dense,order=3)", "AHK256(js,proj=dense,order=2)"])
+def test_intervals_are_those_of_the_bounds(string):
+    hash = faiss_ext.kernel_hash_factory(8, string)
+    deviation = np.sqrt(256 * np.log(2 / 0.1) / 2)
+    for hamming in (60, 90, 110):
+        low, high = hash.kernel_interval(hamming, 0.1)
+        if low > 0:
+            assert hash.hamming_bounds(low)[0] == pytest.approx(hamming + deviation, abs=1e-6)
+        if high < 1:
+            assert hash.hamming_bounds(high)[1] == pytest.approx(hamming - deviation, abs=1e-6)
+    assert hash.kernel_interval(60, 0.1)[0] > 0 and hash.kernel_interval(110, 0.1)[1] < 1
+
+
 def test_narrower_intervals_of_more_bits():
     widths = [np.subtract(*faiss_ext.kernel_hash_factory(8, f"CWS{bits}").kernel_interval(bits // 4)[::-1]) for bits in (256, 1024, 4096)]
     np.testing.assert_allclose(np.divide(widths[:-1], widths[1:]), 2, rtol=1e-6)

@@ -40,6 +40,23 @@ def test_hdf5_by_array(tmp_path):
         read_vectors(tmp_path / "x.h5", "third")
 
 
+def test_hdf5_arrays_in_groups(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["g/inside/v"] = X
+        file["g/labels"] = np.arange(4)
+    np.testing.assert_array_equal(read_vectors(tmp_path / "x.h5"), X)
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        file["w"] = 2 * X
+    np.testing.assert_array_equal(read_vectors(tmp_path / "x.h5", "g/inside/v"), X)
+    with pytest.raises(VectorFileError, match="which array.*it has g/inside/v, w"):
+        read_vectors(tmp_path / "x.h5")
+    with h5py.File(tmp_path / "linked.h5", "w") as file:
+        file["there"] = h5py.ExternalLink(str(tmp_path / "x.h5"), "w")
+    with pytest.raises(VectorFileError, match="there is a link to an array of .*x.h5; give that file"):
+        read_vectors(tmp_path / "linked.h5", "there")
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_parquet_by_column(tmp_path, fixed):
     pyarrow = pytest.importorskip("pyarrow")
