@@ -317,9 +317,9 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     expect_same(search(*copied, vectors.q, 5), found);
     EXPECT_EQ(dynamic_cast<IndexFileKernel&>(*copied).path, other / "x.vecs");
     std::filesystem::resize_file(other / "x.vecs", vectors.header);
-    EXPECT_TRUE(throws(
-            [&] { read_index((other / "x.index").c_str()); },
-            vectors.path + "' has changed: among its vectors"));
+    EXPECT_TRUE(
+            throws([&] { read_index((other / "x.index").c_str()); },
+                   vectors.path + "' has changed: among its vectors"));
 
     std::filesystem::resize_file(vectors.path, vectors.header);
     EXPECT_TRUE(throws(read, "has changed: it has 64 bytes"));

@@ -31,6 +31,12 @@ struct BandwidthKernel : Kernel {
     /// The bandwidth for these vectors, which have been checked. train() throws
     /// if it is out of range.
     virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
+
+    /// Whether a bandwidth that is out of range comes from distances of about 0
+    /// to a neighbor whose rank is a parameter.
+    virtual bool nearest_are_equal(double /*chosen*/) const {
+        return false;
+    }
 };
 
 } // namespace faiss_ext

@@ -119,6 +119,7 @@ struct ShiftInvariantKernel : BandwidthKernel {
      */
     virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
     double choose_gamma(idx_t n, const float* x, size_t d) const override;
+    bool nearest_are_equal(double chosen) const override;
 
    private:
     void block_of_norms(

@@ -2,6 +2,7 @@
 """Shards on the workers of a Dask cluster. Importing this needs Dask's
 distributed."""
 
+import contextlib
 import asyncio
 import time
 
@@ -137,7 +138,8 @@ class OnCluster:
         check_running(client)
         failed_before = [s for s in self.shards if s.status == "error"]
         if failed_before:
-            client.retry(failed_before)
+            with contextlib.suppress(KeyError):  # of what they depend on
+                client.retry(failed_before)
         if x is not None and x.nbytes > SMALL:
             # (data that is not computed would be lost with a worker)
             x = client.submit(same, x, pure=False)

@@ -389,7 +389,13 @@ def extend_id_maps():
             if ni < 0:
                 raise ValueError(f"{type(self).__name__}.reconstruct_n: ni is "
                                  f"{ni}, expected a number from 0")
-            x = np.empty((ni, self.d), dtype="float32") if x is None else x
+            if x is None:
+                x = np.empty((ni, self.d), dtype="float32")
+            elif x.shape != (ni, self.d) or x.dtype != np.float32:
+                raise ValueError(
+                    f"{type(self).__name__}.reconstruct_n: expected an array of "
+                    f"float32 of shape ({ni}, {self.d}), got {x.dtype} of shape "
+                    f"{x.shape}")
             for i in range(ni):
                 x[i] = self.reconstruct(n0 + i)
             return x

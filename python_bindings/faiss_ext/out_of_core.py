@@ -39,7 +39,7 @@ def number_of_bytes(memory):
                                    else match[2] + "B")
         try:
             size = int(float(match[1]) * unit)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"memory: expected a size such as '2GB', got "
                              f"{memory!r}") from None
     else:
@@ -468,7 +468,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         build.fill()
     else:
         build.resume(Folder(output + ".build", {
-            "string": string, "metric": int(metric),
+            "string": str(string), "metric": int(metric),
             "parameters": {
                 name: python_number(value)
                 for name, value in (parameters or {}).items()},

@@ -111,17 +111,18 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         index.parameters = parameters
         return index
     place = ShardFolder(folder)
+    identities = [size["identity"] for size in sizes]
     with place.building({
             "version": __version__, "string": string, "exact": exact,
             "metric": int(metric), "train": train, "seed": seed,
             "parameters": parameters,
-            "partitions": [size["identity"] for size in sizes]}):
+            "partitions": identities}):
         if place.has_model():
             model = place.read_model(isinstance(model, faiss.IndexBinary))
         else:
             build.train(model, train, seed)
             place.write_model(model)
-        entries = build.written(model, place)
+        entries = build.written(model, place, identities)
         index = ShardedIndex(model, string, build.shards(), None, seed)
         index.parameters = parameters
         place.finish(index, entries)
@@ -235,10 +236,10 @@ class ShardBuild:
                 for source, first in zip(self.sources, self.firsts)],
                 self.names, count)
 
-    def written(self, model, place):
+    def written(self, model, place, identities):
         """What the manifest of a folder says of shards that are written to it,
         now or before."""
-        entries = [place.done(number) for number in range(len(self.names))]
+        entries = list(map(place.done, range(len(self.names)), identities))
         missing = [number for number, e in enumerate(entries) if e is None]
         data = self.engine.shared(as_bytes(model))
         with self.counting() as count:
@@ -266,17 +267,19 @@ def rows_of(source, numbers, bits):
 
 
 def built_shard(model, source, first, exact, memory):
-    return Shard(filled(model, source, exact, memory), first, source.name)
+    return Shard(filled(model, source.opened(), exact, memory), first,
+                 source.name)
 
 
 def write_built_shard(model, source, exact, memory, folder, number):
+    source = source.opened()
     return write_shard(filled(model, source, exact, memory), folder, number,
-                       source.name)
+                       source.name, source.identity)
 
 
 def filled(model, source, exact, memory):
     """An index like the model, of the vectors of a partition."""
-    build = Build(source.opened(), index_from(model), memory, exact)
+    build = Build(source, index_from(model), memory, exact)
     build.fill()
     return build.whole()
 

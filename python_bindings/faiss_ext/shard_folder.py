@@ -44,15 +44,16 @@ def entry_file(folder, number):
     return os.path.join(folder, shard_name(number) + ".json")
 
 
-def write_shard(index, folder, number, name):
-    """Writes a shard, and then what the manifest will say of it."""
+def write_shard(index, folder, number, name, source=None):
+    """Writes a shard, and then what the manifest will say of it, and of what
+    vectors it was built."""
     path = os.path.join(folder, shard_name(number))
     with contextlib.suppress(FileNotFoundError):  # of a shard that was deleted
         os.unlink(entry_file(folder, number))
     write(index, path)
     entry = {"file": shard_name(number), "partition": name,
              "ntotal": index.ntotal, **digest(path)}
-    write_json(entry_file(folder, number), entry)
+    write_json(entry_file(folder, number), {**entry, "source": source})
     return entry
 
 
@@ -176,12 +177,11 @@ class ShardFolder:
 
     def check_partitions(self, before, now):
         """Throws if partitions differ that have a finished shard."""
-        try:
-            other = [entry for number, entry in self.finished(before)
-                     if now[number : number + 1] != before[number : number + 1]]
-        except TypeError:
+        if not isinstance(before, list):
             raise ShardError(f"{self.file(UNFINISHED)} is damaged: expected a "
-                             "list of partitions; delete the folder") from None
+                             "list of partitions; delete the folder")
+        other = [entry for number, entry in self.finished(before)
+                 if now[number : number + 1] != before[number : number + 1]]
         if other:
             raise ShardError(
                 f"{self.path} is an unfinished build that differs in: "
@@ -190,18 +190,20 @@ class ShardFolder:
                 "them again, or delete the folder, or give another one")
 
     def finished(self, partitions):
-        """The numbers of shards that were written before, and what is known of
-        them."""
-        entries = map(self.done, range(len(partitions)))
+        """The numbers of shards that were built of these partitions before, and
+        what is known of them."""
+        entries = map(self.done, range(len(partitions)), partitions)
         return [(number, entry) for number, entry in enumerate(entries)
                 if entry is not None]
 
-    def done(self, number):
-        """What is known of a shard that was written before, or None."""
+    def done(self, number, source):
+        """What is known of a shard that was built of these vectors before, or
+        None."""
         try:
             entry = read_json(entry_file(self.path, number))
             size = os.path.getsize(self.file(shard_name(number)))
-            return entry if size == entry["bytes"] else None
+            is_it = size == entry["bytes"] and entry.pop("source") == source
+            return entry if is_it else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -250,7 +252,8 @@ class ShardFolder:
         write_json(self.file(MANIFEST), {
             **manifest, "sha256": checksum(manifest)})
         for number in range(len(entries)):
-            os.unlink(entry_file(self.path, number))
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(entry_file(self.path, number))
         if os.path.exists(self.file(UNFINISHED)):
             os.unlink(self.file(UNFINISHED))
 

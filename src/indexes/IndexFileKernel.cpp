@@ -147,7 +147,10 @@ void IndexFileKernel::restore() {
     } else {
         try {
             use(there);
-        } catch (const faiss::FaissException&) { // another file by now
+        } catch (const faiss::FaissException& e) { // another file by now
+            if (e.msg.find("interrupted") != std::string::npos) {
+                throw;
+            }
             const auto exception = std::current_exception();
             try {
                 use(beside.string());

@@ -63,12 +63,11 @@ void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
     const double chosen = choose_gamma(n, x, d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             chosen >= min_gamma && chosen <= max_gamma,
-            "cannot choose the bandwidth gamma: %s give gamma in the string",
-            are_all_the_same(n, x, d)
-                    ? "the training vectors are all the same;"
-                    : chosen > max_gamma
-                    ? "the training vectors are nearly equal to their neighbors; take a farther one, such as neighbor=1000, or"
-                    : "the distances of the training vectors are too large for float;");
+            "cannot choose the bandwidth gamma: %s; give gamma in the string",
+            are_all_the_same(n, x, d) ? "the training vectors are all the same"
+                    : nearest_are_equal(chosen)
+                    ? "the training vectors are nearly equal to their neighbors, of which a farther one, neighbor=1000, say, may serve"
+                    : "the distances of the training vectors are too small or too large for float");
     gamma = chosen;
     is_trained = true;
     if (verbose) {

@@ -59,6 +59,10 @@ double ShiftInvariantKernel::choose_gamma(idx_t n, const float* x, size_t d)
             sample_seed));
 }
 
+bool ShiftInvariantKernel::nearest_are_equal(double chosen) const {
+    return chosen > max_gamma;
+}
+
 double ShiftInvariantKernel::inverse_profile(double k) const {
     if (k <= 0) {
         return std::numeric_limits<double>::infinity();

@@ -254,6 +254,7 @@ def test_recommend_says_which(run):
     (["recommend", "base.npy", "chi2", "--recall", "0"], 2, "above 0, up to 1"),
     (["recommend", "base.npy", "chi2", "--build-seconds", "0"], 2, "above 0, got 0"),
     (["build", "base.npy", "KFlat(chi2)", "-o", "x.index", "--memory", "much"], 2, "a size such as '2GB', got 'much'"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "x.index", "--memory", "9" * 400], 2, "a size such as '2GB', got '999"),
     (["build", "base.npy", "KFlt(chi2)", "-o", "x.index"], 1, "neither faiss_ext nor FAISS knows 'KFlt(chi2)'"),
     (["learn"], 2, "invalid choice"),
     ([], 2, "required")])

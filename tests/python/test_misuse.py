@@ -681,6 +681,9 @@ def test_ids_that_a_map_of_ids_does_not_have():
             index.reconstruct_n(first, n)
     with pytest.raises(ValueError, match="ni is -2, expected"):
         index.reconstruct_n(0, -2)
+    for bad in (np.zeros((5, 4), "int32"), np.zeros((1, D), "float32"), np.zeros((2, D))):
+        with pytest.raises(ValueError, match=r"expected an array of float32 of shape \(2, 16\), got"):
+            index.reconstruct_n(0, 2, bad)
     without_ids = filled("IDMap,KFlat(chi2)", x)
     with pytest.raises(RuntimeError, match="not implemented"):
         without_ids.reconstruct_n(0, 2)
@@ -708,11 +711,13 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
 
 def test_bandwidths_of_duplicates():
     index = faiss.index_factory(D, "KFlat(gaussian)")
-    with pytest.raises(RuntimeError, match="nearly equal to their neighbors; take a farther one, such as neighbor=1000"):
+    with pytest.raises(RuntimeError, match="nearly equal to their neighbors, of which a farther one, neighbor=1000, say, may serve"):
         index.train(np.repeat(vectors(30), 60, axis=0))
     again = faiss.index_factory(D, "KFlat(gaussian(neighbor=1000))")
     again.train(np.repeat(vectors(30), 60, axis=0))
     assert again.is_trained
+    with pytest.raises(RuntimeError, match="too small or too large for float; give gamma"):
+        faiss.index_factory(D, "KFlat(expchi2)").train(np.repeat(vectors(2), [4999, 1], axis=0))
 
 
 def test_an_index_of_a_function_has_no_string():

@@ -447,11 +447,11 @@ from faiss_ext import build_shards, shard_building
 
 write = shard_building.write_shard
 
-def write_or_die(index, folder, number, name):
+def write_or_die(index, folder, number, name, source):
     if number == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
     print(number, flush=True)
-    return write(index, folder, number, name)
+    return write(index, folder, number, name, source)
 
 shard_building.write_shard = write_or_die
 build_shards(sys.argv[3:], "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", folder=sys.argv[1], progress=False)
@@ -495,6 +495,12 @@ def test_a_partition_that_is_mended(files, tmp_path):
         built(files, REFINED, folder=tmp_path / "made")
     assert {"shard-00000.index", "shard-00001.index", "shard-00003.index"} < set(os.listdir(tmp_path / "made"))
     np.save(files[2], X[401:800])
+    # a shard of other vectors, which a worker that was taken for lost has left
+    shard, known = (tmp_path / "made" / name for name in ("shard-00000.index", "shard-00000.index.json"))
+    shard.write_bytes(bytes(shard.stat().st_size))
+    entry = json.loads(known.read_text())
+    entry["source"]["bytes"] += 1
+    known.write_text(json.dumps(entry))
     index = built(files, REFINED, folder=tmp_path / "made")  # shorter, too
     assert [s["first"] for s in index.shards] == [0, 400, 401, 800]
     same_results(index, built([X[:400], X[400:401], X[401:800], X[900:]], REFINED))
@@ -557,9 +563,10 @@ def test_a_damaged_state(files, tmp_path, content):
     state.write_text(content)
     with pytest.raises(ShardError, match="build.json: cannot be read.*delete the folder"):
         built(files, REFINED, folder=tmp_path / "made")
-    state.write_text(json.dumps({**good, "partitions": 5}))
-    with pytest.raises(ShardError, match="build.json is damaged.*delete the folder"):
-        built(files, REFINED, folder=tmp_path / "made")
+    for partitions in (5, {"a": 1}, None):
+        state.write_text(json.dumps({**good, "partitions": partitions}))
+        with pytest.raises(ShardError, match="build.json is damaged.*delete the folder"):
+            built(files, REFINED, folder=tmp_path / "made")
 
 
 # --------------------------------------------------------------------- Dask
@@ -590,9 +597,11 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
-def kill_one_worker(client):
+def kill_one_worker(client, holding=False):
+    """The first one, or the first that holds something."""
     pids = client.run(os.getpid)
-    worker = sorted(pids)[0]
+    held = client.has_what()
+    worker = min(w for w in pids if held[w] or not holding)
     os.kill(pids[worker], signal.SIGKILL)
     wait_for(lambda: worker not in client.scheduler_info()["workers"])
 
@@ -693,13 +702,32 @@ def test_a_folder_that_is_away_for_a_while(doomed, folder):
     index = open_shards(folder, doomed)
     expected = index.search(Q, 10)
     os.rename(folder, f"{folder} away")
-    while len(doomed.scheduler_info()["workers"]) > 1 and all(f.status == "finished" for f in index.place.shards):
-        kill_one_worker(doomed)
-        with pytest.raises(ShardError, match="cannot be read: No such file"):
-            index.search(Q, 10)
+    kill_one_worker(doomed, holding=True)
     with pytest.raises(ShardError, match="cannot be read: No such file"):
         index.search(Q, 10)
     os.rename(f"{folder} away", folder)
+    for found, e in zip(index.search(Q, 10), expected):
+        np.testing.assert_array_equal(found, e)
+
+
+def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
+    import dask
+    import dask.array
+    away = tmp_path / "away"
+
+    def load(part, path):
+        if os.path.exists(path):
+            raise OSError("away for a while")
+        return part
+
+    chunks = [dask.array.from_delayed(dask.delayed(load)(part, str(away)), part.shape, part.dtype) for part in PARTS]
+    index = built(dask.array.concatenate(chunks), REFINED, doomed)
+    expected = index.search(Q, 10)
+    away.touch()
+    kill_one_worker(doomed, holding=True)
+    with pytest.raises(ShardError, match="away for a while"):
+        index.search(Q, 10)
+    away.unlink()
     for found, e in zip(index.search(Q, 10), expected):
         np.testing.assert_array_equal(found, e)
 
