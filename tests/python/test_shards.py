@@ -597,11 +597,10 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
-def kill_one_worker(client, holding=False):
-    """The first one, or the first that holds something."""
+def kill_one_worker(client, holding=None):
+    """The first one, or that which holds something."""
     pids = client.run(os.getpid)
-    held = client.has_what()
-    worker = min(w for w in pids if held[w] or not holding)
+    worker = min(pids) if holding is None else client.who_has([holding])[holding.key][0]
     os.kill(pids[worker], signal.SIGKILL)
     wait_for(lambda: worker not in client.scheduler_info()["workers"])
 
@@ -702,7 +701,7 @@ def test_a_folder_that_is_away_for_a_while(doomed, folder):
     index = open_shards(folder, doomed)
     expected = index.search(Q, 10)
     os.rename(folder, f"{folder} away")
-    kill_one_worker(doomed, holding=True)
+    kill_one_worker(doomed, holding=index.place.shards[0])
     with pytest.raises(ShardError, match="cannot be read: No such file"):
         index.search(Q, 10)
     os.rename(f"{folder} away", folder)
@@ -724,7 +723,7 @@ def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
     index = built(dask.array.concatenate(chunks), REFINED, doomed)
     expected = index.search(Q, 10)
     away.touch()
-    kill_one_worker(doomed, holding=True)
+    kill_one_worker(doomed, holding=index.place.shards[0])
     with pytest.raises(ShardError, match="away for a while"):
         index.search(Q, 10)
     away.unlink()
