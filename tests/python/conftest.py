@@ -80,7 +80,8 @@ def run_python(environment):
             env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True)
+            text=True,
+            timeout=900)
         assert result.returncode == 0, f"exit status {result.returncode}\n{result.stderr}"
         return result.stdout
 
