@@ -77,6 +77,22 @@ def as_ids(ids, n, where):
     return np.ascontiguousarray(ids, dtype="int64")
 
 
+def rows_for(index, n0, ni, x, width, dtype):
+    """Where reconstruct_n puts ni rows, -1 for all from n0 on: x, or what is
+    made for them."""
+    where = f"{type(index).__name__}.reconstruct_n"
+    if ni == -1:
+        ni = index.ntotal - n0
+    if ni < 0:
+        raise ValueError(f"{where}: ni is {ni}, expected a number from 0")
+    if x is None:
+        return np.empty((ni, width), dtype=dtype)
+    if x.shape != (ni, width) or x.dtype != dtype:
+        raise ValueError(f"{where}: expected an array of {dtype} of shape "
+                         f"({ni}, {width}), got {x.dtype} of shape {x.shape}")
+    return x
+
+
 def as_radius(radius, where):
     """A radius as a float."""
     if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:
@@ -852,18 +868,8 @@ def binary_methods(the_class):
         return lims, D, I
 
     def reconstruct_n(self, n0=0, ni=-1, x=None):
-        if ni == -1:
-            ni = self.ntotal - n0
-        if ni < 0:
-            raise ValueError(f"{type(self).__name__}.reconstruct_n: "
-                             f"{ni} codes are wanted")
-        if x is None:
-            x = np.empty((ni, self.code_size), dtype="uint8")
-        elif x.shape != (ni, self.code_size) or x.dtype != np.uint8:
-            raise ValueError(
-                f"{type(self).__name__}.reconstruct_n: expected an array of "
-                f"uint8 of shape ({ni}, {self.code_size})")
-        c["reconstruct_n"](self, n0, ni, faiss.swig_ptr(x))
+        x = rows_for(self, n0, ni, x, self.code_size, "uint8")
+        c["reconstruct_n"](self, n0, len(x), faiss.swig_ptr(x))
         return x
 
     return {method.__name__: method for method in (

@@ -18,7 +18,8 @@ import numpy as np
 from . import documentation, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
-    checked, from_bytes, innermost, to_bytes, vectors_of, vectors_or_codes)
+    checked, from_bytes, innermost, rows_for, to_bytes, vectors_of,
+    vectors_or_codes)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 
@@ -385,18 +386,8 @@ def extend_id_maps():
         def function(self, n0=0, ni=-1, x=None):
             if not is_ours(self):
                 return method(self, n0, ni, x)
-            ni = self.ntotal - n0 if ni == -1 else ni
-            if ni < 0:
-                raise ValueError(f"{type(self).__name__}.reconstruct_n: ni is "
-                                 f"{ni}, expected a number from 0")
-            if x is None:
-                x = np.empty((ni, self.d), dtype="float32")
-            elif x.shape != (ni, self.d) or x.dtype != np.float32:
-                raise ValueError(
-                    f"{type(self).__name__}.reconstruct_n: expected an array of "
-                    f"float32 of shape ({ni}, {self.d}), got {x.dtype} of shape "
-                    f"{x.shape}")
-            for i in range(ni):
+            x = rows_for(self, n0, ni, x, self.d, "float32")
+            for i in range(len(x)):
                 x[i] = self.reconstruct(n0 + i)
             return x
 

@@ -17,6 +17,7 @@
 #include "indexes/best_hits.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/nibble_codes.h"
+#include "indexes/no_vectors.h"
 #include "indexes/range_result.h"
 
 namespace faiss_ext {
@@ -394,8 +395,7 @@ void IndexAsymmetricHash::range_search(
 }
 
 void IndexAsymmetricHash::reconstruct(idx_t, float*) const {
-    FAISS_EXT_THROW_MSG(
-            "reconstruction is not implemented: vectors cannot be had from their codes");
+    throw_no_vectors("IndexAsymmetricHash");
 }
 
 void IndexAsymmetricHash::reconstruct_n(idx_t, idx_t, float* recons) const {

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/hamming.h"
 #include "indexes/index_compat.h"
+#include "indexes/no_vectors.h"
 
 namespace faiss_ext {
 
@@ -171,8 +172,7 @@ void IndexKernelHash::range_search(
 }
 
 void IndexKernelHash::reconstruct(idx_t, float*) const {
-    FAISS_EXT_THROW_MSG(
-            "reconstruction is not implemented: vectors cannot be had from their codes");
+    throw_no_vectors("IndexKernelHash");
 }
 
 void IndexKernelHash::reconstruct_n(idx_t, idx_t, float* recons) const {

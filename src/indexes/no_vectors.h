@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What all indexes of codes say that are asked for vectors.
+
+#pragma once
+
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+[[noreturn]] inline void throw_no_vectors(const char* index) {
+    FAISS_EXT_THROW_FMT(
+            "%s: vectors cannot be reconstructed from their codes", index);
+}
+
+} // namespace faiss_ext
