@@ -99,21 +99,23 @@ std::unique_ptr<IndexT> make_registered(
     return index;
 }
 
-/// Binary indexes of packed bits, which codes of a hash are, too.
-std::vector<std::string> storage_forms() {
-    std::vector<std::string> forms = {
-            "BFlat",
-            "BHash<b>",
-            "BHash<nhash>x<b>",
-            "BIVF<nlist>",
-            "BIVF<nlist>_HNSW<M>",
-            "BHNSW<M>"};
+/// Binary indexes that codes of a hash can be in.
+/// @param more  what else may stand there
+std::vector<std::string> storage_forms(std::vector<std::string> more) {
+    more.insert(
+            more.begin(),
+            {"BFlat",
+             "BHash<b>",
+             "BHash<nhash>x<b>",
+             "BIVF<nlist>",
+             "BIVF<nlist>_HNSW<M>",
+             "BHNSW<M>"});
     for (const std::string& name : class_table<IndexBinary>().names()) {
         if (name != "BKFlat") {
-            forms.push_back(name + "(...)");
+            more.push_back(name + "(...)");
         }
     }
-    return forms;
+    return more;
 }
 
 /// @param forms  what else may stand there
@@ -121,8 +123,7 @@ std::unique_ptr<IndexBinary> make_storage(
         int nbits,
         const Part& part,
         std::vector<std::string> forms = {}) {
-    const auto known = storage_forms();
-    forms.insert(forms.end(), known.begin(), known.end());
+    forms = storage_forms(std::move(forms));
     const std::string s = part.str();
     if (is_codes(part)) {
         return make_registered<IndexBinary>(nbits, part, faiss::METRIC_L2);
@@ -626,14 +627,13 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
                 faiss::index_binary_factory(d, part.str().c_str())));
     }
     if (!is_hash(parts[0]) || parts.size() != 2) {
-        std::vector<std::string> forms = storage_forms();
-        forms.insert(
-                forms.end(),
-                {"BKFlat(...)",
-                 "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
-                 "IDMap,...",
-                 "IDMap2,..."});
-        part.fail("unknown binary index '" + part.str() + "'", forms);
+        part.fail(
+                "unknown binary index '" + part.str() + "'",
+                storage_forms(
+                        {"BKFlat(...)",
+                         "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
+                         "IDMap,...",
+                         "IDMap2,..."}));
     }
     auto [hash, storage] = make_hash_and_storage(d, parts[0], parts[1]);
     auto index =
