@@ -46,6 +46,7 @@ struct BruteForce {
     const bool is_l2;
     const idx_t n;
     std::vector<float> distances; ///< of a query to all vectors, of the next...
+    std::vector<float> scores;    ///< of the same
 
     BruteForce(
             const IndexFlatKernel& index,
@@ -64,26 +65,33 @@ struct BruteForce {
                     EXPECT_NEAR(value, expected, 1e-5 * (1 + scale));
                 }
                 distances.push_back(value);
+                k.score_block(index.metric_type, 1, a, 1, b, d, &value);
+                scores.push_back(value);
+                k.values_of_scores(index.metric_type, 1, &value);
+                EXPECT_EQ(value, distances.back());
             }
         }
     }
 
-    /// ordered by distance and then by id; padded
+    /// ordered by score and then by id; padded
     Found<float> nearest(idx_t k, const faiss::IDSelector* sel = nullptr)
             const {
-        const float sign = is_l2 ? 1 : -1;
         Found<float> found;
         for (size_t begin = 0; begin < distances.size(); begin += n) {
             std::vector<std::pair<float, idx_t>> all;
             for (idx_t j = 0; j < n; j++) {
                 if (!sel || sel->is_member(j)) {
-                    all.emplace_back(sign * distances[begin + j], j);
+                    all.emplace_back(scores[begin + j], j);
                 }
             }
             append_nearest(found, all, k);
-        }
-        for (float& v : found.distances) {
-            v *= sign;
+            for (size_t i = found.labels.size() - k; i < found.labels.size();
+                 i++) {
+                const idx_t id = found.labels[i];
+                found.distances[i] = id >= 0 ? distances[begin + id]
+                        : is_l2              ? max_float
+                                             : -max_float;
+            }
         }
         return found;
     }

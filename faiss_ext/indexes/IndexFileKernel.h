@@ -66,15 +66,6 @@ struct IndexFileKernel : IndexFlatKernel {
     /// The same without being given them.
     void add_next(idx_t n);
 
-    /// As IndexFlatKernel. Vectors that are not in memory are asked for in the
-    /// order of the file, those of many queries at once.
-    void compute_distance_subset(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            const idx_t* labels) const override;
-
     /// Throws, and removes nothing, unless they are the last ones.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
@@ -97,6 +88,17 @@ struct IndexFileKernel : IndexFlatKernel {
 
     /// what read_index has read the index from, where the file is looked for
     std::string folder;
+
+   protected:
+    /// Vectors that are not in memory are asked for in the order of the file,
+    /// those of many queries at once.
+    void compare_subset(
+            bool as_scores,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* out,
+            const idx_t* labels) const override;
 
    private:
     std::shared_ptr<const MappedFile> file;

@@ -16,9 +16,10 @@ namespace faiss_ext {
  * METRIC_INNER_PRODUCT is k(x, y), METRIC_L2 is |phi(x) - phi(y)|^2 in the
  * kernel's feature space. The vectors themselves are stored, so that the index
  * is also the refine index of faiss::IndexRefine and the storage of
- * faiss::IndexHNSW. Results are ordered by distance and then by id, whatever
- * the number of threads or the split into batches. Strings: `KFlat(gaussian)`,
- * `KFlat(chi2,store=u8)`.
+ * faiss::IndexHNSW. Results are ordered by score (Kernel::score_block) and then
+ * by id, whatever the number of threads or the split into batches: nearest
+ * first, also among those whose distances are the same float. Strings:
+ * `KFlat(gaussian)`, `KFlat(chi2,store=u8)`.
  *
  * Functions that take vectors throw a faiss::FaissException, and change
  * nothing, where the kernel is not defined on one of them. Removing vectors
@@ -91,12 +92,37 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      * @param distances  size n * k
      * @param labels     ids of stored vectors, or -1, size n * k
      */
-    virtual void compute_distance_subset(
+    void compute_distance_subset(
             idx_t n,
             const float* x,
             idx_t k,
             float* distances,
             const idx_t* labels) const;
+
+    /// As search and compute_distance_subset, with scores (Kernel::score_block)
+    /// in place of distances, and the largest float in place of padding: to put
+    /// results of several indexes together.
+    void search_scores(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* scores,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const;
+    void compute_score_subset(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* scores,
+            const idx_t* labels) const;
+
+    /** Makes what search returns of scores.
+     *
+     * @param scores  of the results of each query in order, size n * k; they
+     *                become distances or kernel values
+     * @param labels  size n * k, -1 at the end: padding
+     */
+    void values_of_scores(idx_t n, idx_t k, float* scores, idx_t* labels) const;
 
     /// Throws if there is no such id.
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
@@ -146,6 +172,15 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
    protected:
     void parameters(FieldVisitor& v);
+
+    /// compute_distance_subset and compute_score_subset
+    virtual void compare_subset(
+            bool as_scores,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* out,
+            const idx_t* labels) const;
 
    private:
     /// Throws unless the kernel is defined on vectors as they are stored.

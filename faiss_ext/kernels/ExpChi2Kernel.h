@@ -29,6 +29,17 @@ struct ExpChi2Kernel : BandwidthKernel {
             const float* y,
             size_t d,
             float* out) const override;
+    /// the chi-square distance
+    void score_block(
+            faiss::MetricType metric,
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
+            const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)

@@ -75,6 +75,29 @@ struct Kernel : HasFields {
             size_t d,
             float* out) const;
 
+    /** The same block of scores, which order pairs as the metric does: smaller
+     * is nearer. values_of_scores makes the metric of them.
+     *
+     * By default distances, or negated kernel values. Kernels that fall with a
+     * distance between x and y take that for both metrics: pairs stay in order
+     * where kernel values vanish beside 1, so that distances are the same
+     * float, or below the smallest float.
+     */
+    virtual void score_block(
+            faiss::MetricType metric,
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const;
+
+    /// Replaces scores by distances or kernel values; size n.
+    virtual void values_of_scores(
+            faiss::MetricType metric,
+            size_t n,
+            float* scores) const;
+
     /// out[i] = k(x_i, x_i), on the calling thread. x: size n * d
     virtual void self_values(size_t n, const float* x, size_t d, float* out)
             const;

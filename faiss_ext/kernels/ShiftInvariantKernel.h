@@ -103,6 +103,17 @@ struct ShiftInvariantKernel : BandwidthKernel {
             const float* y,
             size_t d,
             float* out) const override;
+    /// |x - y|, squared if the norm is L2
+    void score_block(
+            faiss::MetricType metric,
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
+            const override;
     /// All components must be finite; values are at most 1.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
@@ -120,16 +131,6 @@ struct ShiftInvariantKernel : BandwidthKernel {
     virtual void kernel_of_norms(size_t n, float* v, bool distance) const;
     double choose_gamma(idx_t n, const float* x, size_t d) const override;
     bool nearest_are_equal(double chosen) const override;
-
-   private:
-    void block_of_norms(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out,
-            bool distance) const;
 };
 
 } // namespace faiss_ext

@@ -165,17 +165,15 @@ class Truth:
         self.queries, self.k = queries, min(k, len(x))
         self.index = swig.IndexFlatKernel(x.shape[1], kernel, metric)
         self.index.add(x)
-        self.sign = -1 if metric == faiss.METRIC_INNER_PRODUCT else 1
-        last = self.sign * self.index.search(queries, self.k)[0][:, -1:]
+        last = self.index.search_scores(queries, self.k)[0][:, -1:]
         # what lies as near as the k-th is as good
         self.radius = last + 1e-5 * np.abs(last)
 
     def recall(self, ids):
         """The share of the k nearest that are among k results."""
         ids = ids[:, :self.k]
-        distances = self.sign * self.index.compute_distance_subset(
-            self.queries, ids)
-        return float(((distances <= self.radius) & (ids >= 0)).mean())
+        scores = self.index.compute_score_subset(self.queries, ids)
+        return float(((scores <= self.radius) & (ids >= 0)).mean())
 
 
 class RecallCriterion(faiss.IntersectionCriterion):

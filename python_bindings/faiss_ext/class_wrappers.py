@@ -77,6 +77,18 @@ def as_ids(ids, n, where):
     return np.ascontiguousarray(ids, dtype="int64")
 
 
+def with_integer_ids(remove_ids):
+    """The same method, for arrays of integers only."""
+
+    @functools.wraps(remove_ids)
+    def function(self, x):
+        if not isinstance(x, faiss.IDSelector):
+            x = as_ids(x, np.size(x), f"{type(self).__name__}.remove_ids")
+        return remove_ids(self, x)
+
+    return function
+
+
 def rows_for(index, n0, ni, x, width, dtype):
     """Where reconstruct_n puts ni rows, -1 for all from n0 on: x, or what is
     made for them."""
@@ -704,6 +716,7 @@ def wrap_float_indexes():
                 setattr(the_class, name, inherited(the_class, name))
             setattr(the_class, name, checked(
                 vars(the_class)[name], name, vectors_of("d")))
+        the_class.remove_ids = with_integer_ids(the_class.remove_ids)
         documentation.document_methods(
             the_class, documentation.FloatIndexMethods)
 
@@ -724,7 +737,90 @@ def wrap_float_indexes():
         -------
         float32, shape (n, k), padded as in search where the label is -1
         """
-        where = "IndexFlatKernel.compute_distance_subset"
+        return of_subset(self, self._compute_distance_subset_c, x, labels,
+                         "IndexFlatKernel.compute_distance_subset")
+
+    def compute_score_subset(
+        self, x: "ArrayLike", labels: "ArrayLike"
+    ) -> "NDArray[np.float32]":
+        """Scores, as of search_scores, between each query and vectors of its
+        own.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+            Queries.
+        labels : array_like of int64, shape (n, k)
+            Ids of stored vectors, or -1.
+
+        Returns
+        -------
+        float32, shape (n, k), the largest float where the label is -1
+        """
+        return of_subset(self, self._compute_score_subset_c, x, labels,
+                         "IndexFlatKernel.compute_score_subset")
+
+    def search_scores(
+        self, x: "ArrayLike", k: int
+    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        """search, with scores in place of distances.
+
+        Smaller scores are nearer. They order vectors where distances, or kernel
+        values, are the same float: those of far vectors, 2 (1 - k) with k below
+        6e-8. By them results of several indexes can be put together.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        k : int
+
+        Returns
+        -------
+        scores : float32, shape (n, k), the largest float for padding
+        labels : int64, shape (n, k)
+        """
+        x = as_vectors(x, self.d, "IndexFlatKernel.search_scores")
+        k = as_k(k, "IndexFlatKernel.search_scores")
+        scores = np.empty((len(x), k), "float32")
+        labels = np.empty((len(x), k), "int64")
+        self._search_scores_c(
+            len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(scores),
+            faiss.swig_ptr(labels))
+        return scores, labels
+
+    def values_of_scores(
+        self, scores: "ArrayLike", labels: "ArrayLike"
+    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        """What search returns, from scores.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, k)
+            Of the results of each query, in order.
+        labels : array_like of int64, shape (n, k)
+            Their ids, -1 at the end: padding.
+
+        Returns
+        -------
+        distances : float32, shape (n, k)
+            Or kernel values.
+        labels : int64, shape (n, k)
+        """
+        scores = np.array(scores, "float32", order="C")
+        labels = np.array(labels, order="C")
+        if (labels.ndim != 2 or labels.shape != scores.shape
+                or labels.dtype.kind not in "iu"):
+            raise ValueError(
+                "IndexFlatKernel.values_of_scores: labels has dtype "
+                f"{labels.dtype} and shape {labels.shape}, scores shape "
+                f"{scores.shape}; expected integers and the same shape (n, k)")
+        labels = labels.astype("int64", copy=False)
+        self._values_of_scores_c(
+            len(scores), scores.shape[1], faiss.swig_ptr(scores),
+            faiss.swig_ptr(labels))
+        return scores, labels
+
+    def of_subset(self, compute, x, labels, where):
         x = as_vectors(x, self.d, where)
         labels = np.ascontiguousarray(labels)
         if labels.dtype.kind == "u" and labels.size and (
@@ -736,13 +832,14 @@ def wrap_float_indexes():
                 f"{where}: labels has dtype {labels.dtype} and shape "
                 f"{labels.shape}, expected integers and shape ({len(x)}, k)")
         labels = labels.astype("int64", copy=False)
-        distances = np.empty(labels.shape, dtype="float32")
-        self._compute_distance_subset_c(
-            len(x), faiss.swig_ptr(x), labels.shape[1],
-            faiss.swig_ptr(distances), faiss.swig_ptr(labels))
-        return distances
+        found = np.empty(labels.shape, dtype="float32")
+        compute(len(x), faiss.swig_ptr(x), labels.shape[1],
+                faiss.swig_ptr(found), faiss.swig_ptr(labels))
+        return found
 
-    swig.IndexFlatKernel.compute_distance_subset = compute_distance_subset
+    for method in (compute_distance_subset, compute_score_subset, search_scores,
+                   values_of_scores):
+        setattr(swig.IndexFlatKernel, method.__name__, method)
 
     def permute_entries(self, perm: "ArrayLike") -> None:
         """Vector perm[i] becomes vector i.
@@ -803,6 +900,7 @@ def wrap_binary_indexes():
             setattr(the_class, name, checked(method, name, as_input))
         if "reconstruct_n" in methods:
             the_class.reconstruct_n = methods["reconstruct_n"]
+        the_class.remove_ids = with_integer_ids(the_class.remove_ids)
         documentation.document_methods(
             the_class, documentation.BinaryIndexMethods)
         if takes_vectors:

@@ -404,7 +404,7 @@ def hash_of(index):
     return None
 
 
-def theory_of(index, values):
+def theory_of(index, values, must_be_known=False):
     """How many bits differ at kernel values, as far as that is known."""
     found = hash_of(index)
     if found is None:
@@ -418,7 +418,8 @@ def theory_of(index, values):
                 "expected_hamming": float(found.expected_hamming(value)),
                 "bounds": [float(low), float(high)]})
         except RuntimeError:
-            continue  # not known there
+            if must_be_known:
+                raise
     return rows
 
 
@@ -435,7 +436,9 @@ def run_info(args):
                              f"string: {first_line(error)}") from None
         size = None
     found = hash_of(index)
-    theory = theory_of(index, args.at or KERNEL_VALUES)
+    theory = theory_of(index, KERNEL_VALUES)
+    if args.at:
+        theory = theory_of(index, args.at, must_be_known=bool(theory))
     result = {
         "text": text(index), "metric": metric_name(index),
         "tree": tree(index),
@@ -467,6 +470,17 @@ def run_info(args):
     return 0
 
 
+def keep_values(space, parameters):
+    """Has only these values of parameters tried."""
+    ranges = space.ranges()
+    for name, value in parameters:
+        for known in (name, f"{name}_rf"):  # FAISS's name for a k_factor
+            if known in ranges:
+                faiss.copy_array_to_vector(
+                    np.array([value], "float64"), space.add_range(known).values)
+                break
+
+
 def run_bench(args):
     index = index_of(args.index)
     if not isinstance(index, faiss.Index):
@@ -487,6 +501,7 @@ def run_bench(args):
     space = ParameterSpace()
     space.initialize(index)
     space.verbose = 0
+    keep_values(space, args.parameter)
     space.n_experiments = args.settings
     space.min_test_duration = 0.2
     found = space.explore(index, queries, RecallCriterion(truth))

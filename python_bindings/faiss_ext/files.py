@@ -2,6 +2,7 @@
 """Files that are complete, or as they were."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -27,6 +28,8 @@ def replacing(path):
         mask = os.umask(0)
         os.umask(mask)
         mode = 0o666 & ~mask
+    elif not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     handle, name = tempfile.mkstemp(
         dir=os.path.dirname(path), prefix=".faiss_ext_")
     try:
@@ -55,6 +58,7 @@ def check_writable(path):
         writable = os.access(path, os.W_OK)
     else:
         writable = not os.path.isdir(path) and os.access(
-            os.path.dirname(os.path.realpath(path)), os.W_OK)
+            os.path.dirname(os.path.realpath(path)), os.W_OK) and (
+                mode is None or os.access(path, os.W_OK))
     if not writable:
         raise VectorFileError(f"{path}: cannot be written")

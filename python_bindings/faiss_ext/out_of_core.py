@@ -274,19 +274,34 @@ class Folder:
     def __init__(self, path, state):
         """For a build with this state, by which it is known again."""
         self.path = path
-        os.makedirs(path, exist_ok=True)
-        self.check()  # and leave no lock in what is not ours
-        self.lock = open(self.file("lock"), "w")
+        try:
+            os.makedirs(path, exist_ok=True)
+            self.check()  # and leave no lock in what is not ours
+            self.lock = open(self.file("lock"), "w")
+        except OSError as error:
+            raise VectorFileError(f"{path}: cannot be used: "
+                                  f"{error.strerror or error}") from None
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(f"{path}: another process builds there") from None
         self.check()
         before = self.state(state)
-        if before == state:
-            return
+        self.block = state["block"]
+        if before is not None:
+            others = [key for key in state if before[key] != state[key]]
+            if others == ["block"] and 0 < before["block"] < self.block:
+                self.block = before["block"]  # there is more memory now
+                return
+            if not others:
+                return
         if any(name.startswith(("block-", "all.")) for name in self.files()):
-            others = [key for key in state if before.get(key) != state[key]]
+            if others == ["block"]:
+                raise ValueError(
+                    f"{path} is an unfinished build with more memory, for "
+                    f"{before['block']:,} vectors at a time, now "
+                    f"{state['block']:,}; give as much as there, delete the "
+                    "folder, or give another output")
             raise ValueError(
                 f"{path} is an unfinished build with another "
                 f"{', '.join(others)}; delete the folder, or give another "
@@ -592,11 +607,7 @@ class Build:
                 if begin not in done:
                     yield begin, self.source.block(begin, end, self.bits)
                 if self.exact is not None and self.exact.ntotal < end:
-                    first = self.exact.ntotal
-                    try:
-                        self.exact.add_next(end - first)
-                    except RuntimeError as error:
-                        raise counted_from(first, error) from None
+                    self.exact.add_next(end - self.exact.ntotal)
                     if self.folder is not None:
                         self.folder.write(self.exact, "exact.index")
                 count(end - begin)
@@ -624,7 +635,7 @@ class Build:
 
     def resume(self, folder):
         """From what is in the folder, or from the start."""
-        self.folder = folder
+        self.folder, self.block = folder, folder.block
         if folder.has("trained.index"):
             self.base = folder.read("trained.index", self.bits)
         if folder.has("exact.index"):

@@ -101,7 +101,7 @@ def settings_of(index):
 
 
 def k_factor_of(index):
-    return Setting((index,), "k_factor", float, 1, 999_999_999,
+    return Setting((index,), "k_factor", float, 1, 10**9,
                    powers_of_2(1, 65))
 
 

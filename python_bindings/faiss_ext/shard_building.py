@@ -16,7 +16,7 @@ from .out_of_core import (
     Build, checked, located, made_from, number_of_bytes, takes_packed_bits)
 from .progress import counting, show_progress
 from .shard_folder import (
-    MANIFEST, ShardError, ShardFolder, read_shard, write_shard)
+    MANIFEST, ShardError, ShardFolder, check_file, read_shard, write_shard)
 from .shards import Here, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn
 
@@ -116,7 +116,9 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
             "version": __version__, "string": string, "exact": exact,
             "metric": int(metric), "train": train, "seed": seed,
             "parameters": parameters,
-            "partitions": identities}):
+            "partitions": identities}) as is_finished:
+        if is_finished:
+            return open_shards(place.path, client)
         if place.has_model():
             model = place.read_model(isinstance(model, faiss.IndexBinary))
         else:
@@ -238,8 +240,14 @@ class ShardBuild:
 
     def written(self, model, place, identities):
         """What the manifest of a folder says of shards that are written to it,
-        now or before."""
+        now or before. Those that are damaged are written again."""
         entries = list(map(place.done, range(len(self.names)), identities))
+        there = [number for number, e in enumerate(entries) if e is not None]
+        for number, is_whole in zip(there, self.engine.all(
+                is_whole_shard, [(place.path, entries[i]) for i in there],
+                [self.names[i] for i in there])):
+            if not is_whole:
+                entries[number] = None
         missing = [number for number, e in enumerate(entries) if e is None]
         data = self.engine.shared(as_bytes(model))
         with self.counting() as count:
@@ -275,6 +283,14 @@ def write_built_shard(model, source, exact, memory, folder, number):
     source = source.opened()
     return write_shard(filled(model, source, exact, memory), folder, number,
                        source.name, source.identity)
+
+
+def is_whole_shard(folder, entry):
+    try:
+        check_file(os.path.join(folder, entry["file"]), entry)
+    except ShardError:
+        return False
+    return True
 
 
 def filled(model, source, exact, memory):

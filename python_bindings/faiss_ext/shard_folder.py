@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 
 import faiss
 
@@ -112,6 +113,10 @@ def seeds_of(index):
 class ShardFolder:
     """A folder of shards that is complete, or on the way."""
 
+    # (.faiss_ext_...: of a process that was killed while it wrote)
+    OF_BUILDS = re.compile(rf"{re.escape(LOCK)}|{re.escape(UNFINISHED)}"
+                           r"|shard-\d+\.index\.json|\.faiss_ext_.*")
+
     def __init__(self, path):
         self.path = os.path.abspath(path)
 
@@ -124,10 +129,16 @@ class ShardFolder:
     def building(self, state):
         """Makes the folder, or goes on with what an unfinished build of the
         same state, but for partitions without a finished shard, has left there;
-        state None: with nothing."""
-        os.makedirs(self.path, exist_ok=True)
-        self.check(state)  # and leave no lock in what is not ours
-        with open(self.file(LOCK), "w") as lock:
+        state None: with nothing. Gives whether all is finished: a build that
+        was killed after it had written the manifest."""
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            self.check(state)  # and leave no lock in what is not ours
+            lock = open(self.file(LOCK), "w")
+        except OSError as error:
+            raise ShardError(f"{self.path}: cannot be used: "
+                             f"{error.strerror or error}") from None
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -136,6 +147,10 @@ class ShardFolder:
             except OSError:
                 pass  # some file systems have no locks
             before = self.check(state)
+            if self.is_finished():
+                self.clean_up()
+                yield True
+                return
             if before is not None:
                 finished = self.finished(before["partitions"])
                 if finished and not self.has_model():
@@ -146,22 +161,36 @@ class ShardFolder:
                     os.unlink(self.file(MODEL))  # may be of other vectors
             if state is not None:
                 write_json(self.file(UNFINISHED), state)
-            yield
-            os.unlink(self.file(LOCK))
+            yield False
+            self.clean_up()
+
+    def is_finished(self):
+        return os.path.exists(self.file(MANIFEST))
+
+    def clean_up(self):
+        """Deletes what an index does not need."""
+        # (the build is known by the one that comes last)
+        for name in sorted(filter(self.OF_BUILDS.fullmatch,
+                                  os.listdir(self.path)),
+                           key=lambda name: name == UNFINISHED):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.file(name))
 
     def check(self, state):
         """The state of the unfinished build that is there, or None."""
         names = [name for name in os.listdir(self.path) if name != LOCK]
-        if MANIFEST in names:
-            raise ShardError(
-                f"{self.path} holds a finished index, which open_shards opens; "
-                "for another one give another folder")
+        before = None
         if UNFINISHED in names and state is not None:
             try:
                 before = dict(read_json(self.file(UNFINISHED)))
             except (OSError, ValueError, TypeError) as error:
                 raise ShardError(f"{self.file(UNFINISHED)}: cannot be read: "
                                  f"{error}; delete the folder") from None
+        if MANIFEST in names and (before is None or before != state):
+            raise ShardError(
+                f"{self.path} holds a finished index, which open_shards opens; "
+                "for another one give another folder")
+        if before is not None:
             others = [key for key in state if before.get(key) != state[key]]
             if others == ["partitions"]:
                 self.check_partitions(
@@ -171,9 +200,9 @@ class ShardFolder:
                     f"{self.path} is an unfinished build that differs in: "
                     f"{', '.join(others)}; delete the folder, or give another "
                     "one")
-            return before
-        if names:
+        elif names:
             raise ShardError(f"{self.path} is not empty; expected a new folder")
+        return before
 
     def check_partitions(self, before, now):
         """Throws if partitions differ that have a finished shard."""
@@ -251,11 +280,6 @@ class ShardFolder:
             "shards": entries}
         write_json(self.file(MANIFEST), {
             **manifest, "sha256": checksum(manifest)})
-        for number in range(len(entries)):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(entry_file(self.path, number))
-        if os.path.exists(self.file(UNFINISHED)):
-            os.unlink(self.file(UNFINISHED))
 
     # ------------------------------------------------------------- reading
 

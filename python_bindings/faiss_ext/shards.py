@@ -17,7 +17,7 @@ from .class_wrappers import as_vectors, python_number
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, write_shard
-from .showing import text
+from .showing import text, transforms_of
 
 # of queries that are put together at once, and of what is found for them
 QUERIES, ANSWERS = 4096, 2**22
@@ -56,7 +56,12 @@ class Shard:
                 self.parameters = dict(parameters)
 
     def search(self, x, k, index=None):
-        D, I = (index or self.index).search(x, k)
+        index = index or self.index
+        flat = exact_part(index)
+        if flat is not None:
+            D, I = flat.search_scores(mapped(index, x), k)
+        else:
+            D, I = index.search(x, k)
         if self.index.ntotal == 0:  # FAISS's flat index leaves them as they are
             I = np.full_like(I, -1)
         return D, self.whole_ids(I)
@@ -66,9 +71,9 @@ class Shard:
         return self.search(x, k, real(self.index.base_index))
 
     def exact(self, x, rows, ids):
-        """What the exact one says of the ids for some rows of x."""
+        """Scores of the ids for some rows of x, by the exact one."""
         ids = np.where(ids >= 0, ids - self.first, -1)
-        return distances_of(real(self.index.refine_index), x[rows], ids)
+        return scores_of(real(self.index.refine_index), x[rows], ids)
 
     def range_search(self, x, radius):
         lims, D, I = self.index.range_search(x, radius)
@@ -90,10 +95,33 @@ def is_refined(index):
         real(index.refine_index), (swig.IndexFlatKernel, faiss.IndexFlat))
 
 
-def distances_of(index, x, ids):
-    """Of each row of x to vectors of its own; of id -1 anything."""
+def exact_part(index):
+    """The IndexFlatKernel that searches, behind maps or alone; or None."""
+    index = real(index)
+    while isinstance(index, faiss.IndexPreTransform):
+        index = real(index.index)
+    return index if isinstance(index, swig.IndexFlatKernel) else None
+
+
+def mapped(index, x):
+    """Vectors as they come out of the maps in front of an index."""
+    index = real(index)
+    while isinstance(index, faiss.IndexPreTransform):
+        if isinstance(index, swig.IndexPreTransformSIMD):
+            x = faiss.vector_to_array(index._transformed_c(
+                len(x), faiss.swig_ptr(x), index.chain.size())).reshape(
+                    len(x), -1)
+        else:
+            for transform in transforms_of(index):
+                x = transform.apply(x)
+        index = real(index.index)
+    return x
+
+
+def scores_of(index, x, ids):
+    """Of each row of x with vectors of its own; of id -1 anything."""
     if isinstance(index, swig.IndexFlatKernel):
-        return index.compute_distance_subset(x, ids)
+        return index.compute_score_subset(x, ids)
     D = np.zeros(ids.shape, "float32")
     index.compute_distance_subset(
         len(x), faiss.swig_ptr(x), ids.shape[1], faiss.swig_ptr(D),
@@ -283,7 +311,15 @@ class ShardedIndex:
 
     def _plain(self, x, k):
         answers = self._run("search", x, (k,))
-        return best(*together(answers), k, self._larger(self.model))
+        return self._merged(self.model, *together(answers), k)
+
+    def _merged(self, index, D, I, k):
+        """The k best of each row, of what an index like one of the model's has
+        answered."""
+        flat = exact_part(index)
+        if flat is None:
+            return best(D, I, k, self._larger(index))
+        return flat.values_of_scores(*best(D, I, k, False))
 
     def _wanted(self, k):
         """How many candidates one index would rank again."""
@@ -298,7 +334,7 @@ class ShardedIndex:
         wanted = self._wanted(k)
         base = real(model.base_index)
         answers = self._run("candidates", x, (wanted,))
-        _, I = best(*together(answers), wanted, self._larger(base))
+        _, I = self._merged(base, *together(answers), wanted)
         firsts = [shard["first"] for shard in self.shards]
         owner = np.searchsorted(firsts, I, side="right") - 1  # -1: padding
         own, places = [], []
@@ -306,7 +342,7 @@ class ShardedIndex:
             rows, columns, ids = of_shard(owner == shard, I)
             own.append((rows, ids) if len(rows) else None)
             places.append((rows, columns))
-        D = np.zeros(I.shape, "float32")
+        D = np.zeros(I.shape, "float32")  # or scores
         for (rows, columns), scores in zip(
                 places, self._run("exact", x, own)):
             if scores is not None:
@@ -315,9 +351,9 @@ class ShardedIndex:
                   columns[valid]] = scores[valid]
         # equal ones by their ids
         order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
-        return best(np.take_along_axis(D, order, axis=1),
-                    np.take_along_axis(I, order, axis=1), k,
-                    self._larger(model))
+        return self._merged(
+            model.refine_index, np.take_along_axis(D, order, axis=1),
+            np.take_along_axis(I, order, axis=1), k)
 
     def range_search(self, x: "ArrayLike", radius: float) -> (
             "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):

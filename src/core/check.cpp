@@ -4,6 +4,7 @@
 #include <bit>
 #include <cinttypes>
 #include <cstdint>
+#include <regex>
 
 #include "core/errors.h"
 #include "core/parallel.h"
@@ -56,6 +57,16 @@ void check_components(
 }
 
 } // namespace
+
+std::string numbered_from(idx_t first, const std::string& message) {
+    static const std::regex number("\\bvector ([0-9]{1,18})\\b");
+    std::smatch match;
+    if (!std::regex_search(message, match, number)) {
+        return message;
+    }
+    return match.prefix().str() + "vector " +
+            std::to_string(first + std::stoll(match[1])) + match.suffix().str();
+}
 
 void check_batch(idx_t n, const void* x, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(

@@ -4,10 +4,16 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+
+#include <faiss/impl/FaissException.h>
 
 #include <faiss_ext/core/compat.h>
 
 namespace faiss_ext {
+
+/// A message in which "vector N" has become "vector first + N".
+std::string numbered_from(idx_t first, const std::string& message);
 
 /// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
 /// caller hands in passes here. `where` names the function for the message.
@@ -16,6 +22,19 @@ void check_batch(idx_t n, const void* x, const char* where);
 /// check_batch, and throws if a component is NaN or infinite, naming one such
 /// vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
+
+/** Calls fn(), which checks a block of vectors that begins with number `first`;
+ * in the message of what it throws, vectors count from the first block on.
+ */
+template <class F>
+void with_numbers_from(idx_t first, F&& fn) {
+    try {
+        fn();
+    } catch (faiss::FaissException& e) {
+        e.msg = numbered_from(first, e.msg);
+        throw;
+    }
+}
 
 /// Whether none is NaN or infinite; on the calling thread.
 bool all_finite(size_t n, const float* x);

@@ -21,17 +21,22 @@
 
 namespace faiss_ext {
 
-/// Throws if the user wants to interrupt. Asks at most ten times a second: in
-/// Python the answer needs the interpreter lock.
+/// Throws if the user wants to interrupt.
+inline void check_interrupt_now() {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !faiss::InterruptCallback::is_interrupted(),
+            "computation interrupted");
+}
+
+/// The same, asking at most ten times a second: in Python the answer needs the
+/// interpreter lock.
 inline void check_interrupt() {
     using Clock = std::chrono::steady_clock;
     thread_local Clock::time_point next_time;
     const auto now = Clock::now();
     if (now >= next_time) {
         next_time = now + std::chrono::milliseconds(100);
-        FAISS_EXT_THROW_IF_NOT_MSG(
-                !faiss::InterruptCallback::is_interrupted(),
-                "computation interrupted");
+        check_interrupt_now();
     }
 }
 

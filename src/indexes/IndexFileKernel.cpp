@@ -218,7 +218,9 @@ void IndexFileKernel::add_next(idx_t n) {
     parallel_blocks(n, step, [&](idx_t begin, idx_t end) {
         const Scratch rows((end - begin) * d);
         stored.decode(ntotal + begin, end - begin, rows.get());
-        kernel->check_input(end - begin, rows.get(), d, where);
+        with_numbers_from(ntotal + begin, [&] {
+            kernel->check_input(end - begin, rows.get(), d, where);
+        });
     });
     extend(n);
 }
@@ -276,11 +278,12 @@ void IndexFileKernel::verify() const {
     });
 }
 
-void IndexFileKernel::compute_distance_subset(
+void IndexFileKernel::compare_subset(
+        bool as_scores,
         idx_t n,
         const float* x,
         idx_t k,
-        float* distances,
+        float* out,
         const idx_t* labels) const {
     rows("IndexFileKernel::compute_distance_subset");
     const idx_t step = k <= 0
@@ -294,8 +297,8 @@ void IndexFileKernel::compute_distance_subset(
         if (next < n) { // while these are compared
             ask_for(std::min(n - next, step) * k, labels + next * k);
         }
-        IndexFlatKernel::compute_distance_subset(
-                m, x + i * d, k, distances + i * k, labels + i * k);
+        IndexFlatKernel::compare_subset(
+                as_scores, m, x + i * d, k, out + i * k, labels + i * k);
     }
 }
 

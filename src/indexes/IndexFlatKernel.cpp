@@ -5,8 +5,10 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// A distance (or a negated kernel value: smaller is always better) and an id.
+/// A score and an id.
 using Neighbor = std::pair<float, idx_t>;
 
 /// Queries that are compared with the same vectors: each vector comes from
@@ -62,12 +64,6 @@ idx_t vectors_per_block(int d) {
     return std::clamp(int(cache::half_l2) / d, 16, 1024);
 }
 
-/// What stands for "no vector".
-float worst_of(faiss::MetricType metric) {
-    constexpr float worst = std::numeric_limits<float>::max();
-    return metric == faiss::METRIC_L2 ? worst : -worst;
-}
-
 /// Calls fn(query, first id, n, scores) for the scores of a query with n stored
 /// vectors, until all of [j0, j1) have been compared with a block of queries;
 /// by ascending id for each query.
@@ -91,20 +87,8 @@ void scan(
         if (!floats) {
             stored.decode(j, m, rows.get());
         }
-        compare_block(
-                *index.kernel,
-                index.metric_type,
-                n,
-                x,
-                m,
-                y,
-                index.d,
-                scores.get());
-        if (index.metric_type != faiss::METRIC_L2) {
-            for (idx_t i = 0; i < n * m; i++) {
-                scores[i] = -scores[i];
-            }
-        }
+        index.kernel->score_block(
+                index.metric_type, n, x, m, y, index.d, scores.get());
         for (idx_t i = 0; i < n; i++) {
             fn(i, j, m, scores.get() + i * m);
         }
@@ -154,7 +138,7 @@ void search_group(
         idx_t n,
         const float* x,
         idx_t k,
-        float* distances,
+        float* scores,
         idx_t* labels,
         const faiss::IDSelector* sel) {
     const idx_t block = query_block(n, index.ntotal / least_vectors + 1);
@@ -174,13 +158,12 @@ void search_group(
                          x + i0 * index.d,
                          begin,
                          end,
-                         [&](idx_t i, idx_t id, idx_t m, const float* scores) {
-                             best[slice][i0 + i].push(id, m, scores, sel);
+                         [&](idx_t i, idx_t id, idx_t m, const float* found) {
+                             best[slice][i0 + i].push(id, m, found, sel);
                          });
                 });
     }
 
-    const bool is_distance = index.metric_type == faiss::METRIC_L2;
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         std::vector<Neighbor> all;
         for (idx_t i = begin; i < end; i++) {
@@ -192,12 +175,24 @@ void search_group(
             std::sort(all.begin(), all.end());
             all.resize(k, {std::numeric_limits<float>::max(), -1});
             for (idx_t j = 0; j < k; j++) {
-                const auto [score, id] = all[j];
-                distances[i * k + j] = is_distance ? score : -score;
-                labels[i * k + j] = id;
+                std::tie(scores[i * k + j], labels[i * k + j]) = all[j];
             }
         }
     });
+}
+
+/// A block of distances or kernel values.
+void compare_block(
+        const Kernel& kernel,
+        faiss::MetricType metric,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) {
+    kernel.score_block(metric, n, x, m, y, d, out);
+    kernel.values_of_scores(metric, n * m, out);
 }
 
 /// FAISS calls these functions from parallel loops, which exceptions cannot
@@ -403,7 +398,8 @@ void IndexFlatKernel::check_rows(
     for (idx_t i = 0; i < n; i += step) {
         const idx_t m = std::min(step, n - i);
         sa_decode(m, bytes + i * code_size, decoded.data());
-        kernel->check_input(m, decoded.data(), d, where);
+        with_numbers_from(
+                i, [&] { kernel->check_input(m, decoded.data(), d, where); });
     }
 }
 
@@ -442,6 +438,17 @@ void IndexFlatKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_scores(n, x, k, distances, labels, params);
+    values_of_scores(n, k, distances, labels);
+}
+
+void IndexFlatKernel::search_scores(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::search: call train first");
@@ -462,10 +469,22 @@ void IndexFlatKernel::search(
                 std::min(group, n - i),
                 x + i * d,
                 k,
-                distances + i * k,
+                scores + i * k,
                 labels + i * k,
                 params ? params->sel : nullptr);
     }
+}
+
+void IndexFlatKernel::values_of_scores(
+        idx_t n,
+        idx_t k,
+        float* scores,
+        idx_t* labels) const {
+    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            finish_results(*this, k, scores + i * k, labels + i * k);
+        }
+    });
 }
 
 void IndexFlatKernel::range_search(
@@ -495,13 +514,18 @@ void IndexFlatKernel::range_search(
                  x + begin * d,
                  j,
                  std::min(ntotal, j + chunk),
-                 [&](idx_t i, idx_t id, idx_t m, const float* scores) {
+                 [&](idx_t i, idx_t id, idx_t m, float* values) {
+                     kernel->values_of_scores(metric_type, m, values);
+                     if (!is_distance) {
+                         std::transform(
+                                 values, values + m, values, std::negate<>());
+                     }
                      const auto next = [&](idx_t l) {
-                         return idx_t(simd::first_below(m, scores, l, bound));
+                         return idx_t(simd::first_below(m, values, l, bound));
                      };
                      for (idx_t l = next(0); l < m; l = next(l + 1)) {
                          if (is_selected(sel, id + l)) {
-                             found[begin + i].emplace_back(scores[l], id + l);
+                             found[begin + i].emplace_back(values[l], id + l);
                          }
                      }
                  });
@@ -521,6 +545,25 @@ void IndexFlatKernel::compute_distance_subset(
         const float* x,
         idx_t k,
         float* distances,
+        const idx_t* labels) const {
+    compare_subset(false, n, x, k, distances, labels);
+}
+
+void IndexFlatKernel::compute_score_subset(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        const idx_t* labels) const {
+    compare_subset(true, n, x, k, scores, labels);
+}
+
+void IndexFlatKernel::compare_subset(
+        bool as_scores,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* out,
         const idx_t* labels) const {
     constexpr const char* where = "IndexFlatKernel::compute_distance_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -542,6 +585,8 @@ void IndexFlatKernel::compute_distance_subset(
                 int64_t(ntotal));
     }
     kernel->check_input(n, x, d, where);
+    const float worst = as_scores ? std::numeric_limits<float>::max()
+                                  : worst_of(metric_type);
     const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;
@@ -559,8 +604,7 @@ void IndexFlatKernel::compute_distance_subset(
                     ids.size(),
                     ids.data(),
                     [&](size_t j, size_t count, const float* y) {
-                        compare_block(
-                                *kernel,
+                        kernel->score_block(
                                 metric_type,
                                 1,
                                 x + i * d,
@@ -569,9 +613,13 @@ void IndexFlatKernel::compute_distance_subset(
                                 d,
                                 &found[j]);
                     });
+            if (!as_scores) {
+                kernel->values_of_scores(
+                        metric_type, found.size(), found.data());
+            }
             auto next = found.begin();
             for (idx_t j = i * k; j < (i + 1) * k; j++) {
-                distances[j] = labels[j] >= 0 ? *next++ : worst_of(metric_type);
+                out[j] = labels[j] >= 0 ? *next++ : worst;
             }
         }
     });

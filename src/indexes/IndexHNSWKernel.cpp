@@ -186,7 +186,7 @@ void IndexHNSWKernel::search(
             ", expected a positive number",
             int64_t(k));
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    const IndexFlatKernel& flat = vectors();
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
         Frontier& selected = walk.selected;
         if (sel) {
@@ -203,11 +203,10 @@ void IndexHNSWKernel::search(
         for (idx_t j = 0; j < k; j++) {
             const ScoredVertex v =
                     size_t(j) < best.size() ? best[j] : ScoredVertex{NAN, -1};
-            const bool is_found = !std::isnan(v.score);
-            distances[i * k + j] = sign *
-                    (is_found ? v.score : std::numeric_limits<float>::max());
-            labels[i * k + j] = is_found ? v.id : -1;
+            distances[i * k + j] = v.score;
+            labels[i * k + j] = std::isnan(v.score) ? -1 : v.id;
         }
+        finish_results(flat, k, distances + i * k, labels + i * k);
     };
     for_walks("search", n, x, k, params, search_one);
 }
@@ -220,11 +219,16 @@ void IndexHNSWKernel::range_search(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const float sign = metric_type == faiss::METRIC_L2 ? 1 : -1;
+    const IndexFlatKernel& flat = vectors();
+    const auto is_within = [&](float value) {
+        return metric_type == faiss::METRIC_L2 ? value < radius
+                                               : value > radius;
+    };
     std::vector<std::vector<ScoredVertex>> found(n);
     const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
         run([&](ScoredVertex v) {
-            if (v.score < sign * radius && (!sel || sel->is_member(v.id))) {
+            flat.kernel->values_of_scores(metric_type, 1, &v.score);
+            if (is_within(v.score) && (!sel || sel->is_member(v.id))) {
                 found[i].push_back(v);
             }
         });
@@ -237,7 +241,7 @@ void IndexHNSWKernel::range_search(
     fill_range_result(
             found,
             result,
-            [&](ScoredVertex v) { return sign * v.score; },
+            [](ScoredVertex v) { return v.score; },
             [](ScoredVertex v) { return idx_t(v.id); });
 }
 

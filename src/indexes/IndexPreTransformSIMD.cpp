@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <utility>
 
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexFlatCodes.h>
 #include <faiss/IndexHNSW.h>
 
@@ -18,6 +19,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "indexes/row_scores.h"
 #include "projections/principal_components.h"
 
 namespace faiss_ext {
@@ -247,6 +249,20 @@ idx_t pca_sample(const faiss::PCAMatrix& pca) {
             std::max<idx_t>(20000, 10 * d), pca.max_points_per_d * d);
 }
 
+/// Throws unless two chains are the same.
+void check_same_chain(
+        const std::vector<faiss::VectorTransform*>& chain,
+        const std::vector<faiss::VectorTransform*>& other) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            chain.size() == other.size(),
+            "cannot merge: one index has %zu transformations, the other %zu",
+            chain.size(),
+            other.size());
+    for (size_t i = 0; i < chain.size(); i++) {
+        chain[i]->check_identical(*other[i]);
+    }
+}
+
 const faiss::SearchParameters* params_behind(
         const faiss::SearchParameters* params) {
     const auto* pre =
@@ -280,8 +296,22 @@ std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
-    IndexPreTransform::merge_from(other, add_id);
-    other.ntotal = dynamic_cast<IndexPreTransform&>(other).index->ntotal;
+    auto* source = dynamic_cast<IndexPreTransform*>(&other);
+    auto* flat = dynamic_cast<faiss::IndexFlat*>(index);
+    auto* others =
+            source ? dynamic_cast<faiss::IndexFlat*>(source->index) : nullptr;
+    if (flat && others && flat->metric_type == others->metric_type &&
+        flat->d == others->d && add_id == 0) {
+        // FAISS wants them to be of one class, which depends on whether they
+        // have been in a file
+        check_same_chain(chain, source->chain);
+        flat->add(others->ntotal, others->get_xb());
+        others->reset();
+        ntotal = flat->ntotal;
+    } else {
+        IndexPreTransform::merge_from(other, add_id);
+    }
+    source->ntotal = source->index->ntotal;
 }
 
 std::vector<float> IndexPreTransformSIMD::transformed(
@@ -397,6 +427,11 @@ void IndexPreTransformSIMD::search(
             ", expected a positive number",
             int64_t(k));
     const auto xt = transformed(n, x, chain.size());
+    if (index->ntotal == 0) { // FAISS's flat indexes leave results as they are
+        std::fill_n(distances, n * k, worst_of(metric_type));
+        std::fill_n(labels, n * k, -1);
+        return;
+    }
     index->search(n, xt.data(), k, distances, labels, params_behind(params));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "indexes/best_hits.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
+#include "indexes/row_scores.h"
 
 namespace faiss_ext {
 
@@ -148,23 +150,22 @@ void IndexRefineKernel::search(
     base_index->search(
             n, x, k_base, scores.get(), candidates.get(), how.base_params);
     guard.rethrow();
-    flat->compute_distance_subset(n, x, k_base, scores.get(), candidates.get());
-    const float sign = is_distance ? 1 : -1;
+    flat->compute_score_subset(n, x, k_base, scores.get(), candidates.get());
     parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
         std::vector<Hit> found;
         for (idx_t i = begin; i < end; i++) {
             found.clear();
             for (idx_t j = i * k_base; j < (i + 1) * k_base; j++) {
                 if (candidates[j] >= 0 && !std::isnan(scores[j])) {
-                    found.emplace_back(sign * scores[j], candidates[j]);
+                    found.emplace_back(scores[j], candidates[j]);
                 }
             }
             keep_smallest(found, k);
             found.resize(k, {worst, -1});
             for (idx_t j = 0; j < k; j++) {
-                distances[i * k + j] = sign * found[j].first;
-                labels[i * k + j] = found[j].second;
+                std::tie(distances[i * k + j], labels[i * k + j]) = found[j];
             }
+            finish_results(*flat, k, distances + i * k, labels + i * k);
         }
     });
 }

@@ -55,8 +55,8 @@ void find_exceptions(
     }
     if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                refine->k_factor >= 1 && refine->k_factor < 1e9f,
-                "k_factor of IndexRefine is %g, expected at least 1",
+                refine->k_factor >= 1 && refine->k_factor <= 1e9f,
+                "k_factor of IndexRefine is %g, expected a number from 1 to 1e9",
                 refine->k_factor);
     }
     for (const faiss::Index* part : parts_of(*index)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The metric of an IndexFlatKernel between vectors and stored ones.
+// Scores of an IndexFlatKernel, between vectors and stored ones: smaller is
+// nearer.
 
 #pragma once
 
@@ -14,26 +15,18 @@
 
 namespace faiss_ext {
 
-/// A block of the metric.
-inline void compare_block(
-        const Kernel& kernel,
-        faiss::MetricType metric,
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) {
-    if (metric == faiss::METRIC_L2) {
-        kernel.distance_block(n, x, m, y, d, out);
-    } else {
-        kernel.block(n, x, m, y, d, out);
-    }
-}
+/// What stands for "no vector".
+float worst_of(faiss::MetricType metric);
 
-/** Distances or negated kernel values, so that smaller is always better,
- * between vectors and stored ones. On the calling thread, without checks.
- */
+/// Makes of the scores of one query's results, in order and with padding (id
+/// -1) at the end, what search returns: values in order.
+void finish_results(
+        const IndexFlatKernel& index,
+        idx_t k,
+        float* scores,
+        idx_t* labels);
+
+/// Scores, on the calling thread, without checks.
 struct RowScores {
     const IndexFlatKernel& index;
     const StoredRows stored;
@@ -62,13 +55,7 @@ struct RowScores {
             size_t m,
             const float* y,
             float* scores) const {
-        compare_block(
-                *index.kernel, index.metric_type, n, x, m, y, d(), scores);
-        if (index.metric_type != faiss::METRIC_L2) {
-            for (size_t i = 0; i < n * m; i++) {
-                scores[i] = -scores[i];
-            }
-        }
+        index.kernel->score_block(index.metric_type, n, x, m, y, d(), scores);
     }
 
     /// A vector with the stored ones of these ids.

@@ -34,6 +34,7 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
+#include "core/parallel.h"
 #include "indexes/fast_scan.h"
 #include "indexes/index_parts.h"
 #include "io/binary_flat_files.h"
@@ -301,6 +302,28 @@ void write_any(const T* object, IOWriter* f) {
             "cannot write the file '%s': %s", name.c_str(), strerror(error));
 }
 
+/// Writes to a file, as FAISS's, and looks for interrupts.
+struct InterruptibleWriter : IOWriter {
+    FILE* const f;
+
+    InterruptibleWriter(FILE* f, const std::string& file) : f(f) {
+        name = file;
+    }
+
+    size_t operator()(const void* ptr, size_t size, size_t nitems) override {
+        constexpr size_t most = 1 << 22;
+        const char* bytes = static_cast<const char*>(ptr);
+        for (size_t at = 0, n = size * nitems; at < n; at += most) {
+            check_interrupt();
+            const size_t piece = std::min(most, n - at);
+            if (fwrite(bytes + at, 1, piece, f) != piece) {
+                return at / size;
+            }
+        }
+        return nitems;
+    }
+};
+
 /// A file being written, closed without a word if something goes wrong.
 struct OpenFile {
     std::string name; ///< for messages
@@ -318,8 +341,7 @@ struct OpenFile {
 
     template <class T>
     void write(const T* object) const {
-        faiss::FileIOWriter writer(f);
-        writer.name = name;
+        InterruptibleWriter writer(f, name);
         write_any(object, static_cast<IOWriter*>(&writer));
     }
 
@@ -441,6 +463,9 @@ void write_file(const T* object, const char* fname) {
         file.close();
         return;
     }
+    if (old && access(fname, W_OK) != 0) {
+        fail_to_write(fname, errno);
+    }
     const fs::path target = behind_links(fname);
     TemporaryFile temporary(fname, target, old);
     OpenFile file(fdopen(temporary.file, "wb"), fname);
@@ -449,6 +474,7 @@ void write_file(const T* object, const char* fname) {
         make_alike(fileno(file.f), *old);
     }
     file.close();
+    check_interrupt_now();
     temporary.rename_to(target);
 }
 

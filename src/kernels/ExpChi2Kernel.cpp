@@ -33,7 +33,8 @@ double ExpChi2Kernel::choose_gamma(idx_t n, const float* x, size_t d) const {
     return sum / (double(m) * double(m - 1));
 }
 
-void ExpChi2Kernel::block(
+void ExpChi2Kernel::score_block(
+        faiss::MetricType,
         size_t n,
         const float* x,
         size_t m,
@@ -41,7 +42,24 @@ void ExpChi2Kernel::block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    exponential_kernel(1 / gamma, n * m, out, false);
+}
+
+void ExpChi2Kernel::values_of_scores(
+        faiss::MetricType metric,
+        size_t n,
+        float* scores) const {
+    exponential_kernel(1 / gamma, n, scores, metric == faiss::METRIC_L2);
+}
+
+void ExpChi2Kernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    score_block(faiss::METRIC_INNER_PRODUCT, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_INNER_PRODUCT, n * m, out);
 }
 
 void ExpChi2Kernel::distance_block(
@@ -51,8 +69,8 @@ void ExpChi2Kernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    simd::pairwise(simd::PairOp::chi2_distance, n, x, m, y, d, out, m);
-    exponential_kernel(1 / gamma, n * m, out, true);
+    score_block(faiss::METRIC_L2, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_L2, n * m, out);
 }
 
 void ExpChi2Kernel::self_values(size_t n, const float*, size_t, float* out)

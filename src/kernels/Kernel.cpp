@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/check.h"
@@ -48,6 +49,29 @@ void Kernel::distance_block(
             // at identical vectors rounding may leave a negative value
             out[i * m + j] = v < 0 ? 0 : v;
         }
+    }
+}
+
+void Kernel::score_block(
+        faiss::MetricType metric,
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    if (metric == faiss::METRIC_L2) {
+        distance_block(n, x, m, y, d, out);
+    } else {
+        block(n, x, m, y, d, out);
+        std::transform(out, out + n * m, out, std::negate<>());
+    }
+}
+
+void Kernel::values_of_scores(faiss::MetricType metric, size_t n, float* scores)
+        const {
+    if (metric != faiss::METRIC_L2) {
+        std::transform(scores, scores + n, scores, std::negate<>());
     }
 }
 

@@ -101,18 +101,24 @@ void ShiftInvariantKernel::kernel_of_norms(size_t n, float* v, bool distance)
     }
 }
 
-void ShiftInvariantKernel::block_of_norms(
+void ShiftInvariantKernel::score_block(
+        faiss::MetricType,
         size_t n,
         const float* x,
         size_t m,
         const float* y,
         size_t d,
-        float* out,
-        bool distance) const {
+        float* out) const {
     const auto op =
             norm() == Norm::L1 ? simd::PairOp::l1 : simd::PairOp::squared_l2;
     simd::pairwise(op, n, x, m, y, d, out, m);
-    kernel_of_norms(n * m, out, distance);
+}
+
+void ShiftInvariantKernel::values_of_scores(
+        faiss::MetricType metric,
+        size_t n,
+        float* scores) const {
+    kernel_of_norms(n, scores, metric == faiss::METRIC_L2);
 }
 
 void ShiftInvariantKernel::block(
@@ -122,7 +128,8 @@ void ShiftInvariantKernel::block(
         const float* y,
         size_t d,
         float* out) const {
-    block_of_norms(n, x, m, y, d, out, false);
+    score_block(faiss::METRIC_INNER_PRODUCT, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_INNER_PRODUCT, n * m, out);
 }
 
 void ShiftInvariantKernel::distance_block(
@@ -132,7 +139,8 @@ void ShiftInvariantKernel::distance_block(
         const float* y,
         size_t d,
         float* out) const {
-    block_of_norms(n, x, m, y, d, out, true);
+    score_block(faiss::METRIC_L2, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_L2, n * m, out);
 }
 
 void ShiftInvariantKernel::self_values(
