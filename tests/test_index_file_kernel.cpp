@@ -366,6 +366,23 @@ TEST(IndexFileKernel, RefusesWhatIsNotThere) {
               "not a regular file"}});
 }
 
+TEST(IndexFileKernel, ErrorsNumberVectorsAsTheFileDoes) {
+    for (idx_t bad : {17, 2999}) {
+        Vectors vectors(Store::f32);
+        vectors.x[bad * d + 5] = -1;
+        vectors.write();
+        IndexFileKernel index = vectors.index();
+        EXPECT_TRUE(throws(
+                [&] { index.add_next(n); },
+                "component 5 of vector " + std::to_string(bad) + " is -1"));
+        index.add_next(10);
+        EXPECT_TRUE(throws(
+                [&] { index.add_next(n - 10); },
+                "component 5 of vector " + std::to_string(bad) + " is -1"));
+        EXPECT_EQ(index.ntotal, 10);
+    }
+}
+
 /// Every number of the layout, with checksums that fit.
 TEST(IndexFileKernel, DoesNotBelieveFiles) {
     const Vectors vectors(Store::u8);

@@ -217,6 +217,92 @@ TEST(IndexFlatKernel, EqualsBruteForce) {
     }
 }
 
+/// What falls with a distance orders vectors by it, also where the values are
+/// the same floats: 1 - k is 1, or k is 0.
+TEST(IndexFlatKernel, FarVectorsStayInOrder) {
+    constexpr int d = 4;
+    constexpr idx_t n = 40;
+    std::vector<idx_t> order(n); // as vectors are stored
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(1));
+    for (const char* kernel :
+         {"gaussian(gamma=1)",
+          "laplacian(gamma=1)",
+          "matern(nu=0.5,gamma=1)",
+          "matern(nu=3,gamma=1)",
+          "expchi2(gamma=1)"}) {
+        for (auto metric : {l2, ip}) {
+            SCOPED_TRACE(std::string(kernel) + (metric == l2 ? " L2" : " IP"));
+            std::vector<float> x(n * d, 0);
+            for (idx_t i = 0; i < n; i++) {
+                x[i * d + 1] = 12 * float(order[i]);
+            }
+            const auto index = make_index(kernel, metric, d, x);
+            const std::vector<float> q(d, 0);
+            const Found<float> found = search(*index, q, n);
+            const float last = found.distances.back();
+            EXPECT_EQ(found.distances[n - 2], last);
+            EXPECT_EQ(last, metric == l2 ? 2 : 0);
+            const auto graph = index_factory(
+                    d, std::string("HNSW8,KFlat(") + kernel + ")", metric);
+            graph->add(n, x.data());
+            const auto refine = index_factory(
+                    d,
+                    std::string(
+                            "SIK64(gaussian(gamma=1)),BFlat,Refine(KFlat(") +
+                            kernel + "))",
+                    metric);
+            refine->add(n, x.data());
+            dynamic_cast<faiss::IndexRefine&>(*refine).k_factor = n;
+            for (const faiss::Index* other :
+                 {static_cast<const faiss::Index*>(index.get()),
+                  static_cast<const faiss::Index*>(refine.get())}) {
+                const Found<float> again = search(*other, q, n);
+                EXPECT_EQ(again.distances, found.distances);
+                for (idx_t i = 0; i < n; i++) {
+                    EXPECT_EQ(order[again.labels[i]], i);
+                }
+            }
+            const Found<float> walked = search(*graph, q, 12);
+            for (idx_t i = 0; i < 12; i++) {
+                EXPECT_EQ(order[walked.labels[i]], i);
+            }
+            // at the last distance no one is within
+            EXPECT_LT(range_search(*index, q, last)[0].size(), size_t(n));
+        }
+    }
+}
+
+TEST(IndexFlatKernel, ScoresGiveTheSame) {
+    const auto x = uniform_vectors(300, 6, 1), q = uniform_vectors(9, 6, 2);
+    for (const char* kernel : {"linear", "gaussian(gamma=0.5)", "jaccard"}) {
+        for (auto metric : {l2, ip}) {
+            const auto index = make_index(kernel, metric, 6, x);
+            for (idx_t k : {1, 20, 310}) {
+                Found<float> found{
+                        std::vector<float>(9 * k), std::vector<idx_t>(9 * k)};
+                index->search_scores(
+                        9,
+                        q.data(),
+                        k,
+                        found.distances.data(),
+                        found.labels.data());
+                std::vector<float> subset(9 * k);
+                index->compute_score_subset(
+                        9, q.data(), k, subset.data(), found.labels.data());
+                EXPECT_EQ(subset, found.distances);
+                for (idx_t i = 0; i < 9; i++) {
+                    EXPECT_TRUE(
+                            std::is_sorted(&subset[i * k], &subset[i * k] + k));
+                }
+                index->values_of_scores(
+                        9, k, found.distances.data(), found.labels.data());
+                expect_same(found, search(*index, q, k));
+            }
+        }
+    }
+}
+
 TEST(IndexFlatKernel, CompactVectorsEqualBruteForce) {
     for (Store store : {Store::f16, Store::u8}) {
         for (const char* kernel : {"chi2", "gaussian(gamma=0.5)"}) {

@@ -11,6 +11,7 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
 
 #include "projections/principal_components.h"
 #include "testing.h"
@@ -300,6 +301,50 @@ TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
     EXPECT_EQ(b->ntotal, 10);
     EXPECT_TRUE(throws([&] { a->merge_from(*a); }, "itself"));
     EXPECT_EQ(a->ntotal, 300);
+}
+
+/// FAISS's flat index is of another class where it has been in a file.
+TEST(IndexPreTransformSIMD, CopiesCanBeMerged) {
+    const auto x = uniform_vectors(300, 16, 1);
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        const auto fresh = index_factory(16, "HKM1(chi2),Flat", metric);
+        fresh->add(300, x.data());
+        const auto a = index_factory(16, "HKM1(chi2),Flat", metric);
+        faiss::VectorIOWriter writer;
+        write_index(a.get(), &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        const std::unique_ptr<faiss::Index> b = read_index(&reader),
+                                            c = clone_index(a.get());
+        a->add(100, x.data());
+        b->add(150, &x[100 * 16]);
+        c->add(50, &x[250 * 16]);
+        b->merge_from(*c);
+        a->merge_from(*b);
+        EXPECT_EQ(b->ntotal, 0);
+        EXPECT_EQ(c->ntotal, 0);
+        expect_same(search(*a, x, 10), search(*fresh, x, 10));
+        const auto other = index_factory(16, "HKM2(chi2),Flat", metric);
+        EXPECT_TRUE(throws([&] { a->merge_from(*other); }, ""));
+        const auto longer = index_factory(16, "HKM1(chi2),RR48,Flat", metric);
+        EXPECT_TRUE(throws([&] { a->merge_from(*longer); }, ""));
+        EXPECT_EQ(a->ntotal, 300);
+    }
+}
+
+TEST(IndexPreTransformSIMD, EmptyIndexesGivePadding) {
+    const auto x = uniform_vectors(60, 16, 1);
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        const auto index = index_factory(16, "HKM1(chi2),Flat", metric);
+        const Found<float> found = search(*index, x, 3);
+        const float worst = std::numeric_limits<float>::max();
+        for (size_t i = 0; i < found.labels.size(); i++) {
+            EXPECT_EQ(found.labels[i], -1);
+            EXPECT_EQ(
+                    found.distances[i],
+                    metric == faiss::METRIC_L2 ? worst : -worst);
+        }
+    }
 }
 
 } // namespace

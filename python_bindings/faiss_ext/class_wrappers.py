@@ -767,7 +767,7 @@ def wrap_float_indexes():
 
         Smaller scores are nearer. They order vectors where distances, or kernel
         values, are the same float: those of far vectors, 2 (1 - k) with k below
-        6e-8. By them results of several indexes can be put together.
+        3e-8. By them results of several indexes can be put together.
 
         Parameters
         ----------

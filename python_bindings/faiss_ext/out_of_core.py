@@ -415,8 +415,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
 
     With `output`, and more vectors than a block has, every finished block is
     written to the folder `output + ".build"`. After an interruption the same
-    call goes on from there, and builds blocks that are damaged again; in the
-    end the index is written, and the files in the folder are deleted. Graphs
+    call goes on from there (also with more memory), and builds blocks that are
+    damaged again; in the end the index is written, and the files in the folder are deleted. Graphs
     and hash tables, which cannot be put together from blocks, are saved whole,
     whenever adding has taken ten times as long as that.
 
@@ -457,7 +457,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     MemoryError
         If the index does not fit into `memory`.
     VectorFileError
-        Which is a ValueError, for a file that cannot be read or changes.
+        Which is a ValueError, for a file that cannot be read or changes, or a
+        folder that cannot be made.
     ValueError
         If `output + ".build"` is of another build or of none, or damaged.
 

@@ -171,6 +171,8 @@ def test_info_shows_the_tree_and_the_theory(run):
     assert row["bounds"] == list(hash.hamming_bounds(0.5))
     status, out, _ = run("info", "KFlat(chi2)")
     assert status == 0 and "bits" not in out
+    status, _, err = run("info", "SIK64(gaussian,gamma=1),BFlat", "--at", -0.5)
+    assert status == 1 and "the kernel value is -0.5, expected a value from 0 to 1" in err
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip"])
@@ -204,6 +206,13 @@ def test_bench_measures_recall(run, folder):
         assert row["recall"] == pytest.approx(recall, abs=2e-3)  # (ties)
         assert row["queries_per_second"] > 0
     assert run("bench", "index", "queries.npy", "queries.npy", "chi2")[0] == 1
+
+
+def test_bench_keeps_to_the_parameters_that_are_given(run, folder):
+    assert run("build", "base.npy", "HNSW8,KFlat(chi2)", "-o", "graph", "--quiet")[0] == 0
+    for index, setting in (("graph", "efSearch=50"), ("index", "k_factor=3")):
+        status, out, _ = run("bench", index, "base.npy", "queries.npy", "chi2", "--json", "-p", setting)
+        assert status == 0 and [row["parameters"] for row in json.loads(out)] == [setting]
 
 
 def test_bench_knows_the_metric(run, folder):
@@ -315,6 +324,19 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     err = process.stderr.read()
     assert process.wait(timeout=60) == 141
     assert [line for line in err.splitlines() if "queries in" not in line] == []
+
+
+def test_interrupted_while_it_writes(folder):
+    np.save(folder / "wide.npy", np.zeros((60000, 784), "float32"))
+    before = (folder / "index").read_bytes()
+    process = in_process(folder, "build", "wide.npy", "KFlat(chi2)", "-o", "index", "--exact", "memory", "--quiet")
+    while process.poll() is None and not list(folder.glob(".faiss_ext_*")):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=600)
+    assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
+    assert (folder / "index").read_bytes() == before
+    assert not list(folder.glob(".faiss_ext_*"))
 
 
 def test_an_interrupted_build_leaves_the_old_file(folder):

@@ -5,10 +5,13 @@ import copy
 import importlib
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import faiss
 import faiss_ext
@@ -251,6 +254,40 @@ def test_a_killed_process_leaves_a_whole_file(environment, tmp_path):
         index = faiss.read_index(str(path))
         assert index.ntotal in (20000, 30000)
         assert index.search(np.full((1, 64), index.ntotal, dtype="float32"), 1)[0][0, 0] == 0
+
+
+PROTECTED = """
+import json, os, sys
+import faiss, faiss_ext
+from faiss_ext.files import check_writable, replacing
+if os.getuid() == 0:
+    os.setuid(65534)
+index = faiss.index_factory(8, "KFlat(linear)")
+def say(write):
+    try:
+        write()
+    except Exception as error:
+        print(type(error).__name__, str(error).partition("\\n")[0])
+def replace():
+    with replacing(sys.argv[1]) as file:
+        file.write(b"other")
+say(lambda: faiss.write_index(index, sys.argv[1]))
+say(replace)
+say(lambda: check_writable(sys.argv[1]))
+"""
+
+
+def test_files_that_are_protected_stay(run_python):
+    """As with open(path, "w"), though their folder may be written to."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        path = Path(folder, "index")
+        path.write_text("mine")
+        path.chmod(0o444)
+        said = run_python(PROTECTED, path).splitlines()
+        assert path.read_text() == "mine" and os.listdir(folder) == ["index"]
+    assert said == [f"RuntimeError cannot write the file '{path}': Permission denied",
+                    f"PermissionError [Errno 13] Permission denied: '{path}'", f"VectorFileError {path}: cannot be written"]
 
 
 # --------------------------------------------------------- FAISS's own files

@@ -259,7 +259,7 @@ def test_a_file_that_is_wrong(files):
     bad[1234, 5] = -1
     np.save(files / "negative.npy", bad)
     for string in ("KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"):
-        with pytest.raises(RuntimeError, match="finite number >= 0"):
+        with pytest.raises(RuntimeError, match="component 5 of vector 1234 is -1, expected a finite number >= 0"):
             faiss_ext.build_from(files / "negative.npy", string, train=5, progress=False)
     with pytest.raises(VectorFileError, match="cannot be read"):
         faiss_ext.build_from(files / "gone.npy", "Flat")
@@ -335,6 +335,23 @@ def test_a_killed_build_goes_on(files, environment, string, keeps):
     assert sorted(os.listdir(files)) == sorted([*MAPPED, "out"])
 
 
+def stop_at(monkeypatch, stopped_at, files, string):
+    """A build that is broken off."""
+    def stop(index, rows, begin, add=out_of_core.add):
+        if begin == stopped_at:
+            raise KeyboardInterrupt
+        add(index, rows, begin)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(out_of_core, "add", stop)
+        with pytest.raises(KeyboardInterrupt):
+            faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+    return files / "out.build"
+
+
+IVF = "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"
+
+
 def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch):
     output, source = files / "out", files / "f32.npy"
     string = "AHK128(chi2),BFlat,Refine(KFlat(chi2))"
@@ -361,6 +378,31 @@ def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch
         faiss_ext.build_from(source, string, "100MB", output, progress=False)
 
 
+@pytest.mark.parametrize("string", [IVF, "HNSW8,KFlat(chi2,store=u8)"])
+def test_a_build_goes_on_with_more_memory(files, small_blocks, monkeypatch, string):
+    def build():
+        return faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
+
+    stop_at(monkeypatch, 800, files, string)
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 300)
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 300)
+    with pytest.raises(ValueError, match="with more memory, for 400 vectors at a time, now 300; give as much as there"):
+        build()
+    monkeypatch.setattr(out_of_core, "MOST_BLOCK", 700)
+    monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 700)
+    added = []
+
+    def note(index, rows, begin, add=out_of_core.add):
+        added.append(begin)
+        add(index, rows, begin)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(out_of_core, "add", note)
+        index = build()
+    assert [begin for begin in added if begin > 1] == list(range(800, N, 400))
+    same_results(index, built(string, 400))
+
+
 def test_a_folder_that_is_not_of_a_build_stays(files, small_blocks):
     folder = files / "out.build"
     (folder / "inside").mkdir(parents=True)
@@ -371,26 +413,13 @@ def test_a_folder_that_is_not_of_a_build_stays(files, small_blocks):
             faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
     assert sorted(os.listdir(folder)) == ["inside", "thesis.txt"] and not os.path.exists(files / "out")
     shutil.rmtree(folder)
+    folder.write_text("mine")
+    with pytest.raises(VectorFileError, match="out.build: cannot be used: File exists"):
+        faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+    folder.unlink()
     folder.mkdir()
     faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
     assert not folder.exists()
-
-
-def stop_at(monkeypatch, stopped_at, files, string):
-    """A build that is broken off."""
-    def stop(index, rows, begin, add=out_of_core.add):
-        if begin == stopped_at:
-            raise KeyboardInterrupt
-        add(index, rows, begin)
-
-    with monkeypatch.context() as changed:
-        changed.setattr(out_of_core, "add", stop)
-        with pytest.raises(KeyboardInterrupt):
-            faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
-    return files / "out.build"
-
-
-IVF = "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"
 
 
 def test_only_what_a_build_has_made_is_deleted(files, small_blocks, monkeypatch):
@@ -488,7 +517,7 @@ def test_a_damaged_index_says_how_to_go_on(files, small_blocks, monkeypatch, str
 
 
 def test_one_process_at_a_time(files, small_blocks, monkeypatch):
-    folder = out_of_core.Folder(str(files / "out.build"), {})
+    folder = out_of_core.Folder(str(files / "out.build"), {"block": 400})
     with pytest.raises(ValueError, match="another process builds there"):
         faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
     folder.delete()

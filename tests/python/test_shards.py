@@ -33,6 +33,8 @@ STRINGS = [
     "KFlat(chi2)", "KFlat(chi2,store=u8)", REFINED, "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2,store=f16))",
     "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "AHK128(chi2),AFlat",
     "SIK64(gaussian),BIVF8", "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "KLSH64(gaussian,p=100),BFlat,RFlat",
+    # where nearly all kernel values vanish
+    "KFlat(gaussian(gamma=1))", "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))", "AHK128(chi2),BFlat,Refine(KFlat(gaussian(gamma=1)))",
     "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))"]
 
 
@@ -478,6 +480,64 @@ def test_killed_and_called_again(files, tmp_path):
     index = open_shards(folder)
     same_results(index, whole(index))
     assert not [name for name in os.listdir(folder) if name.endswith(".json") and name != "manifest.json"]
+
+
+def unfinished(files, folder):
+    """A build whose last partition is bad."""
+    good = np.load(files[3])
+    np.save(files[3], good * np.nan)
+    with pytest.raises(ShardError, match="part 3.npy"):
+        built(files, REFINED, folder=folder)
+    np.save(files[3], good)
+
+
+@pytest.mark.parametrize("harm", [
+    lambda shard: shard.write_bytes(shard.read_bytes()[:-9] + b"123456789"), lambda shard: shard.write_bytes(shard.read_bytes()[:-1]),
+    os.unlink])
+def test_damaged_shards_are_built_again(files, tmp_path, harm):
+    folder = tmp_path / "made"
+    unfinished(files, folder)
+    harm(folder / "shard-00001.index")
+    same_results(built(files, REFINED, folder=folder), built(files, REFINED))
+
+
+@pytest.mark.parametrize("n", range(8))
+def test_killed_after_the_manifest_is_written(files, tmp_path, monkeypatch, n):
+    """Before it has deleted the n-th file that is not needed any more."""
+    folder = tmp_path / "made"
+    unfinished(files, folder)
+    (folder / ".faiss_ext_1_2").write_text("of a process that was killed")
+    unlink, deleted = os.unlink, []
+
+    def stop(path):
+        if os.path.exists(folder / "manifest.json"):
+            if len(deleted) == n:
+                raise KeyboardInterrupt
+            deleted.append(path)
+        unlink(path)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "unlink", stop)
+        try:
+            built(files, REFINED, folder=folder)
+            assert n == 7 and len(deleted) == 7  # four entries, lock, state, temporary file
+        except KeyboardInterrupt:
+            assert n < 7
+    if n < 7:
+        same_results(open_shards(folder), built(files, REFINED))
+        with pytest.raises(ShardError, match="holds a finished index"):
+            built(files, "KFlat(chi2)", folder=folder)
+        same_results(built(files, REFINED, folder=folder), built(files, REFINED))
+    assert sorted(os.listdir(folder)) == ["manifest.json", "model.index", *(f"shard-0000{i}.index" for i in range(4))]
+    with pytest.raises(ShardError, match="holds a finished index"):
+        built(files, REFINED, folder=folder)
+
+
+def test_folders_that_cannot_be_made(files, tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "folder", "/proc/folder"):
+        with pytest.raises(ShardError, match="cannot be used: "):
+            built(files, REFINED, folder=folder)
 
 
 def test_one_build_at_a_time(files, tmp_path):
