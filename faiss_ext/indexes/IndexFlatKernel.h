@@ -16,10 +16,11 @@ namespace faiss_ext {
  * METRIC_INNER_PRODUCT is k(x, y), METRIC_L2 is |phi(x) - phi(y)|^2 in the
  * kernel's feature space. The vectors themselves are stored, so that the index
  * is also the refine index of faiss::IndexRefine and the storage of
- * faiss::IndexHNSW. Results are ordered by score (Kernel::score_block) and then
- * by id, whatever the number of threads or the split into batches: nearest
- * first, also among those whose distances are the same float. Strings:
- * `KFlat(gaussian)`, `KFlat(chi2,store=u8)`.
+ * faiss::IndexHNSW. Results are chosen by score (Kernel::score_block) and then
+ * by id, and ordered by distance, then score, then id, whatever the number of
+ * threads or the split into batches: nearest first, also among those whose
+ * distances are the same float. Strings: `KFlat(gaussian)`,
+ * `KFlat(chi2,store=u8)`.
  *
  * Functions that take vectors throw a faiss::FaissException, and change
  * nothing, where the kernel is not defined on one of them. Removing vectors

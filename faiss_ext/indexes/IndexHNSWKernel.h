@@ -62,6 +62,16 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// As those of IndexFlatKernel.
+    void search_scores(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* scores,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const;
+    void values_of_scores(idx_t n, idx_t k, float* scores, idx_t* labels) const;
+
     /// Throws if there is no such id.
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 

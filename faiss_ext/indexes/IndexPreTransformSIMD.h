@@ -60,8 +60,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
-    /// Leaves `other` empty, as it says then. FAISS's flat index behind may have
-    /// been in a file.
+    /// Leaves `other` empty, as it says then. FAISS's flat index behind may
+    /// have been in a file.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
     /** The vectors behind the first `count` transformations.

@@ -888,6 +888,16 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         codes: NDArray[np.uint8] | None = ...,
     ) -> NDArray[np.uint8]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def search_scores(
+        self,
+        x: ArrayLike,
+        k: int,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
+    def values_of_scores(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):

@@ -767,7 +767,8 @@ def wrap_float_indexes():
 
         Smaller scores are nearer. They order vectors where distances, or kernel
         values, are the same float: those of far vectors, 2 (1 - k) with k below
-        3e-8. By them results of several indexes can be put together.
+        3e-8. Results of several indexes with the same kernel and metric can be
+        merged by them.
 
         Parameters
         ----------
@@ -779,8 +780,9 @@ def wrap_float_indexes():
         scores : float32, shape (n, k), the largest float for padding
         labels : int64, shape (n, k)
         """
-        x = as_vectors(x, self.d, "IndexFlatKernel.search_scores")
-        k = as_k(k, "IndexFlatKernel.search_scores")
+        where = f"{type(self).__name__}.search_scores"
+        x = as_vectors(x, self.d, where)
+        k = as_k(k, where)
         scores = np.empty((len(x), k), "float32")
         labels = np.empty((len(x), k), "int64")
         self._search_scores_c(
@@ -796,7 +798,7 @@ def wrap_float_indexes():
         Parameters
         ----------
         scores : array_like, shape (n, k)
-            Of the results of each query, in order.
+            Of the results of each query, from the nearest to the farthest.
         labels : array_like of int64, shape (n, k)
             Their ids, -1 at the end: padding.
 
@@ -811,7 +813,7 @@ def wrap_float_indexes():
         if (labels.ndim != 2 or labels.shape != scores.shape
                 or labels.dtype.kind not in "iu"):
             raise ValueError(
-                "IndexFlatKernel.values_of_scores: labels has dtype "
+                f"{type(self).__name__}.values_of_scores: labels has dtype "
                 f"{labels.dtype} and shape {labels.shape}, scores shape "
                 f"{scores.shape}; expected integers and the same shape (n, k)")
         labels = labels.astype("int64", copy=False)
@@ -840,6 +842,8 @@ def wrap_float_indexes():
     for method in (compute_distance_subset, compute_score_subset, search_scores,
                    values_of_scores):
         setattr(swig.IndexFlatKernel, method.__name__, method)
+    for method in (search_scores, values_of_scores):
+        setattr(swig.IndexHNSWKernel, method.__name__, method)
 
     def permute_entries(self, perm: "ArrayLike") -> None:
         """Vector perm[i] becomes vector i.

@@ -287,21 +287,21 @@ class Folder:
             raise ValueError(f"{path}: another process builds there") from None
         self.check()
         before = self.state(state)
-        self.block = state["block"]
+        self.block_size = state["block"]
         if before is not None:
             others = [key for key in state if before[key] != state[key]]
-            if others == ["block"] and 0 < before["block"] < self.block:
-                self.block = before["block"]  # there is more memory now
+            if others == ["block"] and 0 < before["block"] < state["block"]:
+                self.block_size = before["block"]  # there is more memory now
                 return
             if not others:
                 return
         if any(name.startswith(("block-", "all.")) for name in self.files()):
             if others == ["block"]:
                 raise ValueError(
-                    f"{path} is an unfinished build with more memory, for "
-                    f"{before['block']:,} vectors at a time, now "
-                    f"{state['block']:,}; give as much as there, delete the "
-                    "folder, or give another output")
+                    f"{path} is an unfinished build that was begun with more "
+                    f"memory: {before['block']:,} vectors at a time, now "
+                    f"{state['block']:,}; give as much, delete the folder, or "
+                    "give another output")
             raise ValueError(
                 f"{path} is an unfinished build with another "
                 f"{', '.join(others)}; delete the folder, or give another "
@@ -416,9 +416,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     With `output`, and more vectors than a block has, every finished block is
     written to the folder `output + ".build"`. After an interruption the same
     call goes on from there (also with more memory), and builds blocks that are
-    damaged again; in the end the index is written, and the files in the folder are deleted. Graphs
-    and hash tables, which cannot be put together from blocks, are saved whole,
-    whenever adding has taken ten times as long as that.
+    damaged again; in the end the index is written, and the files in the folder
+    are deleted. Graphs and hash tables, which cannot be put together from
+    blocks, are saved whole, whenever adding has taken ten times as long as
+    that.
 
     Parameters
     ----------
@@ -479,7 +480,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         if os.path.exists(output) and os.path.samefile(
                 output, build.source.path):
             raise ValueError("the index would take the place of the vectors")
-    if output is None or build.source.n <= build.block:
+    if output is None or (build.source.n <= build.block and not os.path.exists(
+            os.path.join(output + ".build", "state.json"))):
         build.train()
         build.fill()
     else:
@@ -636,7 +638,7 @@ class Build:
 
     def resume(self, folder):
         """From what is in the folder, or from the start."""
-        self.folder, self.block = folder, folder.block
+        self.folder, self.block = folder, folder.block_size
         if folder.has("trained.index"):
             self.base = folder.read("trained.index", self.bits)
         if folder.has("exact.index"):

@@ -118,7 +118,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
             "parameters": parameters,
             "partitions": identities}) as is_finished:
         if is_finished:
-            return open_shards(place.path, client)
+            with contextlib.suppress(ShardError):  # damaged since then
+                return open_shards(place.path, client)
         if place.has_model():
             model = place.read_model(isinstance(model, faiss.IndexBinary))
         else:

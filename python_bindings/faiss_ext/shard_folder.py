@@ -20,6 +20,8 @@ from .strings import index_string
 FORMAT, VERSION = "faiss_ext shards", 1
 MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
 LOCK = "build.lock"
+# what is known of a shard
+ENTRY = {"file", "partition", "ntotal", "bytes", "sha256"}
 # of values in a manifest that are not verified otherwise
 KINDS = {"string": str, "trained_string": str, "binary": bool, "d": int,
          "metric": int, "seeds": dict, "parameters": dict}
@@ -147,10 +149,6 @@ class ShardFolder:
             except OSError:
                 pass  # some file systems have no locks
             before = self.check(state)
-            if self.is_finished():
-                self.clean_up()
-                yield True
-                return
             if before is not None:
                 finished = self.finished(before["partitions"])
                 if finished and not self.has_model():
@@ -161,11 +159,8 @@ class ShardFolder:
                     os.unlink(self.file(MODEL))  # may be of other vectors
             if state is not None:
                 write_json(self.file(UNFINISHED), state)
-            yield False
+            yield os.path.exists(self.file(MANIFEST))
             self.clean_up()
-
-    def is_finished(self):
-        return os.path.exists(self.file(MANIFEST))
 
     def clean_up(self):
         """Deletes what an index does not need."""
@@ -232,7 +227,7 @@ class ShardFolder:
             entry = read_json(entry_file(self.path, number))
             size = os.path.getsize(self.file(shard_name(number)))
             is_it = size == entry["bytes"] and entry.pop("source") == source
-            return entry if is_it else None
+            return entry if is_it and set(entry) == ENTRY else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

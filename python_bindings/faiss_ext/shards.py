@@ -57,9 +57,9 @@ class Shard:
 
     def search(self, x, k, index=None):
         index = index or self.index
-        flat = exact_part(index)
-        if flat is not None:
-            D, I = flat.search_scores(mapped(index, x), k)
+        exact = exact_part(index)
+        if exact is not None:
+            D, I = exact.search_scores(mapped(index, x), k)
         else:
             D, I = index.search(x, k)
         if self.index.ntotal == 0:  # FAISS's flat index leaves them as they are
@@ -96,11 +96,19 @@ def is_refined(index):
 
 
 def exact_part(index):
-    """The IndexFlatKernel that searches, behind maps or alone; or None."""
+    """What searches under a kernel, by scan or graph, behind maps or alone; or
+    None."""
     index = real(index)
     while isinstance(index, faiss.IndexPreTransform):
         index = real(index.index)
-    return index if isinstance(index, swig.IndexFlatKernel) else None
+    return index if isinstance(
+        index, (swig.IndexFlatKernel, swig.IndexHNSWKernel)) else None
+
+
+def finished(index, D, I):
+    """Results as the search of an index returns them."""
+    exact = exact_part(index)
+    return (D, I) if exact is None else exact.values_of_scores(D, I)
 
 
 def mapped(index, x):
@@ -311,30 +319,27 @@ class ShardedIndex:
 
     def _plain(self, x, k):
         answers = self._run("search", x, (k,))
-        return self._merged(self.model, *together(answers), k)
+        return finished(
+            self.model, *self._best(self.model, *together(answers), k))
 
-    def _merged(self, index, D, I, k):
-        """The k best of each row, of what an index like one of the model's has
-        answered."""
-        flat = exact_part(index)
-        if flat is None:
-            return best(D, I, k, self._larger(index))
-        return flat.values_of_scores(*best(D, I, k, False))
+    def _best(self, index, D, I, k):
+        """The k best of each row: distances or scores, as Shard.search has them
+        from indexes like one of the model's."""
+        larger = exact_part(index) is None and (
+            index.metric_type == faiss.METRIC_INNER_PRODUCT)
+        return best(D, I, k, larger)
 
     def _wanted(self, k):
         """How many candidates one index would rank again."""
         factor = np.float32(getattr(real(self.model), "k_factor", 1))
         return max(k, int(min(np.float32(k) * factor, self.ntotal)))
 
-    def _larger(self, index):
-        return index.metric_type == faiss.METRIC_INNER_PRODUCT
-
     def _refined(self, x, k):
         model = real(self.model)
         wanted = self._wanted(k)
         base = real(model.base_index)
         answers = self._run("candidates", x, (wanted,))
-        _, I = self._merged(base, *together(answers), wanted)
+        _, I = self._best(base, *together(answers), wanted)
         firsts = [shard["first"] for shard in self.shards]
         owner = np.searchsorted(firsts, I, side="right") - 1  # -1: padding
         own, places = [], []
@@ -351,9 +356,9 @@ class ShardedIndex:
                   columns[valid]] = scores[valid]
         # equal ones by their ids
         order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
-        return self._merged(
+        return finished(model.refine_index, *self._best(
             model.refine_index, np.take_along_axis(D, order, axis=1),
-            np.take_along_axis(I, order, axis=1), k)
+            np.take_along_axis(I, order, axis=1), k))
 
     def range_search(self, x: "ArrayLike", radius: float) -> (
             "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):

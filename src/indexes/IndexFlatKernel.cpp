@@ -480,6 +480,9 @@ void IndexFlatKernel::values_of_scores(
         idx_t k,
         float* scores,
         idx_t* labels) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_trained && kernel->is_trained,
+            "IndexFlatKernel::values_of_scores: call train first");
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
             finish_results(*this, k, scores + i * k, labels + i * k);
@@ -565,7 +568,8 @@ void IndexFlatKernel::compare_subset(
         idx_t k,
         float* out,
         const idx_t* labels) const {
-    constexpr const char* where = "IndexFlatKernel::compute_distance_subset";
+    const char* where = as_scores ? "IndexFlatKernel::compute_score_subset"
+                                  : "IndexFlatKernel::compute_distance_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && kernel->is_trained, "%s: call train first", where);
     const StoredRows stored = StoredRows::of(*this, where);

@@ -180,13 +180,32 @@ void IndexHNSWKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    search_scores(n, x, k, distances, labels, params);
+    values_of_scores(n, k, distances, labels);
+}
+
+void IndexHNSWKernel::values_of_scores(
+        idx_t n,
+        idx_t k,
+        float* scores,
+        idx_t* labels) const {
+    vectors().values_of_scores(n, k, scores, labels);
+}
+
+void IndexHNSWKernel::search_scores(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexHNSWKernel::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
+    constexpr float worst = std::numeric_limits<float>::max();
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
-    const IndexFlatKernel& flat = vectors();
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
         Frontier& selected = walk.selected;
         if (sel) {
@@ -203,10 +222,10 @@ void IndexHNSWKernel::search(
         for (idx_t j = 0; j < k; j++) {
             const ScoredVertex v =
                     size_t(j) < best.size() ? best[j] : ScoredVertex{NAN, -1};
-            distances[i * k + j] = v.score;
-            labels[i * k + j] = std::isnan(v.score) ? -1 : v.id;
+            const bool is_found = !std::isnan(v.score);
+            scores[i * k + j] = is_found ? v.score : worst;
+            labels[i * k + j] = is_found ? v.id : -1;
         }
-        finish_results(flat, k, distances + i * k, labels + i * k);
     };
     for_walks("search", n, x, k, params, search_one);
 }

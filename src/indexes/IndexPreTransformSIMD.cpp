@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <limits>
+#include <typeinfo>
 #include <utility>
 
 #include <faiss/IndexFlat.h>
@@ -19,7 +21,6 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
-#include "indexes/row_scores.h"
 #include "projections/principal_components.h"
 
 namespace faiss_ext {
@@ -249,6 +250,17 @@ idx_t pca_sample(const faiss::PCAMatrix& pca) {
             std::max<idx_t>(20000, 10 * d), pca.max_points_per_d * d);
 }
 
+/// One of FAISS's flat indexes that hold vectors as they are, or null.
+faiss::IndexFlat* plain_flat(faiss::Index* index) {
+    auto* flat = dynamic_cast<faiss::IndexFlat*>(index);
+    return flat &&
+                    (typeid(*flat) == typeid(faiss::IndexFlat) ||
+                     typeid(*flat) == typeid(faiss::IndexFlatL2) ||
+                     typeid(*flat) == typeid(faiss::IndexFlatIP))
+            ? flat
+            : nullptr;
+}
+
 /// Throws unless two chains are the same.
 void check_same_chain(
         const std::vector<faiss::VectorTransform*>& chain,
@@ -297,9 +309,8 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
     auto* source = dynamic_cast<IndexPreTransform*>(&other);
-    auto* flat = dynamic_cast<faiss::IndexFlat*>(index);
-    auto* others =
-            source ? dynamic_cast<faiss::IndexFlat*>(source->index) : nullptr;
+    faiss::IndexFlat* flat = plain_flat(index);
+    faiss::IndexFlat* others = source ? plain_flat(source->index) : nullptr;
     if (flat && others && flat->metric_type == others->metric_type &&
         flat->d == others->d && add_id == 0) {
         // FAISS wants them to be of one class, which depends on whether they
@@ -428,7 +439,11 @@ void IndexPreTransformSIMD::search(
             int64_t(k));
     const auto xt = transformed(n, x, chain.size());
     if (index->ntotal == 0) { // FAISS's flat indexes leave results as they are
-        std::fill_n(distances, n * k, worst_of(metric_type));
+        constexpr float worst = std::numeric_limits<float>::max();
+        std::fill_n(
+                distances,
+                n * k,
+                metric_type == faiss::METRIC_INNER_PRODUCT ? -worst : worst);
         std::fill_n(labels, n * k, -1);
         return;
     }

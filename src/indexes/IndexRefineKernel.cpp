@@ -121,10 +121,8 @@ void IndexRefineKernel::search(
     }
     KernelExceptionGuard guard(this); // checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
-    constexpr float worst = std::numeric_limits<float>::max();
-    const bool is_distance = metric_type == faiss::METRIC_L2;
     if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
-        std::fill_n(distances, n * k, is_distance ? worst : -worst);
+        std::fill_n(distances, n * k, worst_of(metric_type));
         std::fill_n(labels, n * k, -1);
         return;
     }
@@ -161,7 +159,7 @@ void IndexRefineKernel::search(
                 }
             }
             keep_smallest(found, k);
-            found.resize(k, {worst, -1});
+            found.resize(k, {no_score, -1});
             for (idx_t j = 0; j < k; j++) {
                 std::tie(distances[i * k + j], labels[i * k + j]) = found[j];
             }

@@ -23,6 +23,7 @@ void finish_results(
     const idx_t n = std::find(labels, labels + k, -1) - labels;
     index.kernel->values_of_scores(index.metric_type, n, scores);
     std::fill(scores + n, scores + k, worst_of(index.metric_type));
+    std::fill(labels + n, labels + k, -1);
     const auto is_nearer = [&](float a, float b) {
         return is_distance ? a < b : a > b;
     };

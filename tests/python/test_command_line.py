@@ -346,6 +346,7 @@ def test_an_interrupted_build_leaves_the_old_file(folder):
     said = ""
     while "add" not in said:  # its progress
         said += process.stderr.read(1)
+        assert process.poll() is None, said
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)

@@ -482,6 +482,12 @@ def test_killed_and_called_again(files, tmp_path):
     assert not [name for name in os.listdir(folder) if name.endswith(".json") and name != "manifest.json"]
 
 
+def entry_of(shard, values):
+    """Leaves these, and of what it was built, of what is known of a shard."""
+    path = shard.with_name(shard.name + ".json")
+    path.write_text(json.dumps({"source": json.loads(path.read_text())["source"], **values}))
+
+
 def unfinished(files, folder):
     """A build whose last partition is bad."""
     good = np.load(files[3])
@@ -493,12 +499,36 @@ def unfinished(files, folder):
 
 @pytest.mark.parametrize("harm", [
     lambda shard: shard.write_bytes(shard.read_bytes()[:-9] + b"123456789"), lambda shard: shard.write_bytes(shard.read_bytes()[:-1]),
-    os.unlink])
+    os.unlink, lambda shard: entry_of(shard, {"bytes": shard.stat().st_size}), lambda shard: entry_of(shard, {})])
 def test_damaged_shards_are_built_again(files, tmp_path, harm):
     folder = tmp_path / "made"
     unfinished(files, folder)
     harm(folder / "shard-00001.index")
     same_results(built(files, REFINED, folder=folder), built(files, REFINED))
+
+
+def test_damaged_after_the_manifest_is_written(files, tmp_path, monkeypatch):
+    folder = tmp_path / "made"
+    unfinished(files, folder)
+    with monkeypatch.context() as changed:
+        changed.setattr(ShardFolder, "clean_up", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            built(files, REFINED, folder=folder)
+    (folder / "shard-00001.index").write_bytes(b"123456789")
+    same_results(built(files, REFINED, folder=folder), built(files, REFINED))
+    same_results(open_shards(folder), built(files, REFINED))
+
+
+@pytest.mark.parametrize("string", ["HNSW16,KFlat(gaussian(gamma=1))", "HNSW16,KFlat(gaussian(gamma=1)),Refine(KFlat(gaussian(gamma=1)))",
+                                    "PCAR48,HNSW16,KFlat(gaussian(gamma=1))"])
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+def test_graphs_find_far_vectors(string, metric):
+    index = built(PARTS, string, metric=metric)
+    exact = faiss.IndexFlatL2(64)
+    exact.add(X)
+    _, true = exact.search(Q, 5)
+    _, found = index.search(Q, 5)
+    assert np.mean(found[:, :, None] == true[:, None]) * 5 > 0.9
 
 
 @pytest.mark.parametrize("n", range(8))
