@@ -402,8 +402,9 @@ def test_a_build_goes_on_with_more_memory(files, small_blocks, monkeypatch, stri
         index = build()
     added = [begin for begin in added if begin > 1]  # not those that are tried
     assert added == list(range(800 if string == IVF else added[0], N, 400)) and added[0] in (400, 800)
-    same_results(index, built(string, 400))
-    assert not os.path.exists(files / "out.build")
+    assert index.ntotal == N and not os.path.exists(files / "out.build")
+    if string == IVF:  # (levels of a graph are drawn anew)
+        same_results(index, built(string, 400))
 
 
 def test_a_folder_that_is_not_of_a_build_stays(files, small_blocks):
