@@ -301,9 +301,9 @@ def extend_refine():
         return
 
     def set_k_factor(self, value):
-        if is_ours(self) and not 1 <= float(value) < 1e9:
-            raise ValueError("IndexRefine.k_factor must be at least 1 and "
-                             f"below 1e9, got {value}")
+        if is_ours(self) and not 1 <= float(value) <= 1e9:
+            raise ValueError("IndexRefine.k_factor must be a number from 1 to "
+                             f"1e9, got {value}")
         member.fset(self, value)
 
     set_k_factor.without_faiss_ext = member.fset

@@ -37,7 +37,7 @@ RefineSearch refine_search(
                 refine,
                 "search of a Refine index: the search parameters are of another class, expected IndexRefineSearchParameters");
         FAISS_EXT_THROW_IF_NOT_FMT(
-                refine->k_factor >= 1 && refine->k_factor < 1e9f,
+                refine->k_factor >= 1 && refine->k_factor <= 1e9f,
                 "search of a Refine index: k_factor is %g, expected a number from 1 to 1e9",
                 refine->k_factor);
         FAISS_EXT_THROW_IF_NOT_MSG(

@@ -68,6 +68,15 @@ def test_parameters_of_strings(string):
     assert all(name in str(error.value) for name in expected)
 
 
+@pytest.mark.parametrize("most", [10**9, 999_999_999])  # as floats the same
+def test_the_largest_k_factor(most):
+    index = made("AHK64(chi2),BFlat,Refine(KFlat(chi2))", XB)
+    faiss_ext.set_index_parameter(index, "k_factor", most)
+    assert index.search(XQ, K)[1].min() >= 0
+    with pytest.raises(ValueError, match="from 1 to 1e9, got 2000000000"):
+        index.k_factor = 2 * 10**9
+
+
 def test_the_parts_have_what_was_set():
     index = empty("IDMap2,PCA16,HNSW16,KFlat(gaussian)")
     faiss_ext.set_index_parameter(index, "efSearch", 40)
@@ -150,7 +159,7 @@ def test_no_part_is_set_if_one_fails(monkeypatch):
     ("nprobe", 2**24 + 1, ValueError), ("nprobe", np.nan, ValueError),
     ("nprobe", np.inf, ValueError), ("nprobe", "8", TypeError), ("nprobe", None, TypeError),
     ("nprobe", True, TypeError), ("nprobe", np.ones(1), TypeError),
-    ("k_factor", 0.5, ValueError), ("k_factor", 1e9, ValueError), ("k_factor", [2], TypeError),
+    ("k_factor", 0.5, ValueError), ("k_factor", 1.1e9, ValueError), ("k_factor", [2], TypeError),
     (3, 8, TypeError), ("", 8, ValueError)])
 def test_bad_values_change_nothing(name, value, error):
     index = empty("HKM1(chi2),KIVF8,Refine(KFlat(chi2))")
