@@ -133,16 +133,15 @@ else()
     "-DPython3_EXECUTABLE=...")
 endif()
 read_faiss_version(${faiss_include_dir} faiss_version)
-string(REGEX MATCH "^[0-9]+\\.[0-9]+" faiss_minor_version ${faiss_version})
 
-# Within one minor version, classes have the same layout.
+# Classes may have other members in the next version, even in a patch.
 if(FAISS_EXT_BUILD_PYTHON OR faiss_library)
   set(what "${faiss_library}")
   if(FAISS_EXT_BUILD_PYTHON)
     set(what "The faiss module of ${Python3_EXECUTABLE} (${faiss_module_package})")
   endif()
-  if(faiss_library_version AND
-     NOT "${faiss_library_version}." MATCHES "^${faiss_minor_version}\\.")
+  string(REGEX MATCH "^[0-9.]*[0-9]" number "${faiss_library_version}")
+  if(number AND NOT number VERSION_EQUAL faiss_version)
     unset(FAISS_EXT_FAISS_INCLUDE_DIR CACHE) # looked for again next time
     unset(faiss_DIR CACHE)
     message(FATAL_ERROR "${what} is FAISS ${faiss_library_version}, the headers "

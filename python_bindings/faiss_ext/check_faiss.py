@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Checks, before the extension is loaded, that it fits the faiss module.
 
-With a FAISS of other classes it would crash, with another type table of SWIG's
-its objects would be foreign to FAISS's functions.
+With another version of FAISS, whose classes may have other members, it would
+crash; with another type table of SWIG's its objects would be foreign to FAISS's
+functions.
 """
 
 import mmap
@@ -13,13 +14,13 @@ from ._version import FAISS_VERSION, SWIG_TYPE_TABLE, __version__
 
 
 def check(faiss):
-    minor = re.match(r"\d+\.\d+", FAISS_VERSION).group()
-    remedy = (f"Install FAISS {minor} (pip install 'faiss-cpu=={minor}.*'), or "
-              "build faiss_ext again for the FAISS that is there.")
+    remedy = (f"Install FAISS {FAISS_VERSION} (pip install "
+              f"'faiss-cpu=={FAISS_VERSION}.*'), or build faiss_ext again for "
+              "the FAISS that is there.")
     place = f"faiss {faiss.__version__} in {faiss.__path__[0]}"
-    if not f"{faiss.__version__}.".startswith(f"{minor}."):
+    if not f"{faiss.__version__}.".startswith(f"{FAISS_VERSION}."):
         raise ImportError(
-            f"faiss_ext {__version__} was built for FAISS {minor}, and this is "
+            f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and this is "
             f"{place}. {remedy}")
     if not has_type_table(SWIG_TYPE_TABLE):
         raise ImportError(

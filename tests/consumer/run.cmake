@@ -17,9 +17,14 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)
 
+# another patch of the same minor version
+string(REGEX REPLACE "[.]" ";" numbers ${FAISS_VERSION})
+list(GET numbers 0 major)
+list(GET numbers 1 minor)
 file(WRITE ${WORK_DIR}/other/faiss/Index.h
-  "#define FAISS_VERSION_MAJOR 99\n#define FAISS_VERSION_MINOR 1\n"
-  "#define FAISS_VERSION_PATCH 0\n")
+  "#define FAISS_VERSION_MAJOR ${major}\n"
+  "#define FAISS_VERSION_MINOR ${minor}\n"
+  "#define FAISS_VERSION_PATCH 99\n")
 file(WRITE ${WORK_DIR}/other/faiss.cmake
   "add_library(faiss INTERFACE IMPORTED)\n"
   "target_include_directories(faiss INTERFACE ${WORK_DIR}/other)\n")
@@ -29,6 +34,6 @@ execute_process(
     -DCMAKE_PROJECT_INCLUDE=${WORK_DIR}/other/faiss.cmake
   OUTPUT_QUIET ERROR_VARIABLE said RESULT_VARIABLE result)
 string(REGEX REPLACE "[ \n]+" " " said "${said}")
-if(result EQUAL 0 OR NOT said MATCHES "are of FAISS 99.1.0")
+if(result EQUAL 0 OR NOT said MATCHES "are of FAISS ${major}.${minor}.99")
   message(FATAL_ERROR "headers of another FAISS were not refused: ${said}")
 endif()

@@ -186,11 +186,10 @@ def filled(string, x=BASE, trained_on=BASE):
     return index
 
 
-def shards(string, group=None):
-    found = group or faiss.IndexShards(64, False, True)
-    found.parts = [filled(string, BASE[i:i + 500], trained_on=BASE) for i in (0, 500)]
-    for part in found.parts:
-        found.add_shard(part)
+def shards(string):
+    found = faiss.IndexShards(64, False, True)
+    for i in 0, 500:
+        found.add_shard(filled(string, BASE[i:i + 500], trained_on=BASE))
     return found
 
 

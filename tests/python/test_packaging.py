@@ -164,17 +164,18 @@ def refusal(backend, folder, *arguments, **environment):
 
 
 def test_headers_of_another_version_are_refused(backend, tmp_path):
+    other = f"{faiss.__version__}0"  # another patch of the same minor version
     fake = tmp_path / "modules" / "faiss" / "__init__.py"
     fake.parent.mkdir(parents=True)
-    fake.write_text("""
+    fake.write_text(f"""
 import sys
 sys.path.remove(__file__.removesuffix("/faiss/__init__.py"))
 del sys.modules["faiss"]
 import faiss
-faiss.__version__ = "99.1.0"
+faiss.__version__ = "{other}"
 """)
     said = refusal(backend, tmp_path, PYTHONPATH=str(fake.parent.parent))
-    for named in ("99.1.0", "headers", faiss.__version__, "-DPython3_EXECUTABLE"):
+    for named in (f"is FAISS {other},", f"are of FAISS {faiss.__version__};", "-DPython3_EXECUTABLE"):
         assert named in said, said
 
 

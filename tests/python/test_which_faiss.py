@@ -85,12 +85,14 @@ class Faiss:
 
 def test_faiss_of_another_version_is_refused():
     check_faiss.check(faiss)
-    major, minor = map(int, faiss.__version__.split(".")[:2])
-    check_faiss.check(Faiss(f"{major}.{minor}.99"))
-    for other in (f"{major}.{minor + 1}.0", f"{major}.{minor}0.0", f"{major + 1}.0"):
+    version = faiss.__version__
+    major, minor, patch = map(int, version.split(".")[:3])
+    for other in (f"{major}.{minor}.{patch + 1}", f"{version}0",
+                  f"{major}.{minor + 1}.{patch}", f"{major + 1}.{minor}.{patch}"):
         with pytest.raises(ImportError) as error:
             check_faiss.check(Faiss(other))
-        for named in (other, f"{major}.{minor}", "/somewhere/faiss", "pip install"):
+        for named in (other, version, "/somewhere/faiss",
+                      f"pip install 'faiss-cpu=={version}.*'"):
             assert named in str(error.value)
 
 
