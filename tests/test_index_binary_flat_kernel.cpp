@@ -298,7 +298,7 @@ TEST(Searching, EmptyIndexAndBadArguments) {
         // (FAISS's constructor looks first)
         EXPECT_TRUE(
                 throws([&] { IndexBinaryFlatKernel made(d); },
-                       d % 8 == 0 ? "multiple of 8" : "d % 8"));
+                       d % 8 == 0 ? "multiple of 8" : "% 8"));
     }
 }
 

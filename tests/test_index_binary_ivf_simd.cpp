@@ -171,6 +171,9 @@ TEST(IndexBinaryIVFSIMD, FindsTheDistancesThatFaissFinds) {
     const Codes queries = random_codes(20, d, 3);
     const faiss::IndexBinaryIVF& index = lists.index;
     for (bool use_heap : {false, true}) {
+        if (!use_heap && faiss_version >= 11400) {
+            continue; // there FAISS's counting scan finds nothing
+        }
         lists.index.use_heap = use_heap;
         const auto theirs =
                 found_by<int32_t>(20, 10, [&](int32_t* D, idx_t* I) {

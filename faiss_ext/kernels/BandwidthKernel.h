@@ -5,7 +5,10 @@
 
 namespace faiss_ext {
 
-/// A kernel with one scale, gamma, which train() can choose from the data.
+/** A kernel that falls from k(x, x) = 1 with a distance between x and y, which
+ * is its score for both metrics, and whose one scale, gamma, train() can choose
+ * from the data.
+ */
 struct BandwidthKernel : Kernel {
     /// Bandwidth; 0 while it waits for train().
     double gamma = 0;
@@ -19,6 +22,33 @@ struct BandwidthKernel : Kernel {
 
     /// Sets gamma, if it was left to the data.
     void train(idx_t n, const float* x, size_t d) override;
+
+    void block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void distance_block(
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override;
+    void score_block(
+            faiss::MetricType metric,
+            size_t n,
+            const float* x,
+            size_t m,
+            const float* y,
+            size_t d,
+            float* out) const override = 0;
+    void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
+            const override = 0;
+    void self_values(size_t n, const float* x, size_t d, float* out)
+            const override;
 
     static constexpr double min_gamma = 1e-200, max_gamma = 1e200;
 

@@ -15,20 +15,6 @@ struct ExpChi2Kernel : BandwidthKernel {
     /// @param gamma  > 0, or 0 to have train() set it
     explicit ExpChi2Kernel(double gamma = 0);
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     /// the chi-square distance
     void score_block(
             faiss::MetricType metric,
@@ -39,8 +25,6 @@ struct ExpChi2Kernel : BandwidthKernel {
             size_t d,
             float* out) const override;
     void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
-            const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;

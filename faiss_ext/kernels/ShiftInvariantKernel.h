@@ -89,20 +89,6 @@ struct ShiftInvariantKernel : BandwidthKernel {
     virtual void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const = 0;
 
-    void block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
-    void distance_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            size_t d,
-            float* out) const override;
     /// |x - y|, squared if the norm is L2
     void score_block(
             faiss::MetricType metric,
@@ -116,8 +102,6 @@ struct ShiftInvariantKernel : BandwidthKernel {
             const override;
     /// All components must be finite; values are at most 1.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
-            const override;
-    void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
 
    protected:

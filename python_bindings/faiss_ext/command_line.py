@@ -404,22 +404,22 @@ def hash_of(index):
     return None
 
 
-def theory_of(index, values, must_be_known=False):
-    """How many bits differ at kernel values, as far as that is known."""
-    found = hash_of(index)
-    if found is None:
-        return []
+def bits_at(hash, value):
+    """How many bits differ at a kernel value."""
+    low, high = hash.hamming_bounds(value)
+    return {"kernel_value": value,
+            "expected_hamming": float(hash.expected_hamming(value)),
+            "bounds": [float(low), float(high)]}
+
+
+def theory_of(hash):
+    """bits_at some values, as far as that is known."""
     rows = []
-    for value in values:
+    for value in KERNEL_VALUES:
         try:
-            low, high = found.hamming_bounds(value)
-            rows.append({
-                "kernel_value": value,
-                "expected_hamming": float(found.expected_hamming(value)),
-                "bounds": [float(low), float(high)]})
+            rows.append(bits_at(hash, value))
         except RuntimeError:
-            if must_be_known:
-                raise
+            pass
     return rows
 
 
@@ -436,9 +436,9 @@ def run_info(args):
                              f"string: {first_line(error)}") from None
         size = None
     found = hash_of(index)
-    theory = theory_of(index, KERNEL_VALUES)
-    if args.at:
-        theory = theory_of(index, args.at, must_be_known=bool(theory))
+    theory = [] if found is None else theory_of(found)
+    if theory and args.at:
+        theory = [bits_at(found, value) for value in args.at]
     result = {
         "text": text(index), "metric": metric_name(index),
         "tree": tree(index),

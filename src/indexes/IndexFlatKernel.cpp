@@ -191,8 +191,11 @@ void compare_block(
         const float* y,
         size_t d,
         float* out) {
-    kernel.score_block(metric, n, x, m, y, d, out);
-    kernel.values_of_scores(metric, n * m, out);
+    if (metric == faiss::METRIC_L2) {
+        kernel.distance_block(n, x, m, y, d, out);
+    } else {
+        kernel.block(n, x, m, y, d, out);
+    }
 }
 
 /// FAISS calls these functions from parallel loops, which exceptions cannot

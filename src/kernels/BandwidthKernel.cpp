@@ -75,4 +75,31 @@ void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
     }
 }
 
+void BandwidthKernel::block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    score_block(faiss::METRIC_INNER_PRODUCT, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_INNER_PRODUCT, n * m, out);
+}
+
+void BandwidthKernel::distance_block(
+        size_t n,
+        const float* x,
+        size_t m,
+        const float* y,
+        size_t d,
+        float* out) const {
+    score_block(faiss::METRIC_L2, n, x, m, y, d, out);
+    values_of_scores(faiss::METRIC_L2, n * m, out);
+}
+
+void BandwidthKernel::self_values(size_t n, const float*, size_t, float* out)
+        const {
+    std::fill_n(out, n, 1.0f);
+}
+
 } // namespace faiss_ext

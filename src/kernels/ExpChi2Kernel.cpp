@@ -51,33 +51,6 @@ void ExpChi2Kernel::values_of_scores(
     exponential_kernel(1 / gamma, n, scores, metric == faiss::METRIC_L2);
 }
 
-void ExpChi2Kernel::block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    score_block(faiss::METRIC_INNER_PRODUCT, n, x, m, y, d, out);
-    values_of_scores(faiss::METRIC_INNER_PRODUCT, n * m, out);
-}
-
-void ExpChi2Kernel::distance_block(
-        size_t n,
-        const float* x,
-        size_t m,
-        const float* y,
-        size_t d,
-        float* out) const {
-    score_block(faiss::METRIC_L2, n, x, m, y, d, out);
-    values_of_scores(faiss::METRIC_L2, n * m, out);
-}
-
-void ExpChi2Kernel::self_values(size_t n, const float*, size_t, float* out)
-        const {
-    std::fill_n(out, n, 1.0f);
-}
-
 void ExpChi2Kernel::check_input(
         idx_t n,
         const float* x,
