@@ -16,7 +16,7 @@ def main():
         import measure
     except ImportError as problem:
         sys.exit(
-            f"demo: {problem}\ndemo: scripts/demo.sh builds the module and finds it; by hand: PYTHONPATH=build/python"
+            f"demo: {problem}\ndemo: scripts/demo.sh installs what is missing, builds the module and finds it; by hand: PYTHONPATH=build/python"
         )
     measure.main(arguments)
 

@@ -19,10 +19,20 @@ if (($# == 0)) || [[ "$1" == --help || "$1" == -h ]]; then
     print_usage
     exit $(($# == 0))
 fi
+if ! [[ "$1" =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)$ ]]; then
+    echo "fuzz.sh: expected a number of minutes, got '$1'" >&2
+    exit 2
+fi
 seconds="$(awk -v minutes="$1" 'BEGIN { print int(60 * minutes) }')"
 shift
 targets=("$@")
 ((${#targets[@]})) || targets=(files strings walks)
+for target in "${targets[@]}"; do
+    if [[ ! -e "tests/fuzz/fuzz_$target.cpp" ]]; then
+        echo "fuzz.sh: unknown target '$target'; there are files, strings and walks" >&2
+        exit 2
+    fi
+done
 
 install_deps build fuzz
 find_tools

@@ -13,7 +13,7 @@ struct AdditiveLoops;
  * A negative component is an error, and so is one above 1e37. k(x, x) = sum_i
  * x_i for all of them, so that they are normalised on L1-normalised vectors.
  * Values are accurate to 1e-4 relative for any dimension, typically to 1e-6.
- * Components below 1e-37 count as 0.
+ * Components below 1e-37 have finite values, which are not accurate.
  *
  * They are homogeneous, k(c x, c y) = c k(x, y), so that one function of the
  * log-ratio tells all: k(x, y) = sqrt(x y) K(log y / x). Its Fourier transform

@@ -291,6 +291,10 @@ def run_build(args):
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
+    exact = real(getattr(index, "refine_index", index))
+    if args.exact == "file" and not isinstance(exact, swig.IndexFileKernel):
+        print("faiss_ext: --exact file has no effect: in this string no KFlat, "
+              "alone or in Refine, keeps floats", file=sys.stderr)
     result = {
         "index": text(real(index)), "n": n, "d": d, "bytes": size,
         "bytes_per_vector": size / n, "build_seconds": seconds}
@@ -309,6 +313,11 @@ def run_search(args):
             raise UsageError(
                 f"the output must be an .npz file, got {args.output}")
         check_writable(args.output)
+        for given in (args.index, file_and_part(args.queries)[0]):
+            if (os.path.exists(args.output)
+                    and os.path.samefile(args.output, given)):
+                raise UsageError(
+                    f"the results would take the place of {given}")
     queries, width = x, index.d
     if isinstance(index, faiss.IndexBinary):
         hash = hash_of(real(index))
@@ -495,6 +504,8 @@ def run_bench(args):
     if len(x) != index.ntotal:
         raise VectorFileError(f"{args.vectors}: {len(x):,} vectors, the index "
                               f"has {index.ntotal:,}")
+    if args.k > len(x):
+        raise UsageError(f"k is {args.k:,}, the index has {len(x):,} vectors")
     set_all(index, args.parameter)
     truth = Truth(trained_kernel(args.kernel, x), x, queries, args.k,
                   index.metric_type)

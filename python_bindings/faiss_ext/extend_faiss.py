@@ -232,8 +232,7 @@ def extend_parts():
 
 
 def extend_chains():
-    """chain.at(i) keeps the chain alive, and is of its own class if that is one
-    of faiss_ext."""
+    """chain.at(i) keeps the chain alive, and is of its own class."""
     original = faiss.VectorTransformVector.at
     if hasattr(original, "without_faiss_ext"):
         return
@@ -241,8 +240,10 @@ def extend_chains():
     @functools.wraps(original)
     def at(self, i):
         part = original(self, i)
+        part = (real_class(part) if is_ours(part)
+                else faiss.downcast_VectorTransform(part))
         part.referenced_objects = [self]
-        return real_class(part)
+        return part
 
     at.without_faiss_ext = original
     faiss.VectorTransformVector.at = at

@@ -57,8 +57,13 @@ def check_writable(path):
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         writable = os.access(path, os.W_OK)
     else:
-        writable = not os.path.isdir(path) and os.access(
-            os.path.dirname(os.path.realpath(path)), os.W_OK) and (
-                mode is None or os.access(path, os.W_OK))
+        folder = os.path.dirname(os.path.realpath(path))
+        if os.path.isdir(path):
+            raise VectorFileError(f"{path}: cannot be written: it is a folder")
+        if not os.path.isdir(folder):
+            raise VectorFileError(
+                f"{path}: cannot be written: there is no folder {folder}")
+        writable = os.access(folder, os.W_OK) and (
+            mode is None or os.access(path, os.W_OK))
     if not writable:
-        raise VectorFileError(f"{path}: cannot be written")
+        raise VectorFileError(f"{path}: cannot be written: permission denied")

@@ -94,7 +94,7 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
         place = place_of(vectors, path)
     except VectorFileError as error:
         raise VectorFileError(
-            f'{error}; with exact="memory", build_from and build_shards keep '
+            f'{error}; with exact="memory" (--exact memory), builds keep '
             "copies") from None
     n = place.n if n is None else operator.index(n)
     if not 0 <= n <= place.n:
@@ -127,6 +127,10 @@ def takes_packed_bits(index):
         return takes_packed_bits(index.index)
     return (isinstance(index, faiss.IndexBinary)
             and not isinstance(index, swig.IndexBinaryKernelHash))
+
+
+def shown(progress):
+    return show_progress() if progress else contextlib.nullcontext()
 
 
 def add(index, rows, begin):
@@ -201,10 +205,7 @@ def size_of(index):
 
 def uncounted(index, n):
     """Bytes that an index of n vectors takes beside those of its file."""
-    index = real(index)
-    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        return uncounted(index.index, n)
-    index = core(index)
+    index = core(without_ids(index))
     if isinstance(index, swig.IndexBinaryPermuted):
         return index.bytes_of_lists(n)
     if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
@@ -212,6 +213,33 @@ def uncounted(index, n):
         most = getattr(index, "nhash", 1) * 2.0 ** index.b
         return BYTES_OF_ENTRY * min(entries, most)
     return 0
+
+
+def unused_places(index):
+    """How many more vectors an index has room for in blocks of 32, about, that
+    its lists end with."""
+    lists = core(without_ids(index))
+    return 16 * lists.nlist if isinstance(lists, swig.IndexIVFPQ4) else 0
+
+
+def without_ids(index):
+    index = real(index)
+    return (real(index.index) if isinstance(
+        index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)) else index)
+
+
+def is_reserved(index):
+    """Whether reserve has an effect."""
+    return isinstance(core(without_ids(index)), faiss.IndexBinaryFlat)
+
+
+def reserve(index, n):
+    """Has flat binary codes of n vectors grow without a second copy."""
+    if is_reserved(index):
+        codes = core(without_ids(index))
+        size = codes.xb.size()
+        codes.xb.resize(n * codes.code_size)
+        codes.xb.resize(size)  # which gives nothing back
 
 
 def copy_of(index):
@@ -302,9 +330,12 @@ class Folder:
                     f"memory: {before['block']:,} vectors at a time, now "
                     f"{state['block']:,}; give as much, delete the folder, or "
                     "give another output")
+            names = [{"block": "memory", "vectors": "file of vectors, or one "
+                      "that has been written since"}.get(key, key)
+                     for key in others]
             raise ValueError(
                 f"{path} is an unfinished build with another "
-                f"{', '.join(others)}; delete the folder, or give another "
+                f"{', '.join(names)}; delete the folder, or give another "
                 "output")
         for name in self.files():
             if name != "lock":
@@ -430,7 +461,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     memory : int or str, optional
         Bytes that may be used, or such as "2GB"; by default four fifths of the
         machine's. It sets the size of blocks and of the training sample; an
-        index that turns out not to fit is an error after the first block.
+        index that turns out not to fit is an error after the first block;
+        lists and graphs are counted twice, since they may take as much while
+        they grow.
     output : str or path, optional
         File of the index.
     part : str, optional
@@ -557,8 +590,9 @@ class Build:
         widths = [source.d, *(t.d_out for t in transforms_of(self.base))
                   ] if isinstance(self.base, faiss.IndexPreTransform) else [
                       source.d]
+        self.bytes_on_the_way = 4 * sum(widths)
         self.block = int(np.clip(
-            memory // 8 // (4 * sum(widths)), LEAST_BLOCK, MOST_BLOCK))
+            memory // 8 // self.bytes_on_the_way, LEAST_BLOCK, MOST_BLOCK))
         if source.n > self.block and takes_one_add_only(self.base):
             raise ValueError(
                 f"{type(core(self.base)).__name__} of FAISS "
@@ -592,8 +626,7 @@ class Build:
             numbers = drawn(
                 self.source.n, min(self.train_size, most), self.seed)
             sample = self.source.rows(numbers, self.bits)
-            with (show_progress() if self.progress
-                  else contextlib.nullcontext()):
+            with shown(self.progress):
                 for part in untrained:
                     try:
                         part.train(sample)
@@ -608,7 +641,9 @@ class Build:
             while begin < self.source.n:
                 end = min(begin + self.block, self.source.n)
                 if begin not in done:
-                    yield begin, self.source.block(begin, end, self.bits)
+                    rows = self.source.block(begin, end, self.bits)
+                    with shown(self.progress):
+                        yield begin, rows
                 if self.exact is not None and self.exact.ntotal < end:
                     self.exact.add_next(end - self.exact.ntotal)
                     if self.folder is not None:
@@ -624,17 +659,22 @@ class Build:
                 add(self.base, rows, begin)
                 if begin == 0:
                     self.check_size(self.base, size_of(self.base) - empty)
+                    reserve(self.base, self.source.n)
 
-    def check_size(self, piece, size):
+    def check_size(self, piece, size, beside=0):
         """Throws if the index does not fit, by the size of a piece of it in a
-        file."""
-        n = self.source.n
-        expected = size / piece.ntotal * n + uncounted(piece, n)
-        if expected > self.memory:
+        file, and `beside` more bytes."""
+        n, unused = self.source.n, unused_places(piece)
+        expected = (size / (piece.ntotal + unused) * (n + unused)
+                    + uncounted(piece, n))
+        needed = (expected * (1 if is_reserved(piece) else 2) + beside
+                  + min(n, self.block) * self.bytes_on_the_way)
+        if needed > self.memory:
             raise MemoryError(
                 f"an index of {n:,} vectors takes about "
                 f"{expected / 2**20:,.1f} MB ({expected / n:,.0f} bytes each), "
-                f"more than the {self.memory / 2**20:,.1f} MB of memory")
+                f"and {needed / 2**20:,.1f} MB while it is built, more than "
+                f"the {self.memory / 2**20:,.1f} MB of memory")
 
     def resume(self, folder):
         """From what is in the folder, or from the start."""
@@ -668,7 +708,9 @@ class Build:
             piece = copy_of(self.base)
             add(piece, rows, begin)
             size = self.folder.write_block(piece, begin, trained)
-            self.check_size(piece, size - trained["bytes"])
+            if begin == 0 or len(rows) == self.block:
+                self.check_size(piece, size - trained["bytes"], 2 * size)
+        reserve(self.base, self.source.n)
         for begin in begins:
             merge(self.base, self.folder.read(block_name(begin), self.bits))
 

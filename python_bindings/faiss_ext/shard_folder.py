@@ -332,6 +332,7 @@ class ShardFolder:
         except KeyError as error:
             raise ShardError(f"{path} is damaged: it has no {error}") from None
         except (TypeError, AttributeError, RecursionError) as error:
-            raise ShardError(f"{path} is damaged: {error}") from None
+            raise ShardError(f"{path} is damaged: expected what build_shards "
+                             f"has written ({error})") from None
         check_file(self.file(MODEL), manifest["model"])
         return manifest

@@ -481,8 +481,9 @@ class KernelNeighborsTransformer(
         A string of faiss_ext or FAISS: KFlat(gaussian) is exact,
         SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) approximate.
     n_neighbors : int, optional
-        Neighbours of each vector. With mode="distance" there is one more, as
-        each training vector is the first neighbour of itself.
+        Neighbours of each vector. With mode="distance" there is one more, as a
+        training vector is among its own neighbours (if not as many others are
+        equal to it).
     mode : "distance" or "connectivity", optional
         Whether edges are distances or weigh 1.
     n_jobs : int, optional
@@ -522,7 +523,8 @@ class KernelNeighborsTransformer(
     >>> print(classifier.score(X[1500:], y[1500:]) > 0.9)
     True
 
-    UMAP takes the neighbours themselves, each vector among its own::
+    UMAP takes the neighbours themselves, where each vector is the first of its
+    own (or one that is equal to it)::
 
         distances, indices = transformer.kneighbors(X, n_neighbors=15)
         umap.UMAP(n_neighbors=15, precomputed_knn=(indices, distances))

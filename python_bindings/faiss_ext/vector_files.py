@@ -258,8 +258,7 @@ def _open_hdf5(path, name):
             file.visititems(visit)
             if name is not None or len(arrays) != 1:
                 raise VectorFileError(
-                    f"{path}: {_absent('array', name)}; "
-                    f"it has {', '.join(arrays) or 'none of two dimensions'}")
+                    f"{path}: {_absent('array of two dimensions', name, arrays)}")
             name = arrays[0]
         data = file[name]
         if not os.path.samefile(data.file.filename, path):
@@ -292,8 +291,7 @@ def _read_parquet(path, name):
             name = lists[0]
         if name not in lists:
             raise VectorFileError(
-                f"{path}: {_absent('column of lists', name)}; "
-                f"it has {', '.join(lists) or 'none'}")
+                f"{path}: {_absent('column of lists', name, lists)}")
         column = pyarrow.parquet.read_table(path, columns=[name])[name]
     except pyarrow.ArrowException as error:
         raise VectorFileError(
@@ -322,8 +320,12 @@ def _read_parquet(path, name):
     return _checked_array(path, values.reshape(len(rows), int(lengths[0])))
 
 
-def _absent(what, name):
-    return f"which {what}?" if name is None else f"no {what} '{name}' in it"
+def _absent(what, name, names):
+    if not names:
+        return f"it has no {what}"
+    there = ", ".join(names)
+    return (f"which {what}? It has {there}" if name is None
+            else f"no {what} '{name}' in it; it has {there}")
 
 
 def _checked_array(path, vectors):

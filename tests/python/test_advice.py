@@ -9,6 +9,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
+import scipy.sparse
 from faiss_ext import advice
 
 from helpers import COUNTS
@@ -121,7 +122,7 @@ def test_a_function_cannot_be_pickled_and_that_is_said():
 
 
 @pytest.mark.parametrize("kernel, normalised", [
-    ("jaccard", True), ("cosine", True), ("normalized(poly)", True), ("linear", False), ("poly(degree=2)", False)])
+    ("jaccard", True), ("laplacian", True), ("normalized(poly)", True), ("poly", False), ("poly(degree=2)", False)])
 def test_maps_keep_the_lengths_that_a_kernel_compares(kernel, normalised):
     strings = [c.string for c in advice.string_candidates(faiss_ext.kernel_factory(kernel), 64, "", 8)]
     maps = [s for s in strings if s.startswith("KPCA")]
@@ -153,12 +154,51 @@ def test_every_kind_of_kernel(kernel):
 
 
 def test_what_cannot_be_built_is_told():
-    # 64 dimensions: no 128 components of a linear kernel
-    found = faiss_ext.recommend(MANY[:2300], "linear", 0.8, progress=False)
-    assert found.fits and set(found.impossible) == {
-        f"KPCA128(linear,p=500,normalize=0),KIVF8{behind}" for behind in (",Refine(KFlat(linear,store=f16))", "")}
+    # 64 dimensions and a constant: no 128 components
+    found = faiss_ext.recommend(MANY[:2300], "poly(degree=1)", 0.8, progress=False)
+    assert found.fits and len(found.impossible) == 2
+    assert all(string.startswith("KPCA128(poly(degree=1") for string in found.impossible)
     assert all("rank" in reason for reason in found.impossible.values())
     assert "not possible" in str(found)
+
+
+@pytest.mark.parametrize("kernel", [
+    "chi2", "hellinger", "js", "intersection", "cosine", "linear", "gaussian(gamma=0.01)"])
+@pytest.mark.parametrize("d", [3, 64])
+def test_every_candidate_can_be_built(kernel, d):
+    x = (MANY[:2300, 20:23] if d == 3 else MANY[:2300]) + 0.01
+    candidates = advice.string_candidates(faiss_ext.kernel_factory(kernel), d, "", 8)
+    assert len(candidates) > 4
+    for candidate in candidates:
+        index = candidate.make(d)
+        index.train(x)
+        index.add(x)
+        assert index.search(x[:9], 3)[1].shape == (9, 3)
+        assert candidate.scans == ("KIVF" not in candidate.string and "HNSW" not in candidate.string)
+
+
+@pytest.mark.parametrize("kernel, start", [("cosine", "L2norm,PCAR64,KIVF8"), ("linear", "PCAR64,KIVF8"),
+                                           ("hellinger", "HKM1(hellinger),PCAR64,KIVF8")])
+def test_lists_behind_a_map_of_fewer_dimensions_than_128(kernel, start):
+    found = faiss_ext.recommend(MANY[:2300], kernel, 0.8, progress=False)
+    assert not found.impossible
+    lists = [t for t in found.tried if t.string.startswith(start) and "Refine" in t.string]
+    assert len(lists) == 1 and lists[0].fits and lists[0].recall >= 0.8
+
+
+def test_costs_of_more_vectors():
+    # 1 s for a search, and 1 s for each size of the larger sample
+    assert advice.grown(1.25, 2, 100, True) == pytest.approx(101)
+    assert advice.grown(2, 1.9, 100, True) == 1.9
+    assert advice.grown(1, 2, 16, False) == pytest.approx(8)  # the square root
+    assert advice.grown(1, 4**2, 2, False) == pytest.approx(16 * 2**1.3)
+
+
+def test_fewer_vectors_than_neighbours():
+    found = faiss_ext.recommend(COUNTS[:200], "chi2", k=1000, progress=False)
+    assert "Recall of the 180 nearest among 180 vectors" in str(found)
+    rough = faiss_ext.recommend(COUNTS[:1000], "chi2", 0.5, n=90_000, progress=False)
+    assert "(a rough guess, at 100 times as many)" in str(rough)
 
 
 def kernel_in(found):
@@ -228,6 +268,7 @@ def test_progress_is_shown_where_it_is_wanted(capsys):
     ({"n": 5}, ValueError, "n is 5, expected at least"),
     ({"n": 1e9}, TypeError, "n must be an integer"),
     ({"n": 10**6, "k": 100}, ValueError, "at least 40 k = 4000"),
+    ({"x": scipy.sparse.csr_matrix(COUNTS)}, TypeError, "sparse matrix, of which toarray"),
     ({"x": COUNTS + 1j}, TypeError, "real numbers")])
 def test_bad_arguments(change, error, message):
     arguments = {"x": COUNTS, "kernel": "chi2", "recall": 0.9, "progress": False, **change}

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import shutil
 import subprocess
 import sys
 import time
@@ -237,7 +238,7 @@ def test_recommend_says_which(run):
 @pytest.mark.parametrize("words, status, message", [
     (["build", "gone.npy", "KFlat(chi2)", "-o", "x"], 1, "gone.npy: cannot be read: No such file"),
     (["build", "base.npy", "KFlat(chi3)", "-o", "x"], 1, "unknown kernel 'chi3'"),
-    (["build", "base.npy", "KFlat(chi2)", "-o", "gone/x"], 1, "cannot be written"),
+    (["build", "base.npy", "KFlat(chi2)", "-o", "gone/x"], 1, "cannot be written: there is no folder"),
     (["build", "base.npy", "KFlat(chi2)", "-o", "x", "-p", "nprobe=3"], 1, "no search parameter 'nprobe'"),
     (["build", "base.npy", "KFlat(chi2)", "-o", "x", "-p", "nprobe"], 2, "NAME=NUMBER"),
     (["build", "negative.npy", "KFlat(chi2)", "-o", "x"], 1, "expected a finite number >= 0"),
@@ -249,6 +250,8 @@ def test_recommend_says_which(run):
     (["search", "refined", "queries.npy", "--radius", "0.5"], 1, "has no search by range"),
     (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
     (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz file"),
+    (["search", "index.npz", "queries.npy", "-o", "same.npz"], 2, "the results would take the place of index.npz"),
+    (["bench", "index", "base.npy", "queries.npy", "chi2", "-k", "99999"], 2, "k is 99,999, the index has"),
     (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),
     (["search", "index", "queries.npy", "-k", "many"], 2, "an integer"),
     (["search", "index", "queries.npy", "--threads", "99999999999999"], 2, "from 1 to 1024"),
@@ -276,6 +279,9 @@ def test_errors_are_messages(run, folder, words, status, message):
     np.save(folder / "large.npy", np.full((2, 64), 1e300))
     (folder / "empty").touch()
     faiss.write_index(faiss.index_factory(64, "AHK64(chi2),BFlat,Refine(KFlat(chi2))"), str(folder / "refined"))
+    shutil.copy(folder / "index", folder / "index.npz")
+    if not os.path.islink(folder / "same.npz"):
+        os.symlink("index.npz", folder / "same.npz")
     if not os.path.islink(folder / "loop.npz"):
         os.symlink("loop.npz", folder / "loop.npz")
     found, out, err = run(*words)

@@ -287,7 +287,7 @@ def test_files_that_are_protected_stay(run_python):
         said = run_python(PROTECTED, path).splitlines()
         assert path.read_text() == "mine" and os.listdir(folder) == ["index"]
     assert said == [f"RuntimeError cannot write the file '{path}': Permission denied",
-                    f"PermissionError [Errno 13] Permission denied: '{path}'", f"VectorFileError {path}: cannot be written"]
+                    f"PermissionError [Errno 13] Permission denied: '{path}'", f"VectorFileError {path}: cannot be written: permission denied"]
 
 
 # --------------------------------------------------------- FAISS's own files

@@ -514,6 +514,9 @@ def test_parts_of_wrappers_have_their_own_class():
     shards.add_shard(make(8, "KFlat(linear)"))
     replicas.addIndex(make(8, f"{SIK},BFlat"))
     assert (type(shards.at(0)), type(replicas.at(0))) == (FLAT, HASH)
+    chain = make(8, "L2norm,HKM1(chi2),OPQ2_8,Flat").chain
+    assert [type(chain.at(i)) for i in range(3)] == [
+        faiss.NormalizationTransform, faiss_ext.HomogeneousKernelMap, faiss.OPQMatrix]
     # and parts of FAISS's own indexes are what they were
     flat = faiss.index_factory.without_faiss_ext(8, "IDMap,Flat")
     assert type(flat.index) is faiss.Index

@@ -222,6 +222,13 @@ def test_parameters_and_metric(files):
         faiss_ext.build_from(files / "f32.npy", "KFlat(chi2)", parameters={"nprobe": 3}, progress=False)
 
 
+@pytest.mark.parametrize("string", ["AHK256(chi2),AFlat", "KIVF64", "AHK256(chi2),BFlat", "AHK256(chi2),BIVF64"])
+def test_an_index_that_fits_whatever_its_last_block(files, string):
+    np.save(files / "more.npy", np.tile(X, (7, 1))[:3 * 1024 + 1])
+    index = faiss_ext.build_from(files / "more.npy", string, 2**20, files / "out", progress=False)
+    assert index.ntotal == 3073 and out_of_core.size_of(index) < 2**19
+
+
 @pytest.mark.parametrize("memory, size", [
     ("2GB", 2**31), ("1.5 gb", 3 * 2**29), ("100M", 100 * 2**20), (2**20, 2**20), ("2097152", 2**21), (3e6, 3000000)])
 def test_sizes_of_memory(memory, size):
@@ -369,12 +376,12 @@ def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch
     monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
     for other, message in (({"string": string.replace("128", "256")}, "another string"), ({"seed": 5}, "another seed"),
                            ({"metric": faiss.METRIC_INNER_PRODUCT}, "another metric"),
-                           ({"path": files / "u8.npy"}, "another vectors")):
+                           ({"path": files / "u8.npy"}, "another file of vectors")):
         arguments = {"path": source, "string": string, **other}
         with pytest.raises(ValueError, match=message):
             faiss_ext.build_from(**arguments, memory="100MB", output=output, progress=False)
     os.utime(source, (1, 1))
-    with pytest.raises(ValueError, match="another vectors"):
+    with pytest.raises(ValueError, match="another file of vectors"):
         faiss_ext.build_from(source, string, "100MB", output, progress=False)
 
 
