@@ -108,7 +108,7 @@ def test_hdf5_files_of_ann_benchmarks(datasets, tmp_path):
     assert "malformed HDF5" in error_of(datasets, tmp_path)
     with h5py.File(path, "w") as file:
         file["train"] = base
-    assert "no array 'test'" in error_of(datasets, tmp_path)
+    assert "no array of two dimensions 'test'" in error_of(datasets, tmp_path)
 
 
 def test_hdf5_files_need_h5py(datasets, tmp_path, monkeypatch):
