@@ -164,7 +164,8 @@ def refusal(backend, folder, *arguments, **environment):
 
 
 def test_headers_of_another_version_are_refused(backend, tmp_path):
-    other = f"{faiss.__version__}0"  # another patch of the same minor version
+    major, minor, patch = map(int, faiss.__version__.split(".")[:3])
+    other = f"{major}.{minor}.{patch + 1}"
     fake = tmp_path / "modules" / "faiss" / "__init__.py"
     fake.parent.mkdir(parents=True)
     fake.write_text(f"""
