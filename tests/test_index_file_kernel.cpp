@@ -282,6 +282,8 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
 
     vectors.touch(10); // the same vectors
     expect_same(search(*read(), vectors.q, 5), found);
+    write_index(&index, file.c_str());
+    expect_same(search(*read(), vectors.q, 5), found);
 
     const std::string moved = vectors.folder / "elsewhere";
     std::filesystem::rename(vectors.path, moved);
@@ -325,6 +327,30 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     EXPECT_TRUE(throws(read, "has changed: it has 64 bytes"));
     std::filesystem::resize_file(vectors.path, 0);
     EXPECT_TRUE(throws(read, "empty"));
+}
+
+// An older good file stays.
+TEST_P(EachStore, IsNotWrittenWhenItsFileHasChanged) {
+    Vectors vectors(GetParam());
+    const std::string file = vectors.folder / "x.index";
+    IndexFileKernel index = vectors.index();
+    index.add_next(n - 5);
+    write_index(&index, file.c_str());
+    const auto written = file_bytes(file);
+    const auto expect_refused = [&](const std::string& why) {
+        EXPECT_TRUE(throws([&] { write_index(&index, file.c_str()); }, why));
+        EXPECT_TRUE(throws([&] { index.check_unchanged(); }, why));
+        EXPECT_EQ(file_bytes(file), written);
+    };
+    vectors.x[d] += 1; // in another file of that name
+    std::filesystem::remove(vectors.path);
+    vectors.write();
+    vectors.touch(10);
+    expect_refused("has changed: among its vectors 0 to");
+    std::filesystem::resize_file(vectors.path, vectors.header);
+    expect_refused("has changed: it has 64 bytes");
+    std::filesystem::remove(vectors.path);
+    expect_refused("No such file");
 }
 
 TEST(IndexFileKernel, RefusesWhatIsNotThere) {

@@ -2,6 +2,7 @@
 // Shift-invariant kernels against references in double precision, and what
 // holds for all kernels beyond the contract.
 
+#include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/kernels/Kernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 
@@ -137,6 +138,63 @@ TEST_P(ShiftInvariantKernels, ExtremeVectors) {
         EXPECT_EQ(kernel_block(*c.make(1), {0, 0}, {0, far}, 2)[0], 0);
         EXPECT_EQ(kernel_distances(*c.make(1), {0, 0}, {0, far}, 2)[0], 2);
     }
+}
+
+// With the bandwidth that fits them, vectors of any size have right values, or
+// are refused: in L2, those whose squares leave the range of float.
+TEST_P(ShiftInvariantKernels, AnyScale) {
+    for (size_t d : {1, 40}) {
+        const auto directions = normal_vectors(4, d, 2);
+        int taken = 0;
+        for (int e = -44; e <= 38; e++) {
+            const double scale = std::pow(10.0, e);
+            std::vector<float> x(directions);
+            for (float& v : x) {
+                v = float(v * scale);
+            }
+            const double gamma =
+                    c.make(1)->gamma_of_radius(scale * std::sqrt(double(d)));
+            const auto kernel = c.make(gamma);
+            try {
+                kernel->check_input(4, x.data(), d, "test");
+            } catch (const faiss::FaissException& error) {
+                EXPECT_TRUE(error.msg.find("too large") != std::string::npos)
+                        << error.msg;
+                continue;
+            }
+            taken++;
+            for (size_t i = 0; i < 16; i++) {
+                expect_pair(
+                        c,
+                        gamma,
+                        rows(x, d, i / 4, i / 4 + 1),
+                        rows(x, d, i % 4, i % 4 + 1));
+            }
+        }
+        EXPECT_GE(taken, c.l1() ? 80 : 32);
+    }
+}
+
+// A norm at the limit is taken, also by a search; the next one is named.
+TEST_P(ShiftInvariantKernels, LargestVectors) {
+    const size_t d = 9;
+    const float most =
+            float(c.l1() ? FLT_MAX / 4 / 9.0 : std::sqrt(FLT_MAX / 8.0 / 9.0));
+    const float less = std::nextafter(most, 0.0f);
+    const double gamma = c.make(1)->gamma_of_radius(4 * double(most));
+    IndexFlatKernel index(d, *c.make(gamma));
+    std::vector<float> x(2 * d, less);
+    std::fill_n(x.begin(), d, -less);
+    index.add(2, x.data());
+    expect_pair(c, gamma, rows(x, d, 0, 1), rows(x, d, 1, 2));
+    EXPECT_EQ(search(index, x, 1).labels, (std::vector<idx_t>{0, 1}));
+    x[d + 3] = most * 1.01f;
+    for (const auto& call :
+         {std::function<void()>([&] { index.add(2, x.data()); }),
+          std::function<void()>([&] { search(index, x, 1); })}) {
+        EXPECT_TRUE(throws(call, "vector 1 is too large"));
+    }
+    EXPECT_EQ(index.ntotal, 2);
 }
 
 TEST_P(ShiftInvariantKernels, ProfileAndItsInverse) {

@@ -23,7 +23,7 @@ struct MappedFile;
  * vectors can be removed. There is no merging.
  *
  * Written to a file, it is the path, and checksums of the vectors that were
- * added. read_index looks for the file at that path, and for one of its name
+ * added; it is not written if the file has changed. read_index looks for the file at that path, and for one of its name
  * beside the index's file. One of another size is refused; where the time of
  * its last change is another one, its vectors are read once, and refused if
  * they are others. While it is in use the file must not be cut short or written
@@ -86,6 +86,10 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Reads the vectors that were added, and throws if they have changed.
     void verify() const;
 
+    /// Throws unless the file that is at the path now has the same size, and
+    /// the same time of its last change or the same vectors.
+    void check_unchanged() const;
+
     /// what read_index has read the index from, where the file is looked for
     std::string folder;
 
@@ -106,6 +110,7 @@ struct IndexFileKernel : IndexFlatKernel {
     std::vector<uint64_t> checksums;      ///< of blocks of added vectors
 
     void open(const std::string& name);
+    void open_again(const std::string& name);
     void check_add(idx_t n, const char* where) const;
     void extend(idx_t n);
     idx_t vectors_per_block() const;

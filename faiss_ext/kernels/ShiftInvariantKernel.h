@@ -18,8 +18,9 @@ namespace faiss_ext {
  * Errors, with s = r^2 for the Gaussian kernel, r for the Laplacian one and
  * sqrt(2 nu) r for Matern kernels: values are accurate to 2e-6 where s <= 1 and
  * to 2e-6 s relative to K beyond (down to the smallest normal floats),
- * distances to 1e-5 relative, however close the vectors are (unless their
- * squared distance leaves the range of float).
+ * distances to 1e-5 relative, however close the vectors are, down to an L2
+ * distance of 1e-20 sqrt(d). A bandwidth at which K tells smaller ones apart is
+ * refused (max_squared_gamma).
  */
 struct ShiftInvariantKernel : BandwidthKernel {
     enum class Norm { L1, L2 };
@@ -100,7 +101,15 @@ struct ShiftInvariantKernel : BandwidthKernel {
             float* out) const override;
     void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
             const override;
-    /// All components must be finite; values are at most 1.
+    /// The largest gamma, times d, that a kernel with the norm L2 takes: squared
+    /// distances have absolute errors of up to d times the smallest float,
+    /// 1.4e-45, which up to there change K by less than 2e-6 (but for Matern
+    /// kernels of nu < 1/2, steeper at 0).
+    static constexpr double max_squared_gamma = 1e33;
+
+    /// Throws unless all components are finite, squared L2 norms at most
+    /// FLT_MAX / 8, or L1 norms FLT_MAX / 4, so that no distance overflows, and
+    /// gamma is at most max_squared_gamma / d where distances are squared.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 

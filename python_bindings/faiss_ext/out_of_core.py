@@ -122,9 +122,7 @@ def takes_bits(string):
 
 def takes_packed_bits(index):
     """Whether an index takes packed bits: a binary one without a scheme."""
-    index = real(index)
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        return takes_packed_bits(index.index)
+    index = without_ids(index)
     return (isinstance(index, faiss.IndexBinary)
             and not isinstance(index, swig.IndexBinaryKernelHash))
 
@@ -141,19 +139,12 @@ def add(index, rows, begin):
         else:
             index.add(rows)
     except RuntimeError as error:
-        raise counted_from(begin, error) from None
-
-
-def counted_from(begin, error):
-    """An error about a block of vectors, which says where the block begins."""
-    if begin == 0:
-        return error
-    return RuntimeError(
-        f"in the vectors from {begin:,} on, which count from 0 here: {error}")
+        raise RuntimeError(located(
+            error, str, range(begin, begin + len(rows)))) from None
 
 
 def located(error, place_of, numbers):
-    """An error about a sample, as text that says where its vectors are."""
+    """An error about some vectors, as text that says which ones they are."""
     return re.sub(
         r"\bvector (\d+)",
         lambda match: f"vector {place_of(int(numbers[int(match[1])]))}"
@@ -513,17 +504,23 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         if os.path.exists(output) and os.path.samefile(
                 output, build.source.path):
             raise ValueError("the index would take the place of the vectors")
-    if output is None or (build.source.n <= build.block and not os.path.exists(
-            os.path.join(output + ".build", "state.json"))):
-        build.train()
-        build.fill()
-    else:
-        build.resume(Folder(output + ".build", {
-            "string": str(string), "metric": int(metric),
-            "parameters": {
-                name: python_number(value)
-                for name, value in (parameters or {}).items()},
-            **build.state()}))
+    try:
+        if output is None or (
+                build.source.n <= build.block and not os.path.exists(
+                    os.path.join(output + ".build", "state.json"))):
+            build.train()
+            build.fill()
+        else:
+            build.resume(Folder(output + ".build", {
+                "string": str(string), "metric": int(metric),
+                "parameters": {
+                    name: python_number(value)
+                    for name, value in (parameters or {}).items()},
+                **build.state()}))
+    except RuntimeError as error:
+        if source.path in str(error):
+            raise
+        raise RuntimeError(f"{source.name}: {error}") from None
     index = build.whole()
     if output is not None:
         write(index, output)

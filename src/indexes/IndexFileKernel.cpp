@@ -115,17 +115,31 @@ void IndexFileKernel::init() {
             component);
 }
 
+void IndexFileKernel::open_again(const std::string& name) {
+    const int64_t size = file_size;
+    open(name);
+    const int64_t found = std::exchange(file_size, size);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            found == size,
+            "'%s' has changed: it has %" PRId64 " bytes, expected %" PRId64,
+            path.c_str(),
+            found,
+            size);
+}
+
+void IndexFileKernel::check_unchanged() const {
+    IndexFileKernel now(*this);
+    now.open_again(path);
+    if (now.file_time != file_time) {
+        now.verify();
+    }
+}
+
 void IndexFileKernel::restore() {
-    const int64_t size = file_size, time = file_time;
+    const int64_t time = file_time;
     const bool was_trained = is_trained;
     const auto use = [&](const std::string& name) {
-        open(name);
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                file_size == size,
-                "'%s' has changed: it has %" PRId64 " bytes, expected %" PRId64,
-                path.c_str(),
-                file_size,
-                size);
+        open_again(name);
         init();
         FAISS_EXT_THROW_IF_NOT_MSG(
                 is_trained == was_trained && ntotal <= capacity &&
@@ -213,13 +227,14 @@ void IndexFileKernel::add(idx_t n, const float* x) {
 void IndexFileKernel::add_next(idx_t n) {
     constexpr const char* where = "IndexFileKernel::add_next";
     check_add(n, where);
+    const std::string quoted = "'" + path + "'";
     const StoredRows stored = StoredRows::of(*this, where);
     const idx_t step = std::clamp<idx_t>(block_size / (4 * d), 1, 4096);
     parallel_blocks(n, step, [&](idx_t begin, idx_t end) {
         const Scratch rows((end - begin) * d);
         stored.decode(ntotal + begin, end - begin, rows.get());
         with_numbers_from(ntotal + begin, [&] {
-            kernel->check_input(end - begin, rows.get(), d, where);
+            kernel->check_input(end - begin, rows.get(), d, quoted.c_str());
         });
     });
     extend(n);

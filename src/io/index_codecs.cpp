@@ -310,6 +310,7 @@ std::unique_ptr<IndexT> read_registered(
 // An index on the vectors of a file.
 
 void write_file_kernel(const IndexFileKernel& index, IOWriter* f) {
+    index.check_unchanged();
     write_registered<Index>(index, f);
 }
 

@@ -2,6 +2,8 @@
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cinttypes>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -11,9 +13,28 @@
 #include "core/bisection.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/parallel.h"
+#include "simd/elementwise.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
+
+namespace {
+
+/// Norms up to it have distances (squared, if these are) in the range of float.
+constexpr double max_norm(bool squared) {
+    return FLT_MAX / (squared ? 8 : 4);
+}
+
+double norm_of(bool squared, const float* x, size_t d) {
+    double sum = 0;
+    for (size_t k = 0; k < d; k++) {
+        sum += squared ? double(x[k]) * x[k] : std::abs(x[k]);
+    }
+    return sum;
+}
+
+} // namespace
 
 ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
         : BandwidthKernel(gamma) {}
@@ -127,6 +148,36 @@ void ShiftInvariantKernel::check_input(
         size_t d,
         const char* where) const {
     check_finite(n, x, d, where);
+    const bool squared = norm() == Norm::L2;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !squared || gamma * double(d) <= max_squared_gamma,
+            "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions, for vectors scaled up",
+            where,
+            description().c_str(),
+            max_squared_gamma / double(d),
+            d);
+    // components up to it cannot have a larger norm
+    const auto safe =
+            float(squared ? std::sqrt(max_norm(true) / (double(d) + 1))
+                          : max_norm(false) / (double(d) + 1));
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        if (simd::max_abs((end - begin) * d, x + begin * d) <= safe) {
+            return;
+        }
+        for (idx_t i = begin; i < end; i++) {
+            const double length = norm_of(squared, x + i * d, d);
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    length <= max_norm(squared),
+                    "%s: vector %" PRId64
+                    " is too large for %s: its %s is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
+                    where,
+                    int64_t(i),
+                    description().c_str(),
+                    squared ? "squared L2 norm" : "L1 norm",
+                    length,
+                    max_norm(squared));
+        }
+    });
 }
 
 double ShiftInvariantKernel::turns() const {

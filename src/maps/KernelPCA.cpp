@@ -25,6 +25,9 @@ namespace {
 
 constexpr int max_landmarks = 8192;
 
+/// Smaller k(x, x) count as 0: as floats, values of k have lost digits.
+constexpr float least_self_value = 1e-36f;
+
 /// 1 / sqrt(k(x, x)) of each vector, 0 where that is 0
 std::vector<float> inverse_norms_of(
         const Kernel& kernel,
@@ -38,7 +41,7 @@ std::vector<float> inverse_norms_of(
                 !(v < -1e-6f),
                 "the kernel is not positive semi-definite: k(x, x) of a vector is %g",
                 v);
-        v = v > 0 && std::isfinite(v) ? 1 / std::sqrt(v) : 0;
+        v = v > least_self_value && std::isfinite(v) ? 1 / std::sqrt(v) : 0;
     }
     return norms;
 }

@@ -51,7 +51,7 @@ KernelSpectrum decompose_kernel(
             p);
     FAISS_EXT_THROW_IF_NOT_FMT(
             top > 0 && values[0] >= -1e-3 * top,
-            "the kernel is not positive semi-definite: its matrix has the eigenvalues %g and %g",
+            "the kernel is not positive semi-definite on the landmarks: its matrix has the eigenvalues %g and %g",
             values[0],
             top);
     // what is smaller is rounding

@@ -332,6 +332,17 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     assert [line for line in err.splitlines() if "queries in" not in line] == []
 
 
+def test_exact_file_without_effect_is_said(run, folder):
+    for string, words in (("KFlat(chi2)", ""), ("AHK64(chi2),BFlat,Refine(KFlat(chi2))", ""),
+                          ("AHK64(chi2),BFlat", "no effect"), ("KFlat(chi2,store=f16)", "no effect")):
+        status, _, err = run("build", "base.npy", string, "-o", "one", "--exact", "file", "--quiet")
+        assert status == 0 and (words in err if words else err == ""), err
+        size = (folder / "one").stat().st_size
+        assert (size < len(BASE) * 64 * 2) == ("f16" not in string)
+    status, _, err = run("build", "base.npy", "AHK64(chi2),BFlat", "-o", "one", "--quiet")
+    assert status == 0 and err == ""
+
+
 def test_interrupted_while_it_writes(folder):
     np.save(folder / "wide.npy", np.zeros((60000, 784), "float32"))
     before = (folder / "index").read_bytes()

@@ -257,6 +257,51 @@ def test_an_index_that_does_not_fit(files, small_blocks):
             faiss_ext.build_from(files / "more.npy", string, 2**20, progress=False)
 
 
+@pytest.mark.parametrize("string, twice", [("AHK1024(chi2),BFlat", False), ("AHK1024(chi2),BIVF8", True)])
+@pytest.mark.parametrize("with_output", [False, True])
+def test_what_grows_elsewhere_is_counted_twice(files, small_blocks, string, twice, with_output):
+    np.save(files / "more.npy", np.tile(X, (4, 1)))
+
+    def build(memory):
+        return faiss_ext.build_from(
+            files / "more.npy", string, memory, files / "out" if with_output else None, progress=False)
+
+    size = out_of_core.size_of(build("1GB"))
+    assert 4 * N * 128 <= size < 4 * N * 150 < 2**20
+    if twice:
+        for memory in (2**20, int(1.6 * size)):
+            with pytest.raises(MemoryError, match=r"about 0\.\d MB .* and 1\.\d MB while it is built, more than the 1\.\d MB"):
+                build(memory)
+            shutil.rmtree(files / "out.build", ignore_errors=True)
+    assert build(3 * size if twice else 2**20).ntotal == 4 * N
+
+
+@pytest.mark.parametrize("string", ["AHK512(chi2),BFlat", "IDMap,AHK512(chi2),BFlat", "AHK512(chi2),BFlat,Refine(KFlat(chi2))"])
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_flat_codes_grow_where_they_are(files, small_blocks, monkeypatch, string, with_folder):
+    places, merge, add = [], out_of_core.merge, out_of_core.add
+
+    def place(index):
+        codes = out_of_core.core(out_of_core.without_ids(index))
+        places.append(int(codes.xb.data().this) if hasattr(codes.xb.data(), "this") else int(codes.xb.data()))
+
+    def and_note(function):
+        def noting(index, *args):
+            function(index, *args)
+            place(index)
+        return noting
+
+    if with_folder:
+        monkeypatch.setattr(out_of_core, "merge", and_note(merge))
+    else:
+        monkeypatch.setattr(out_of_core, "add", and_note(add))
+    index = faiss_ext.build_from(
+        files / "f32.npy", string, output=files / "out" if with_folder else None, progress=False)
+    assert index.ntotal == N
+    # the first one is before room is made: of a block, or of the trial of merging
+    assert len(places) >= 4 and len(set(places[1:])) == 1, places
+
+
 def test_a_file_that_is_wrong(files):
     bad = X.copy()
     bad[1234, 5] = np.nan
@@ -266,7 +311,7 @@ def test_a_file_that_is_wrong(files):
     bad[1234, 5] = -1
     np.save(files / "negative.npy", bad)
     for string in ("KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"):
-        with pytest.raises(RuntimeError, match="component 5 of vector 1234 is -1, expected a finite number >= 0"):
+        with pytest.raises(RuntimeError, match="negative.npy.*component 5 of vector 1234 is -1, expected a finite number >= 0"):
             faiss_ext.build_from(files / "negative.npy", string, train=5, progress=False)
     with pytest.raises(VectorFileError, match="cannot be read"):
         faiss_ext.build_from(files / "gone.npy", "Flat")
