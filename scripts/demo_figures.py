@@ -48,7 +48,7 @@ def draw_plot(rows, title):
     """Two panels of Pareto fronts, one for each family: all, and where nearly all is found. Figure and labels."""
     curves = fronts(rows)
     figure, panels = plt.subplots(1, 2, figsize=(13, 6.2), dpi=100)
-    figure.subplots_adjust(left=0.055, right=0.99, top=0.87, bottom=0.17, wspace=0.13)
+    figure.subplots_adjust(left=0.055, right=0.975, top=0.87, bottom=0.17, wspace=0.13)
     figure.text(0.055, 0.985, title, fontsize=10, va="top", linespacing=1.5)
     low = min(recall(row) for front in curves.values() for row in front)
     bottom = max(0, np.floor(low * 10 - 0.3) / 10)

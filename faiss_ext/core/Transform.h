@@ -56,6 +56,7 @@ struct Transform : faiss::VectorTransform, HasFields {
     virtual void set_dimensions(int d_in, int d_out);
 
     /// The string that makes it again, before training: `SIK512(gaussian)`.
+    /// (In it, `callback` stands for a CallbackKernel, which no string makes.)
     virtual std::string description() const = 0;
 
     /// clone() and assign() of subclasses, whatever these are.

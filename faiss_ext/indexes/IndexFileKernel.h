@@ -23,11 +23,12 @@ struct MappedFile;
  * vectors can be removed. There is no merging.
  *
  * Written to a file, it is the path, and checksums of the vectors that were
- * added; it is not written if the file has changed. read_index looks for the file at that path, and for one of its name
- * beside the index's file. One of another size is refused; where the time of
- * its last change is another one, its vectors are read once, and refused if
- * they are others. While it is in use the file must not be cut short or written
- * to: the system ends a process that reads beyond the end of a mapped file.
+ * added; it is not written if the file of the vectors has changed. read_index
+ * looks for that file at its path, and for one of its name beside the index's
+ * file. One of another size is refused; where the time of its last change is
+ * another one, its vectors are read once, and refused if they are others. While
+ * it is in use the file must not be cut short or written to: the system ends a
+ * process that reads beyond the end of a mapped file.
  */
 struct IndexFileKernel : IndexFlatKernel {
     std::string path;     ///< absolute

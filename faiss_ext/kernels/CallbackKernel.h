@@ -48,6 +48,7 @@ struct CallbackKernel : Kernel {
     /// it is called.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    /// "callback", which no factory takes.
     std::string description() const override;
     std::unique_ptr<Kernel> clone() const override;
     void assign(const Kernel& other) override;

@@ -138,8 +138,8 @@ struct Kernel : HasFields {
             size_t d,
             float* out) const;
 
-    /// The string from which kernel_factory makes the same kernel again. The
-    /// class must be registered.
+    /// The string from which kernel_factory makes the same kernel again; for
+    /// one whose class is not registered, a name to show.
     virtual std::string description() const;
 
     /// A copy. By default by the copy constructor of the class, which must be

@@ -101,10 +101,10 @@ struct ShiftInvariantKernel : BandwidthKernel {
             float* out) const override;
     void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
             const override;
-    /// The largest gamma, times d, that a kernel with the norm L2 takes: squared
-    /// distances have absolute errors of up to d times the smallest float,
-    /// 1.4e-45, which up to there change K by less than 2e-6 (but for Matern
-    /// kernels of nu < 1/2, steeper at 0).
+    /// The largest gamma, times d, that a kernel with the norm L2 takes:
+    /// squared distances have absolute errors of up to d times the smallest
+    /// float, 1.4e-45, which up to there change K by less than 2e-6 (but for
+    /// Matern kernels of nu < 1/2, steeper at 0).
     static constexpr double max_squared_gamma = 1e33;
 
     /// Throws unless all components are finite, squared L2 norms at most

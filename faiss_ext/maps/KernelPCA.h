@@ -37,9 +37,9 @@ struct KernelSpectrum;
  * nystrom=1 and center=0 it is the Nystroem map of C. Williams and M. Seeger,
  * Using the Nystroem method to speed up kernel machines, NIPS 2000.
  *
- * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y))
- * (normalize=0 leaves them as they are), and scale=s replaces k by
- * exp(s (k - 1)).
+ * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y)),
+ * which is 0 where k(x, x) is below 1e-36 (normalize=0 leaves them as they
+ * are), and scale=s replaces k by exp(s (k - 1)).
  *
  * `KPCA64(precomputed)` takes in place of a vector its row of kernel values
  * against the landmarks, so d = p, and train takes the p x p matrix of the

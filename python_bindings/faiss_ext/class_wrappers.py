@@ -261,11 +261,13 @@ FAISS_PARTS = {
 
 
 def keep_owner(the_class, name):
-    """Makes a member keep its owner alive."""
+    """Makes a member keep its owner alive, and an index be of its own class."""
     member = getattr(the_class, name)
 
     def get(self):
         part = member.fget(self)
+        if isinstance(part, (faiss.Index, faiss.IndexBinary)):
+            part = swig._downcast(part)
         if part is not None:
             part.referenced_objects = [self]
         return part

@@ -30,12 +30,23 @@ def is_ours(thing):
             and swig.holds_faiss_ext(thing))
 
 
+def is_part_of_ours(thing):
+    """Whether it is or holds one of faiss_ext, or is a part of such an object
+    that keeps it alive."""
+    return (is_ours(thing) or type(thing).__module__ == swig.__name__
+            or any(map(is_part_of_ours,
+                       getattr(thing, "referenced_objects", []))))
+
+
 def real_class(thing, owner=None):
     """The same object as its own class, if it or its owner is or holds one of
     faiss_ext; it keeps its owner alive."""
-    if thing is None or not (is_ours(thing) or is_ours(owner)):
+    if thing is None:
         return thing
     real = swig._downcast(thing)
+    if not (is_part_of_ours(owner) or is_ours(thing)
+            or is_part_of_ours(real)):
+        return thing
     real.referenced_objects = [thing, owner]
     return real
 
@@ -217,12 +228,13 @@ def with_real_class(get):
 def extend_parts():
     """index.base_index, index.storage, shards.at(i), ... of FAISS's classes."""
     for cls in list(vars(faiss).values()):
-        if not (isinstance(cls, type) and issubclass(
-                cls, (faiss.Index, faiss.IndexBinary))):
+        if not (isinstance(cls, type) and issubclass(cls, (
+                faiss.Index, faiss.IndexBinary, faiss.Level1Quantizer))):
             continue
         for name, member in list(vars(cls).items()):
             if isinstance(member, property) and name in (
-                    "index", "base_index", "refine_index", "storage"):
+                    "index", "base_index", "refine_index", "storage",
+                    "quantizer"):
                 if not hasattr(member.fget, "without_faiss_ext"):
                     setattr(cls, name, property(
                         with_real_class(member.fget), member.fset,

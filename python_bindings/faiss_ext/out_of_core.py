@@ -533,6 +533,9 @@ def checked(string, exact, train, seed):
     """What to build, and how: train and seed as Python's integers."""
     if not isinstance(string, str):
         raise TypeError(f"string: expected that of an index, got {string!r}")
+    if not string.strip():
+        raise ValueError("string: it is empty, expected that of an index, such "
+                         "as 'KFlat(chi2)'")
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
     train, seed = operator.index(train), operator.index(seed)

@@ -48,8 +48,11 @@ def _threads(n_jobs):
     if n_jobs is None:
         yield
         return
+    if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise ValueError("n_jobs: expected a whole number other than 0, or "
+                         f"None, got {n_jobs!r}")
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(effective_n_jobs(n_jobs))
+    faiss.omp_set_num_threads(effective_n_jobs(int(n_jobs)))
     try:
         yield
     finally:

@@ -151,7 +151,7 @@ void ShiftInvariantKernel::check_input(
     const bool squared = norm() == Norm::L2;
     FAISS_EXT_THROW_IF_NOT_FMT(
             !squared || gamma * double(d) <= max_squared_gamma,
-            "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions, for vectors scaled up",
+            "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions; scale the vectors up",
             where,
             description().c_str(),
             max_squared_gamma / double(d),

@@ -3,6 +3,7 @@
 the Python layer checks and converts."""
 
 import copy
+import gc
 import pickle
 
 import faiss
@@ -517,10 +518,21 @@ def test_parts_of_wrappers_have_their_own_class():
     chain = make(8, "L2norm,HKM1(chi2),OPQ2_8,Flat").chain
     assert [type(chain.at(i)) for i in range(3)] == [
         faiss.NormalizationTransform, faiss_ext.HomogeneousKernelMap, faiss.OPQMatrix]
+    for text, cls in (("SIK64(gaussian),BIVF4", faiss_ext.IndexBinaryFlatSIMD), ("HKM1(chi2),IVF4,Flat", faiss.IndexFlat),
+                      ("RFF16(gaussian),IVF4_HNSW8,PQ4,Refine(KFlat(gaussian))", faiss.IndexHNSWFlat)):
+        index = make(8, text)
+        for part in ("base_index", "index", "storage"):
+            index = getattr(index, part, index)
+        quantizer = index.quantizer
+        del index
+        gc.collect()
+        assert type(quantizer) is cls and quantizer.ntotal == 0
     # and parts of FAISS's own indexes are what they were
     flat = faiss.index_factory.without_faiss_ext(8, "IDMap,Flat")
     assert type(flat.index) is faiss.Index
     assert isinstance(faiss.downcast_index(flat.index), faiss.IndexFlat)
+    ivf = faiss.index_factory.without_faiss_ext(8, "IVF4,Flat")
+    assert type(ivf.quantizer) is faiss.Index
 
 
 def test_parameters_of_parts_take_effect(digits):

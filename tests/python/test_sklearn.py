@@ -329,6 +329,7 @@ def test_impossible_numbers_of_neighbors(pair, k, x, error):
     ({"radius": np.nan}, ValueError, "radius"),
     ({"radius": "1"}, TypeError, "radius must be a number"),
     ({"n_jobs": 0}, ValueError, "n_jobs"),
+    ({"n_jobs": "all"}, ValueError, "n_jobs: expected a whole number .* got 'all'"),
     ({"parameters": [1]}, TypeError, "parameters must be a dict"),
     ({"parameters": {"nprobe": 3}}, ValueError, "nprobe"),
     ({"index": REFINED, "parameters": {"nprobe": 3}}, ValueError, "k_factor"),
