@@ -20,8 +20,8 @@ def check(faiss):
     place = f"faiss {faiss.__version__} in {faiss.__path__[0]}"
     if not f"{faiss.__version__}.".startswith(f"{FAISS_VERSION}."):
         raise ImportError(
-            f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and this is "
-            f"{place}. {remedy}")
+            f"faiss_ext {__version__} was built for FAISS {FAISS_VERSION}, and "
+            f"this is {place}. {remedy}")
     if not has_type_table(SWIG_TYPE_TABLE):
         raise ImportError(
             f"faiss_ext {__version__} was built with SWIG's type table "

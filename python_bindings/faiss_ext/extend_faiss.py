@@ -33,20 +33,16 @@ def is_ours(thing):
 def is_part_of_ours(thing):
     """Whether it is or holds one of faiss_ext, or is a part of such an object
     that keeps it alive."""
-    return (is_ours(thing) or type(thing).__module__ == swig.__name__
-            or any(map(is_part_of_ours,
-                       getattr(thing, "referenced_objects", []))))
+    return is_ours(thing) or any(map(
+        is_part_of_ours, getattr(thing, "referenced_objects", [])))
 
 
 def real_class(thing, owner=None):
-    """The same object as its own class, if it or its owner is or holds one of
-    faiss_ext; it keeps its owner alive."""
-    if thing is None:
+    """The same object as its own class, if it is or holds one of faiss_ext, or
+    its owner is a part of one; it keeps its owner alive."""
+    if thing is None or not (is_ours(thing) or is_part_of_ours(owner)):
         return thing
     real = swig._downcast(thing)
-    if not (is_part_of_ours(owner) or is_ours(thing)
-            or is_part_of_ours(real)):
-        return thing
     real.referenced_objects = [thing, owner]
     return real
 
