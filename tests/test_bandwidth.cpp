@@ -140,21 +140,16 @@ TEST(Bandwidth, ManyVectors) {
     }
 }
 
-// L1 distances of any size. Euclidean ones lose those whose squares are no
-// floats, to 0 or to infinity, never to a wrong number in between.
+// Distances of any size, also those whose squares are no floats.
 TEST(Bandwidth, SmallAndLargeDistances) {
     const auto radius = [](bool l1, float size) {
         const std::vector<float> x = {0, size, 3 * size};
         return mean_neighbor_distance(l1, 3, x.data(), 1, 1) / size;
     };
-    for (float size : {1e-25f, 1e-18f, 1e18f, 1e25f}) {
+    for (float size : {1e-37f, 1e-25f, 1e-18f, 1e18f, 1e25f, 1e38f}) {
         EXPECT_NEAR(radius(true, size), 4.0 / 3, 7 * float_unit);
-    }
-    for (float size : {1e-18f, 1e18f}) {
         EXPECT_NEAR(radius(false, size), 4.0 / 3, 7 * float_unit);
     }
-    EXPECT_EQ(radius(false, 1e-25f), 0);
-    EXPECT_EQ(radius(false, 1e25f), HUGE_VAL);
 }
 
 TEST(Bandwidth, Errors) {

@@ -565,7 +565,8 @@ TEST(Errors, PrecomputedMatrices) {
             "positive semi-definite"));
 }
 
-// Histograms are used as far as floats have digits for their kernel's values.
+// Histograms are used as far as floats have digits for their kernel's values,
+// and refused beyond.
 TEST(KernelizedLSH, TinyHistograms) {
     const int n = 200, d = 12;
     const std::vector<float> ordinary = uniform_vectors(n, d, 3);
@@ -573,15 +574,15 @@ TEST(KernelizedLSH, TinyHistograms) {
          {"chi2", "js", "intersection", "hellinger", "jaccard"}) {
         const std::string text = "KLSH32(" + kernel + ",p=40)";
         const auto codes = codes_of(*trained(d, text, ordinary), ordinary);
-        for (const float scale : {0x1p-60f, 0x1p-100f, 0x1p-112f}) {
+        for (const float scale : {0x1p-60f, 0x1p-90f}) {
             const auto x = scaled(ordinary, scale);
             EXPECT_EQ(codes_of(*trained(d, text, x), x), codes) << text;
         }
-        for (const float scale : {0x1p-126f, 0x1p-130f, 0x1p-140f}) {
+        for (const float scale : {0x1p-100f, 0x1p-126f, 0x1p-140f}) {
             const auto x = scaled(ordinary, scale);
             EXPECT_TRUE(
                     kernel == "jaccard" ||
-                    throws([&] { trained(d, text, x); }, "same for all pairs"))
+                    throws([&] { trained(d, text, x); }, "vector 0 add up to"))
                     << text;
         }
     }

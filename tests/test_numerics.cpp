@@ -224,6 +224,137 @@ TEST(Numerics, Kernels) {
     }
 }
 
+// In all of these the scale of the vectors has no effect. Powers of two leave
+// their digits as they are.
+const char* const without_scale[] = {
+        "KFlat(gaussian)",
+        "KFlat(matern,nu=1.5)",
+        "KFlat(laplacian)",
+        "KFlat(chi2)",
+        "KFlat(js)",
+        "KFlat(intersection)",
+        "KFlat(hellinger)",
+        "KFlat(expchi2)",
+        "KFlat(jaccard)",
+        "KFlat(linear)",
+        "KFlat(cosine)",
+        "KFlat(normalized(linear))",
+        "HNSW8,KFlat(chi2)",
+        "KIVF4(M=6)",
+        "SIK256(gaussian),BFlat",
+        "SIK256(laplacian),BFlat",
+        "BSIK256,BFlat",
+        "RHBE256,BFlat",
+        "RHBE256(center=1),BFlat",
+        "RHBE256,AFlat",
+        "SIK256(gaussian),AFlat",
+        "KLSH64(chi2,p=40),BFlat",
+        "KPCA8(gaussian,p=40),Flat",
+        "RFF64(gaussian),Flat",
+        "SCR256,BFlat"};
+
+TEST(Numerics, AnyScaleIsRightOrRefused) {
+    const Floats ordinary = times(uniform_vectors(n, d, 8), 2.0 / d);
+    for (const std::string text : without_scale) {
+        SCOPED_TRACE(text);
+        const auto found_at = [&](int power) {
+            const Floats x = times(ordinary, std::ldexp(1.0, power));
+            const auto index = index_factory(d, text);
+            index->train(n, x.data());
+            add(*index, x);
+            return search(*index, rows(x, d, 0, 30), k).labels;
+        };
+        const auto expected = found_at(0);
+        int right = 0;
+        for (int power = -110; power <= 130; power += 3) {
+            std::vector<idx_t> labels;
+            const std::string refused =
+                    error_of([&] { labels = found_at(power); });
+            if (!refused.empty()) {
+                const bool says_why =
+                        refused.find("scale the vectors") != refused.npos ||
+                        refused.find("at most 1e37") != refused.npos ||
+                        refused.find("too small or too large") != refused.npos;
+                EXPECT_TRUE(says_why) << power << ": " << refused;
+                continue;
+            }
+            right++;
+            // what is equal but for rounding may come in another order
+            idx_t same = 0;
+            for (size_t i = 0; i < labels.size(); i++) {
+                same += labels[i] == expected[i];
+            }
+            EXPECT_GE(same, idx_t(labels.size()) - 4) << "2^" << power;
+        }
+        EXPECT_GE(right, 30);
+    }
+}
+
+/// A string, the size of the components, and what is wrong with that.
+struct Refused {
+    const char* text;
+    double size;
+    const char* why;
+};
+
+const Refused refused_scales[] = {
+        {"KFlat(gaussian)", 1e-18, "scale the vectors up"},
+        {"KFlat(gaussian,gamma=1)", 1e19, "too large"},
+        {"KFlat(laplacian,gamma=1)", 3e38, "too large"},
+        {"KFlat(linear)", 1e-25, "underflows"},
+        {"KFlat(linear)", 1e20, "overflows"},
+        {"KFlat(poly(degree=3,c=0))", 1e-7, "underflows"},
+        {"KFlat(chi2)", 1e-32, "add up to"},
+        {"KFlat(expchi2)", 1e-32, "add up to"},
+        {"HKM1(chi2),Flat", 1e-32, "add up to"},
+        {"AHK64(js),BFlat", 1e-32, "add up to"},
+        {"SIK64(laplacian,gamma=1e14),BFlat", 1, "too far from the origin"},
+        {"SIK64(gaussian,gamma=1e16),BFlat", 1, "too far from the origin"},
+        {"BSIK64(gamma=1e16),BFlat", 1, "too far from the origin"},
+        {"RFF64(gaussian,gamma=1e16),Flat", 1, "too far from the origin"},
+        {"RHBE64(center=1),BFlat", 1e38, "1e37"},
+        {"RHBE64,AFlat", 3e38, "leave the range of float"},
+        {"KIVF4", 1e-19, "scale the vectors up"}};
+
+TEST(Numerics, WhatIsRefusedAndWhy) {
+    const Floats ordinary = uniform_vectors(n, d, 8, 0.5, 1);
+    for (const Refused& row : refused_scales) {
+        SCOPED_TRACE(row.text);
+        const Floats x = times(ordinary, row.size);
+        const auto index = index_factory(d, row.text);
+        EXPECT_TRUE(throws(
+                [&] {
+                    index->train(n, x.data());
+                    add(*index, x);
+                    search(*index, x, k);
+                },
+                row.why));
+        if (std::string(row.text).find("gamma=1e1") != std::string::npos) {
+            continue;
+        }
+        // and then ordinary vectors and zeros are taken
+        index->reset();
+        index->train(n, ordinary.data());
+        add(*index, ordinary);
+        add(*index, Floats(d));
+        const auto found = search(*index, ordinary, k);
+        expect_sound(found, *index, n + 1);
+    }
+}
+
+TEST(Numerics, DistancesAreNotMinusZero) {
+    const Floats x = uniform_vectors(n, d, 8);
+    for (const std::string kernel :
+         {"gaussian", "laplacian", "matern,nu=1.5", "expchi2", "chi2"}) {
+        const auto index = index_factory(d, "KFlat(" + kernel + ")");
+        index->train(n, x.data());
+        add(*index, x);
+        for (float distance : search(*index, x, 1).distances) {
+            EXPECT_TRUE(distance == 0 && !std::signbit(distance)) << kernel;
+        }
+    }
+}
+
 const char* const one_dimension[] = {
         "SIK64(gaussian),BFlat",
         "SIK64(laplacian),AFlat",

@@ -76,6 +76,11 @@ struct HyperplaneHash : CenteredHash {
     double kernel_value(const float* x, const float* y) const override;
 
     void fields(FieldVisitor& v) override;
+
+   protected:
+    /// Components must be finite, and seen from a mean at most 1e37 in
+    /// magnitude.
+    void check_input(idx_t n, const float* x, const char* where) const override;
 };
 
 } // namespace faiss_ext

@@ -118,6 +118,9 @@ struct ShiftInvariantHash : ProjectionHash {
     /// Sets the bandwidth, which was left to the data, and draws the random
     /// numbers.
     void learn(idx_t n, const float* x) override;
+    /// Throws also for vectors too far from the origin
+    /// (ShiftInvariantKernel::check_phases).
+    void check_input(idx_t n, const float* x, const char* where) const override;
     void finish(size_t n, float* margins) const override;
     bool has_independent_bits() const override;
 

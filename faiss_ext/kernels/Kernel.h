@@ -121,6 +121,9 @@ struct Kernel : HasFields {
     static constexpr float max_self_value =
             std::numeric_limits<float>::max() / 4;
 
+    /// Below it k(x, x), and with it k(x, y), has lost digits.
+    static constexpr float least_self_value = 1e-36f;
+
     /// k(x, y) of two vectors of dimension d
     float operator()(const float* x, const float* y, size_t d) const;
 
@@ -151,9 +154,14 @@ struct Kernel : HasFields {
     virtual void assign(const Kernel& other);
 
    protected:
-    /// Throws if k(x, x) of a vector is beyond max_self_value.
-    void check_self_values(idx_t n, const float* x, size_t d, const char* where)
-            const;
+    /// Throws if k(x, x) of a vector is beyond max_self_value, or below `least`
+    /// though its components are not all 0.
+    void check_self_values(
+            idx_t n,
+            const float* x,
+            size_t d,
+            const char* where,
+            float least = 0) const;
 };
 
 template <>

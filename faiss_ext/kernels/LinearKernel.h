@@ -26,6 +26,10 @@ struct LinearKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
+    /// Refuses also vectors whose squared norm is below least_self_value, where
+    /// products lose digits, but not zeros.
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
 };
 
 } // namespace faiss_ext

@@ -23,6 +23,10 @@ struct PolynomialKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
+    /// With c = 0, refuses also vectors of k(x, x) below least_self_value,
+    /// where values lose digits, but not zeros.
+    void check_input(idx_t n, const float* x, size_t d, const char* where)
+            const override;
 };
 
 } // namespace faiss_ext

@@ -107,6 +107,18 @@ struct ShiftInvariantKernel : BandwidthKernel {
     /// Matern kernels of nu < 1/2, steeper at 0).
     static constexpr double max_squared_gamma = 1e33;
 
+    /// The largest inverse_length() times a vector's norm that check_phases
+    /// takes.
+    static constexpr double max_radius = 1e6;
+
+    /** Throws unless all components are finite and, where the bandwidth is set,
+     * vectors are near enough to the origin for the phases of random
+     * frequencies, whose errors as floats are then a hundredth of a turn,
+     * about.
+     */
+    void check_phases(idx_t n, const float* x, size_t d, const char* where)
+            const;
+
     /// Throws unless all components are finite, squared L2 norms at most
     /// FLT_MAX / 8, or L1 norms FLT_MAX / 4, so that no distance overflows, and
     /// gamma is at most max_squared_gamma / d where distances are squared.

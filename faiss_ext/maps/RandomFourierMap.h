@@ -62,6 +62,9 @@ struct RandomFourierMap : FeatureMap {
     idx_t rows_per_block(idx_t n) const override;
     /// Sets the bandwidth, and draws.
     void learn(idx_t n, const float* x) override;
+    /// Throws also for vectors too far from the origin
+    /// (ShiftInvariantKernel::check_phases).
+    void check_input(idx_t n, const float* x, const char* where) const override;
 
    private:
     void draw();

@@ -3,11 +3,13 @@
 
 #include <bit>
 #include <cinttypes>
+#include <cmath>
 #include <cstdint>
 #include <regex>
 
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "simd/elementwise.h"
 
 namespace faiss_ext {
 
@@ -96,6 +98,51 @@ void check_histograms(idx_t n, const float* x, size_t d, const char* where) {
             where,
             "a finite number >= 0 (a histogram), at most 1e37",
             [](float v) { return (v >= 0) & (v <= 1e37f); });
+}
+
+void check_sums(idx_t n, const float* x, size_t d, const char* where) {
+    const double least = 1e-30 * double(d);
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            const float* row = x + i * d;
+            double sum = 0;
+            for (size_t k = 0; k < d && sum < least; k++) {
+                sum += std::abs(row[k]);
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    sum == 0 || sum >= least,
+                    "%s: the components of vector %" PRId64
+                    " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up",
+                    where,
+                    int64_t(i),
+                    sum,
+                    least);
+        }
+    });
+}
+
+void check_norms(idx_t n, const float* x, size_t d, const char* where) {
+    // components up to it cannot have a larger norm
+    const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        if (simd::max_abs((end - begin) * d, x + begin * d) <= safe) {
+            return;
+        }
+        for (idx_t i = begin; i < end; i++) {
+            double sum = 0;
+            for (size_t k = 0; k < d; k++) {
+                sum += double(x[i * d + k]) * x[i * d + k];
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    sum <= max_squared_norm,
+                    "%s: vector %" PRId64
+                    " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
+                    where,
+                    int64_t(i),
+                    sum,
+                    max_squared_norm);
+        }
+    });
 }
 
 void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where) {

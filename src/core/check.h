@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cfloat>
 #include <cstddef>
 #include <string>
 
@@ -42,6 +43,19 @@ bool all_finite(size_t n, const float* x);
 /// check_finite, and throws if a component is negative, or above 1e37, where
 /// sums of two may overflow.
 void check_histograms(idx_t n, const float* x, size_t d, const char* where);
+
+/** Throws if the components of a row of numbers >= 0 (or of their magnitudes)
+ * have a sum that is positive, but below d times 1e-30: additive kernels lose
+ * what is below 1e-37 of a component, which changes them by less than 1e-6 of
+ * other sums.
+ */
+void check_sums(idx_t n, const float* x, size_t d, const char* where);
+
+/// Throws if a squared L2 norm is above max_squared_norm.
+void check_norms(idx_t n, const float* x, size_t d, const char* where);
+
+/// Up to it, squared distances and inner products are in the range of float.
+constexpr double max_squared_norm = FLT_MAX / 8;
 
 /// Throws unless ids i0 to i0 + ni - 1 are among ntotal ones.
 void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where);

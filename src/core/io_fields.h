@@ -7,8 +7,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -26,13 +28,17 @@ std::string name_of(const Stream& stream) {
 }
 
 inline void write_bytes(faiss::IOWriter* f, const void* p, size_t size) {
+    errno = 0;
     const size_t done = size == 0 ? 0 : (*f)(p, 1, size);
+    const int error = errno;
     FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
-            "cannot write to %s: %zu of %zu bytes written",
+            "cannot write to %s: %zu of %zu bytes written%s%s",
             name_of(*f).c_str(),
             done,
-            size);
+            size,
+            error == 0 ? "" : ", ",
+            error == 0 ? "" : strerror(error));
 }
 
 inline void read_bytes(

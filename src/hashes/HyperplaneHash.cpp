@@ -8,6 +8,7 @@
 #include <faiss_ext/projections/BilinearProjection.h>
 #include <faiss_ext/projections/DenseProjection.h>
 
+#include "core/check.h"
 #include "hashes/angle.h"
 
 namespace faiss_ext {
@@ -71,6 +72,15 @@ std::pair<double, double> HyperplaneHash::hamming_bounds(
     }
     const double bits = expected_hamming(kernel_value);
     return {bits, bits};
+}
+
+void HyperplaneHash::check_input(idx_t n, const float* x, const char* where)
+        const {
+    if (center || rot != Rotation::random) {
+        check_signed_histograms(n, x, d_in, where);
+    } else {
+        check_finite(n, x, d_in, where);
+    }
 }
 
 double HyperplaneHash::kernel_value(const float* x, const float* y) const {

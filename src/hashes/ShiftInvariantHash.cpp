@@ -90,7 +90,14 @@ void ShiftInvariantHash::draw() {
 void ShiftInvariantHash::learn(idx_t n, const float* x) {
     kernel->verbose = verbose;
     kernel->train(n, x, d_in);
+    kernel->check_phases(n, x, d_in, "train");
     draw();
+}
+
+void ShiftInvariantHash::check_input(idx_t n, const float* x, const char* where)
+        const {
+    FAISS_EXT_THROW_IF_NOT_FMT(kernel, "%s: the hash has no kernel", where);
+    kernel->check_phases(n, x, d_in, where);
 }
 
 void ShiftInvariantHash::finish(size_t n, float* margins) const {

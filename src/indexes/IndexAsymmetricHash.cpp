@@ -19,6 +19,7 @@
 #include "indexes/nibble_codes.h"
 #include "indexes/no_vectors.h"
 #include "indexes/range_result.h"
+#include "simd/elementwise.h"
 
 namespace faiss_ext {
 
@@ -74,8 +75,18 @@ struct AsymmetricQuery {
 
    private:
     /// To whole numbers whose sums over the parts that are added up as bytes do
-    /// not exceed `most`. Where all are 0, or next to it, bits count alike.
+    /// not exceed `most`. Where all are 0, bits count alike.
     static void round_weights(size_t nbits, float* weights, float most) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                all_finite(nbits, weights),
+                "IndexAsymmetricHash: the projections of a query leave the range of float; scale the vectors down");
+        const float longest = simd::max_abs(nbits, weights);
+        // beyond these, sums or the factor might overflow
+        if (longest > 1e30f || (longest > 0 && longest < 1e-30f)) {
+            for (size_t j = 0; j < nbits; j++) {
+                weights[j] = std::ldexp(weights[j], -std::ilogb(longest));
+            }
+        }
         std::vector<float> width(nbits / 4);
         for (size_t j = 0; j < nbits; j++) {
             width[j / 4] += std::abs(weights[j]);
@@ -84,17 +95,9 @@ struct AsymmetricQuery {
                 simd::widest_nibble_pair(width.size(), width.data());
         // sixteen of them may be rounded up by a half
         const float factor = (most - 8) / largest;
-        const bool can_scale =
-                largest > 0 && std::isfinite(largest) && std::isfinite(factor);
         for (size_t j = 0; j < nbits; j++) {
             float& w = weights[j];
-            if (!can_scale) {
-                w = w >= 0 ? 1.0f : -1.0f;
-            } else if (std::isnan(w)) { // of a vector whose products overflow
-                w = 0;
-            } else {
-                w = std::round(w * factor);
-            }
+            w = largest > 0 ? std::round(w * factor) : w >= 0 ? 1.0f : -1.0f;
         }
     }
 };

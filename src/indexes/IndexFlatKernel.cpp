@@ -409,8 +409,18 @@ void IndexFlatKernel::check_rows(
 void IndexFlatKernel::train(idx_t n, const float* x) {
     check_not_mapped(bool(mapped), "IndexFlatKernel::train");
     kernel->check_input(n, x, d, "IndexFlatKernel::train");
-    kernel->verbose = verbose;
-    kernel->train(n, x, d);
+    if (!kernel->is_trained) {
+        const auto before = kernel->clone();
+        kernel->verbose = verbose;
+        try {
+            kernel->train(n, x, d);
+            // with a bandwidth it may refuse more
+            kernel->check_input(n, x, d, "IndexFlatKernel::train");
+        } catch (...) {
+            kernel->assign(*before);
+            throw;
+        }
+    }
     is_trained = kernel->is_trained;
 }
 

@@ -82,7 +82,7 @@ void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 square <= longest_square,
                 "%s: the squared length of vector %" PRId64
-                " is %g, expected at most %g",
+                " is %g, expected at most %g; scale the vectors down",
                 where,
                 int64_t(i),
                 square,
@@ -97,6 +97,24 @@ void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
                     return v - m;
                 });
     }
+}
+
+/// Throws where squares of centred vectors have lost digits as floats, which
+/// they have where these are nearly, but not all, 0.
+void check_spread(idx_t n, const std::vector<float>& x) {
+    constexpr double least = 1e-36;
+    const double mean =
+            std::accumulate(
+                    x.begin(),
+                    x.end(),
+                    0.0,
+                    [](double sum, float v) { return sum + double(v) * v; }) /
+            double(n);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            mean == 0 || mean >= least,
+            "IndexIVFPQ4::train: the mean squared length of the vectors (with METRIC_L2, from their mean) is %g, expected 0, or at least %g; scale the vectors up",
+            mean,
+            least);
 }
 
 /// Queries that are searched for together.
@@ -633,6 +651,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
         found_mean.assign(m.begin(), m.end());
         subtract(found_mean, sample);
     }
+    check_spread(nsample, sample);
     auto found = k_means(d, nlist, nsample, sample.data(), 10, seed, verbose);
     auto found_packed =
             std::make_shared<const PackedCentroids>(d, nlist, found.data());

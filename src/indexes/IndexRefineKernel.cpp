@@ -110,6 +110,7 @@ void IndexRefineKernel::search(
     check_parts("search");
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
+    check_batch(n, x, "IndexRefineKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexRefineKernel::search: k is %" PRId64

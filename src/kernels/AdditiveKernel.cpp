@@ -100,6 +100,7 @@ void AdditiveKernel::check_input(
         size_t d,
         const char* where) const {
     check_histograms(n, x, d, where);
+    check_sums(n, x, d, where);
     check_self_values(n, x, d, where);
 }
 

@@ -57,6 +57,7 @@ void ExpChi2Kernel::check_input(
         size_t d,
         const char* where) const {
     check_histograms(n, x, d, where);
+    check_sums(n, x, d, where);
 }
 
 } // namespace faiss_ext

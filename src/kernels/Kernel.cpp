@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
+#include "simd/elementwise.h"
 
 namespace faiss_ext {
 
@@ -85,7 +86,8 @@ void Kernel::check_self_values(
         idx_t n,
         const float* x,
         size_t d,
-        const char* where) const {
+        const char* where,
+        float least) const {
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
         std::vector<float> self(end - begin);
         self_values(end - begin, x + begin * d, d, self.data());
@@ -99,6 +101,16 @@ void Kernel::check_self_values(
                     int64_t(i),
                     self[i - begin],
                     max_self_value);
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    least == 0 || self[i - begin] >= least ||
+                            simd::max_abs(d, x + i * d) == 0,
+                    "%s: the kernel %s underflows: k(x, x) of vector %" PRId64
+                    " is %g, expected at least %g, unless all components are 0; scale the vectors up",
+                    where,
+                    description().c_str(),
+                    int64_t(i),
+                    self[i - begin],
+                    least);
         }
     });
 }

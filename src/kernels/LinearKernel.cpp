@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <faiss_ext/kernels/LinearKernel.h>
 
+#include "core/check.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -23,6 +24,15 @@ void LinearKernel::distance_block(
         size_t d,
         float* out) const {
     simd::pairwise(simd::PairOp::squared_l2, n, x, m, y, d, out, m);
+}
+
+void LinearKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+    check_self_values(n, x, d, where, least_self_value);
 }
 
 } // namespace faiss_ext

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/check.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -28,6 +29,15 @@ void PolynomialKernel::block(
     for (size_t i = 0; i < n * m; i++) {
         out[i] = float(std::pow(out[i] + c, degree));
     }
+}
+
+void PolynomialKernel::check_input(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+    check_self_values(n, x, d, where, c == 0 ? least_self_value : 0);
 }
 
 } // namespace faiss_ext

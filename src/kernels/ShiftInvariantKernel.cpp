@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 #include <faiss_ext/kernels/bandwidth.h>
 
@@ -21,17 +22,19 @@ namespace faiss_ext {
 
 namespace {
 
-/// Norms up to it have distances (squared, if these are) in the range of float.
-constexpr double max_norm(bool squared) {
-    return FLT_MAX / (squared ? 8 : 4);
+/// L1 norms up to it have distances in the range of float.
+constexpr double max_l1_norm = FLT_MAX / 4;
+
+double l1_norm(const float* x, size_t d) {
+    return std::accumulate(x, x + d, 0.0, [](double sum, float v) {
+        return sum + std::abs(v);
+    });
 }
 
-double norm_of(bool squared, const float* x, size_t d) {
-    double sum = 0;
-    for (size_t k = 0; k < d; k++) {
-        sum += squared ? double(x[k]) * x[k] : std::abs(x[k]);
-    }
-    return sum;
+double l2_norm(const float* x, size_t d) {
+    return std::sqrt(std::accumulate(x, x + d, 0.0, [](double sum, float v) {
+        return sum + double(v) * v;
+    }));
 }
 
 } // namespace
@@ -148,34 +151,68 @@ void ShiftInvariantKernel::check_input(
         size_t d,
         const char* where) const {
     check_finite(n, x, d, where);
-    const bool squared = norm() == Norm::L2;
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            !squared || gamma * double(d) <= max_squared_gamma,
-            "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions; scale the vectors up",
-            where,
-            description().c_str(),
-            max_squared_gamma / double(d),
-            d);
+    if (norm() == Norm::L2) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                gamma * double(d) <= max_squared_gamma,
+                "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions; scale the vectors up",
+                where,
+                description().c_str(),
+                max_squared_gamma / double(d),
+                d);
+        check_norms(n, x, d, where);
+        return;
+    }
     // components up to it cannot have a larger norm
-    const auto safe =
-            float(squared ? std::sqrt(max_norm(true) / (double(d) + 1))
-                          : max_norm(false) / (double(d) + 1));
+    const auto safe = float(max_l1_norm / (double(d) + 1));
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
         if (simd::max_abs((end - begin) * d, x + begin * d) <= safe) {
             return;
         }
         for (idx_t i = begin; i < end; i++) {
-            const double length = norm_of(squared, x + i * d, d);
+            const double length = l1_norm(x + i * d, d);
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    length <= max_norm(squared),
+                    length <= max_l1_norm,
                     "%s: vector %" PRId64
-                    " is too large for %s: its %s is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
+                    " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
                     where,
                     int64_t(i),
-                    description().c_str(),
-                    squared ? "squared L2 norm" : "L1 norm",
                     length,
-                    max_norm(squared));
+                    max_l1_norm);
+        }
+    });
+}
+
+void ShiftInvariantKernel::check_phases(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+    if (!is_trained) {
+        return;
+    }
+    const double scale = inverse_length();
+    const bool is_l1 = norm() == Norm::L1;
+    // components up to it cannot have a larger norm
+    const double safe =
+            max_radius / scale / (is_l1 ? double(d) : std::sqrt(double(d)));
+    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
+        if (simd::max_abs((end - begin) * d, x + begin * d) < safe) {
+            return;
+        }
+        for (idx_t i = begin; i < end; i++) {
+            const float* row = x + i * d;
+            const double radius =
+                    scale * (is_l1 ? l1_norm(row, d) : l2_norm(row, d));
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    radius <= max_radius,
+                    "%s: vector %" PRId64
+                    " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
+                    where,
+                    int64_t(i),
+                    radius,
+                    description().c_str(),
+                    max_radius);
         }
     });
 }
@@ -184,7 +221,7 @@ double ShiftInvariantKernel::turns() const {
     const double turns = inverse_length() / (2 * std::numbers::pi);
     FAISS_EXT_THROW_IF_NOT_FMT(
             turns <= 1e30,
-            "the bandwidth gamma of %s is too large for codes: frequencies leave the range of float",
+            "the bandwidth gamma of %s is too large for codes: frequencies leave the range of float; scale the vectors up",
             description().c_str());
     return turns;
 }

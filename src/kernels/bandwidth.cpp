@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/sample.h"
+#include "simd/elementwise.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -79,6 +80,27 @@ double mean_neighbor_distance(
             int64_t(max_points));
 
     check_finite(n, x, d, "mean_neighbor_distance");
+    if (!l1 && n > 0) {
+        // squares of these would leave the range of float
+        const float largest = simd::max_abs(n * d, x);
+        if (largest > 0 && (largest < 1e-10f || largest > 1e10f)) {
+            const int power = std::ilogb(largest);
+            std::vector<float> scaled(x, x + n * d);
+            for (float& v : scaled) {
+                v = std::ldexp(v, -power);
+            }
+            const double mean = mean_neighbor_distance(
+                    l1,
+                    n,
+                    scaled.data(),
+                    d,
+                    neighbor,
+                    max_queries,
+                    max_points,
+                    seed);
+            return std::ldexp(mean, power);
+        }
+    }
 
     const idx_t npoints = max_points == 0 ? n : std::min(n, max_points);
     const idx_t nqueries = std::min(max_queries, npoints);

@@ -148,6 +148,9 @@ void HomogeneousKernelMap::check_input(
     const auto check = negative == Negative::error ? check_histograms
                                                    : check_signed_histograms;
     check(n, x, d_in, where);
+    if (norm == Norm::none) {
+        check_sums(n, x, d_in, where);
+    }
 }
 
 void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {

@@ -25,10 +25,8 @@ namespace {
 
 constexpr int max_landmarks = 8192;
 
-/// Smaller k(x, x) count as 0: as floats, values of k have lost digits.
-constexpr float least_self_value = 1e-36f;
-
-/// 1 / sqrt(k(x, x)) of each vector, 0 where that is 0
+/// 1 / sqrt(k(x, x)) of each vector, 0 where that is below the least value with
+/// all digits
 std::vector<float> inverse_norms_of(
         const Kernel& kernel,
         size_t n,
@@ -41,7 +39,8 @@ std::vector<float> inverse_norms_of(
                 !(v < -1e-6f),
                 "the kernel is not positive semi-definite: k(x, x) of a vector is %g",
                 v);
-        v = v > least_self_value && std::isfinite(v) ? 1 / std::sqrt(v) : 0;
+        v = v >= Kernel::least_self_value && std::isfinite(v) ? 1 / std::sqrt(v)
+                                                              : 0;
     }
     return norms;
 }
@@ -280,6 +279,7 @@ std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
     if (kernel) {
         kernel->verbose = verbose;
         kernel->train(n, x, d_in);
+        kernel->check_input(n, x, d_in, "train");
         if (landmarks.empty()) {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     n >= p,

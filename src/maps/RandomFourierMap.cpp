@@ -69,11 +69,18 @@ void RandomFourierMap::draw() {
 void RandomFourierMap::learn(idx_t n, const float* x) {
     kernel->verbose = verbose;
     kernel->train(n, x, d_in);
+    kernel->check_phases(n, x, d_in, "train");
     draw();
 }
 
 idx_t RandomFourierMap::rows_per_block(idx_t n) const {
     return rows_to_multiply(n, dims, cache::half_l2);
+}
+
+void RandomFourierMap::check_input(idx_t n, const float* x, const char* where)
+        const {
+    FAISS_EXT_THROW_IF_NOT_FMT(kernel, "%s: the map has no kernel", where);
+    kernel->check_phases(n, x, d_in, where);
 }
 
 void RandomFourierMap::map(size_t n, const float* x, float* xt) const {

@@ -179,7 +179,8 @@ PrincipalAxes ScatterMatrix::leading(size_t k, bool verbose) const {
     std::vector<float> whole = S;
     for (size_t j = 0; j < d; j++) {
         FAISS_EXT_THROW_IF_NOT_MSG(
-                std::isfinite(S[j * d + j]), "the variance overflows");
+                std::isfinite(S[j * d + j]),
+                "train: the variance of the vectors is beyond the range of float; scale them down");
         for (size_t l = 0; l < j; l++) {
             whole[j * d + l] = S[l * d + j];
         }

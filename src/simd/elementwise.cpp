@@ -49,7 +49,9 @@ void expm1_scaled_target(size_t n, float a, float b, float* v) {
     const hn::ScalableTag<float> tag;
     map_values(n, v, [&](auto x) HWY_ATTR {
         const auto power = hn::Mul(hn::Set(tag, a), x);
-        return hn::Mul(hn::Set(tag, b), hn::Expm1(tag, power));
+        // not -0, where the power is
+        return hn::MulAdd(
+                hn::Set(tag, b), hn::Expm1(tag, power), hn::Zero(tag));
     });
 }
 
