@@ -464,8 +464,9 @@ def check_vectors(kernel, x, name, numbers):
     try:
         swig.IndexFlatKernel(x.shape[1], kernel).sa_encode(x)
     except RuntimeError as error:
+        said = str(error).removeprefix("IndexFlatKernel::sa_encode: ")
         raise RuntimeError(
-            f"{name}: {located(error, str, numbers)}") from None
+            f"{name}: {located(said, str, numbers)}") from None
 
 
 def trained_kernel(kernel, x):

@@ -79,7 +79,8 @@ class Calibration:
 
         Within `width` / 2 results of the smallest and of the largest measured
         distance it is that of the outermost `width` results, which lie on one
-        side of the distance.
+        side of the distance. Outside of the measured distances it is NaN: for a
+        query that is in the index, or a longer search than was measured.
 
         Parameters
         ----------

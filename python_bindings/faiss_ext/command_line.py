@@ -26,7 +26,9 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .advice import RecallCriterion, Truth, recommend, trained_kernel
+from .advice import (
+    RecallCriterion, Truth, as_kernel, check_vectors, recommend,
+    trained_kernel)
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
 from .out_of_core import build_from, number_of_bytes, takes_bits
@@ -262,11 +264,17 @@ def show(args, result, lines):
 def run_recommend(args):
     x = vectors_of(args.vectors)
     queries = None if args.queries is None else vectors_of(args.queries)
-    found = recommend(
-        x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
-        bytes_per_vector=args.bytes_per_vector,
-        build_seconds=args.build_seconds, sample_size=args.sample,
-        seed=args.seed, progress=not args.quiet)
+    try:
+        found = recommend(
+            x, args.kernel, args.recall, k=args.k, queries=queries, n=args.n,
+            bytes_per_vector=args.bytes_per_vector,
+            build_seconds=args.build_seconds, sample_size=args.sample,
+            seed=args.seed, progress=not args.quiet)
+    except RuntimeError as error:  # about a vector, or else
+        name, colon, rest = str(error).partition(": ")
+        name = {"recommend": args.vectors, "queries": args.queries}.get(
+            name, name)
+        raise RuntimeError(name + colon + rest) from None
     show(args, {
         "string": found.string, "parameters": found.parameters,
         "recall": found.recall,
@@ -421,6 +429,21 @@ def bits_at(hash, value):
             "bounds": [float(low), float(high)]}
 
 
+def caution_about(hash):
+    """Why numbers of bits_at are not what they seem, in words, or None."""
+    learnt = getattr(hash, "rot", "random") != "random"
+    centred = learnt or getattr(hash, "center", False)
+    said = []
+    if learnt or isinstance(hash, swig.KernelizedLSH) or (
+            centred and isinstance(hash, swig.AdditiveKernelHash)):
+        said.append("rough numbers: the hash has learnt from data, and pairs "
+                    "at one kernel value differ in different numbers of bits")
+    if centred and isinstance(hash, swig.HyperplaneHash):
+        said.append("kernel values are cosines as seen from the mean of the "
+                    "training vectors")
+    return "; ".join(said) or None
+
+
 def theory_of(hash):
     """bits_at some values, as far as that is known."""
     rows = []
@@ -448,11 +471,13 @@ def run_info(args):
     theory = [] if found is None else theory_of(found)
     if theory and args.at:
         theory = [bits_at(found, value) for value in args.at]
+    note = caution_about(found) if theory else None
     result = {
         "text": text(index), "metric": metric_name(index),
         "tree": tree(index),
         "parameters": index_parameters(index), "bytes": size,
-        "bits": None if found is None else found.nbits, "theory": theory}
+        "bits": None if found is None else found.nbits, "theory": theory,
+        "note": note}
     lines = tree_lines(result["tree"])
     if result["metric"] is not None:
         lines.append(f"metric: {result['metric']}")
@@ -475,6 +500,8 @@ def run_info(args):
                 f"{row['kernel_value']:12g} {row['expected_hamming']:17.1f}"
                 + (f"   from {low:.1f} to {high:.1f}"
                    if high - low < found.nbits else ""))
+    if note is not None:
+        lines.append(f"({note})")
     show(args, result, lines)
     return 0
 
@@ -501,6 +528,8 @@ def run_bench(args):
             raise VectorFileError(
                 f"{file}: vectors of {array.shape[1]} components, the index "
                 f"takes {index.d}")
+        check_vectors(
+            as_kernel(args.kernel), array, file, range(len(array)))
     if len(x) != index.ntotal:
         raise VectorFileError(f"{args.vectors}: {len(x):,} vectors, the index "
                               f"has {index.ntotal:,}")

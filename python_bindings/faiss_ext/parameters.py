@@ -126,13 +126,12 @@ def settings_of_quantizer(index):
 
 
 def settings_of_shards(index):
-    """Those that all parts of Shards or Replicas have."""
+    """Those of the parts of Shards or Replicas, each of all parts that have
+    it."""
     parts = [settings_of(index.at(i)) for i in range(index.count())]
     found = {}
-    for name in parts[0] if parts else ():
-        if not all(name in part for part in parts):
-            continue
-        each = [part[name] for part in parts]
+    for name in dict.fromkeys(name for part in parts for name in part):
+        each = [part[name] for part in parts if name in part]
         found[name] = each[0]._replace(
             owners=sum((s.owners for s in each), ()),
             least=max(s.least for s in each), most=min(s.most for s in each),
@@ -199,8 +198,8 @@ def index_parameters(
         The values by name: `nprobe` and `max_codes` of inverted lists (0: no
         limit), `efSearch` of graphs, `nflip` of hash tables (`BHash`), `B` of
         `BPerm`, `k_factor` of `Refine`; `quantizer_efSearch` and the like of
-        the quantizer of inverted lists. Of Shards and Replicas, those that all
-        parts have, with the values of the first part.
+        the quantizer of inverted lists. Of Shards and Replicas, those of all
+        parts, with the value of the first one that has it.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def set_index_parameter(
     index: "faiss.Index | faiss.IndexBinary", name: str, value: float
 ) -> None:
     """Sets a search parameter of an index, whichever part of it has it. In
-    Shards and Replicas it is set in all parts.
+    Shards and Replicas it is set in all parts that have it.
 
     Parameters
     ----------

@@ -92,7 +92,8 @@ def _object_array(arrays):
     return result
 
 
-class _IndexNeighbors(BaseEstimator):
+class _IndexNeighbors(
+        ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What both estimators share: the index, and k neighbours."""
 
     def fit(self, X: ArrayLike, y: Any = None) -> Any:
@@ -125,7 +126,7 @@ class _IndexNeighbors(BaseEstimator):
                     f"{error}") from error
             index.add(X)
         self.index_ = index
-        self.n_samples_fit_ = len(X)
+        self.n_samples_fit_ = self._n_features_out = len(X)
         self._fit_X = X
         return self
 
@@ -316,7 +317,8 @@ class KernelNeighbors(_IndexNeighbors):
 
     See Also
     --------
-    KernelNeighborsTransformer : The graph of neighbours, for pipelines.
+    KernelNeighborsTransformer : The graph of neighbours, for pipelines, with
+        one more neighbour and a choice of what edges weigh.
 
     Notes
     -----
@@ -363,6 +365,28 @@ class KernelNeighbors(_IndexNeighbors):
         super()._check_parameters()
         if self.radius is not None:
             _check_radius(self.radius)
+
+    def transform(self, X: ArrayLike) -> Any:
+        """The graph of the nearest neighbours of vectors, with distances.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_queries, n_features)
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
+            Only neighbours have entries, n_neighbors a row, in ascending order
+            of distance. A training vector is among its own neighbours.
+
+        Examples
+        --------
+        >>> from faiss_ext.sklearn import KernelNeighbors
+        >>> neighbors = KernelNeighbors("KFlat(linear)", n_neighbors=2)
+        >>> neighbors.fit([[0], [3], [1]]).transform([[4]]).toarray()
+        array([[0., 1., 3.]])
+        """
+        return self.kneighbors_graph(X, mode="distance")
 
     def radius_neighbors(
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
@@ -469,8 +493,7 @@ class KernelNeighbors(_IndexNeighbors):
         return self._graph(distances, indices, mode)
 
 
-class KernelNeighborsTransformer(
-        ClassNamePrefixFeaturesOutMixin, TransformerMixin, _IndexNeighbors):
+class KernelNeighborsTransformer(_IndexNeighbors):
     """The graph of neighbours under a kernel, as of KNeighborsTransformer.
 
     It goes in front of what takes distances as sparse matrices
@@ -547,24 +570,6 @@ class KernelNeighborsTransformer(
     def _check_parameters(self):
         super()._check_parameters()
         _check_mode(self.mode)
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Any:
-        """Builds, trains and fills the index.
-
-        Parameters
-        ----------
-        X : array_like, shape (n_samples, n_features)
-            Training vectors, which are converted to float32.
-        y : ignored
-            There because scikit-learn passes it.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X)
-        self._n_features_out = self.n_samples_fit_
-        return self
 
     def transform(self, X: ArrayLike) -> Any:
         """The graph of the nearest neighbours of vectors.

@@ -552,7 +552,7 @@ void IndexIVFPQ4::fields(FieldVisitor& v) {
             M,
             1,
             simd::nibble_max_parts,
-            "parts of 4 bits; divides the dimension; auto: half of it, or less",
+            "parts of 4 bits; divides the dimension; auto: half of it, all of it if it is odd, less where that is above 512",
             &auto_M);
     v.flag("residual", residual, "codes are those of x - its centroid");
     v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");

@@ -370,6 +370,10 @@ std::vector<float> IndexPreTransformSIMD::transformed(
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
     check_finite(n, x, d, "IndexPreTransformSIMD::train");
+    const Transform* first = chain.empty() ? nullptr : as_ours(chain[0]);
+    if (first) { // here, as samples number their vectors anew
+        first->check_input(n, x, "train");
+    }
     std::vector<Untrained> untrained;
     for (faiss::VectorTransform* transform : chain) {
         if (!transform->is_trained) {

@@ -16,14 +16,14 @@ void readme(
         faiss_ext::idx_t n,
         const float* x,
         faiss_ext::idx_t nq,
-        const float* xq,
-        float* distances,
-        faiss_ext::idx_t* labels) {
+        const float* xq) {
+    std::vector<float> distances(nq * 10);
+    std::vector<faiss_ext::idx_t> labels(nq * 10);
     auto index = faiss_ext::index_factory(
             d, "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))");
     index->train(n, x);
     index->add(n, x);
-    index->search(nq, xq, 10, distances, labels);
+    index->search(nq, xq, 10, distances.data(), labels.data());
     faiss_ext::write_index(index.get(), "vectors.index");
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from faiss_ext.command_line import main
 
-from helpers import BASE, COUNTS, QUERIES
+from helpers import BASE, COUNTS, QUERIES, made
 
 STRING = "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))"
 
@@ -174,6 +174,34 @@ def test_info_shows_the_tree_and_the_theory(run):
     assert status == 0 and "bits" not in out
     status, _, err = run("info", "SIK64(gaussian,gamma=1),BFlat", "--at", -0.5)
     assert status == 1 and "the kernel value is -0.5, expected a value from 0 to 1" in err
+
+
+@pytest.mark.parametrize("string, words", [
+    ("AHK512(chi2,center=1),BFlat", ["rough"]), ("AHK64(chi2,rot=itq),BFlat", ["rough"]),
+    ("KLSH64(chi2),BFlat", ["rough"]), ("RHBE512(center=1),BFlat", ["cosines as seen from the mean"]),
+    ("RHBE64(rot=pca),BFlat", ["rough", "cosines as seen from the mean"]),
+    ("AHK64(chi2),BFlat", []), ("RHBE64,BFlat", []), ("SIK64(gaussian,gamma=1),BFlat", []),
+    ("KFlat(chi2)", [])])
+def test_info_says_where_theory_leaves_something_out(run, folder, string, words):
+    faiss_ext.write_index(made(string, BASE), str(folder / "one"))
+    note = json.loads(run("info", "one", "--json")[1])["note"]
+    out = run("info", "one", "--at", 0.5)[1]
+    for word in ("rough", "cosines as seen from the mean"):
+        assert (word in (note or "")) == (word in out) == (word in words)
+
+
+def test_errors_about_vectors_name_the_file(run, folder):
+    wrong = BASE.copy()
+    wrong[7, 3] = -5
+    np.save(folder / "negative.npy", wrong)
+    said = "negative.npy: component 3 of vector 7 is -5"
+    for words in (
+            ("recommend", "negative.npy", "chi2"),
+            ("recommend", "base.npy", "chi2", "--queries", "negative.npy"),
+            ("bench", "index", "negative.npy", "queries.npy", "chi2"),
+            ("bench", "index", "base.npy", "negative.npy", "chi2")):
+        status, _, err = run(*words)
+        assert status == 1 and err.startswith(f"faiss_ext: {said}")
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip"])

@@ -581,6 +581,14 @@ def test_the_place_of_an_error_in_a_long_string():
     assert string[string.index(marked.removesuffix("...")) :].startswith(marked.removesuffix("..."))
 
 
+def test_a_chain_names_the_vector_that_cannot_be_trained_with():
+    x = vectors(100)
+    x[77, 5] = -1
+    index = faiss.index_factory(x.shape[1], "HKM1(chi2),PCAR8,Flat")
+    with pytest.raises(RuntimeError, match="component 5 of vector 77 is -1"):
+        index.train(x)
+
+
 # ------------------------------------------- numbers of the wrong kind, or size
 
 @pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2),BFlat", "AHK64(chi2),AFlat", "HKM1(chi2),KIVF4(M=4)", "L2norm,KFlat(chi2)"])

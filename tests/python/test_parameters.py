@@ -124,13 +124,19 @@ def test_all_parts_of_shards_are_set(kind):
         assert faiss_ext.index_parameters(part) == {"nprobe": 2, "k_factor": 3}
 
 
-def test_shards_of_different_parts_have_what_all_have():
-    shards, parts = shards_of(
-        faiss.IndexShards, "KIVF8,Refine(KFlat(chi2))", "SIK64(gaussian),BFlat,Refine(KFlat(chi2))")
-    assert list(faiss_ext.index_parameters(shards)) == ["k_factor"]
-    with pytest.raises(ValueError, match="'nprobe'; it has k_factor"):
-        faiss_ext.set_index_parameter(shards, "nprobe", 2)
-    assert faiss_ext.index_parameters(parts[0])["nprobe"] == 8
+def test_shards_of_different_parts_have_what_any_has():
+    strings = "KFlat(chi2)", "IVF8,Flat,Refine(KFlat(chi2))", "KIVF8"
+    parts, shards = [made(s, XB) for s in strings], faiss.IndexShards(64)
+    for part in parts:
+        shards.add_shard(part)
+    assert faiss_ext.index_parameters(shards) == {"nprobe": 1, "max_codes": 0, "k_factor": 1}
+    faiss_ext.set_index_parameter(shards, "nprobe", 3)
+    faiss_ext.set_index_parameter(shards, "k_factor", 2)
+    assert [faiss_ext.index_parameters(p) for p in parts] == [
+        {}, {"nprobe": 3, "max_codes": 0, "k_factor": 2}, {"nprobe": 3}]
+    assert ranges_of(shards) == {"nprobe": powers(0, 2), "k_factor": powers(0, 6)}
+    with pytest.raises(ValueError, match="'efSearch'; it has nprobe, max_codes, k_factor"):
+        faiss_ext.set_index_parameter(shards, "efSearch", 2)
     # 2^24 is as far as the lists of KIVF go, those of FAISS go farther
     shards, parts = shards_of(faiss.IndexShards, "IVF8,Flat", "KIVF8")
     with pytest.raises(ValueError, match="16777216"):

@@ -224,6 +224,20 @@ def test_transformer_is_scikit_learns():
         assert len(names) == len(TRAIN) and names[1] == "kernelneighborstransformer1"
 
 
+def test_neighbors_are_a_transformer_too():
+    neighbors = KernelNeighbors(LINEAR, n_neighbors=4)
+    for found, x in ((neighbors.fit_transform(TRAIN), TRAIN), (neighbors.transform(TEST), TEST)):
+        expected = neighbors.kneighbors_graph(x, mode="distance")
+        assert found.format == "csr" and found.shape == (len(x), len(TRAIN))
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        theirs = NearestNeighbors(n_neighbors=4, algorithm="brute").fit(TRAIN)
+        np.testing.assert_allclose(
+            found.data, theirs.kneighbors_graph(x, mode="distance").data, rtol=1e-6)
+    names = neighbors.get_feature_names_out()
+    assert len(names) == len(TRAIN) and names[1] == "kernelneighbors1"
+
+
 def test_classifier_behind_the_transformer():
     x, y = load_digits(return_X_y=True)
     # under a Gaussian kernel the order of neighbours is the Euclidean one, but
