@@ -10,10 +10,11 @@ struct AdditiveLoops;
 /** Additive homogeneous kernels: k(x, y) = sum_i k(x_i, y_i) on vectors with
  * components >= 0, such as histograms, bags of words and spectra.
  *
- * A negative component is an error, and so is one above 1e37. k(x, x) = sum_i
- * x_i for all of them, so that they are normalised on L1-normalised vectors.
- * Values are accurate to 1e-4 relative for any dimension, typically to 1e-6.
- * Components below 1e-37 have finite values, which are not accurate.
+ * A negative component is an error, and so is one above 1e37, or a vector whose
+ * components add up to less than 1e-30 times their number, but not to 0: of a
+ * component, what is below 1e-37 is lost. k(x, x) = sum_i x_i for all of them,
+ * so that they are normalised on L1-normalised vectors. Values are accurate to
+ * 1e-4 relative for any dimension, typically to 1e-6.
  *
  * They are homogeneous, k(c x, c y) = c k(x, y), so that one function of the
  * log-ratio tells all: k(x, y) = sqrt(x y) K(log y / x). Its Fourier transform

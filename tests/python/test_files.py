@@ -386,6 +386,27 @@ print(json.dumps(report))
 """
 
 
+@pytest.mark.parametrize("string, d, n", [
+    ("KFlat(chi2)", 64, 100_000), ("IDMap2,SIK8(gaussian(gamma=1)),BFlat", 4, 600_000),
+    ("HNSW8,KFlat(chi2,store=u8)", 8, 30_000), ("AHK64(chi2),BHash4x16", 16, 100_000)])
+def test_reading_takes_at_most_eight_times_the_file(run_python, tmp_path, string, d, n):
+    x = np.random.default_rng(1).random((n, d), dtype="float32")
+    index = faiss.index_factory(d, string)
+    index.train(x[:1000])
+    if string.startswith("IDMap"):
+        index.add_with_ids(x, np.arange(n))
+    else:
+        index.add(x)
+    path = tmp_path / "index"
+    faiss.write_index(index, str(path))
+    program = ("import faiss, faiss_ext, re, sys\n"
+               "peak = lambda: int(re.search('VmHWM: *([0-9]+)', open('/proc/self/status').read().replace(chr(9), ' '))[1])\n"
+               "before = peak()\n"
+               "index = faiss.read_index(sys.argv[1])\n"
+               "print(1024 * (peak() - before))\n")
+    assert int(run_python(program, path).split()[-1]) <= 8 * path.stat().st_size + 2**24
+
+
 def test_importing_faiss_ext_changes_nothing_of_faiss(run_python, tmp_path):
     """Bytes of files, results, types and errors of FAISS's own classes."""
     strings = ("Flat PQ8x4np HNSW16 LSH PCA16,IVF8,SQ8 IDMap2,Flat IDMap,IVF8,SQ4 "
