@@ -217,8 +217,7 @@ def index_of(path, mmap=False):
     """A float or binary index of a file, or of a folder of shards, whichever it
     is."""
     if os.path.isdir(path):
-        return open_shards(
-            path, io_flags=faiss.IO_FLAG_MMAP if mmap else 0).to_faiss()
+        return shards_of(path, mmap).to_faiss()
     try:
         with open(path, "rb") as file:
             magic = file.read(4)
@@ -237,6 +236,11 @@ def index_of(path, mmap=False):
         raise VectorFileError(
             f"{path}: not an index, or a damaged one: {first_line(error)}"
         ) from None
+
+
+def shards_of(path, mmap=False):
+    """The index of a folder of shards."""
+    return open_shards(path, io_flags=faiss.IO_FLAG_MMAP if mmap else 0)
 
 
 def size_of(path):
@@ -314,7 +318,12 @@ def run_build(args):
 
 
 def run_search(args):
-    index = index_of(args.index, args.mmap)
+    shards = None  # which have a search by range, as FAISS's have not
+    if args.radius is not None and os.path.isdir(args.index):
+        shards = shards_of(args.index, args.mmap)
+        index = shards.to_faiss()
+    else:
+        index = index_of(args.index, args.mmap)
     x = vectors_of(args.queries)
     if args.output is not None:
         if not args.output.endswith(".npz"):
@@ -347,13 +356,18 @@ def run_search(args):
             raise UsageError("distances of this index are integers below 2^31, "
                              f"and so must the radius be, got {radius:g}")
         radius = int(radius)
-    set_all(index, args.parameter)
+    if shards is None:
+        set_all(index, args.parameter)
+    else:
+        for name, value in args.parameter:
+            shards.set_parameter(name, value)
     start = time.perf_counter()
     if radius is None:
         D, I = index.search(queries, args.k)
         arrays = {"D": D, "I": I}
     else:
-        lims, D, I = index.range_search(queries, radius)
+        lims, D, I = (index if shards is None else shards).range_search(
+            queries, radius)
         if isinstance(index, faiss.IndexBinary):  # which FAISS makes floats
             D = D.astype("int32")
         arrays = {"lims": lims, "D": D, "I": I}

@@ -454,7 +454,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         machine's. It sets the size of blocks and of the training sample; an
         index that turns out not to fit is an error after the first block;
         lists and graphs are counted twice, since they may take as much while
-        they grow.
+        they grow. Pages of the file of vectors that are mapped, which the
+        system can take back at any time, are not counted; a peak of resident
+        memory (RSS) counts them.
     output : str or path, optional
         File of the index.
     part : str, optional
@@ -511,12 +513,17 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
             build.train()
             build.fill()
         else:
-            build.resume(Folder(output + ".build", {
+            folder = Folder(output + ".build", {
                 "string": str(string), "metric": int(metric),
                 "parameters": {
                     name: python_number(value)
                     for name, value in (parameters or {}).items()},
-                **build.state()}))
+                **build.state()})
+            try:
+                build.resume(folder)
+            except BaseException:
+                folder.lock.close()  # which the traceback would keep
+                raise
     except RuntimeError as error:
         if source.path in str(error):
             raise
@@ -704,12 +711,21 @@ class Build:
         begins = range(0, self.source.n, self.block)
         done = {begin for begin in begins
                 if self.folder.has_block(begin, trained)}
+
+        def check_block(piece, begin, size):
+            if begin == 0 or piece.ntotal == self.block:
+                self.check_size(piece, size - trained["bytes"], 2 * size)
+
+        if done:
+            begin = min(done)
+            name = block_name(begin)
+            check_block(self.folder.read(name, self.bits), begin,
+                        os.path.getsize(self.folder.file(name)))
         for begin, rows in self.blocks(done):
             piece = copy_of(self.base)
             add(piece, rows, begin)
-            size = self.folder.write_block(piece, begin, trained)
-            if begin == 0 or len(rows) == self.block:
-                self.check_size(piece, size - trained["bytes"], 2 * size)
+            check_block(piece, begin,
+                        self.folder.write_block(piece, begin, trained))
         reserve(self.base, self.source.n)
         for begin in begins:
             merge(self.base, self.folder.read(block_name(begin), self.bits))

@@ -35,7 +35,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     A worker that is lost costs time only: its shards are built again from their
     partitions, or read again from the folder, by another one. A partition that
     fails is named when all others are done. With files and a folder, the same
-    call goes on after an interruption; what is not finished may have changed,
+    call goes on after an interruption, and in a finished folder builds only
+    shards that are missing or damaged; what is not finished may have changed,
     such as a partition that failed. (A model that was trained before stays.)
 
     Parameters
@@ -49,7 +50,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         the first partition.
     client : dask.distributed.Client, optional
     folder : str or path, optional
-        To be made. All workers must be able to write to it.
+        To be made, or of the same call before. All workers must be able to
+        write to it.
     part : str, optional
         The array of HDF5 files.
     exact : str, optional
@@ -112,12 +114,12 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         return index
     place = ShardFolder(folder)
     identities = [size["identity"] for size in sizes]
-    with place.building({
-            "version": __version__, "string": string, "exact": exact,
-            "metric": int(metric), "train": train, "seed": seed,
-            "parameters": parameters,
-            "partitions": identities}) as is_finished:
-        if is_finished:
+    state = {
+        "version": __version__, "string": string, "exact": exact,
+        "metric": int(metric), "train": train, "seed": seed,
+        "parameters": parameters, "partitions": identities}
+    with place.building(state) as has_manifest:
+        if has_manifest:
             with contextlib.suppress(ShardError):  # damaged since then
                 return open_shards(place.path, client)
         if place.has_model():
@@ -128,7 +130,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         entries = build.written(model, place, identities)
         index = ShardedIndex(model, string, build.shards(), None, seed)
         index.parameters = parameters
-        place.finish(index, entries)
+        place.finish(index, entries, state)
     return open_shards(place.path, client)
 
 
@@ -145,7 +147,7 @@ def open_shards(folder, client=None, io_flags=0):
         default they are read in this process.
     io_flags : int, optional
         As for read_index: with faiss.IO_FLAG_MMAP codes are used where they lie
-        in the files.
+        in the files, also by another worker that a shard is moved to.
 
     Returns
     -------
@@ -302,8 +304,9 @@ def filled(model, source, exact, memory):
 
 
 def opened_shard(folder, entry, what, io_flags):
-    return Shard(read_shard(folder, entry, what, io_flags), entry["first"],
-                 entry["partition"])
+    opened = folder, entry, what, io_flags
+    return Shard(
+        read_shard(*opened), entry["first"], entry["partition"], opened)
 
 
 def as_bytes(index):

@@ -129,10 +129,10 @@ class ShardFolder:
 
     @contextlib.contextmanager
     def building(self, state):
-        """Makes the folder, or goes on with what an unfinished build of the
-        same state, but for partitions without a finished shard, has left there;
-        state None: with nothing. Gives whether all is finished: a build that
-        was killed after it had written the manifest."""
+        """Makes the folder, or goes on with what a build of the same state, but
+        for partitions without a finished shard, has left there; state None:
+        with nothing. Gives whether there is a manifest, of a build that was
+        finished, or killed after it had written that."""
         try:
             os.makedirs(self.path, exist_ok=True)
             self.check(state)  # and leave no lock in what is not ours
@@ -150,6 +150,8 @@ class ShardFolder:
                 pass  # some file systems have no locks
             before = self.check(state)
             if before is not None:
+                if not os.path.exists(self.file(UNFINISHED)):
+                    self.begin_again(state["partitions"])
                 finished = self.finished(before["partitions"])
                 if finished and not self.has_model():
                     raise ShardError(
@@ -162,6 +164,14 @@ class ShardFolder:
             yield os.path.exists(self.file(MANIFEST))
             self.clean_up()
 
+    def begin_again(self, partitions):
+        """Leaves of a finished index what its build knew before the end."""
+        manifest = self.manifest()
+        for number, (entry, source) in enumerate(
+                zip(manifest["shards"], partitions)):
+            write_json(entry_file(self.path, number), {
+                **{key: entry[key] for key in ENTRY}, "source": source})
+
     def clean_up(self):
         """Deletes what an index does not need."""
         # (the build is known by the one that comes last)
@@ -172,7 +182,7 @@ class ShardFolder:
                 os.unlink(self.file(name))
 
     def check(self, state):
-        """The state of the unfinished build that is there, or None."""
+        """The state of the build that is there, or None."""
         names = [name for name in os.listdir(self.path) if name != LOCK]
         before = None
         if UNFINISHED in names and state is not None:
@@ -181,10 +191,14 @@ class ShardFolder:
             except (OSError, ValueError, TypeError) as error:
                 raise ShardError(f"{self.file(UNFINISHED)}: cannot be read: "
                                  f"{error}; delete the folder") from None
+        elif MANIFEST in names and state is not None:
+            before = self.build_of_manifest()
         if MANIFEST in names and (before is None or before != state):
             raise ShardError(
                 f"{self.path} holds a finished index, which open_shards opens; "
                 "for another one give another folder")
+        if MANIFEST in names and UNFINISHED not in names:
+            self.manifest()  # throws if it, or the model, is damaged
         if before is not None:
             others = [key for key in state if before.get(key) != state[key]]
             if others == ["partitions"]:
@@ -198,6 +212,13 @@ class ShardFolder:
         elif names:
             raise ShardError(f"{self.path} is not empty; expected a new folder")
         return before
+
+    def build_of_manifest(self):
+        """The state of the build that has been finished, or None."""
+        try:
+            return read_json(self.file(MANIFEST)).get("build")
+        except (OSError, ValueError, AttributeError):
+            return None
 
     def check_partitions(self, before, now):
         """Throws if partitions differ that have a finished shard."""
@@ -244,8 +265,8 @@ class ShardFolder:
         except RuntimeError as error:
             raise ShardError(f"{self.file(MODEL)}: {error}") from None
 
-    def finish(self, index, entries):
-        """Writes the manifest."""
+    def finish(self, index, entries, state=None):
+        """Writes the manifest; state: of the build, by which it is known."""
         if not self.has_model():
             self.write_model(index.model)
         first = 0
@@ -271,6 +292,7 @@ class ShardFolder:
                 **({} if index.seed is None
                    else {"training sample": index.seed})},
             "parameters": index.parameters,
+            **({} if state is None else {"build": state}),
             "model": {"file": MODEL, **digest(self.file(MODEL))},
             "shards": entries}
         write_json(self.file(MANIFEST), {

@@ -16,7 +16,7 @@ from . import swigfaiss_ext as swig
 from .class_wrappers import as_vectors, python_number
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
-from .shard_folder import ShardFolder, write_shard
+from .shard_folder import ShardFolder, read_shard, write_shard
 from .showing import text, transforms_of
 
 # of queries that are put together at once, and of what is found for them
@@ -26,26 +26,48 @@ QUERIES, ANSWERS = 4096, 2**22
 # ------------------------------------------------------------ one shard
 
 class Shard:
-    """An index of the vectors `first`, `first + 1`, ... of a sharded one."""
+    """An index of the vectors `first`, `first + 1`, ... of a sharded one.
 
-    def __init__(self, index, first, name):
-        self.index, self.first, self.name = real(index), first, name
+    One that has been opened from a folder is opened again where it is
+    unpickled, when it is first used: so it stays mapped, and no index is sent.
+    """
+
+    def __init__(self, index, first, name, opened=None):
+        """
+        opened : the arguments of read_shard that have the same index again
+        """
+        self._index = None if index is None else real(index)
+        self.first, self.name, self.opened = first, name, opened
         self.parameters = {}
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.size = None
+
+    @property
+    def index(self):
+        with self.lock:
+            if self._index is None:
+                index = read_shard(*self.opened)
+                for name, value in self.parameters.items():
+                    set_index_parameter(index, name, value)
+                self._index = index
+            return self._index
 
     def __sizeof__(self):
         """Bytes, by which Dask tells what to move, and what not."""
         if self.size is None:
-            self.size = size_of(self.index)
+            self.size = (size_of(self.index) if self.opened is None
+                         else self.opened[1]["bytes"])
         return self.size
 
     def __getstate__(self):
-        return {"index": self.index, "first": self.first, "name": self.name,
-                "parameters": self.parameters}
+        with self.lock:
+            return {"index": self._index if self.opened is None else None,
+                    "first": self.first, "name": self.name,
+                    "opened": self.opened, "parameters": self.parameters}
 
     def __setstate__(self, state):
-        self.__init__(state["index"], state["first"], state["name"])
+        self.__init__(
+            state["index"], state["first"], state["name"], state["opened"])
         self.parameters = state["parameters"]
 
     def set(self, parameters):
@@ -407,7 +429,8 @@ class ShardedIndex:
         return self._run("reconstruct", None, own)[at]
 
     def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
-        """A faiss.IndexShards (IndexBinaryShards) of shards in this process.
+        """A faiss.IndexShards (IndexBinaryShards), of shards in this process
+        only.
 
         There each shard ranks its own candidates again, more in all than one
         index does: it finds the same, or nearer ones.

@@ -78,6 +78,37 @@ def test_ranges(run, folder):
     assert [len(line.split()) - 1 for line in out.splitlines()] == np.diff(lims.astype(int)).tolist()
 
 
+@pytest.mark.parametrize("string, metric, radius, parameters", [
+    ("KFlat(chi2)", faiss.METRIC_INNER_PRODUCT, 0.8, {}), ("KFlat(chi2)", faiss.METRIC_L2, 0.5, {}),
+    ("KIVF8", faiss.METRIC_L2, 0.03, {"nprobe": 3}), ("AHK128(chi2),BFlat", faiss.METRIC_L2, 24, {}),
+    ("SIK128(gaussian),BIVF8", faiss.METRIC_L2, 24, {"nprobe": 2})])
+def test_ranges_of_shards(run, folder, tmp_path, string, metric, radius, parameters):
+    faiss_ext.build_shards([BASE[:300], BASE[300:]], string, folder=tmp_path / "shards", metric=metric, progress=False)
+    index = faiss_ext.open_shards(tmp_path / "shards")
+    words = []
+    for name, value in parameters.items():
+        before = index.range_search(QUERIES, radius)
+        index.set_parameter(name, value)
+        words += ["-p", f"{name}={value}"]
+    expected = index.range_search(QUERIES, radius)
+    assert len(expected[1]) > 0
+    assert not parameters or len(before[1]) != len(expected[1])
+    for more in ([], ["--mmap"]):
+        status, _, _ = run("search", tmp_path / "shards", "queries.npy", "--radius", radius, "-o", "found.npz", *words, *more)
+        assert status == 0
+        found = np.load(folder / "found.npz")
+        for name, e in zip(("lims", "D", "I"), expected):
+            np.testing.assert_array_equal(found[name], e)
+    assert run("search", tmp_path / "shards", "queries.npy", "--radius", radius, "-p", "k_factor=3")[0] == 1
+
+
+def test_shards_that_are_ranked_again_have_no_ranges(run, folder, tmp_path):
+    faiss_ext.build_shards([BASE[:300], BASE[300:]], STRING, folder=tmp_path / "shards", progress=False)
+    for index in ("index", tmp_path / "shards"):
+        status, out, err = run("search", index, "queries.npy", "--radius", 60)
+        assert status == 1 and out == "" and "no search by range" in err and "\n" not in err.rstrip("\n")
+
+
 def test_binary_indexes(run, folder):
     index = faiss_ext.index_binary_factory(64, "SIK128(gaussian),BIVF4")
     index.train(BASE)

@@ -257,6 +257,28 @@ def test_an_index_that_does_not_fit(files, small_blocks):
             faiss_ext.build_from(files / "more.npy", string, 2**20, progress=False)
 
 
+@pytest.mark.parametrize("string", ["AHK1024(chi2),BIVF8", "IDMap,AHK1024(chi2),BFlat", "AHK1024(chi2),BFlat,Refine(KFlat(chi2))"])
+def test_a_build_that_was_refused_is_refused_at_once(files, small_blocks, monkeypatch, string):
+    np.save(files / "more.npy", np.tile(X, (8, 1)))
+
+    def build(memory):
+        return faiss_ext.build_from(files / "more.npy", string, memory, files / "out", progress=False)
+
+    def state():
+        return {path: path.stat().st_mtime_ns for path in (files / "out.build").glob("block-*")}
+
+    errors, states = [], []  # (of which none keeps the folder)
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="12,000 vectors takes about") as caught:
+            build(2**20)
+        errors.append(caught.value)
+        states.append(state())
+    assert {path.name for path in states[0]} == {"block-0.index", "block-0.json"}
+    assert states == states[:1] * 3 and len(set(map(str, errors))) == 1
+    index = build("1GB")
+    assert index.ntotal == 8 * N and not (files / "out.build").exists()
+
+
 @pytest.mark.parametrize("string, twice", [("AHK1024(chi2),BFlat", False), ("AHK1024(chi2),BIVF8", True)])
 @pytest.mark.parametrize("with_output", [False, True])
 def test_what_grows_elsewhere_is_counted_twice(files, small_blocks, string, twice, with_output):

@@ -330,6 +330,7 @@ def test_manifest(files, tmp_path):
     assert manifest["faiss_ext"] == faiss_ext.__version__ and manifest["faiss"] == faiss.__version__
     assert manifest["string"] == "SIK128(gaussian,seed=7),BFlat,Refine(KFlat(gaussian))"
     assert "gamma=" in manifest["trained_string"]
+    assert [p["path"] for p in manifest["build"]["partitions"]] == [os.fspath(name) for name in files]
     assert manifest["seeds"]["training sample"] == 11 and 7 in manifest["seeds"].values()
     assert [s["first"] for s in manifest["shards"]] == list(CUTS[:-1]) and manifest["ntotal"] == N
     assert [s["partition"] for s in manifest["shards"]] == [os.fspath(name) for name in files]
@@ -560,7 +561,79 @@ def test_killed_after_the_manifest_is_written(files, tmp_path, monkeypatch, n):
         same_results(built(files, REFINED, folder=folder), built(files, REFINED))
     assert sorted(os.listdir(folder)) == ["manifest.json", "model.index", *(f"shard-0000{i}.index" for i in range(4))]
     with pytest.raises(ShardError, match="holds a finished index"):
+        built(files[:3], REFINED, folder=folder)
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("string", [REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4)"])
+@pytest.mark.parametrize("harm, numbers", [
+    (os.unlink, [1]), (flip, [1]), (os.unlink, [0, 3]), (os.unlink, range(4)), (None, [])])
+def test_damaged_shards_of_a_finished_folder_are_built_again(files, tmp_path, string, harm, numbers):
+    folder = tmp_path / "made"
+    expected = built(files, string, folder=folder, train=500).search(Q, 10)
+    shards = sorted(folder.glob("shard-*"))
+    index = {path: path.read_bytes() for path in [*shards, folder / "model.index"]}
+    for number in numbers:
+        harm(shards[number])
+    kept = {path: path.stat().st_mtime_ns for path in index if path not in [shards[number] for number in numbers]}
+    if harm:
+        with pytest.raises(ShardError):
+            open_shards(folder)
+    for args in ((files, string, None, folder, None, "memory"), (files[:3], string, None, folder), (files, "KFlat(chi2)", None, folder),
+                 ([files[1], files[0], *files[2:]], string, None, folder), (PARTS, string, None, folder)):
+        with pytest.raises(ShardError, match="holds a finished index"):
+            built(*args, train=500)
+    with pytest.raises(ShardError, match="holds a finished index"):
+        built(files, string, folder=folder, train=501)
+    assert sorted(folder.iterdir()) == sorted({*kept, *(path for path in index if path.exists()), folder / "manifest.json"})
+    for opened in (built(files, string, folder=folder, train=500), open_shards(folder)):
+        for found, e in zip(opened.search(Q, 10), expected):
+            np.testing.assert_array_equal(found, e)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.read_bytes() for path in index} == index
+    assert sorted(folder.iterdir()) == sorted([*index, folder / "manifest.json"])
+
+
+def test_a_finished_folder_without_its_model_is_not_gone_on_with(files, tmp_path):
+    folder = tmp_path / "made"
+    built(files, REFINED, folder=folder)
+    (folder / "shard-00001.index").unlink()
+    model = folder / "model.index"
+    flip(model)
+    with pytest.raises(ShardError, match="model.index: sha256 .*damaged"):
         built(files, REFINED, folder=folder)
+    model.unlink()
+    with pytest.raises(ShardError, match="model.index: cannot be read"):
+        built(files, REFINED, folder=folder)
+    assert not (folder / "build.lock").exists()
+
+
+def test_killed_while_a_finished_folder_is_mended(files, tmp_path, monkeypatch):
+    folder = tmp_path / "made"
+    expected = built(files, REFINED, folder=folder).search(Q, 10)
+    (folder / "shard-00001.index").unlink()
+    flip(folder / "shard-00003.index")
+    written = []
+
+    def stop(index, folder, number, *args, write=faiss_ext.shard_building.write_shard):
+        if number == 3:
+            raise KeyboardInterrupt
+        written.append(number)
+        return write(index, folder, number, *args)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(faiss_ext.shard_building, "write_shard", stop)
+        with pytest.raises(KeyboardInterrupt):
+            built(files, REFINED, folder=folder)
+    modified = (folder / "shard-00001.index").stat().st_mtime_ns
+    for found, e in zip(built(files, REFINED, folder=folder).search(Q, 10), expected):
+        np.testing.assert_array_equal(found, e)
+    assert written == [1] and (folder / "shard-00001.index").stat().st_mtime_ns == modified
 
 
 def test_folders_that_cannot_be_made(files, tmp_path):
@@ -819,6 +892,98 @@ def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
     away.unlink()
     for found, e in zip(index.search(Q, 10), expected):
         np.testing.assert_array_equal(found, e)
+
+
+# a string, and a search parameter
+MAPPED = [("AHK256(chi2),BIVF64", "nprobe", 16), ("AHK256(chi2),BFlat,Refine(KFlat(chi2))", "k_factor", 5)]
+
+
+def is_mapped(shard):
+    """Whether what is in front of an exact index cannot be changed."""
+    try:
+        faiss_ext.shards.real(getattr(shard.index, "base_index", shard.index)).add(X[:1])
+    except RuntimeError as error:
+        return "mapped from a file" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("string, name, value", MAPPED)
+def test_pickled_shards_are_mapped_again(files, tmp_path, string, name, value):
+    built(files, string, folder=tmp_path / "made")
+    index = open_shards(tmp_path / "made", io_flags=faiss.IO_FLAG_MMAP)
+    index.set_parameter(name, value)
+    expected = index.search(Q, 10)
+    shards = index.place.shards
+    data = [pickle.dumps(shard) for shard in shards]
+    assert max(map(len, data)) < 2000  # no codes
+    again = [pickle.loads(one) for one in data]
+    for shard, one in zip(again, shards):
+        for state in (shard, pickle.loads(pickle.dumps(shard))):  # of one that has not been opened yet, too
+            assert getattr(faiss_ext.shards.real(getattr(state.index, "storage", state.index)), name) == value
+            assert is_mapped(state) and is_mapped(one)
+            for found, e in zip(state.search(Q, 10), one.search(Q, 10)):
+                np.testing.assert_array_equal(found, e)
+    index.place.shards = again
+    for found, e in zip(index.search(Q, 10), expected):
+        np.testing.assert_array_equal(found, e)
+    index.set_parameter(name, value - 1)
+    changed = open_shards(tmp_path / "made")
+    changed.set_parameter(name, value - 1)
+    same_results(index, changed)
+
+
+@pytest.mark.parametrize("string, name, value", MAPPED)
+@pytest.mark.parametrize("io_flags", [0, faiss.IO_FLAG_MMAP])
+def test_sizes_of_opened_shards_are_those_of_their_files(files, tmp_path, string, name, value, io_flags):
+    built(files, string, folder=tmp_path / "made")
+    for number, shard in enumerate(open_shards(tmp_path / "made", io_flags=io_flags).place.shards):
+        size = (tmp_path / "made" / f"shard-{number:05}.index").stat().st_size
+        for one in (shard, pickle.loads(pickle.dumps(shard))):
+            assert size <= sys.getsizeof(one) < size + 100
+
+
+def test_a_shard_whose_file_is_gone_when_it_is_unpickled(files, tmp_path):
+    built(files, REFINED, folder=tmp_path / "made")
+    shard = open_shards(tmp_path / "made").place.shards[1]
+    again = pickle.loads(pickle.dumps(shard))
+    os.rename(tmp_path / "made", tmp_path / "away")
+    with pytest.raises(ShardError, match="shard-00001.index: cannot be read"):
+        again.search(Q, 3)
+    os.rename(tmp_path / "away", tmp_path / "made")
+    np.testing.assert_array_equal(again.search(Q, 3)[1], shard.search(Q, 3)[1])
+
+
+def within(seconds, function, *args):
+    """What a function returns; fails if that takes longer."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert results, f"not done after {seconds} s"
+    return results[0]
+
+
+@pytest.mark.parametrize("string, name, value", MAPPED)
+def test_mapped_shards_move_to_another_worker(files, doomed, tmp_path, string, name, value):
+    built(files, string, folder=tmp_path / "made")
+    one = open_shards(tmp_path / "made")
+    index = open_shards(tmp_path / "made", doomed, io_flags=faiss.IO_FLAG_MMAP)
+    for settings in (value, value - 1):
+        one.set_parameter(name, settings)
+        index.set_parameter(name, settings)
+        for found, e in zip(within(60, index.search, Q, 10), one.search(Q, 10)):
+            np.testing.assert_array_equal(found, e)
+    workers = list(doomed.scheduler_info()["workers"])
+    busy = [doomed.submit(time.sleep, 3, workers=[worker], pure=False) for worker in workers[:2]]
+    wait_for(lambda: sum(map(len, doomed.processing().values())) == 2)
+    for found, e in zip(within(60, index.search, Q, 10), one.search(Q, 10)):
+        np.testing.assert_array_equal(found, e)
+    del busy
+    for shard in index.place.shards:  # whatever Dask has moved
+        holding = doomed.who_has([shard])[shard.key]
+        other = next((worker for worker in workers if worker not in holding), None)
+        if other is not None:
+            assert within(60, doomed.submit(is_mapped, shard, workers=[other], pure=False).result)
 
 
 @pytest.mark.parametrize("in_folder", [False, True])
