@@ -9,7 +9,6 @@
 
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "simd/elementwise.h"
 
 namespace faiss_ext {
 
@@ -124,8 +123,9 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
 void check_norms(idx_t n, const float* x, size_t d, const char* where) {
     // components up to it cannot have a larger norm
     const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
+    const auto is_safe = [safe](float v) { return (v >= -safe) & (v <= safe); };
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        if (simd::max_abs((end - begin) * d, x + begin * d) <= safe) {
+        if (all_good((end - begin) * d, x + begin * d, is_safe)) {
             return;
         }
         for (idx_t i = begin; i < end; i++) {
