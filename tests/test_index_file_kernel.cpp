@@ -329,6 +329,29 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     EXPECT_TRUE(throws(read, "empty"));
 }
 
+TEST_P(EachStore, AddsNothingBehindVectorsThatHaveChanged) {
+    Vectors vectors(GetParam());
+    IndexFileKernel index = vectors.index();
+    index.add_next(500);
+    const auto found = search(index, vectors.q, 5);
+    const Floats before = vectors.x;
+    vectors.x[d] += 1;
+    vectors.write();
+    const faiss::IDSelectorRange last(499, 500);
+    for (const auto& change : std::vector<std::function<void()>>{
+                 [&] { index.add_next(1); },
+                 [&] { index.add(1, &vectors.x[500 * d]); },
+                 [&] { index.remove_ids(last); }}) {
+        EXPECT_TRUE(throws(change, "has changed: among its vectors 0 to 499"));
+        EXPECT_EQ(index.ntotal, 500);
+    }
+    vectors.x = before;
+    vectors.write();
+    expect_same(search(index, vectors.q, 5), found);
+    index.add_next(1);
+    EXPECT_EQ(index.ntotal, 501);
+}
+
 // An older good file stays.
 TEST_P(EachStore, IsNotWrittenWhenItsFileHasChanged) {
     Vectors vectors(GetParam());

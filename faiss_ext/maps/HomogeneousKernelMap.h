@@ -50,8 +50,9 @@ namespace faiss_ext {
  *
  * In single precision a component of order j is accurate to 1e-6 (1 + j + |j L
  * log x|) times its amplitude, typically to a tenth of it; a degree other than
- * 1 adds 1e-6 |log x|. Components below 1e-37, and with norm=l1 vectors of a
- * sum below it, count as 0; above 1e37 they are an error.
+ * 1 adds 1e-6 |log x|. Components below 1e-37 (of the sum, with norm=l1) count
+ * as 0. Components above 1e37 are an error and, without norm=l1, so are sums
+ * below 1e-30 d_in that are not 0.
  *
  * Strings, in front of any index: `HKM2(js)`, `HKM(js,order=2)`,
  * `HKM3(intersection,period=8,window=rectangular,negative=sign,norm=l1)`.

@@ -18,6 +18,7 @@ import argparse
 import io
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -40,6 +41,7 @@ from .showing import class_name, contents, metric_name, text
 from .sources import as_floats
 from .vector_files import VectorFileError, read_vectors
 
+SHARDS = faiss.IndexShards, faiss.IndexBinaryShards
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
@@ -318,8 +320,8 @@ def run_build(args):
 
 
 def run_search(args):
-    shards = None  # which have a search by range, as FAISS's have not
-    if args.radius is not None and os.path.isdir(args.index):
+    shards = None  # which find what one index does, by range as well
+    if os.path.isdir(args.index):
         shards = shards_of(args.index, args.mmap)
         index = shards.to_faiss()
     else:
@@ -361,16 +363,21 @@ def run_search(args):
     else:
         for name, value in args.parameter:
             shards.set_parameter(name, value)
+    searched = index if shards is None else shards
     start = time.perf_counter()
-    if radius is None:
-        D, I = index.search(queries, args.k)
-        arrays = {"D": D, "I": I}
-    else:
-        lims, D, I = (index if shards is None else shards).range_search(
-            queries, radius)
-        if isinstance(index, faiss.IndexBinary):  # which FAISS makes floats
-            D = D.astype("int32")
-        arrays = {"lims": lims, "D": D, "I": I}
+    try:
+        if radius is None:
+            D, I = searched.search(queries, args.k)
+            arrays = {"D": D, "I": I}
+        else:
+            lims, D, I = searched.range_search(queries, radius)
+            if isinstance(index, faiss.IndexBinary):  # which FAISS makes floats
+                D = D.astype("int32")
+            arrays = {"lims": lims, "D": D, "I": I}
+    except RuntimeError as error:
+        if re.search(r"\bvector \d", str(error)):
+            raise RuntimeError(f"{args.queries}: {error}") from None
+        raise
     seconds = time.perf_counter() - start
     if args.output is not None:
         whole = io.BytesIO()  # zipfile is loud where a file cannot be written
@@ -427,12 +434,14 @@ def hash_of(index):
     found = getattr(index, "hash", None)
     if isinstance(found, swig.KernelHash):
         return found
-    for part in contents(index) if index is not None else ():
-        if not isinstance(part, str):
-            found = hash_of(part)
-            if found is not None:
-                return found
-    return None
+    parts = [part for part in (contents(index) if index is not None else ())
+             if not isinstance(part, str)]
+    found = [hash for hash in map(hash_of, parts) if hash is not None]
+    if not found or isinstance(index, SHARDS) and (
+            len(found) < len(parts)
+            or len({hash.description() for hash in found}) > 1):
+        return None
+    return found[0]
 
 
 def bits_at(hash, value):

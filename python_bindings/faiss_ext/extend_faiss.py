@@ -38,9 +38,10 @@ def is_part_of_ours(thing):
 
 
 def real_class(thing, owner=None):
-    """The same object as its own class, if it is or holds one of faiss_ext, or
-    its owner is a part of one; it keeps its owner alive."""
-    if thing is None or not (is_ours(thing) or is_part_of_ours(owner)):
+    """The same object as its own class, if it or its owner is, holds or is a
+    part of one of faiss_ext; it keeps its owner alive."""
+    if thing is None or not (
+            is_part_of_ours(thing) or is_part_of_ours(owner)):
         return thing
     real = swig._downcast(thing)
     real.referenced_objects = [thing, owner]
@@ -205,7 +206,11 @@ def clone_binary_index(index):
 def downcast(original):
     def function(thing):
         real = real_class(thing)
-        return real if real is not thing else original(thing)
+        if real is thing:
+            real = original(thing)
+            if real is not None and real is not thing:
+                real.referenced_objects = [thing]  # which may keep its owner
+        return real
     return function
 
 

@@ -301,20 +301,36 @@ class Folder:
             raise VectorFileError(f"{path}: cannot be used: "
                                   f"{error.strerror or error}") from None
         try:
+            self.begin(state)
+        except BaseException:
+            self.lock.close()  # which the traceback would keep
+            raise
+
+    def begin(self, state):
+        path = self.path
+        try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(f"{path}: another process builds there") from None
         self.check()
         before = self.state(state)
         self.block_size = state["block"]
+        others = []
         if before is not None:
             others = [key for key in state if before[key] != state[key]]
-            if others == ["block"] and 0 < before["block"] < state["block"]:
-                self.block_size = before["block"]  # there is more memory now
-                return
             if not others:
                 return
-        if any(name.startswith(("block-", "all.")) for name in self.files()):
+        has_more_memory = (
+            others == ["block"] and 0 < before["block"] < state["block"])
+        finished = sum(name.startswith("block-") and name.endswith(".json")
+                       for name in self.files())
+        if has_more_memory and (finished > 1 or self.has("all.index")):
+            self.block_size = before["block"]
+            return
+        # (one block, with which it may have been found not to fit, and less to
+        # train with, are not worth it)
+        if not has_more_memory and any(
+                name.startswith(("block-", "all.")) for name in self.files()):
             if others == ["block"]:
                 raise ValueError(
                     f"{path} is an unfinished build that was begun with more "

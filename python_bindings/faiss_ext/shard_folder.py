@@ -194,9 +194,13 @@ class ShardFolder:
         elif MANIFEST in names and state is not None:
             before = self.build_of_manifest()
         if MANIFEST in names and (before is None or before != state):
+            others = [key for key in state or () if not before
+                      or before.get(key) != state[key]]
             raise ShardError(
-                f"{self.path} holds a finished index, which open_shards opens; "
-                "for another one give another folder")
+                f"{self.path} holds a finished index, which open_shards opens"
+                + (f", of a build that differs in: {', '.join(others)}"
+                   if before else "")
+                + "; for another one give another folder")
         if MANIFEST in names and UNFINISHED not in names:
             self.manifest()  # throws if it, or the model, is damaged
         if before is not None:

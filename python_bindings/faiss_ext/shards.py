@@ -433,7 +433,8 @@ class ShardedIndex:
         only.
 
         There each shard ranks its own candidates again, more in all than one
-        index does: it finds the same, or nearer ones.
+        index does: it finds the same, or nearer ones. The shards are those of
+        this index, and so are their search parameters.
         """
         self._check_open()
         if not isinstance(self.place, Here):

@@ -12,6 +12,7 @@ importing faiss_ext does not.
 
 import contextlib
 import numbers
+import os
 from typing import Any
 
 try:
@@ -52,7 +53,8 @@ def _threads(n_jobs):
         raise ValueError("n_jobs: expected a whole number other than 0, or "
                          f"None, got {n_jobs!r}")
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(effective_n_jobs(int(n_jobs)))
+    faiss.omp_set_num_threads(
+        min(effective_n_jobs(int(n_jobs)), max(before, os.cpu_count() or 1)))
     try:
         yield
     finally:

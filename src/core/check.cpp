@@ -111,7 +111,7 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     sum == 0 || sum >= least,
                     "%s: the components of vector %" PRId64
-                    " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up",
+                    " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up, or set such a one to 0",
                     where,
                     int64_t(i),
                     sum,

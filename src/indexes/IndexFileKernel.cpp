@@ -255,8 +255,11 @@ void IndexFileKernel::check_add(idx_t n, const char* where) const {
 }
 
 void IndexFileKernel::extend(idx_t n) {
-    std::vector<uint64_t> sums = checksums;
     const idx_t size = vectors_per_block(), total = ntotal + n;
+    if (ntotal % size != 0) { // its checksum will be another one
+        verify_block(ntotal / size);
+    }
+    std::vector<uint64_t> sums = checksums;
     sums.resize((total + size - 1) / size);
     const idx_t first = ntotal / size;
     parallel_blocks(idx_t(sums.size()) - first, 1, [&](idx_t i, idx_t) {
@@ -282,15 +285,18 @@ uint64_t IndexFileKernel::checksum(idx_t block, idx_t n) const {
 void IndexFileKernel::verify() const {
     rows("IndexFileKernel::verify");
     parallel_blocks(checksums.size(), 1, [&](idx_t block, idx_t) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                checksum(block, ntotal) == checksums[block],
-                "'%s' has changed: among its vectors %" PRId64 " to %" PRId64
-                " are others than were added",
-                path.c_str(),
-                int64_t(block * vectors_per_block()),
-                int64_t(std::min((block + 1) * vectors_per_block(), ntotal) -
-                        1));
+        verify_block(block);
     });
+}
+
+void IndexFileKernel::verify_block(idx_t block) const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            checksum(block, ntotal) == checksums.at(block),
+            "'%s' has changed: among its vectors %" PRId64 " to %" PRId64
+            " are others than were added",
+            path.c_str(),
+            int64_t(block * vectors_per_block()),
+            int64_t(std::min((block + 1) * vectors_per_block(), ntotal) - 1));
 }
 
 void IndexFileKernel::compare_subset(
@@ -361,6 +367,7 @@ size_t IndexFileKernel::remove_ids(const faiss::IDSelector& sel) {
     }
     if (kept % vectors_per_block() != 0) {
         const idx_t last = kept / vectors_per_block();
+        verify_block(last);
         checksums.at(last) = checksum(last, kept);
         checksums.resize(last + 1);
     } else {

@@ -105,7 +105,7 @@ void Kernel::check_self_values(
                     least == 0 || self[i - begin] >= least ||
                             simd::max_abs(d, x + i * d) == 0,
                     "%s: the kernel %s underflows: k(x, x) of vector %" PRId64
-                    " is %g, expected at least %g, unless all components are 0; scale the vectors up",
+                    " is %g, expected at least %g, unless all components are 0; scale the vectors up, or set such a one to 0",
                     where,
                     description().c_str(),
                     int64_t(i),

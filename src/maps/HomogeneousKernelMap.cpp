@@ -162,21 +162,23 @@ void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
     for (size_t i = 0; i < n; i++) {
         const float* row = x + i * d_in;
         float scale = 1;
-        std::vector<float> smaller;
+        std::vector<float> scaled;
         if (norm == Norm::l1) {
             double sum = 0;
             for (int k = 0; k < d_in; k++) {
                 sum += std::abs(row[k]);
             }
-            if (sum > 1e30) { // the inverse would underflow
-                smaller.assign(row, row + d_in);
-                for (float& v : smaller) {
-                    v *= 1e-30f;
+            // the inverse would underflow, or components count as 0
+            if (sum > 1e30 || (sum > 0 && sum < 1e-20)) {
+                const float factor = sum > 1 ? 1e-30f : 1e30f;
+                scaled.assign(row, row + d_in);
+                for (float& v : scaled) {
+                    v *= factor;
                 }
-                sum *= 1e-30f;
-                row = smaller.data();
+                sum *= factor;
+                row = scaled.data();
             }
-            scale = sum < 1e-37 ? 0 : float(1 / sum);
+            scale = sum == 0 ? 0 : float(1 / sum);
         }
         simd::homogeneous_map(map, d_in, row, scale, xt + i * d_out);
     }

@@ -42,12 +42,12 @@ KernelSpectrum decompose_kernel(
         eigen_symmetric(p, a, values, verbose);
     }
     const double top = values.back();
+    // rounding alone gives eigenvalues of 1e-7 sqrt(p)
+    const double rounding = 1e-6 * std::sqrt(double(p)) * largest;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            // rounding alone gives eigenvalues of 1e-7 sqrt(p)
-            varies &&
-                    std::max(top, -values[0]) >
-                            1e-6 * std::sqrt(double(p)) * largest,
-            "the kernel is (nearly) the same for all pairs of the %zu landmarks",
+            varies && std::max(top, -values[0]) > rounding &&
+                    (values[0] >= -1e-3 * top || -values[0] > rounding),
+            "the kernel is (nearly) the same for all pairs of the %zu landmarks: its bandwidth may be too large for them, a few of them may be far away, or an offset may hide their differences",
             p);
     FAISS_EXT_THROW_IF_NOT_FMT(
             top > 0 && values[0] >= -1e-3 * top,

@@ -102,6 +102,30 @@ def test_ranges_of_shards(run, folder, tmp_path, string, metric, radius, paramet
     assert run("search", tmp_path / "shards", "queries.npy", "--radius", radius, "-p", "k_factor=3")[0] == 1
 
 
+def test_shards_are_searched_as_in_python(run, folder, tmp_path):
+    faiss_ext.build_shards(
+        [BASE[:300], BASE[300:]], "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
+        folder=tmp_path / "shards", parameters={"k_factor": 2}, progress=False)
+    status, _, _ = run("search", tmp_path / "shards", "queries.npy", "-k", 3, "-o", "found.npz")
+    index = faiss_ext.open_shards(tmp_path / "shards")
+    found, expected = np.load(folder / "found.npz"), index.search(QUERIES, 3)
+    assert status == 0
+    for name, e in zip("DI", expected):
+        np.testing.assert_array_equal(found[name], e)
+    assert (index.to_faiss().search(QUERIES, 3)[1] != expected[1]).any()
+
+
+def test_info_has_no_theory_of_parts_that_differ(run, folder):
+    for second, known in (("CWS128,BFlat", True), ("CWS128(seed=5),BFlat", False), ("KFlat(chi2)", False)):
+        shards = faiss.IndexShards(64, False, True)
+        parts = [faiss.index_factory(64, text) for text in ("CWS128,BFlat", second)]
+        for part in parts:
+            shards.add_shard(part)
+        faiss.write_index(shards, str(folder / "shards.index"))
+        status, out, _ = run("info", "shards.index", "--json")
+        assert status == 0 and bool(json.loads(out)["theory"]) == known
+
+
 def test_shards_that_are_ranked_again_have_no_ranges(run, folder, tmp_path):
     faiss_ext.build_shards([BASE[:300], BASE[300:]], STRING, folder=tmp_path / "shards", progress=False)
     for index in ("index", tmp_path / "shards"):
@@ -226,6 +250,8 @@ def test_errors_about_vectors_name_the_file(run, folder):
     wrong[7, 3] = -5
     np.save(folder / "negative.npy", wrong)
     said = "negative.npy: component 3 of vector 7 is -5"
+    status, _, err = run("search", "index", "negative.npy", "-k", 3)
+    assert status == 1 and err.startswith("faiss_ext: negative.npy: ") and "component 3 of vector 7 is -5" in err
     for words in (
             ("recommend", "negative.npy", "chi2"),
             ("recommend", "base.npy", "chi2", "--queries", "negative.npy"),

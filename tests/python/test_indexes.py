@@ -527,6 +527,15 @@ def test_parts_of_wrappers_have_their_own_class():
         del index
         gc.collect()
         assert type(quantizer) is cls and quantizer.ntotal == 0
+    for text, path, get, cls in (
+            ("SIK64(gaussian),BIVF4", "storage", faiss.downcast_IndexBinary, faiss_ext.IndexBinaryIVFSIMD),
+            ("PCA4,KFlat(gaussian)", "index", faiss.downcast_index, FLAT),
+            ("PCA4,KFlat(gaussian)", "chain", lambda chain: faiss.downcast_VectorTransform(chain.at(0)), faiss.PCAMatrix)):
+        index = make(8, text)
+        part = get(getattr(index, path))
+        del index
+        gc.collect()
+        assert isinstance(part, cls) and part.is_trained is False
     # and parts of FAISS's own indexes are what they were
     flat = faiss.index_factory.without_faiss_ext(8, "IDMap,Flat")
     assert type(flat.index) is faiss.Index

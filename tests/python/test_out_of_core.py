@@ -483,6 +483,31 @@ def test_a_build_goes_on_with_more_memory(files, small_blocks, monkeypatch, stri
         same_results(index, built(string, 400))
 
 
+def test_a_refused_build_begins_anew_with_more_memory(files):
+    """Not with what it has learnt from the few vectors that there was memory for."""
+    np.save(files / "more.npy", np.tile(X, (20, 1)))
+    string, output = "HKM1(chi2),PCAR32,KIVF8,Refine(KFlat(chi2))", files / "out"
+    with pytest.raises(MemoryError):
+        faiss_ext.build_from(files / "more.npy", string, "1MB", output, progress=False)
+    assert any((files / "out.build").iterdir())
+    index = faiss_ext.build_from(files / "more.npy", string, "1GB", output, progress=False)
+    same_results(index, faiss_ext.build_from(files / "more.npy", string, "1GB", progress=False))
+
+
+def test_an_error_that_is_kept_keeps_no_lock(files, small_blocks, monkeypatch):
+    stop_at(monkeypatch, 800, files, IVF)
+    kept = []
+    for memory, block in (("50MB", 300), ("100MB", 400)):
+        monkeypatch.setattr(out_of_core, "MOST_BLOCK", block)
+        monkeypatch.setattr(out_of_core, "LEAST_BLOCK", block)
+        try:
+            index = faiss_ext.build_from(files / "f32.npy", IVF, memory, files / "out", progress=False)
+        except ValueError as error:
+            kept.append(error)
+    assert len(kept) == 1 and "begun with more memory" in str(kept[0])
+    assert index.ntotal == N
+
+
 def test_a_folder_that_is_not_of_a_build_stays(files, small_blocks):
     folder = files / "out.build"
     (folder / "inside").mkdir(parents=True)

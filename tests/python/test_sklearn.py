@@ -305,7 +305,7 @@ def test_threads_are_set_for_the_call_only():
     before = faiss.omp_get_max_threads()
     results = [
         KernelNeighbors(REFINED, n_jobs=n_jobs).fit(TRAIN).kneighbors(TEST)
-        for n_jobs in (None, 1, 2, -1)]
+        for n_jobs in (None, 1, 2, -1, 10**6)]
     assert faiss.omp_get_max_threads() == before
     for found in results[1:]:
         np.testing.assert_array_equal(found, results[0])
