@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "core/check.h"
 
+#include <atomic>
 #include <bit>
 #include <cinttypes>
 #include <cmath>
@@ -30,6 +31,10 @@ bool all_good(size_t n, const float* x, Good good) {
     return bad == 0;
 }
 
+idx_t vectors_at_a_time(size_t d) {
+    return std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
+}
+
 template <class Good>
 void check_components(
         idx_t n,
@@ -39,8 +44,7 @@ void check_components(
         const char* expected,
         Good good) {
     check_batch(n, x, where);
-    const idx_t block = std::max<idx_t>(1, idx_t((1 << 18) / (d + 1)));
-    parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
+    parallel_blocks(n, vectors_at_a_time(d), [&](idx_t begin, idx_t end) {
         if (all_good((end - begin) * d, x + begin * d, good)) {
             return;
         }
@@ -120,14 +124,32 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
     });
 }
 
+bool are_at_most(
+        float most,
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) {
+    check_batch(n, x, where);
+    std::atomic<bool> all{true};
+    parallel_blocks(n, vectors_at_a_time(d), [&](idx_t begin, idx_t end) {
+        if (!all_good((end - begin) * d, x + begin * d, [most](float v) {
+                return (v >= -most) & (v <= most);
+            })) {
+            all = false;
+        }
+    });
+    return all;
+}
+
 void check_norms(idx_t n, const float* x, size_t d, const char* where) {
     // components up to it cannot have a larger norm
     const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
-    const auto is_safe = [safe](float v) { return (v >= -safe) & (v <= safe); };
+    if (are_at_most(safe, n, x, d, where)) {
+        return;
+    }
+    check_finite(n, x, d, where);
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        if (all_good((end - begin) * d, x + begin * d, is_safe)) {
-            return;
-        }
         for (idx_t i = begin; i < end; i++) {
             double sum = 0;
             for (size_t k = 0; k < d; k++) {

@@ -51,7 +51,15 @@ void check_histograms(idx_t n, const float* x, size_t d, const char* where);
  */
 void check_sums(idx_t n, const float* x, size_t d, const char* where);
 
-/// Throws if a squared L2 norm is above max_squared_norm.
+/// check_batch, and whether no component is NaN or above `most` in magnitude.
+bool are_at_most(
+        float most,
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where);
+
+/// check_finite, and throws if a squared L2 norm is above max_squared_norm.
 void check_norms(idx_t n, const float* x, size_t d, const char* where);
 
 /// Up to it, squared distances and inner products are in the range of float.

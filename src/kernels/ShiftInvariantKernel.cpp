@@ -15,7 +15,6 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "simd/elementwise.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -150,7 +149,6 @@ void ShiftInvariantKernel::check_input(
         const float* x,
         size_t d,
         const char* where) const {
-    check_finite(n, x, d, where);
     if (norm() == Norm::L2) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 gamma * double(d) <= max_squared_gamma,
@@ -164,10 +162,11 @@ void ShiftInvariantKernel::check_input(
     }
     // components up to it cannot have a larger norm
     const auto safe = float(max_l1_norm / (double(d) + 1));
+    if (are_at_most(safe, n, x, d, where)) {
+        return;
+    }
+    check_finite(n, x, d, where);
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        if (simd::max_abs((end - begin) * d, x + begin * d) <= safe) {
-            return;
-        }
         for (idx_t i = begin; i < end; i++) {
             const double length = l1_norm(x + i * d, d);
             FAISS_EXT_THROW_IF_NOT_FMT(
@@ -187,19 +186,20 @@ void ShiftInvariantKernel::check_phases(
         const float* x,
         size_t d,
         const char* where) const {
-    check_finite(n, x, d, where);
     if (!is_trained) {
+        check_finite(n, x, d, where);
         return;
     }
     const double scale = inverse_length();
     const bool is_l1 = norm() == Norm::L1;
     // components up to it cannot have a larger norm
     const double safe =
-            max_radius / scale / (is_l1 ? double(d) : std::sqrt(double(d)));
+            max_radius / scale / (is_l1 ? double(d) + 1 : std::sqrt(d + 1.0));
+    if (are_at_most(float(std::min(safe, 1e38)), n, x, d, where)) {
+        return;
+    }
+    check_finite(n, x, d, where);
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        if (simd::max_abs((end - begin) * d, x + begin * d) < safe) {
-            return;
-        }
         for (idx_t i = begin; i < end; i++) {
             const float* row = x + i * d;
             const double radius =
