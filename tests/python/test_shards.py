@@ -437,7 +437,7 @@ def test_command_line(folder, tmp_path, capsys):
     np.save(tmp_path / "q.npy", Q[:5])
     assert main(["search", str(folder), str(tmp_path / "q.npy"), "-k", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["I"] == open_shards(folder).to_faiss().search(Q[:5], 3)[1].tolist()
+    assert found["I"] == open_shards(folder).search(Q[:5], 3)[1].tolist()
     assert main(["info", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tree"]["ntotal"] == N
 
