@@ -63,14 +63,16 @@ void check_components(
 
 } // namespace
 
-std::string numbered_from(idx_t first, const std::string& message) {
-    static const std::regex number("\\bvector ([0-9]{1,18})\\b");
+std::string renumbered(
+        const std::string& message,
+        const std::function<idx_t(idx_t)>& number) {
+    static const std::regex pattern("\\bvector ([0-9]{1,18})\\b");
     std::smatch match;
-    if (!std::regex_search(message, match, number)) {
+    if (!std::regex_search(message, match, pattern)) {
         return message;
     }
     return match.prefix().str() + "vector " +
-            std::to_string(first + std::stoll(match[1])) + match.suffix().str();
+            std::to_string(number(std::stoll(match[1]))) + match.suffix().str();
 }
 
 void check_batch(idx_t n, const void* x, const char* where) {
@@ -124,46 +126,49 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
     });
 }
 
-bool are_at_most(
-        float most,
+void check_beyond(
+        float safe,
         idx_t n,
         const float* x,
         size_t d,
-        const char* where) {
+        const char* where,
+        const std::function<void(idx_t, const float*)>& check) {
     check_batch(n, x, where);
     std::atomic<bool> all{true};
     parallel_blocks(n, vectors_at_a_time(d), [&](idx_t begin, idx_t end) {
-        if (!all_good((end - begin) * d, x + begin * d, [most](float v) {
-                return (v >= -most) & (v <= most);
+        if (!all_good((end - begin) * d, x + begin * d, [safe](float v) {
+                return (v >= -safe) & (v <= safe);
             })) {
             all = false;
         }
     });
-    return all;
-}
-
-void check_norms(idx_t n, const float* x, size_t d, const char* where) {
-    // components up to it cannot have a larger norm
-    const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
-    if (are_at_most(safe, n, x, d, where)) {
+    if (all) {
         return;
     }
     check_finite(n, x, d, where);
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
-            double sum = 0;
-            for (size_t k = 0; k < d; k++) {
-                sum += double(x[i * d + k]) * x[i * d + k];
-            }
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    sum <= max_squared_norm,
-                    "%s: vector %" PRId64
-                    " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
-                    where,
-                    int64_t(i),
-                    sum,
-                    max_squared_norm);
+            check(i, x + i * d);
         }
+    });
+}
+
+void check_norms(idx_t n, const float* x, size_t d, const char* where) {
+    // components up to it cannot have a larger norm
+    const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
+    check_beyond(safe, n, x, d, where, [&](idx_t i, const float* row) {
+        double sum = 0;
+        for (size_t k = 0; k < d; k++) {
+            sum += double(row[k]) * row[k];
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                sum <= max_squared_norm,
+                "%s: vector %" PRId64
+                " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
+                where,
+                int64_t(i),
+                sum,
+                max_squared_norm);
     });
 }
 

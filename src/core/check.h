@@ -5,6 +5,7 @@
 
 #include <cfloat>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include <faiss/impl/FaissException.h>
@@ -13,8 +14,10 @@
 
 namespace faiss_ext {
 
-/// A message in which "vector N" has become "vector first + N".
-std::string numbered_from(idx_t first, const std::string& message);
+/// A message in which "vector N" has become "vector number(N)".
+std::string renumbered(
+        const std::string& message,
+        const std::function<idx_t(idx_t)>& number);
 
 /// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
 /// caller hands in passes here. `where` names the function for the message.
@@ -24,17 +27,23 @@ void check_batch(idx_t n, const void* x, const char* where);
 /// vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
-/** Calls fn(), which checks a block of vectors that begins with number `first`;
- * in the message of what it throws, vectors count from the first block on.
+/** Calls fn(), which checks some of the caller's vectors; the message of what
+ * it throws has the caller's number(N) of its vector N.
  */
 template <class F>
-void with_numbers_from(idx_t first, F&& fn) {
+void with_numbers(const std::function<idx_t(idx_t)>& number, F&& fn) {
     try {
         fn();
     } catch (faiss::FaissException& e) {
-        e.msg = numbered_from(first, e.msg);
+        e.msg = renumbered(e.msg, number);
         throw;
     }
+}
+
+/// with_numbers for a block of vectors that begins with number `first`.
+template <class F>
+void with_numbers_from(idx_t first, F&& fn) {
+    with_numbers([first](idx_t i) { return first + i; }, fn);
 }
 
 /// Whether none is NaN or infinite; on the calling thread.
@@ -51,13 +60,15 @@ void check_histograms(idx_t n, const float* x, size_t d, const char* where);
  */
 void check_sums(idx_t n, const float* x, size_t d, const char* where);
 
-/// check_batch, and whether no component is NaN or above `most` in magnitude.
-bool are_at_most(
-        float most,
+/// check_finite, and check(i, row) of each vector, unless no component is above
+/// `safe` in magnitude.
+void check_beyond(
+        float safe,
         idx_t n,
         const float* x,
         size_t d,
-        const char* where);
+        const char* where,
+        const std::function<void(idx_t, const float*)>& check);
 
 /// check_finite, and throws if a squared L2 norm is above max_squared_norm.
 void check_norms(idx_t n, const float* x, size_t d, const char* where);

@@ -369,10 +369,11 @@ std::vector<float> IndexPreTransformSIMD::transformed(
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
-    check_finite(n, x, d, "IndexPreTransformSIMD::train");
-    const Transform* first = chain.empty() ? nullptr : as_ours(chain[0]);
-    if (first) { // here, as samples number their vectors anew
+    // all of them, of which some transforms learn from a sample
+    if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
         first->check_input(n, x, "train");
+    } else {
+        check_finite(n, x, d, "IndexPreTransformSIMD::train");
     }
     std::vector<Untrained> untrained;
     for (faiss::VectorTransform* transform : chain) {
@@ -389,10 +390,15 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
             if (auto* pca = dynamic_cast<faiss::PCAMatrix*>(chain[i])) {
                 const auto ids = sample_ids(n, pca_sample(*pca), seed);
                 const auto sample = gather_rows(ids, x, d);
-                train_pca(
-                        *pca,
-                        ids.size(),
-                        transformed(ids.size(), sample.data(), i).data());
+                const auto number = [&](idx_t j) {
+                    return size_t(j) < ids.size() ? ids[j] : j;
+                };
+                with_numbers(number, [&] {
+                    train_pca(
+                            *pca,
+                            ids.size(),
+                            transformed(ids.size(), sample.data(), i).data());
+                });
             } else {
                 chain[i]->train(n, i == 0 ? x : transformed(n, x, i).data());
             }

@@ -162,22 +162,16 @@ void ShiftInvariantKernel::check_input(
     }
     // components up to it cannot have a larger norm
     const auto safe = float(max_l1_norm / (double(d) + 1));
-    if (are_at_most(safe, n, x, d, where)) {
-        return;
-    }
-    check_finite(n, x, d, where);
-    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        for (idx_t i = begin; i < end; i++) {
-            const double length = l1_norm(x + i * d, d);
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    length <= max_l1_norm,
-                    "%s: vector %" PRId64
-                    " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
-                    where,
-                    int64_t(i),
-                    length,
-                    max_l1_norm);
-        }
+    check_beyond(safe, n, x, d, where, [&](idx_t i, const float* row) {
+        const double length = l1_norm(row, d);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                length <= max_l1_norm,
+                "%s: vector %" PRId64
+                " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
+                where,
+                int64_t(i),
+                length,
+                max_l1_norm);
     });
 }
 
@@ -195,25 +189,19 @@ void ShiftInvariantKernel::check_phases(
     // components up to it cannot have a larger norm
     const double safe =
             max_radius / scale / (is_l1 ? double(d) + 1 : std::sqrt(d + 1.0));
-    if (are_at_most(float(std::min(safe, 1e38)), n, x, d, where)) {
-        return;
-    }
-    check_finite(n, x, d, where);
-    parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
-        for (idx_t i = begin; i < end; i++) {
-            const float* row = x + i * d;
-            const double radius =
-                    scale * (is_l1 ? l1_norm(row, d) : l2_norm(row, d));
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    radius <= max_radius,
-                    "%s: vector %" PRId64
-                    " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
-                    where,
-                    int64_t(i),
-                    radius,
-                    description().c_str(),
-                    max_radius);
-        }
+    const auto bound = float(std::min(safe, 1e38));
+    check_beyond(bound, n, x, d, where, [&](idx_t i, const float* row) {
+        const double radius =
+                scale * (is_l1 ? l1_norm(row, d) : l2_norm(row, d));
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                radius <= max_radius,
+                "%s: vector %" PRId64
+                " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
+                where,
+                int64_t(i),
+                radius,
+                description().c_str(),
+                max_radius);
     });
 }
 

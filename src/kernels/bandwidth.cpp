@@ -53,6 +53,22 @@ class Smallest {
     }
 };
 
+/// The power of two that takes vectors up to `largest` to where squares are in
+/// the range of float; 0 if they are there.
+int power_of_scale(float largest) {
+    return largest == 0 || (largest >= 1e-10f && largest <= 1e10f)
+            ? 0
+            : std::ilogb(largest);
+}
+
+void scale_down(std::vector<float>& values, int power) {
+    if (power != 0) {
+        for (float& v : values) {
+            v = std::ldexp(v, -power);
+        }
+    }
+}
+
 } // namespace
 
 double mean_neighbor_distance(
@@ -80,37 +96,22 @@ double mean_neighbor_distance(
             int64_t(max_points));
 
     check_finite(n, x, d, "mean_neighbor_distance");
-    if (!l1 && n > 0) {
-        // squares of these would leave the range of float
-        const float largest = simd::max_abs(n * d, x);
-        if (largest > 0 && (largest < 1e-10f || largest > 1e10f)) {
-            const int power = std::ilogb(largest);
-            std::vector<float> scaled(x, x + n * d);
-            for (float& v : scaled) {
-                v = std::ldexp(v, -power);
-            }
-            const double mean = mean_neighbor_distance(
-                    l1,
-                    n,
-                    scaled.data(),
-                    d,
-                    neighbor,
-                    max_queries,
-                    max_points,
-                    seed);
-            return std::ldexp(mean, power);
-        }
-    }
-
+    const int power = l1 ? 0 : power_of_scale(simd::max_abs(n * d, x));
     const idx_t npoints = max_points == 0 ? n : std::min(n, max_points);
     const idx_t nqueries = std::min(max_queries, npoints);
     const bool whole = npoints == n;
     std::vector<idx_t> ids = sample_ids(n, whole ? nqueries : npoints, seed);
-    const std::vector<float> sampled =
-            whole ? std::vector<float>() : gather_rows(ids, x, d);
-    const float* points = whole ? x : sampled.data();
+    std::vector<float> copied;
+    if (!whole) {
+        copied = gather_rows(ids, x, d);
+    } else if (power != 0) {
+        copied.assign(x, x + n * d);
+    }
+    const float* points = copied.empty() ? x : copied.data();
     ids.resize(nqueries);
-    const std::vector<float> queries = gather_rows(ids, x, d);
+    std::vector<float> queries = gather_rows(ids, x, d);
+    scale_down(copied, power);
+    scale_down(queries, power);
 
     // the distance of a query to itself is 0 and sorts first
     const size_t count = std::min<idx_t>(neighbor, npoints - 1) + 1;
@@ -139,7 +140,8 @@ double mean_neighbor_distance(
             radius[q] = l1 ? largest : std::sqrt(largest);
         }
     });
-    return std::accumulate(radius.begin(), radius.end(), 0.0) / nqueries;
+    const double sum = std::accumulate(radius.begin(), radius.end(), 0.0);
+    return std::ldexp(sum / nqueries, power);
 }
 
 } // namespace faiss_ext

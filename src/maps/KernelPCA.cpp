@@ -278,8 +278,11 @@ std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
             landmarks.size() / d_in);
     if (kernel) {
         kernel->verbose = verbose;
-        kernel->train(n, x, d_in);
-        kernel->check_input(n, x, d_in, "train");
+        if (!kernel->is_trained) {
+            kernel->train(n, x, d_in);
+            // with a bandwidth it may refuse more
+            kernel->check_input(n, x, d_in, "train");
+        }
         if (landmarks.empty()) {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     n >= p,

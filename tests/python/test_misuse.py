@@ -581,11 +581,12 @@ def test_the_place_of_an_error_in_a_long_string():
     assert string[string.index(marked.removesuffix("...")) :].startswith(marked.removesuffix("..."))
 
 
-def test_a_chain_names_the_vector_that_cannot_be_trained_with():
-    x = vectors(100)
-    x[77, 5] = -1
-    index = faiss.index_factory(x.shape[1], "HKM1(chi2),PCAR8,Flat")
-    with pytest.raises(RuntimeError, match="component 5 of vector 77 is -1"):
+@pytest.mark.parametrize("string", ["HKM1(chi2),PCAR8,Flat", "L2norm,HKM1(chi2),PCAR8,Flat"])
+def test_a_chain_names_the_vector_that_cannot_be_trained_with(string):
+    x = vectors(20_000)
+    x[19_977, 5] = -1
+    index = faiss.index_factory(x.shape[1], string)
+    with pytest.raises(RuntimeError, match="component 5 of vector 19977 is -"):
         index.train(x)
 
 
