@@ -3,12 +3,14 @@
 // that are all the same, duplicates, features that do not vary, one dimension,
 // 100,000 dimensions.
 
+#include <cfloat>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include <faiss/IndexIDMap.h>
 
+#include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/kernels/kernel_registry.h>
 
@@ -339,6 +341,71 @@ TEST(Numerics, WhatIsRefusedAndWhy) {
         add(*index, Floats(d));
         const auto found = search(*index, ordinary, k);
         expect_sound(found, *index, n + 1);
+    }
+}
+
+/// Rounding must not take a vector to where the kernel refuses it, and files
+/// with it.
+TEST(Numerics, WhatIsStoredCanBeRead) {
+    const char* kernels[] = {
+            "chi2",
+            "js",
+            "intersection",
+            "hellinger",
+            "expchi2(gamma=1)",
+            "jaccard",
+            "gaussian(gamma=1)",
+            "laplacian(gamma=1)",
+            "matern(gamma=1)",
+            "linear",
+            "poly(degree=2,c=0)",
+            "normalized(linear)",
+            "cosine"};
+    const double limits[] = {
+            1e-30, 1e-18, 3e-9, 1.8e19, 6.5e18, 1e37, 4.25e37, 8.5e37};
+    constexpr double max = FLT_MAX;
+    const Floats constant(d, 1), varied = uniform_vectors(1, d, 9, 0.25, 1);
+    for (const std::string kernel : kernels) {
+        for (const std::string store : {"f16", "u8"}) {
+            SCOPED_TRACE(kernel + ", " + store);
+            const auto index = index_factory(
+                    d, "KFlat(" + kernel + ",store=" + store + ")");
+            int taken = 0, refused = 0;
+            const auto take = [&](const Floats& x) {
+                const idx_t before = index->ntotal;
+                if (!error_of([&] { add(*index, x); }).empty()) {
+                    refused++;
+                    EXPECT_EQ(index->ntotal, before);
+                    return;
+                }
+                taken++;
+                const auto copy = faiss_ext::clone_index(index.get());
+                EXPECT_EQ(copy->ntotal, 1);
+                Floats back(d);
+                index->reconstruct(0, back.data());
+                const double largest = *std::max_element(x.begin(), x.end());
+                const double step = std::max(largest, 1e-42) / 255;
+                for (size_t i = 0; i < d; i++) {
+                    ASSERT_NEAR(back[i], x[i], step) << largest;
+                }
+                index->reset();
+            };
+            for (const Floats& x : {constant, varied}) {
+                for (const double limit : limits) {
+                    for (int i = -20; i <= 20; i++) {
+                        take(times(x, limit * (1 + i * 1e-4)));
+                        take(times(x, limit / d * (1 + i * 1e-4)));
+                        take(times(x, limit / std::sqrt(d) * (1 + i * 1e-4)));
+                    }
+                }
+                for (double scale = 1e-44; scale < max; scale *= 1.3) {
+                    take(times(x, scale));
+                }
+                take(times(x, max));
+            }
+            EXPECT_GT(taken, 100);
+            EXPECT_TRUE(refused > 10 || kernel == "cosine");
+        }
     }
 }
 

@@ -184,6 +184,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             const idx_t* labels) const;
 
    private:
+    void encode(idx_t n, const float* x, uint8_t* bytes, const char* where)
+            const;
+
     /// Throws unless the kernel is defined on vectors as they are stored.
     void check_rows(idx_t n, const uint8_t* bytes, const char* where) const;
 };

@@ -116,7 +116,8 @@ class ClusterEngine:
     def keep(self, function, calls, names, count=lambda n: None):
         futures = self.start(function, calls)
         self.wait(futures, names, count)
-        return OnCluster(self.client, futures, names)
+        return OnCluster(self.client, futures, names, lambda numbers: self.start(
+            function, [calls[i] for i in numbers]))
 
 
 def error_of(future):
@@ -128,8 +129,12 @@ def error_of(future):
 class OnCluster:
     """Shards that workers hold."""
 
-    def __init__(self, client, shards, names):
+    def __init__(self, client, shards, names, start):
+        """
+        start : futures of the shards of these numbers, made anew
+        """
         self.client, self.shards, self.names = client, shards, names
+        self.start = start
 
     def run(self, method, x, own, parameters):
         """Calls a method of each shard, with x and with what is its own; None:
@@ -140,6 +145,10 @@ class OnCluster:
         if failed_before:
             with contextlib.suppress(KeyError):  # of what they depend on
                 client.retry(failed_before)
+        cancelled = [i for i, shard in enumerate(self.shards)
+                     if shard.status == "cancelled"]  # as by client.restart()
+        for i, shard in zip(cancelled, self.start(cancelled)):
+            self.shards[i] = shard
         if x is not None and x.nbytes > SMALL:
             # (data that is not computed would be lost with a worker)
             x = client.submit(same, x, pure=False)

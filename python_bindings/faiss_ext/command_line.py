@@ -165,7 +165,8 @@ def arguments():
 
     sub = command("info", run_info,
                   "Shows what an index or a string is made of.")
-    sub.add_argument("index", help="file of an index, or a factory string")
+    sub.add_argument("index", help="file of an index, folder of shards, or "
+                     "factory string")
     sub.add_argument("-d", type=number(int, 1, 2**24), default=128,
                      help="dimension, for a string (128)")
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
@@ -583,8 +584,9 @@ def run_bench(args):
 # ----------------------------------------------------------------- main
 
 def first_line(error):
-    """A message without the place in the source."""
-    return str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
+    """A message without the place in the source, ours or FAISS's."""
+    message = str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
+    return re.sub(r"Error in .{1,300}? at \S+:\d+: ", "", message)
 
 
 def main(words=None):

@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .parameters import real
+from .parameters import is_sharded, real
 from .showing import is_group, transforms_of
 from .strings import string_of
 
@@ -20,7 +20,7 @@ def is_normalised(kernel):
 
 
 def kernel_values(
-    index: "faiss.Index | faiss.IndexBinary", D: "ArrayLike"
+    index: "faiss.Index | faiss.IndexBinary | ShardedIndex", D: "ArrayLike"
 ) -> "NDArray[np.float64]":
     """The kernel values at the distances that an index has returned.
 
@@ -32,7 +32,7 @@ def kernel_values(
 
     Parameters
     ----------
-    index : faiss.Index or faiss.IndexBinary
+    index : faiss.Index, faiss.IndexBinary or ShardedIndex
         What was searched.
     D : array_like
         Distances of search or range_search, of any shape.
@@ -53,6 +53,8 @@ def kernel_values(
     >>> D, I = index.search(xq, 10)
     >>> kernel_values(index, D)
     """
+    if is_sharded(index):
+        index = index.model
     if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"kernel_values: expected an index, got {index!r}")
     D = np.asarray(D)

@@ -22,28 +22,33 @@ from .class_wrappers import (
     vectors_or_codes)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
+CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
 
 
 def is_ours(thing):
-    return (isinstance(thing, (faiss.Index, faiss.IndexBinary,
-                               faiss.VectorTransform))
-            and swig.holds_faiss_ext(thing))
+    return isinstance(thing, CLASSES) and swig.holds_faiss_ext(thing)
+
+
+def has_our_class(thing):
+    """Also where its file, and what it holds, are FAISS's."""
+    return type(thing).__module__ == swig.__name__
 
 
 def is_part_of_ours(thing):
     """Whether it is or holds one of faiss_ext, or is a part of such an object
     that keeps it alive."""
-    return is_ours(thing) or any(map(
+    return is_ours(thing) or has_our_class(thing) or any(map(
         is_part_of_ours, getattr(thing, "referenced_objects", [])))
 
 
 def real_class(thing, owner=None):
     """The same object as its own class, if it or its owner is, holds or is a
     part of one of faiss_ext; it keeps its owner alive."""
-    if thing is None or not (
-            is_part_of_ours(thing) or is_part_of_ours(owner)):
+    if not isinstance(thing, CLASSES):
         return thing
     real = swig._downcast(thing)
+    if not any(map(is_part_of_ours, (real, thing, owner))):
+        return thing
     real.referenced_objects = [thing, owner]
     return real
 
@@ -340,14 +345,14 @@ def extend_pickling():
 
     def make(write, unpickle):
         def reduce_ex(self, protocol):
-            if is_ours(self) or type(self).__module__ == swig.__name__:
+            if is_ours(self) or has_our_class(self):
                 return unpickle, (to_bytes(write, self),)
             return object.__reduce_ex__(self, protocol)
         return reduce_ex
 
     def deepcopy(clone):
         def function(self, memo=None):
-            if is_ours(self) or type(self).__module__ == swig.__name__:
+            if is_ours(self) or has_our_class(self):
                 return clone(self)
             return pickle.loads(pickle.dumps(self))
         return function

@@ -339,7 +339,8 @@ class Folder:
                     "give another output")
             names = [{"block": "memory", "vectors": "file of vectors, or one "
                       "that has been written since"}.get(key, key)
-                     for key in others]
+                     for key in others
+                     if key != "block" or "string" not in others]
             raise ValueError(
                 f"{path} is an unfinished build with another "
                 f"{', '.join(names)}; delete the folder, or give another "
@@ -470,7 +471,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         machine's. It sets the size of blocks and of the training sample; an
         index that turns out not to fit is an error after the first block;
         lists and graphs are counted twice, since they may take as much while
-        they grow. Pages of the file of vectors that are mapped, which the
+        they grow. FAISS's k-means of `BIVF` takes 33 MB beside that. Pages of the file of vectors that are mapped, which the
         system can take back at any time, are not counted; a peak of resident
         memory (RSS) counts them.
     output : str or path, optional
@@ -645,7 +646,9 @@ class Build:
     def train(self):
         untrained = [p for p in self.parts() if not p.is_trained]
         if untrained:
-            most = self.memory // 4 // (4 * self.source.d)
+            # (what maps make of a sample is there as a whole)
+            most = self.memory // 2 // (
+                4 * self.source.d + self.bytes_on_the_way)
             numbers = drawn(
                 self.source.n, min(self.train_size, most), self.seed)
             sample = self.source.rows(numbers, self.bits)

@@ -181,15 +181,20 @@ def assign(changes):
         raise
 
 
+def is_sharded(index):
+    from .shards import ShardedIndex  # which imports this module
+    return isinstance(index, ShardedIndex)
+
+
 def index_parameters(
-    index: "faiss.Index | faiss.IndexBinary"
+    index: "faiss.Index | faiss.IndexBinary | ShardedIndex"
 ) -> "dict[str, int | float]":
     """The search parameters of an index and of the parts that it is made of,
     at any depth.
 
     Parameters
     ----------
-    index : faiss.Index or faiss.IndexBinary
+    index : faiss.Index, faiss.IndexBinary or ShardedIndex
         Of this package or of FAISS.
 
     Returns
@@ -206,19 +211,22 @@ def index_parameters(
     >>> index_parameters(faiss.index_factory(64, "KIVF16,Refine(KFlat(chi2))"))
     {'nprobe': 8, 'k_factor': 1.0}
     """
+    if is_sharded(index):
+        index = index.model
     return {name: setting.get() for name, setting in
             settings_of_root(index, "index_parameters").items()}
 
 
 def set_index_parameter(
-    index: "faiss.Index | faiss.IndexBinary", name: str, value: float
+    index: "faiss.Index | faiss.IndexBinary | ShardedIndex", name: str,
+    value: float
 ) -> None:
     """Sets a search parameter of an index, whichever part of it has it. In
     Shards and Replicas it is set in all parts that have it.
 
     Parameters
     ----------
-    index : faiss.Index or faiss.IndexBinary
+    index : faiss.Index, faiss.IndexBinary or ShardedIndex
         Of this package or of FAISS.
     name : str
         One of those that index_parameters returns.
@@ -232,6 +240,9 @@ def set_index_parameter(
     TypeError
         If the value is not a number.
     """
+    if is_sharded(index):
+        index.set_parameter(name, value)
+        return
     found = settings_of_root(index, "set_index_parameter")
     setting = setting_of(found, name, index)
     assign([(setting, setting.checked(name, value))])

@@ -183,7 +183,9 @@ class ShardFolder:
 
     def check(self, state):
         """The state of the build that is there, or None."""
-        names = [name for name in os.listdir(self.path) if name != LOCK]
+        # (without what a process has left that was killed before it had begun)
+        names = [name for name in os.listdir(self.path)
+                 if name != LOCK and not name.startswith(".faiss_ext_")]
         before = None
         if UNFINISHED in names and state is not None:
             try:
@@ -193,6 +195,8 @@ class ShardFolder:
                                  f"{error}; delete the folder") from None
         elif MANIFEST in names and state is not None:
             before = self.build_of_manifest()
+        if MANIFEST in names and before is None:
+            self.manifest()  # throws if it, or the model, is damaged
         if MANIFEST in names and (before is None or before != state):
             others = [key for key in state or () if not before
                       or before.get(key) != state[key]]

@@ -431,11 +431,9 @@ void IndexFlatKernel::add(idx_t n, const float* x) {
     rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
     if (n > 0) {
-        const RowCodec codec = codec_of(*this);
         codes.resize((ntotal + n) * code_size);
         try {
-            codec.encode(
-                    n, x, &codes[ntotal * code_size], "IndexFlatKernel::add");
+            encode(n, x, &codes[ntotal * code_size], "IndexFlatKernel::add");
         } catch (...) {
             codes.resize(ntotal * code_size);
             throw;
@@ -653,7 +651,20 @@ void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 
 void IndexFlatKernel::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
     kernel->check_input(n, x, d, "IndexFlatKernel::sa_encode");
-    codec_of(*this).encode(n, x, bytes, "IndexFlatKernel::sa_encode");
+    encode(n, x, bytes, "IndexFlatKernel::sa_encode");
+}
+
+void IndexFlatKernel::encode(
+        idx_t n,
+        const float* x,
+        uint8_t* bytes,
+        const char* where) const {
+    codec_of(*this).encode(n, x, bytes, where);
+    if (store != Store::f32) { // may round to what the kernel does not take
+        const std::string rounded = std::string(where) +
+                ", rounded by store=" + (store == Store::f16 ? "f16" : "u8");
+        check_rows(n, bytes, rounded.c_str());
+    }
 }
 
 void IndexFlatKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <Eigen/Core>
 
@@ -66,15 +67,22 @@ void encode_halves(size_t d, const float* x, uint8_t* bytes) {
     const float factor =
             largest > 0 ? std::ldexp(1.0f, std::ilogb(largest)) : 0;
     std::memcpy(bytes, &factor, header);
+    // 2, to which a half may round, is too much for the largest factor
+    constexpr float max = std::numeric_limits<float>::max();
+    const float most = factor > max / 2 ? 0x1.ffcp0f : 2;
     for (size_t k = 0; k < d; k++) {
-        const Eigen::half half(factor > 0 ? x[k] / factor : 0);
+        const float ratio = factor > 0 ? x[k] / factor : 0;
+        const Eigen::half half(std::clamp(ratio, -most, most));
         std::memcpy(bytes + header + 2 * k, &half, 2);
     }
 }
 
 void encode_bytes(size_t d, const float* x, uint8_t* bytes) {
     const float largest = largest_component(d, x);
-    const float step = largest > 0 ? byte_step(d, x, largest) : 0;
+    float step = largest > 0 ? byte_step(d, x, largest) : 0;
+    if (std::round(double(largest) / step) > 255) { // a denormal, rounded down
+        step = std::nextafter(step, largest);
+    }
     std::memcpy(bytes, &step, header);
     for (size_t k = 0; k < d; k++) {
         const double whole = step > 0 ? std::round(double(x[k]) / step) : 0;

@@ -342,7 +342,7 @@ def test_recommend_says_which(run):
     (["search", "index", "queries.npy", "--threads", "99999999999999"], 2, "from 1 to 1024"),
     (["search", "index", "queries.npy:x"], 1, "has no part 'x'"),
     (["recommend", "base.npy", "chi2", "-n", "5"], 1, "n is 5, expected at least"),
-    (["info", "gone"], 1, "neither a file nor a string"),
+    (["info", "gone"], 1, "neither a file nor a string: could not parse index string gone"),
     (["info", "KFlat(chi2)", "-d", "99999999999"], 2, "from 1 to 16777216"),
     (["info", "KFlat(chi2)", "-d", "100000000000000000000"], 2, "from 1 to 16777216"),
     (["search", "index", "large.npy"], 1, "component 0 of vector 0 is NaN or infinite as float32"),

@@ -703,3 +703,17 @@ def test_command_line(files, monkeypatch, capsys):
     os.rename("x.fvecs", "y.fvecs")
     assert main(["search", "out", "u8.npy"]) == 1
     assert "cannot map the file" in capsys.readouterr().err
+
+
+def test_what_maps_make_of_the_sample_fits(files, monkeypatch):
+    sizes = []
+
+    def counted(n, size, seed, drawn=faiss_ext.out_of_core.drawn):
+        sizes.append(size)
+        return drawn(n, size, seed)
+
+    monkeypatch.setattr(faiss_ext.out_of_core, "drawn", counted)
+    d = np.load(files / "f32.npy", mmap_mode="r").shape[1]
+    for string, floats in (("KIVF4", d), ("HKM1(chi2),KIVF4", d + 3 * d)):
+        faiss_ext.build_from(files / "f32.npy", string, memory="2MB", progress=False)
+        assert sizes.pop() == 2**21 // 2 // (4 * d + 4 * floats)

@@ -276,12 +276,22 @@ def test_other_functions_in_several_threads(digits):
 def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
     x = digits.base[:300]
 
-    def binary():
-        index = faiss_ext.index_binary_factory(64, "BIVF4")
-        codes = faiss_ext.kernel_hash_factory(64, HASH).encode(x)
-        index.train(codes)
-        index.add(codes)
-        return index
+    codes = faiss_ext.kernel_hash_factory(64, HASH).encode(x)
+
+    def codes_in(string):
+        def make():
+            index = faiss_ext.index_binary_factory(64, string)
+            index.train(codes)
+            if string.startswith("IDMap"):
+                index.add_with_ids(codes, np.arange(len(codes)))
+            else:
+                index.add(codes)
+            return index
+        return make
+
+    def search_codes(index):
+        assert type(index).__module__.startswith("faiss_ext")
+        return np.hstack(index.search(codes[:5], 2))
 
     def behind_a_map():
         return made("HKM1(chi2),PCAR8,KIVF4", x)
@@ -290,10 +300,18 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
         return lambda index: (lambda vector: faiss.vector_to_array(vector).copy(), get(index))
 
     looks = [
-        (binary, lambda index: (
+        (codes_in("BIVF4"), lambda index: (
             lambda q: np.array([q.ntotal, q.reconstruct(0)[0]]), index.quantizer)),
-        (binary, lambda index: (
+        (codes_in("BIVF4"), lambda index: (
             lambda lists: np.array([lists.list_size(i) for i in range(4)]), index.invlists)),
+        # (their files, and what they hold, are FAISS's)
+        (codes_in("BIVF4"), lambda index: (search_codes, index.quantizer)),
+        (codes_in("BIVF4"), lambda index: (search_codes, faiss.downcast_IndexBinary(index))),
+        (codes_in("BIVF4"), lambda index: (search_codes, faiss.downcast_IndexBinary(index).quantizer)),
+        (codes_in("IDMap2,BFlat"), lambda index: (search_codes, index.index)),
+        (codes_in("IDMap2,BFlat"), lambda index: (search_codes, faiss.downcast_IndexBinary(index.index))),
+        (codes_in("IDMap,BKFlat(jaccard)"), lambda index: (search_codes, index.index)),
+        (lambda: faiss_ext.clone_binary_index(codes_in("IDMap2,BFlat")()), lambda index: (search_codes, index.index)),
         (behind_a_map, lambda index: (
             lambda part: np.array([part.d_in, part.d_out]), index.chain.at(0))),
         (behind_a_map, lambda index: (

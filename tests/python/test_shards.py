@@ -381,6 +381,34 @@ def test_a_manifest_that_does_not_fit(folder, values, message):
         open_shards(folder)
 
 
+def test_killed_before_it_had_begun(files, tmp_path):
+    """When it had made the folder, the lock, and a part of the first file."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (folder / "build.lock").touch()
+    (folder / ".faiss_ext_0123").write_text("{")
+    made = built(files, REFINED, folder=folder)
+    for found, expected in zip(made.search(Q, 10), built(files, REFINED).search(Q, 10)):
+        np.testing.assert_array_equal(found, expected)
+    assert not list(folder.glob(".faiss_ext_*"))
+
+
+def test_kernel_values_and_parameters_of_shards():
+    one = built(PARTS, "KFlat(jaccard)")
+    D = one.search(Q, 10)[0]
+    np.testing.assert_array_equal(faiss_ext.kernel_values(one, D), faiss_ext.kernel_values(one.model, D))
+    index = built(PARTS, REFINED)
+    assert faiss_ext.index_parameters(index) == {"k_factor": 1}
+    faiss_ext.set_index_parameter(index, "k_factor", 4)
+    assert faiss_ext.index_parameters(index) == index.parameters == {"k_factor": 4}
+    other = built(PARTS, REFINED)
+    other.set_parameter("k_factor", 4)
+    for found, expected in zip(index.search(Q, 10), other.search(Q, 10)):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="no search parameter 'nprobe'"):
+        faiss_ext.set_index_parameter(index, "nprobe", 4)
+
+
 def test_folders_that_do_not_fit(folder, tmp_path, capsys):
     with pytest.raises(ShardError, match="holds a finished index, which open_shards opens"):
         built(PARTS, REFINED, folder=folder)
@@ -391,6 +419,11 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
     with pytest.raises(ShardError, match="not empty"):
         built(PARTS, REFINED, folder=tmp_path)
     assert not list(tmp_path.glob("**/build.lock"))
+    manifest = (folder / "manifest.json").read_bytes()
+    (folder / "manifest.json").write_bytes(manifest[:100])
+    with pytest.raises(ShardError, match="manifest.json: cannot be read"):
+        built(PARTS, REFINED, folder=folder)
+    (folder / "manifest.json").write_bytes(manifest)
     assert main(["info", str(tmp_path)]) == 1
     assert "no manifest.json" in capsys.readouterr().err
     for damage in (lambda data: data[:-1], lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
@@ -993,6 +1026,17 @@ def test_a_worker_that_is_lost_between_searches(files, doomed, tmp_path, in_fold
     for _ in range(2):
         kill_one_worker(doomed)
         same_results(index, expected)
+
+
+@pytest.mark.parametrize("in_folder", (False, True))
+def test_a_cluster_that_is_restarted(files, doomed, tmp_path, in_folder):
+    index = built(files, REFINED, doomed, tmp_path / "made" if in_folder else None)
+    index.set_parameter("k_factor", 3)
+    expected = index.search(Q, 10)
+    for _ in range(2):
+        doomed.restart()
+        for found, e in zip(within(60, index.search, Q, 10), expected):
+            np.testing.assert_array_equal(found, e)
 
 
 def test_a_worker_that_is_lost_in_searches(files, doomed):
