@@ -147,8 +147,9 @@ class OnCluster:
                 client.retry(failed_before)
         cancelled = [i for i, shard in enumerate(self.shards)
                      if shard.status == "cancelled"]  # as by client.restart()
-        for i, shard in zip(cancelled, self.start(cancelled)):
-            self.shards[i] = shard
+        if cancelled:
+            for i, shard in zip(cancelled, self.start(cancelled)):
+                self.shards[i] = shard
         if x is not None and x.nbytes > SMALL:
             # (data that is not computed would be lost with a worker)
             x = client.submit(same, x, pure=False)

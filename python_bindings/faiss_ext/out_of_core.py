@@ -471,9 +471,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         machine's. It sets the size of blocks and of the training sample; an
         index that turns out not to fit is an error after the first block;
         lists and graphs are counted twice, since they may take as much while
-        they grow. FAISS's k-means of `BIVF` takes 33 MB beside that. Pages of the file of vectors that are mapped, which the
-        system can take back at any time, are not counted; a peak of resident
-        memory (RSS) counts them.
+        they grow. FAISS's k-means of `BIVF` takes 33 MB beside that. Pages of
+        the file of vectors that are mapped, which the system can take back at
+        any time, are not counted; a peak of resident memory (RSS) counts them.
     output : str or path, optional
         File of the index.
     part : str, optional
