@@ -409,6 +409,52 @@ TEST(Numerics, WhatIsStoredCanBeRead) {
     }
 }
 
+/// FAISS's k-means and lists end the process where squares overflow.
+TEST(Numerics, WhatFaissWouldNotBear) {
+    struct Case {
+        const char* text;
+        double size; ///< of one component
+        const char* why;
+    };
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const char* finite = "component 3 of vector 57 is inf";
+    const char* large = "vector 57 is too large";
+    const Case cases[] = {
+            {"OPQ4_16,KFlat(gaussian)", 1e37, large},
+            {"OPQ4_16,KFlat(gaussian)", infinity, finite},
+            {"PCAR16,KIVF4", 1e30, large},
+            {"PCAR16,KIVF4", infinity, finite},
+            {"RR16,SIK64(laplacian,gamma=1),BFlat", 1e30, large},
+            {"L2norm,HKM1(chi2),PCAR8,Flat", 1e30, large},
+            {"L2norm,HKM1(chi2),PCAR8,Flat", infinity, finite},
+            {"Pad48,KFlat(gaussian)", infinity, finite},
+            {"HKM1(intersection,degree=2),PQ4x2", 1e37, large},
+            {"HKM1(intersection,degree=2),IVF4,Flat", 1e37, large},
+            {"HKM1(intersection,degree=2),Flat", 1e37, large},
+            {"IVF4,Flat,Refine(KFlat(chi2))", 1e37, large},
+            {"PCA16,IVF4,Flat,Refine(KFlat(chi2))", 1e37, large},
+            {"Flat,Refine(KFlat(chi2))", 1e37, large}};
+    constexpr idx_t many = 400;
+    const Floats x = uniform_vectors(many, d, 8, 0.5, 1);
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.text);
+        SCOPED_TRACE(c.size);
+        Floats bad = x;
+        bad[57 * d + 3] = float(c.size);
+        const auto index = index_factory(d, c.text);
+        if (!index->is_trained) {
+            EXPECT_TRUE(throws([&] { index->train(many, bad.data()); }, c.why));
+        }
+        index->train(many, x.data());
+        EXPECT_TRUE(throws([&] { add(*index, bad); }, c.why));
+        EXPECT_EQ(index->ntotal, 0);
+        add(*index, x);
+        const auto before = search(*index, x, k);
+        EXPECT_TRUE(throws([&] { search(*index, bad, k); }, c.why));
+        expect_same(search(*index, x, k), before);
+    }
+}
+
 TEST(Numerics, DistancesAreNotMinusZero) {
     const Floats x = uniform_vectors(n, d, 8);
     for (const std::string kernel :

@@ -76,6 +76,10 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     mutable std::shared_ptr<const PackedChain> packed;
 
     std::shared_ptr<const PackedChain> packed_chain() const;
+    std::vector<float> transformed_for_index(
+            idx_t n,
+            const float* x,
+            const char* where) const;
 };
 
 } // namespace faiss_ext

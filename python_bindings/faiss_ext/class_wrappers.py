@@ -250,9 +250,9 @@ def name_arguments():
             thing.__init__ = argument_errors_in_words(thing.__init__, name)
 
 
-# members that are objects
-PARTS = {"kernel", "projection", "proj", "map", "hash", "storage"}
-# those that FAISS's base classes have, and their types (those of codes depend
+# methods whose results point into the object
+REFERRING = {"get_distance_computer", "get_FlatCodesDistanceComputer"}
+# members that are objects, and that FAISS's base classes have, and their types (those of codes depend
 # on the version)
 FAISS_PARTS = {
     "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
@@ -260,31 +260,52 @@ FAISS_PARTS = {
     "codes": "Any", "xb": "Any"}
 
 
-def keep_owner(the_class, name):
-    """Makes a member keep its owner alive, and an index be of its own class."""
-    member = getattr(the_class, name)
+def keeping_owner(get):
+    """Of a function of an object whose result, if that is an object, keeps it
+    alive; an index is of its own class."""
 
-    def get(self):
-        part = member.fget(self)
+    @functools.wraps(get)
+    def function(self, *args):
+        part = get(self, *args)
         if isinstance(part, (faiss.Index, faiss.IndexBinary)):
             part = swig._downcast(part)
-        if part is not None:
+        if hasattr(part, "this"):
             part.referenced_objects = [self]
         return part
 
-    setattr(the_class, name, Attribute.of(member, get))
+    return function
+
+
+def keep_owner(the_class, name):
+    member = getattr(the_class, name)
+    setattr(the_class, name, Attribute.of(member, keeping_owner(member.fget)))
 
 
 def keep_owners():
     for the_class in {c for c in vars(swig).values() if isinstance(c, type)}:
-        for name in PARTS & set(vars(the_class)):
-            if isinstance(vars(the_class)[name], property):
+        for name, member in list(vars(the_class).items()):
+            if isinstance(member, property) and name != "thisown":
                 keep_owner(the_class, name)
+            elif name in REFERRING:
+                setattr(the_class, name, keeping_owner(member))
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
             for name, kind in FAISS_PARTS.items():
                 if isinstance(getattr(the_class, name, None), property):
                     keep_owner(the_class, name)
                     vars(the_class)[name].type = kind
+
+
+def marking(make):
+    """Of a function whose results are known as made by this package, also
+    where they are of FAISS's classes."""
+
+    @functools.wraps(make)
+    def function(*args, **kwargs):
+        made = make(*args, **kwargs)
+        made.made_by_faiss_ext = True
+        return made
+
+    return function
 
 
 def keep_arguments(the_class, *names):
@@ -984,7 +1005,7 @@ def binary_methods(the_class):
 # --------------------------------------------------------------- settings
 
 # what the wrappers themselves keep in an object
-INTERNAL = {"this", "thisown", "referenced_objects"}
+INTERNAL = {"this", "thisown", "referenced_objects", "made_by_faiss_ext"}
 # dimensions and counts that follow from others
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
@@ -1096,6 +1117,8 @@ for name in ("holds_faiss_ext", "index_factory"):
     documentation.document(
         getattr(swig, name), getattr(documentation.Functions, name))
 name_arguments()
+for name in ("index_binary_factory", "read_index_binary", "clone_binary_index"):
+    setattr(swig, name, marking(getattr(swig, name)))
 keep_owners()
 wrap_kernels()
 wrap_transforms()

@@ -23,6 +23,9 @@ from .class_wrappers import (
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
+# methods of indexes whose results point into them
+REFERRING = {"at", "get_distance_computer", "get_FlatCodesDistanceComputer",
+             "get_InvertedListScanner"}
 
 
 def is_ours(thing):
@@ -35,21 +38,22 @@ def has_our_class(thing):
 
 
 def is_part_of_ours(thing):
-    """Whether it is or holds one of faiss_ext, or is a part of such an object
-    that keeps it alive."""
-    return is_ours(thing) or has_our_class(thing) or any(map(
-        is_part_of_ours, getattr(thing, "referenced_objects", [])))
+    """Whether it is or holds one of faiss_ext, was made by it, or is a part of
+    such an object that keeps it alive."""
+    return (is_ours(thing) or has_our_class(thing)
+            or hasattr(thing, "made_by_faiss_ext")
+            or any(map(is_part_of_ours,
+                       getattr(thing, "referenced_objects", []))))
 
 
 def real_class(thing, owner=None):
-    """The same object as its own class, if it or its owner is, holds or is a
-    part of one of faiss_ext; it keeps its owner alive."""
-    if not isinstance(thing, CLASSES):
+    """The same object, an index or a transformation as its own class, if it or
+    its owner is part of ours; it keeps its owner alive."""
+    if not hasattr(thing, "this") or not (
+            is_part_of_ours(thing) or is_part_of_ours(owner)):
         return thing
-    real = swig._downcast(thing)
-    if not any(map(is_part_of_ours, (real, thing, owner))):
-        return thing
-    real.referenced_objects = [thing, owner]
+    real = swig._downcast(thing) if isinstance(thing, CLASSES) else thing
+    real.referenced_objects = [owner] if real is thing else [thing, owner]
     return real
 
 
@@ -188,7 +192,7 @@ def as_faiss_would(thing):
                              downcast_original)(thing)
             # (an object cannot be handed over: in SWIG 4.1 that miscounts the
             # references to the module's types)
-            result.referenced_objects = [thing]
+            result.read_by_faiss_ext = thing
             return result
     return thing
 
@@ -220,8 +224,8 @@ def downcast(original):
 
 
 def with_real_class(get):
-    """A getter whose object has its real class and keeps its owner alive, if it
-    is or holds one of faiss_ext."""
+    """A function of an object whose result has its real class and keeps the
+    object alive, if that is or holds one of faiss_ext."""
 
     @functools.wraps(get)
     def function(self, *args):
@@ -232,21 +236,24 @@ def with_real_class(get):
 
 
 def extend_parts():
-    """index.base_index, index.storage, shards.at(i), ... of FAISS's classes."""
+    """index.base_index, index.hnsw.levels, shards.at(i), ... of FAISS's classes;
+    extract_index_ivf(index), ..."""
     for cls in list(vars(faiss).values()):
-        if not (isinstance(cls, type) and issubclass(cls, (
-                faiss.Index, faiss.IndexBinary, faiss.Level1Quantizer))):
+        if not (isinstance(cls, type) and hasattr(cls, "thisown")):
             continue
         for name, member in list(vars(cls).items()):
-            if isinstance(member, property) and name in (
-                    "index", "base_index", "refine_index", "storage",
-                    "quantizer"):
+            if isinstance(member, property) and name != "thisown":
                 if not hasattr(member.fget, "without_faiss_ext"):
                     setattr(cls, name, property(
                         with_real_class(member.fget), member.fset,
                         doc=member.__doc__))
-            elif name == "at" and not hasattr(member, "without_faiss_ext"):
-                cls.at = with_real_class(member)
+            elif (name in REFERRING and issubclass(cls, (
+                    faiss.Index, faiss.IndexBinary, faiss.Level1Quantizer))
+                    and not hasattr(member, "without_faiss_ext")):
+                setattr(cls, name, with_real_class(member))
+    for name in list(vars(faiss)):
+        if name.startswith(("downcast_", "extract_index", "try_extract_index")):
+            replace(name, with_real_class)
 
 
 def extend_chains():

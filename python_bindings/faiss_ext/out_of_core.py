@@ -469,11 +469,12 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     memory : int or str, optional
         Bytes that may be used, or such as "2GB"; by default four fifths of the
         machine's. It sets the size of blocks and of the training sample; an
-        index that turns out not to fit is an error after the first block;
-        lists and graphs are counted twice, since they may take as much while
-        they grow. FAISS's k-means of `BIVF` takes 33 MB beside that. Pages of
-        the file of vectors that are mapped, which the system can take back at
-        any time, are not counted; a peak of resident memory (RSS) counts them.
+        index that turns out not to fit is an error after the first block; all
+        but flat codes (`BFlat`) is counted twice, since it may take as much
+        while it grows. Matrices of training take a few MB beside that, FAISS's
+        k-means of `BIVF` 33 MB. Pages of the file of vectors that are mapped,
+        which the system can take back at any time, are not counted; a peak of
+        resident memory (RSS) counts them.
     output : str or path, optional
         File of the index.
     part : str, optional

@@ -195,7 +195,7 @@ class ShardFolder:
                                  f"{error}; delete the folder") from None
         elif MANIFEST in names and state is not None:
             before = self.build_of_manifest()
-        if MANIFEST in names and before is None:
+        if MANIFEST in names and (before is None or UNFINISHED not in names):
             self.manifest()  # throws if it, or the model, is damaged
         if MANIFEST in names and (before is None or before != state):
             others = [key for key in state or () if not before
@@ -205,8 +205,6 @@ class ShardFolder:
                 + (f", of a build that differs in: {', '.join(others)}"
                    if before else "")
                 + "; for another one give another folder")
-        if MANIFEST in names and UNFINISHED not in names:
-            self.manifest()  # throws if it, or the model, is damaged
         if before is not None:
             others = [key for key in state if before.get(key) != state[key]]
             if others == ["partitions"]:

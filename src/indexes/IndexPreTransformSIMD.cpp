@@ -21,6 +21,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "indexes/index_parts.h"
 #include "projections/principal_components.h"
 
 namespace faiss_ext {
@@ -329,6 +330,9 @@ std::vector<float> IndexPreTransformSIMD::transformed(
         idx_t n,
         const float* x,
         size_t count) const {
+    if (count > 0) {
+        check_for(*chain[0], n, x, "IndexPreTransformSIMD::apply");
+    }
     std::vector<float> whole;
     const size_t first = first_in_blocks(chain, count);
     for (size_t i = 0; i < first; i++) {
@@ -367,13 +371,24 @@ std::vector<float> IndexPreTransformSIMD::transformed(
     return xt;
 }
 
+std::vector<float> IndexPreTransformSIMD::transformed_for_index(
+        idx_t n,
+        const float* x,
+        const char* where) const {
+    std::vector<float> xt = transformed(n, x, chain.size());
+    const std::string behind =
+            std::string("IndexPreTransformSIMD::") + where + ", transformed";
+    check_for(*index, n, xt.data(), behind.c_str());
+    return xt;
+}
+
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
     // all of them, of which some transforms learn from a sample
     if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
         first->check_input(n, x, "train");
-    } else {
-        check_finite(n, x, d, "IndexPreTransformSIMD::train");
+    } else if (!chain.empty()) {
+        check_for(*chain[0], n, x, "IndexPreTransformSIMD::train");
     }
     std::vector<Untrained> untrained;
     for (faiss::VectorTransform* transform : chain) {
@@ -400,11 +415,16 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
                             transformed(ids.size(), sample.data(), i).data());
                 });
             } else {
-                chain[i]->train(n, i == 0 ? x : transformed(n, x, i).data());
+                std::vector<float> xt;
+                if (i > 0) {
+                    xt = transformed(n, x, i);
+                    check_for(*chain[i], n, xt.data(), "train, transformed");
+                }
+                chain[i]->train(n, i == 0 ? x : xt.data());
             }
         }
         if (!index->is_trained) {
-            index->train(n, transformed(n, x, chain.size()).data());
+            index->train(n, transformed_for_index(n, x, "train").data());
         }
     } catch (...) {
         for (Untrained& u : untrained) {
@@ -418,7 +438,7 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexPreTransformSIMD::add: call train first");
-    index->add(n, transformed(n, x, chain.size()).data());
+    index->add(n, transformed_for_index(n, x, "add").data());
     ntotal = index->ntotal;
 }
 
@@ -429,7 +449,8 @@ void IndexPreTransformSIMD::add_with_ids(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::add_with_ids: call train first");
-    index->add_with_ids(n, transformed(n, x, chain.size()).data(), xids);
+    index->add_with_ids(
+            n, transformed_for_index(n, x, "add_with_ids").data(), xids);
     ntotal = index->ntotal;
 }
 
@@ -447,7 +468,7 @@ void IndexPreTransformSIMD::search(
             "IndexPreTransformSIMD::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const auto xt = transformed(n, x, chain.size());
+    const auto xt = transformed_for_index(n, x, "search");
     if (index->ntotal == 0) { // FAISS's flat indexes leave results as they are
         constexpr float worst = std::numeric_limits<float>::max();
         std::fill_n(
@@ -469,7 +490,7 @@ void IndexPreTransformSIMD::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::range_search: call train first");
-    const auto xt = transformed(n, x, chain.size());
+    const auto xt = transformed_for_index(n, x, "range_search");
     index->range_search(n, xt.data(), radius, result, params_behind(params));
 }
 

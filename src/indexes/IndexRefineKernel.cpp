@@ -72,6 +72,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
             flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
     refine_index->train(n, x);
     try {
+        check_for(*base_index, n, x, "IndexRefineKernel::train");
         base_index->train(n, x);
     } catch (...) {
         if (before) {
@@ -87,6 +88,7 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
     check_parts("add");
+    check_for(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
         // exact search is the one that refuses vectors, and can take them out
@@ -111,6 +113,7 @@ void IndexRefineKernel::search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
     check_batch(n, x, "IndexRefineKernel::search");
+    check_for(*base_index, n, x, "IndexRefineKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexRefineKernel::search: k is %" PRId64
@@ -182,6 +185,18 @@ void IndexRefineKernel::range_search(
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
     refine_index->reconstruct_n(i0, ni, recons);
+}
+
+void IndexRefineKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x)
+        const {
+    const size_t skipped = base_index->sa_code_size();
+    const size_t size = refine_index->sa_code_size();
+    std::vector<uint8_t> codes(n * size);
+    for (idx_t i = 0; i < n; i++) {
+        std::copy_n(
+                bytes + i * (skipped + size) + skipped, size, &codes[i * size]);
+    }
+    refine_index->sa_decode(n, codes.data(), x);
 }
 
 } // namespace faiss_ext

@@ -12,11 +12,16 @@
 #include <faiss/IndexShards.h>
 #include <faiss/impl/DistanceComputer.h>
 
+#include <faiss_ext/core/Transform.h>
+#include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 
+#include "core/check.h"
 #include "core/errors.h"
 
 namespace faiss_ext {
@@ -153,6 +158,38 @@ bool labels_are_below(const faiss::Index* index, idx_t limit) {
         return labels_are_below(refine->base_index, limit);
     }
     return !index || labels_are_below_of_both(*index, limit);
+}
+
+void check_for(
+        const faiss::Index& index,
+        idx_t n,
+        const float* x,
+        const char* where) {
+    if (dynamic_cast<const HasFields*>(&index) ||
+        dynamic_cast<const IndexPreTransformSIMD*>(&index) ||
+        dynamic_cast<const IndexRefineKernel*>(&index)) {
+        return;
+    }
+    const auto parts = parts_of_both(index);
+    for (const faiss::Index* part : parts) {
+        check_for(*part, n, x, where);
+    }
+    if (parts.empty()) {
+        check_norms(n, x, index.d, where);
+    }
+}
+
+void check_for(
+        const faiss::VectorTransform& vt,
+        idx_t n,
+        const float* x,
+        const char* where) {
+    if (dynamic_cast<const Transform*>(&vt)) {
+        return;
+    }
+    const bool squares =
+            !dynamic_cast<const faiss::RemapDimensionsTransform*>(&vt);
+    (squares ? check_norms : check_finite)(n, x, vt.d_in, where);
 }
 
 void check_computes_distances(const faiss::Index& index) {

@@ -30,6 +30,21 @@ std::vector<const faiss::VectorTransform*> transforms_of(
 bool labels_are_below(const faiss::Index* index, idx_t limit);
 bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
 
+/** Throws if vectors that a class of FAISS is to take are not finite, or their
+ * squares would overflow: its k-means and its lists end the process then, and
+ * its distances are wrong. Classes of this library check what they take.
+ */
+void check_for(
+        const faiss::Index& index,
+        idx_t n,
+        const float* x,
+        const char* where);
+void check_for(
+        const faiss::VectorTransform& vt,
+        idx_t n,
+        const float* x,
+        const char* where);
+
 /// Throws where an index with vectors cannot compute the distance to each of
 /// them by its position; inside FAISS's parallel loops that would end the
 /// process.

@@ -620,3 +620,12 @@ def test_what_inverted_lists_were_made_for_cannot_be_set():
     for name, value in (("metric_type", faiss.METRIC_INNER_PRODUCT), ("is_trained", True)):
         with pytest.raises(AttributeError, match="read-only"):
             setattr(index, name, value)
+
+
+@pytest.mark.parametrize("string", ("Flat,Refine(KFlat(chi2,store=u8))", "HKM1(chi2),Flat,Refine(KFlat(chi2))"))
+def test_codes_of_refine_are_decoded_by_the_exact_index(digits, string):
+    x = digits.base[:50]
+    index = faiss.index_factory(64, string)
+    index.train(x)
+    index.add(x)
+    np.testing.assert_array_equal(index.sa_decode(index.sa_encode(x)), index.reconstruct_n(0, 50))

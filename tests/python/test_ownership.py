@@ -299,6 +299,20 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
     def array(get):
         return lambda index: (lambda vector: faiss.vector_to_array(vector).copy(), get(index))
 
+    def codes_of(index):
+        return np.array([index.ntotal, *index.search(codes[:1], 1)[1][0]])
+
+    def lists_of(lists):
+        return np.array([lists.list_size(i) for i in range(4)])
+
+    def centroid_of(quantizer):
+        return np.array([quantizer.ntotal, *quantizer.reconstruct(0)])
+
+    def computer_of(index):
+        computer = index.get_distance_computer()
+        computer.set_query(faiss.swig_ptr(x))
+        return computer
+
     looks = [
         (codes_in("BIVF4"), lambda index: (
             lambda q: np.array([q.ntotal, q.reconstruct(0)[0]]), index.quantizer)),
@@ -312,6 +326,23 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
         (codes_in("IDMap2,BFlat"), lambda index: (search_codes, faiss.downcast_IndexBinary(index.index))),
         (codes_in("IDMap,BKFlat(jaccard)"), lambda index: (search_codes, index.index)),
         (lambda: faiss_ext.clone_binary_index(codes_in("IDMap2,BFlat")()), lambda index: (search_codes, index.index)),
+        # what is FAISS's, inside
+        (codes_in("BHash4x8"), lambda index: (codes_of, index.storage)),
+        (codes_in("IDMap2,BHNSW8"), lambda index: (codes_of, index.index)),
+        (codes_in("BIVF4"), lambda index: (lists_of, faiss.downcast_InvertedLists(index.invlists))),
+        (lambda: made(f"{HASH},BIVF4", x), lambda index: (lists_of, faiss.downcast_InvertedLists(index.storage.invlists))),
+        (lambda: made(f"{HASH},BHNSW8", x), array(lambda index: index.storage.hnsw.levels)),
+        (lambda: made(f"{HASH},BHNSW8", x), array(lambda index: faiss.downcast_IndexBinary(index.storage.storage).xb)),
+        (lambda: made("HNSW8,KFlat(chi2)", x), array(lambda index: index.hnsw.levels)),
+        (lambda: made("HNSW8,KFlat(chi2)", x), array(lambda index: index.hnsw.neighbors)),
+        (lambda: made("IDMap2,KFlat(chi2)", x), array(lambda index: index.id_map)),
+        (lambda: made("HKM1(chi2),PQ4x4", x), array(lambda index: faiss.downcast_index(index.index).pq.centroids)),
+        (lambda: made("HKM1(chi2),IVF4,Flat", x), lambda index: (lists_of, faiss.downcast_index(index.index).invlists)),
+        (lambda: made("HKM1(chi2),IVF4,Flat", x), lambda index: (centroid_of, faiss.extract_index_ivf(index).quantizer)),
+        (lambda: made("HKM1(chi2),PCAR8,KIVF4,Refine(KFlat(chi2))", x), array(
+            lambda index: faiss.downcast_VectorTransform(faiss.downcast_index(index.base_index).chain.at(1)).mean)),
+        (lambda: faiss_ext.kernel_hash_factory(64, HASH), array(lambda hash: hash.threshold)),
+        (lambda: made("KFlat(chi2)", x), lambda index: (lambda computer: np.array([computer(0)]), computer_of(index))),
         (behind_a_map, lambda index: (
             lambda part: np.array([part.d_in, part.d_out]), index.chain.at(0))),
         (behind_a_map, lambda index: (
