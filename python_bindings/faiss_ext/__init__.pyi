@@ -1056,6 +1056,11 @@ class IndexRefineKernel(faiss.IndexRefine):
         ni: int = ...,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
+    def sa_decode(
+        self,
+        codes: ArrayLike,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
     def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
     def assign(
         self,

@@ -14,8 +14,10 @@
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
@@ -45,6 +47,11 @@ std::vector<const IndexT*> parts_of_both(const IndexT& index) {
     add_all(dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index));
     add_all(dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(&index));
     return parts;
+}
+
+template <class... C>
+bool is_any(const faiss::Index& index) {
+    return (dynamic_cast<const C*>(&index) || ...);
 }
 
 template <class Ids>
@@ -165,9 +172,12 @@ void check_for(
         idx_t n,
         const float* x,
         const char* where) {
-    if (dynamic_cast<const HasFields*>(&index) ||
-        dynamic_cast<const IndexPreTransformSIMD*>(&index) ||
-        dynamic_cast<const IndexRefineKernel*>(&index)) {
+    if (is_any<HasFields,
+               HashAndStorage,
+               IndexAsymmetricHash,
+               IndexHNSWKernel,
+               IndexPreTransformSIMD,
+               IndexRefineKernel>(index)) {
         return;
     }
     const auto parts = parts_of_both(index);
