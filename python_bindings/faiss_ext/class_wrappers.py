@@ -271,6 +271,7 @@ def keeping_owner(get):
             part = swig._downcast(part)
         if hasattr(part, "this"):
             part.referenced_objects = [self]
+            part.of_faiss_ext = True
         return part
 
     return function
@@ -302,7 +303,7 @@ def marking(make):
     @functools.wraps(make)
     def function(*args, **kwargs):
         made = make(*args, **kwargs)
-        made.made_by_faiss_ext = True
+        made.of_faiss_ext = True
         return made
 
     return function
@@ -1005,7 +1006,7 @@ def binary_methods(the_class):
 # --------------------------------------------------------------- settings
 
 # what the wrappers themselves keep in an object
-INTERNAL = {"this", "thisown", "referenced_objects", "made_by_faiss_ext"}
+INTERNAL = {"this", "thisown", "referenced_objects", "of_faiss_ext"}
 # dimensions and counts that follow from others
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 

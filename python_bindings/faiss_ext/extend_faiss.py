@@ -39,11 +39,9 @@ def has_our_class(thing):
 
 def is_part_of_ours(thing):
     """Whether it is or holds one of faiss_ext, was made by it, or is a part of
-    such an object that keeps it alive."""
-    return (is_ours(thing) or has_our_class(thing)
-            or hasattr(thing, "made_by_faiss_ext")
-            or any(map(is_part_of_ours,
-                       getattr(thing, "referenced_objects", []))))
+    such an object."""
+    return (has_our_class(thing) or hasattr(thing, "of_faiss_ext")
+            or is_ours(thing))
 
 
 def real_class(thing, owner=None):
@@ -52,8 +50,15 @@ def real_class(thing, owner=None):
     if not hasattr(thing, "this") or not (
             is_part_of_ours(thing) or is_part_of_ours(owner)):
         return thing
-    real = swig._downcast(thing) if isinstance(thing, CLASSES) else thing
-    real.referenced_objects = [owner] if real is thing else [thing, owner]
+    if isinstance(thing, CLASSES):
+        real = swig._downcast(thing)
+        real.referenced_objects = [thing, owner]
+    elif owner is not None:
+        real = thing
+        real.referenced_objects = [owner]
+    else:
+        return thing
+    real.of_faiss_ext = True
     return real
 
 
@@ -265,10 +270,11 @@ def extend_chains():
     @functools.wraps(original)
     def at(self, i):
         part = original(self, i)
-        part = (real_class(part) if is_ours(part)
-                else faiss.downcast_VectorTransform(part))
-        part.referenced_objects = [self]
-        return part
+        real = real_class(part, self)
+        if real is part:
+            real = faiss.downcast_VectorTransform(part)
+            real.referenced_objects = [self]
+        return real
 
     at.without_faiss_ext = original
     faiss.VectorTransformVector.at = at

@@ -305,6 +305,12 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
     def lists_of(lists):
         return np.array([lists.list_size(i) for i in range(4)])
 
+    def refused(part):
+        for downcast in (faiss.downcast_index, faiss.downcast_IndexBinary, faiss.downcast_VectorTransform):
+            with pytest.raises(TypeError):
+                downcast(part)
+        return part
+
     def centroid_of(quantizer):
         return np.array([quantizer.ntotal, *quantizer.reconstruct(0)])
 
@@ -341,6 +347,8 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
         (lambda: made("HKM1(chi2),IVF4,Flat", x), lambda index: (centroid_of, faiss.extract_index_ivf(index).quantizer)),
         (lambda: made("HKM1(chi2),PCAR8,KIVF4,Refine(KFlat(chi2))", x), array(
             lambda index: faiss.downcast_VectorTransform(faiss.downcast_index(index.base_index).chain.at(1)).mean)),
+        (codes_in("BFlat"), array(lambda index: refused(index.xb))),
+        (lambda: made(f"{HASH},BHNSW8", x), array(lambda index: refused(index.storage.hnsw).levels)),
         (lambda: faiss_ext.kernel_hash_factory(64, HASH), array(lambda hash: hash.threshold)),
         (lambda: made("KFlat(chi2)", x), lambda index: (lambda computer: np.array([computer(0)]), computer_of(index))),
         (behind_a_map, lambda index: (
