@@ -260,6 +260,11 @@ FAISS_PARTS = {
     "codes": "Any", "xb": "Any"}
 
 
+class Owners(list):
+    """What a part of an object of this package keeps alive; by it that part is
+    known. (FAISS lets its objects have no other attribute.)"""
+
+
 def keeping_owner(get):
     """Of a function of an object whose result, if that is an object, keeps it
     alive; an index is of its own class."""
@@ -270,8 +275,7 @@ def keeping_owner(get):
         if isinstance(part, (faiss.Index, faiss.IndexBinary)):
             part = swig._downcast(part)
         if hasattr(part, "this"):
-            part.referenced_objects = [self]
-            part.of_faiss_ext = True
+            part.referenced_objects = Owners([self])
         return part
 
     return function
@@ -303,7 +307,7 @@ def marking(make):
     @functools.wraps(make)
     def function(*args, **kwargs):
         made = make(*args, **kwargs)
-        made.of_faiss_ext = True
+        made.referenced_objects = Owners()
         return made
 
     return function
@@ -1006,7 +1010,7 @@ def binary_methods(the_class):
 # --------------------------------------------------------------- settings
 
 # what the wrappers themselves keep in an object
-INTERNAL = {"this", "thisown", "referenced_objects", "of_faiss_ext"}
+INTERNAL = {"this", "thisown", "referenced_objects"}
 # dimensions and counts that follow from others
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 

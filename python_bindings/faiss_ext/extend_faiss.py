@@ -18,7 +18,7 @@ import numpy as np
 from . import documentation, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
-    checked, from_bytes, innermost, rows_for, to_bytes, vectors_of,
+    Owners, checked, from_bytes, innermost, rows_for, to_bytes, vectors_of,
     vectors_or_codes)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
@@ -40,7 +40,8 @@ def has_our_class(thing):
 def is_part_of_ours(thing):
     """Whether it is or holds one of faiss_ext, was made by it, or is a part of
     such an object."""
-    return (has_our_class(thing) or hasattr(thing, "of_faiss_ext")
+    return (has_our_class(thing)
+            or isinstance(getattr(thing, "referenced_objects", None), Owners)
             or is_ours(thing))
 
 
@@ -52,14 +53,11 @@ def real_class(thing, owner=None):
         return thing
     if isinstance(thing, CLASSES):
         real = swig._downcast(thing)
-        real.referenced_objects = [thing, owner]
-    elif owner is not None:
-        real = thing
-        real.referenced_objects = [owner]
-    else:
-        return thing
-    real.of_faiss_ext = True
-    return real
+        real.referenced_objects = Owners([thing, owner])
+        return real
+    if owner is not None:
+        thing.referenced_objects = Owners([owner])
+    return thing
 
 
 def replace(name, make):
@@ -197,7 +195,7 @@ def as_faiss_would(thing):
                              downcast_original)(thing)
             # (an object cannot be handed over: in SWIG 4.1 that miscounts the
             # references to the module's types)
-            result.read_by_faiss_ext = thing
+            result.referenced_objects = [thing]
             return result
     return thing
 
