@@ -252,8 +252,8 @@ def name_arguments():
 
 # methods whose results point into the object
 REFERRING = {"get_distance_computer", "get_FlatCodesDistanceComputer"}
-# members that are objects, and that FAISS's base classes have, and their types (those of codes depend
-# on the version)
+# members that FAISS's base classes have, and their types (those of codes
+# depend on the version)
 FAISS_PARTS = {
     "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
     "chain": "faiss.VectorTransformVector", "hnsw": "faiss.HNSW",

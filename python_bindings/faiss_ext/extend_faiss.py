@@ -6,9 +6,9 @@ of faiss_ext is concerned; if not, the original is called with the arguments as
 they came.
 """
 
+import copy
 import functools
 import os
-import pickle
 import re
 import threading
 
@@ -37,26 +37,27 @@ def has_our_class(thing):
     return type(thing).__module__ == swig.__name__
 
 
-def is_part_of_ours(thing):
-    """Whether it is or holds one of faiss_ext, was made by it, or is a part of
-    such an object."""
-    return (has_our_class(thing)
-            or isinstance(getattr(thing, "referenced_objects", None), Owners)
-            or is_ours(thing))
+def is_known(thing):
+    """Whether it was made by faiss_ext, or was a part of what is of it."""
+    return has_our_class(thing) or isinstance(
+        getattr(thing, "referenced_objects", None), Owners)
 
 
-def real_class(thing, owner=None):
-    """The same object, an index or a transformation as its own class, if it or
-    its owner is part of ours; it keeps its owner alive."""
-    if not hasattr(thing, "this") or not (
-            is_part_of_ours(thing) or is_part_of_ours(owner)):
+def real_class(thing, owner=None, look_into_owner=True):
+    """The same object; it keeps its owner alive. An index or a transformation
+    has its own class, if it or its owner is, holds or is a part of one of
+    faiss_ext."""
+    if not hasattr(thing, "this"):
         return thing
-    if isinstance(thing, CLASSES):
+    is_of_ours = is_known(owner) or is_known(thing) or is_ours(thing) or (
+        look_into_owner and is_ours(owner))
+    owners = [] if owner is None else [owner]
+    if is_of_ours and isinstance(thing, CLASSES):
         real = swig._downcast(thing)
-        real.referenced_objects = Owners([thing, owner])
+        real.referenced_objects = Owners([thing, *owners])
         return real
-    if owner is not None:
-        thing.referenced_objects = Owners([owner])
+    if owners:
+        thing.referenced_objects = (Owners if is_of_ours else list)(owners)
     return thing
 
 
@@ -226,13 +227,13 @@ def downcast(original):
     return function
 
 
-def with_real_class(get):
-    """A function of an object whose result has its real class and keeps the
-    object alive, if that is or holds one of faiss_ext."""
+def with_real_class(get, look_into_owner=True):
+    """A function of an object whose result keeps that alive, and has its real
+    class if it is or holds one of faiss_ext."""
 
     @functools.wraps(get)
     def function(self, *args):
-        return real_class(get(self, *args), self)
+        return real_class(get(self, *args), self, look_into_owner)
 
     function.without_faiss_ext = get
     return function
@@ -253,7 +254,8 @@ def extend_parts():
             elif (name in REFERRING and issubclass(cls, (
                     faiss.Index, faiss.IndexBinary, faiss.Level1Quantizer))
                     and not hasattr(member, "without_faiss_ext")):
-                setattr(cls, name, with_real_class(member))
+                # (other shards do not matter, and there may be many)
+                setattr(cls, name, with_real_class(member, name != "at"))
     for name in list(vars(faiss)):
         if name.startswith(("downcast_", "extract_index", "try_extract_index")):
             replace(name, with_real_class)
@@ -365,7 +367,10 @@ def extend_pickling():
         def function(self, memo=None):
             if is_ours(self) or has_our_class(self):
                 return clone(self)
-            return pickle.loads(pickle.dumps(self))
+            make, arguments, state = object.__reduce_ex__(self, 4)[:3]
+            copied = make(*arguments)
+            copied.__setstate__(copy.deepcopy(state, memo))
+            return copied
         return function
 
     faiss.Index.__reduce_ex__ = make(swig.write_index, unpickle_index)

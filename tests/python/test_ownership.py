@@ -305,6 +305,19 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
     def lists_of(lists):
         return np.array([lists.list_size(i) for i in range(4)])
 
+    def lists_by_our_kernel():
+        quantizer = faiss.index_factory(64, "KFlat(gaussian(gamma=1))")
+        lists = faiss.IndexIVFFlat(quantizer, 64, 4)
+        lists.train(x)
+        return faiss.IndexIDMap(lists)
+
+    def group_of(make):
+        def of():
+            group = make(64)
+            group.add_shard(codes_in("BHNSW8")())
+            return group
+        return of
+
     def refused(part):
         for downcast in (faiss.downcast_index, faiss.downcast_IndexBinary, faiss.downcast_VectorTransform):
             with pytest.raises(TypeError):
@@ -347,6 +360,9 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
         (lambda: made("HKM1(chi2),IVF4,Flat", x), lambda index: (centroid_of, faiss.extract_index_ivf(index).quantizer)),
         (lambda: made("HKM1(chi2),PCAR8,KIVF4,Refine(KFlat(chi2))", x), array(
             lambda index: faiss.downcast_VectorTransform(faiss.downcast_index(index.base_index).chain.at(1)).mean)),
+        (lists_by_our_kernel, lambda index: (centroid_of, faiss.downcast_index(index.index).quantizer)),
+        (group_of(faiss.IndexBinaryShards), array(lambda group: faiss.downcast_IndexBinary(group.at(0)).hnsw.levels)),
+        (lambda: fill(faiss.IndexIVFFlat(faiss.IndexFlatL2(64), 64, 4), x), lambda index: (centroid_of, index.quantizer)),
         (codes_in("BFlat"), array(lambda index: refused(index.xb))),
         (lambda: made(f"{HASH},BHNSW8", x), array(lambda index: refused(index.storage.hnsw).levels)),
         (lambda: faiss_ext.kernel_hash_factory(64, HASH), array(lambda hash: hash.threshold)),
@@ -369,3 +385,15 @@ def test_parts_of_faiss_classes_keep_their_owners_alive(digits):
         kept = look(make())[1]
         collect()
         np.testing.assert_array_equal(see(kept), expected)
+
+
+def test_copies_of_local_subclasses_of_faiss():
+    class Local(faiss.IndexFlatL2):
+        pass
+
+    index = Local(3)
+    index.add(np.eye(3, dtype="float32"))
+    for make in (copy.copy, copy.deepcopy):
+        twin = make(index)
+        assert type(twin) is Local
+        assert twin.ntotal == 3
