@@ -8,6 +8,7 @@
 
 #include <faiss_ext/hashes/hash_registry.h>
 #include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/kernel_registry.h>
@@ -131,7 +132,12 @@ TEST(Concurrency, MapsAndKernels) {
         const auto map = map_factory(d, row.text);
         map->train(n, x.data());
         const Floats expected = applied(*map, q);
-        at_once([&](int) { EXPECT_EQ(applied(*map, q), expected); });
+        at_once([&](int) {
+            EXPECT_EQ(applied(*map, q), expected);
+            map->description();
+            faiss::VectorIOWriter writer;
+            write_VectorTransform(map.get(), &writer);
+        });
     }
     for (const Row& row : kernels) {
         const auto kernel = kernel_factory(row.text);
@@ -139,6 +145,23 @@ TEST(Concurrency, MapsAndKernels) {
         const Floats expected = kernel_block(*kernel, q, x, d);
         at_once([&](int) {
             EXPECT_EQ(kernel_block(*kernel, q, x, d), expected);
+            kernel->description();
+        });
+    }
+}
+
+TEST(Concurrency, ObjectsAreShownAndWritten) {
+    for (const char* text :
+         {"KLSH64(precomputed)", "SIK64(laplacian)", "BSIK64(4x6)"}) {
+        const auto hash = kernel_hash_factory(d, text);
+        const std::string expected = hash->description();
+        at_once([&](int) {
+            EXPECT_EQ(hash->description(), expected);
+            faiss::VectorIOWriter writer;
+            write_VectorTransform(hash.get(), &writer);
+            hash->clone();
+            describe("KLSH");
+            describe("KIVF");
         });
     }
 }

@@ -48,7 +48,7 @@ constexpr idx_t n = 200, nq = 20;
 struct SignMatrix : Projection {
     std::vector<float> A;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         Projection::fields(v);
         v.array("A", A, size_t(d_in) * d_out);
     }
@@ -72,7 +72,7 @@ struct SignProjectionHash : KernelHash {
     int64_t seed = 1;
     ClonePtr<SignMatrix> projection;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         v.number("bias", bias, -10, 10, "threshold of all bits");
         v.integer("seed", seed, 0, 1000, "of the projection");
         v.learned_part("projection", projection);
@@ -115,7 +115,7 @@ struct SignProjectionHash : KernelHash {
 struct MineKernel : Kernel {
     double a = 1;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         v.number("a", a, 0, 100, "what is added");
     }
     void block(
@@ -161,7 +161,7 @@ struct MonomialMap : FeatureMap {
     bool center = false;
     std::vector<float> origin;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         v.integer("degree", degree, 1, 9, "highest power");
         v.flag("center", center, "whether the origin moves");
         v.array("origin", origin, center && is_trained ? d_in * degree : 0);
@@ -196,7 +196,7 @@ struct MonomialMap : FeatureMap {
 struct ScaledIndex : faiss::IndexFlat, HasFields {
     int by = 1;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         v.integer("by", by, 1, 10, "factor of all distances");
         v.array("codes", codes, ntotal * d * sizeof(float));
     }
@@ -226,7 +226,7 @@ struct ScaledIndex : faiss::IndexFlat, HasFields {
 struct BiasedIndex : faiss::IndexBinaryFlat, HasFields {
     int by = 0;
 
-    void fields(FieldVisitor& v) override {
+    void fields(FieldVisitor& v) const override {
         v.integer("by", by, 0, 100, "added to all distances");
         v.array("codes", xb, ntotal * code_size);
     }

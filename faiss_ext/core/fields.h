@@ -5,18 +5,22 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <faiss/impl/FaissException.h>
 
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/core/FileRange.h>
+#include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/class_table.h>
 
 namespace faiss_ext {
@@ -33,12 +37,13 @@ struct HasFields {
     virtual ~HasFields() = default;
 
     /** Shows all fields to a visitor: first the parameters, then what was drawn
-     * or learned.
+     * or learned. It changes nothing by itself; a FieldSetter sets the fields
+     * that it is shown.
      *
      * The order must be the same each time. Later fields may depend on earlier
      * ones (a range, say, or whether there is such a field at all).
      */
-    virtual void fields(FieldVisitor& v) = 0;
+    virtual void fields(FieldVisitor& v) const = 0;
 
     /// Called when the parameters have been set, by a constructor or by a
     /// string: computes what follows from them. Throws a FieldError where they
@@ -75,15 +80,26 @@ struct FieldInfo {
 };
 
 /// All parameters of a default-constructed object.
-std::vector<FieldInfo> list_fields(HasFields& object);
+std::vector<FieldInfo> list_fields(const HasFields& object);
 
-/// An object that is held by another one, whatever its class.
+/// The same member, to be set. Only a FieldSetter, which is given objects that
+/// are not const, may use it.
+template <class T>
+T& settable(const T& member) {
+    return const_cast<T&>(member);
+}
+
+/// An object that is held by another one, whatever its class. The functions
+/// that are not const belong to a FieldSetter.
 struct PartSlot {
     virtual ~PartSlot() = default;
-    virtual HasFields* get() const = 0;   ///< null if there is none
-    virtual bool* is_trained() const = 0; ///< null if it has no such field
-    virtual std::string name() const = 0; ///< of its class
-    virtual std::string noun() const = 0; ///< "kernel", say
+    virtual const HasFields* get() const = 0; ///< null if there is none
+    virtual HasFields* get_settable() = 0;
+    /// none if it has no such field
+    virtual std::optional<bool> is_trained() const = 0;
+    virtual void set_trained(bool is_trained) = 0;
+    virtual std::string name() const = 0;                  ///< of its class
+    virtual std::string noun() const = 0;                  ///< "kernel", say
     virtual std::vector<std::string> names() const = 0;    ///< that fit
     virtual bool knows(const std::string& name) const = 0; ///< fit or not
     virtual bool make(const std::string& name) = 0; ///< false: unknown or unfit
@@ -99,9 +115,10 @@ struct ArraySlot {
     virtual size_t size() const = 0;
     virtual size_t item_size() const = 0;
     virtual bool is_float() const = 0;
-    virtual void resize(size_t n) = 0;
-    virtual void* data() = 0; ///< written to after a resize only
     virtual const void* in_order() const = 0; ///< to read from end to end
+
+    // For a FieldSetter.
+    virtual void* resize(size_t n) = 0; ///< returns the items, to be written
 
     /// Whether it can be used where it lies in a file, as a MappableVector can.
     virtual bool is_mappable() const {
@@ -119,16 +136,16 @@ struct Field {
 
 /// yes or no
 struct FlagField : Field {
-    bool& value;
+    const bool& value;
 };
 
 /// A number from low to high. Where `automatic` is given, the word `auto` sets
 /// it, and the value is 0 until it has been chosen.
 template <class T> // int64_t or double
 struct NumberField : Field {
-    T& value;
+    const T& value;
     T low, high;
-    bool* automatic;
+    const bool* automatic;
 
     bool is_automatic() const {
         return automatic && *automatic && value == 0;
@@ -140,13 +157,13 @@ struct NumberField : Field {
 
 /// words[value] of several words
 struct WordField : Field {
-    int& value;
+    const int& value;
     const std::vector<std::string>& words;
 };
 
 /// `28x56` of a product of `components`, or `auto`, which is 0 x 0
 struct ShapeField : Field {
-    int &rows, &columns;
+    const int &rows, &columns;
     int64_t components;
 
     bool is_valid() const {
@@ -164,7 +181,8 @@ struct PartField : Field {
 };
 
 /** A visitor of fields. The named functions are what HasFields::fields calls;
- * the overloads of `on` are what a visitor does.
+ * the overloads of `on` are what a visitor does. It only reads, so that several
+ * threads may visit an object at once, unless it is a FieldSetter.
  */
 struct FieldVisitor {
     static constexpr size_t any_size = std::numeric_limits<size_t>::max();
@@ -176,49 +194,62 @@ struct FieldVisitor {
         return false;
     }
 
+    /// Whether it is a FieldSetter.
+    virtual bool sets() const {
+        return false;
+    }
+
+    /// Sets a member that follows from fields before it, in a FieldSetter only.
+    template <class T>
+    void assign(const T& member, T value) {
+        if (sets()) {
+            settable(member) = std::move(value);
+        }
+    }
+
     // Parameters.
 
-    void flag(const char* key, bool& value, const char* meaning) {
+    void flag(const char* key, const bool& value, const char* meaning) {
         on(FlagField{{key, meaning}, value});
     }
 
     template <class T>
     void integer(
             const char* key,
-            T& value,
+            const T& value,
             int64_t low,
             int64_t high,
             const char* meaning,
-            bool* automatic = nullptr) {
+            const bool* automatic = nullptr) {
         int64_t v = int64_t(value);
         on(NumberField<int64_t>{{key, meaning}, v, low, high, automatic});
-        set_if_changed(value, T(v));
+        assign(value, T(v));
     }
     void number(
             const char* key,
-            double& value,
+            const double& value,
             double low,
             double high,
             const char* meaning,
-            bool* automatic = nullptr) {
+            const bool* automatic = nullptr) {
         on(NumberField<double>{{key, meaning}, value, low, high, automatic});
     }
 
     template <class E>
     void word(
             const char* key,
-            E& value,
+            const E& value,
             const std::vector<std::string>& words,
             const char* meaning) {
         int v = int(value);
         on(WordField{{key, meaning}, v, words});
-        set_if_changed(value, E(v));
+        assign(value, E(v));
     }
 
     void shape(
             const char* key,
-            int& rows,
-            int& columns,
+            const int& rows,
+            const int& columns,
             int64_t components,
             const char* meaning) {
         on(ShapeField{{key, meaning}, rows, columns, components});
@@ -227,19 +258,30 @@ struct FieldVisitor {
     template <class T>
     void part(
             const char* key,
-            ClonePtr<T>& part,
+            const ClonePtr<T>& part,
             const char* meaning,
             const char* none = nullptr);
 
     // What was drawn or learned, for files: with the size it must have.
 
     template <class Vector>
-    void array(const char* name, Vector& values, size_t size = any_size);
-    void learned(const char* name, double& value) {
+    void array(const char* name, const Vector& values, size_t size = any_size);
+    /// Bytes of an index, or the range of a file that stands for them.
+    template <class Vector>
+    void bytes(
+            const char* name,
+            const Vector& items,
+            const FileRange& range,
+            size_t size);
+    void learned(const char* name, const double& value) {
         on_learned(name, value);
     }
     template <class T>
-    void learned_part(const char* name, ClonePtr<T>& part);
+    void learned_part(const char* name, const ClonePtr<T>& part);
+    /// Calls show(item) for `count` items, each of which has fields of its own.
+    /// Items that are missing are shown as empty ones.
+    template <class Item, class F>
+    void items(const std::vector<Item>& items, size_t count, F&& show);
 
    protected:
     virtual void on(const FlagField& f) = 0;
@@ -249,17 +291,15 @@ struct FieldVisitor {
     virtual void on(const ShapeField& f) = 0;
     virtual void on(const PartField& f) = 0;
     virtual void on_array(const char*, ArraySlot&, size_t) {}
-    virtual void on_learned(const char*, double&) {}
+    virtual void on_learned(const char*, const double&) {}
     virtual void on_learned_part(const char*, PartSlot&) {}
+};
 
-   private:
-    /// Writes nothing where a visitor only reads: an object may be visited by
-    /// several threads at once.
-    template <class T>
-    static void set_if_changed(T& value, T visited) {
-        if (value != visited) {
-            value = visited;
-        }
+/// A visitor that sets the fields of an object that is not const, by
+/// settable().
+struct FieldSetter : FieldVisitor {
+    bool sets() const final {
+        return true;
     }
 };
 
@@ -268,18 +308,27 @@ struct FieldVisitor {
 template <class T>
 struct PartSlotOf : PartSlot {
     using Base = typename T::Registered; ///< whose class table knows T
-    ClonePtr<T>& part;
+    const ClonePtr<T>& part;
 
-    explicit PartSlotOf(ClonePtr<T>& part) : part(part) {}
+    explicit PartSlotOf(const ClonePtr<T>& part) : part(part) {}
 
-    HasFields* get() const override {
+    const HasFields* get() const override {
         return part.get();
     }
-    bool* is_trained() const override {
+    HasFields* get_settable() override {
+        return part.get();
+    }
+    std::optional<bool> is_trained() const override {
         if constexpr (requires { part->is_trained; }) {
-            return part ? &part->is_trained : nullptr;
-        } else {
-            return nullptr;
+            if (part) {
+                return part->is_trained;
+            }
+        }
+        return std::nullopt;
+    }
+    void set_trained(bool is_trained) override {
+        if constexpr (requires { part->is_trained; }) {
+            part->is_trained = is_trained;
         }
     }
     std::string name() const override {
@@ -306,7 +355,7 @@ struct PartSlotOf : PartSlot {
         return entry && take(entry->make());
     }
     void clear() override {
-        part = nullptr;
+        settable(part) = nullptr;
     }
     std::string to_string() const override {
         if constexpr (requires { part->description(); }) {
@@ -328,7 +377,7 @@ struct PartSlotOf : PartSlot {
         auto* fitting = dynamic_cast<T*>(object.get());
         if (fitting) {
             static_cast<void>(object.release());
-            part = std::unique_ptr<T>(fitting);
+            settable(part) = std::unique_ptr<T>(fitting);
         }
         return fitting;
     }
@@ -340,9 +389,9 @@ struct ArraySlotOf : ArraySlot {
     static constexpr bool mappable = requires(Vector & v, FileRange range) {
         v.map(range);
     };
-    Vector& values;
+    const Vector& values;
 
-    explicit ArraySlotOf(Vector& values) : values(values) {}
+    explicit ArraySlotOf(const Vector& values) : values(values) {}
 
     size_t size() const override {
         return values.size();
@@ -353,15 +402,15 @@ struct ArraySlotOf : ArraySlot {
     bool is_float() const override {
         return std::is_same_v<std::remove_const_t<T>, float>;
     }
-    void resize(size_t n) override {
+    void* resize(size_t n) override {
         if constexpr (mappable) {
-            values.own().resize(n);
+            auto& own = settable(values).own();
+            own.resize(n);
+            return own.data();
         } else {
-            values.resize(n);
+            settable(values).resize(n);
+            return settable(values).data();
         }
-    }
-    void* data() override {
-        return const_cast<std::remove_const_t<T>*>(values.data());
     }
     const void* in_order() const override {
         if constexpr (mappable) {
@@ -375,7 +424,7 @@ struct ArraySlotOf : ArraySlot {
     }
     void map(const FileRange& range) override {
         if constexpr (mappable) {
-            values.map(range);
+            settable(values).map(range);
         }
     }
 };
@@ -383,7 +432,7 @@ struct ArraySlotOf : ArraySlot {
 template <class T>
 void FieldVisitor::part(
         const char* key,
-        ClonePtr<T>& part,
+        const ClonePtr<T>& part,
         const char* meaning,
         const char* none) {
     PartSlotOf<T> slot(part);
@@ -391,13 +440,41 @@ void FieldVisitor::part(
 }
 
 template <class Vector>
-void FieldVisitor::array(const char* name, Vector& values, size_t size) {
+void FieldVisitor::array(const char* name, const Vector& values, size_t size) {
     ArraySlotOf<Vector> slot(values);
     on_array(name, slot, size);
 }
 
+template <class Vector>
+void FieldVisitor::bytes(
+        const char* name,
+        const Vector& items,
+        const FileRange& range,
+        size_t size) {
+    const MappableBytes both{settable(items), settable(range)};
+    array(name, both, size);
+}
+
+template <class Item, class F>
+void FieldVisitor::items(
+        const std::vector<Item>& items,
+        size_t count,
+        F&& show) {
+    if (sets()) {
+        settable(items).resize(std::min(items.size(), count));
+    }
+    const Item missing{};
+    for (size_t i = 0; i < count; i++) {
+        if (sets() && i == items.size()) {
+            settable(items)
+                    .emplace_back(); // one by one: `count` may be damaged
+        }
+        show(i < items.size() ? items[i] : missing);
+    }
+}
+
 template <class T>
-void FieldVisitor::learned_part(const char* name, ClonePtr<T>& part) {
+void FieldVisitor::learned_part(const char* name, const ClonePtr<T>& part) {
     PartSlotOf<T> slot(part);
     on_learned_part(name, slot);
 }

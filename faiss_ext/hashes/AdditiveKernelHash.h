@@ -94,11 +94,11 @@ struct AdditiveKernelHash : CenteredHash {
     double kernel_value(const float* x, const float* y) const override;
 
     /// 0, or -1 with negative=sign
-    double least_kernel_value() const;
+    double least_kernel_value() const override;
 
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

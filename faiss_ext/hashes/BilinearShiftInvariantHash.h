@@ -118,7 +118,7 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
      */
     static double covariance_bound(double u);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

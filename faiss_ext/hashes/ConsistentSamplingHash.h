@@ -52,6 +52,7 @@ struct ConsistentSamplingHash : KernelHash {
 
     /// nbits (1 - kernel_value) / 2, kernel_value from 0 to 1
     double expected_hamming(double kernel_value) const override;
+    double least_kernel_value() const override; ///< 0
     double kernel_estimate(double hamming) const override;
 
     /// The expected distance itself.
@@ -66,7 +67,7 @@ struct ConsistentSamplingHash : KernelHash {
 
     void margins(size_t n, const float* x, float* margins) const override;
     void check_input(idx_t n, const float* x, const char* where) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

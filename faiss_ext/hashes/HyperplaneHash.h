@@ -75,7 +75,7 @@ struct HyperplaneHash : CenteredHash {
     /// and rot=itq.
     double kernel_value(const float* x, const float* y) const override;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
    protected:
     /// Components must be finite, and seen from a mean at most 1e37 in

@@ -88,6 +88,10 @@ struct KernelHash : Transform {
     std::pair<double, double> kernel_interval(double hamming, double failure)
             const;
 
+    /// The smallest kernel value that expected_hamming takes: -1, unless a
+    /// class overrides it. The largest is 1.
+    virtual double least_kernel_value() const;
+
     /** The value of the scheme's kernel for two vectors (size d_in each): what
      * expected_hamming takes and kernel_estimate estimates. Throws where two
      * vectors do not tell it: SpectralHash, precomputed kernel values, and

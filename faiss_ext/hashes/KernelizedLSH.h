@@ -97,7 +97,7 @@ struct KernelizedLSH : ProjectionHash {
 
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

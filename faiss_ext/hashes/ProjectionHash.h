@@ -37,7 +37,7 @@ struct ProjectionHash : KernelHash {
     virtual void finish(size_t n, float* margins) const;
 
     /// Shows the projection and the thresholds.
-    void learned_fields(FieldVisitor& v, size_t num_thresholds);
+    void learned_fields(FieldVisitor& v, size_t num_thresholds) const;
 
     /// Throws unless the projection, if there must be one, fits.
     void check_projection(bool is_drawn) const;
@@ -89,7 +89,7 @@ struct CenteredHash : ProjectionHash {
     /// Shows rot, center, seed and proj, and then what was drawn and learned.
     void centered_fields(
             FieldVisitor& v,
-            const std::vector<ProjectionChoice::Kind>& kinds);
+            const std::vector<ProjectionChoice::Kind>& kinds) const;
 
     /// Learns the mean, from at most 65,536 vectors, and the projection, unless
     /// that is random.

@@ -74,6 +74,7 @@ struct ShiftInvariantHash : ProjectionHash {
             const ProjectionChoice& proj = {});
 
     double expected_hamming(double kernel_value) const override;
+    double least_kernel_value() const override; ///< 0
     double kernel_estimate(double hamming) const override;
 
     /// nbits times h_1(u) = 4/pi^2 (1 - u) and h_2(u) = min(sqrt(1 - u) / 2,
@@ -108,7 +109,7 @@ struct ShiftInvariantHash : ProjectionHash {
     /// Throws: with these weights the expected distance has no closed form.
     double asymmetric_kernel_estimate(double distance) const override;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 
@@ -128,7 +129,7 @@ struct ShiftInvariantHash : ProjectionHash {
     virtual double mean_cosine(double r) const;
 
     /// Shows what is drawn.
-    void drawn_fields(FieldVisitor& v);
+    void drawn_fields(FieldVisitor& v) const;
 
    private:
     void draw();

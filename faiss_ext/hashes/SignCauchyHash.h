@@ -36,6 +36,7 @@ struct SignCauchyHash : ProjectionHash {
 
     /// nbits acos(kernel_value) / pi, kernel_value from 0 to 1
     double expected_hamming(double kernel_value) const override;
+    double least_kernel_value() const override; ///< 0
     double kernel_estimate(double hamming) const override;
 
     /// chi2 of the L1-normalised vectors, 0 where one is 0
@@ -49,7 +50,7 @@ struct SignCauchyHash : ProjectionHash {
     double asymmetric_kernel_estimate(double distance) const override;
 
     void check_input(idx_t n, const float* x, const char* where) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

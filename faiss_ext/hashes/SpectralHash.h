@@ -62,7 +62,7 @@ struct SpectralHash : KernelHash {
     double kernel_estimate(double hamming) const override;
 
     void margins(size_t n, const float* x, float* margins) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

@@ -17,7 +17,7 @@ struct BandwidthKernel : Kernel {
     /// bandwidth that was chosen, and not the parameters of the choice.
     bool auto_gamma = true;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
 
     /// Sets gamma, if it was left to the data.

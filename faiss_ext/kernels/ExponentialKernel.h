@@ -19,7 +19,7 @@ struct ExponentialKernel : WrappedKernel {
     /// @param kernel  is copied
     ExponentialKernel(const Kernel& kernel, double scale);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void block(
             size_t n,
             const float* x,

@@ -33,7 +33,7 @@ struct Kernel : HasFields {
     bool verbose = false;
 
     /// Parameters; none by default.
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
     /// Checks the parameters.
     void init() override;

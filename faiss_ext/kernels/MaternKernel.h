@@ -21,7 +21,7 @@ struct MaternKernel : ShiftInvariantKernel {
     MaternKernel() = default;
     explicit MaternKernel(double nu, double gamma = 0);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
     Norm norm() const override;
     double gamma_of_radius(double radius) const override;

@@ -14,7 +14,7 @@ struct PolynomialKernel : Kernel {
     PolynomialKernel() = default;
     explicit PolynomialKernel(int degree, double c = 1);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
     void block(
             size_t n,

@@ -44,7 +44,7 @@ struct ShiftInvariantKernel : BandwidthKernel {
     /// @param gamma  bandwidth > 0, or 0 to have train() set it
     explicit ShiftInvariantKernel(double gamma);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
     /// the norm that K depends on
     virtual Norm norm() const = 0;

@@ -15,7 +15,7 @@ struct WrappedKernel : Kernel {
     /// @param kernel  is copied
     explicit WrappedKernel(const Kernel& kernel);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void train(idx_t n, const float* x, size_t d) override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)

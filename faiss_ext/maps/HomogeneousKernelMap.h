@@ -129,7 +129,7 @@ struct HomogeneousKernelMap : FeatureMap {
     void check_input(idx_t n, const float* x, const char* where) const override;
 
     void map(size_t n, const float* x, float* xt) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 };

@@ -84,16 +84,18 @@ struct KernelPCA : FeatureMap {
 
     void map(size_t n, const float* x, float* xt) const override;
     void check_input(idx_t n, const float* x, const char* where) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 
     // The parts, for schemes that hold a map and have another last step.
 
+    /// Makes p the dimension if kernel values are precomputed.
+    void set_precomputed_p();
     /// Shows the parameters.
-    void parameters(FieldVisitor& v);
+    void parameters(FieldVisitor& v) const;
     /// Shows the landmarks and the eigenvalues.
-    void learned_fields(FieldVisitor& v);
+    void learned_fields(FieldVisitor& v) const;
     /// Checks what was read, and computes what files do not hold.
     void restore_landmarks();
 

@@ -54,7 +54,7 @@ struct RandomFourierMap : FeatureMap {
             const ProjectionChoice& proj = {});
 
     void map(size_t n, const float* x, float* xt) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

@@ -72,7 +72,7 @@ struct BilinearProjection : Projection {
             bool shuffle = false);
 
     std::vector<float> matrix() const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void restore() override;
 
     /// Component i of X.

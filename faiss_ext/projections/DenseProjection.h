@@ -29,7 +29,7 @@ struct DenseProjection : Projection {
     void set_row(int j, const float* row);
 
     std::vector<float> matrix() const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
    protected:
     void multiply(size_t n, const float* x, float* y) const override;

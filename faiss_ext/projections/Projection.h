@@ -41,7 +41,7 @@ struct Projection : HasFields {
     virtual void assign(const Projection& other);
 
     /// Shows d_in and d_out; subclasses go on with theirs.
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
 
    protected:
     /// apply() on vectors whose components are up to 2^64.

@@ -31,8 +31,12 @@ struct ProjectionChoice {
 
     /// @param kinds  those that can be chosen; where structured is not among
     ///               them, the first one takes its place
-    void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds);
-    void bilinear_fields(FieldVisitor& v, int d);
+    void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds) const;
+    void bilinear_fields(FieldVisitor& v, int d) const;
+
+    /// Puts the first of `kinds` in the place of structured, if that is not
+    /// among them.
+    void set_kind(const std::vector<Kind>& kinds);
 
     /// Sets a shape that was left open.
     void set_shape(int d);

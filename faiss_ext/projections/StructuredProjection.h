@@ -58,7 +58,7 @@ struct StructuredProjection : Projection {
     static int order(int d_in);
 
     std::vector<float> matrix() const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void restore() override;
 
    protected:

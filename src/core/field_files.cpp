@@ -70,10 +70,10 @@ struct FileWriter : FieldVisitor {
             return;
         }
         write_value(f, uint64_t(values.size()));
-        write_bytes(f, values.data(), values.size() * values.item_size());
+        write_bytes(f, values.in_order(), values.size() * values.item_size());
     }
 
-    void on_learned(const char*, double& value) override {
+    void on_learned(const char*, const double& value) override {
         write_value(f, value);
     }
 
@@ -89,7 +89,7 @@ struct FileWriter : FieldVisitor {
     }
 };
 
-struct FileReader : FieldVisitor {
+struct FileReader : FieldSetter {
     faiss::IOReader* f;
 
     explicit FileReader(faiss::IOReader* f) : f(f) {}
@@ -117,14 +117,14 @@ struct FileReader : FieldVisitor {
     }
 
     void on(const FlagField& field) override {
-        field.value = read_value<bool>(f, field.key);
+        settable(field.value) = read_value<bool>(f, field.key);
     }
 
     template <class T>
     void read_number(const NumberField<T>& field) {
-        field.value = read_value<T>(f, field.key);
+        settable(field.value) = read_value<T>(f, field.key);
         if (field.automatic) {
-            *field.automatic = read_value<bool>(f, field.key);
+            settable(*field.automatic) = read_value<bool>(f, field.key);
         }
         if (!field.is_valid()) {
             fail(std::string(field.key) + " is " + std::to_string(field.value) +
@@ -139,13 +139,13 @@ struct FileReader : FieldVisitor {
     }
 
     void on(const WordField& field) override {
-        field.value = read_value_in<int>(
+        settable(field.value) = read_value_in<int>(
                 f, field.key, 0, int(field.words.size()) - 1);
     }
 
     void on(const ShapeField& field) override {
-        field.rows = read_value<int>(f, field.key);
-        field.columns = read_value<int>(f, field.key);
+        settable(field.rows) = read_value<int>(f, field.key);
+        settable(field.columns) = read_value<int>(f, field.key);
         if (!field.is_valid()) {
             fail("a shape of " + std::to_string(field.rows) + "x" +
                  std::to_string(field.columns) + " for " +
@@ -185,12 +185,13 @@ struct FileReader : FieldVisitor {
         if (range) {
             values.map(*range);
         } else {
+            void* items = nullptr;
             read_items(
                     f,
                     given,
                     values.item_size(),
-                    [&](size_t n) { values.resize(n); },
-                    [&] { return values.data(); },
+                    [&](size_t n) { items = values.resize(n); },
+                    [&] { return items; },
                     name);
         }
         if (values.is_float() &&
@@ -200,8 +201,8 @@ struct FileReader : FieldVisitor {
         }
     }
 
-    void on_learned(const char* name, double& value) override {
-        value = read_value<double>(f, name);
+    void on_learned(const char* name, const double& value) override {
+        settable(value) = read_value<double>(f, name);
         if (!std::isfinite(value)) {
             fail(std::string(name) + " is NaN or infinite");
         }
@@ -220,10 +221,10 @@ struct FileReader : FieldVisitor {
                 part.noun().c_str(),
                 printable(class_name).c_str());
         if (part.is_trained()) {
-            *part.is_trained() = read_value<bool>(f, name);
+            part.set_trained(read_value<bool>(f, name));
         }
         const Nesting nesting(f->name);
-        read(*part.get());
+        read(*part.get_settable());
     }
 };
 
@@ -256,7 +257,7 @@ PartsInMemory::~PartsInMemory() {
 
 void write_fields(const HasFields& object, faiss::IOWriter* f) {
     FileWriter writer(f);
-    const_cast<HasFields&>(object).fields(writer); // only looked at
+    object.fields(writer);
 }
 
 void read_fields(HasFields& object, faiss::IOReader* f) {

@@ -140,7 +140,7 @@ struct Lister : FieldVisitor {
     }
 };
 
-struct StringReader : FieldVisitor {
+struct StringReader : FieldSetter {
     Spec& spec;
 
     explicit StringReader(Spec& spec) : spec(spec) {}
@@ -171,7 +171,7 @@ struct StringReader : FieldVisitor {
     Spec item;
 
     void on(const FlagField& field) override {
-        field.value = spec.get_flag(field.key, field.value);
+        settable(field.value) = spec.get_flag(field.key, field.value);
     }
 
     template <class T>
@@ -180,14 +180,14 @@ struct StringReader : FieldVisitor {
         if (field.automatic) {
             expected.push_back("auto");
             if (const auto given = spec.get(field.key)) {
-                *field.automatic = given->value == "auto";
-                field.value = *field.automatic ? 0 : field.value;
+                settable(*field.automatic) = given->value == "auto";
+                settable(field.value) = *field.automatic ? 0 : field.value;
             }
             if (*field.automatic) {
                 return;
             }
         }
-        field.value = spec.get_number<T>(
+        settable(field.value) = spec.get_number<T>(
                 field.key, field.value, field.low, field.high, expected);
     }
     void on(const NumberField<int64_t>& field) override {
@@ -201,7 +201,7 @@ struct StringReader : FieldVisitor {
         const auto& words = field.words;
         const std::string word =
                 spec.get_word(field.key, words[field.value], words);
-        field.value = int(
+        settable(field.value) = int(
                 std::find(words.begin(), words.end(), word) - words.begin());
     }
 
@@ -226,8 +226,8 @@ struct StringReader : FieldVisitor {
                             " components, the vectors have " +
                             std::to_string(field.components));
         }
-        field.rows = shape->first;
-        field.columns = shape->second;
+        settable(field.rows) = shape->first;
+        settable(field.columns) = shape->second;
     }
 
     void on(const PartField& field) override {
@@ -248,7 +248,7 @@ struct StringReader : FieldVisitor {
                             : "unknown " + noun + " '" + item.name + "'",
                     words);
         }
-        part = field.part.get();
+        part = field.part.get_settable();
     }
 };
 
@@ -338,12 +338,6 @@ struct Checker : FieldVisitor {
     }
 };
 
-/// Fields are shown as what they are changed by, too: visitors that only look
-/// take objects that are const.
-HasFields& looked_at(const HasFields& object) {
-    return const_cast<HasFields&>(object);
-}
-
 } // namespace
 
 std::string join(const std::vector<std::string>& words) {
@@ -361,8 +355,8 @@ void read_string(HasFields& object, Spec& spec) {
 
 std::string fields_to_string(const HasFields& object, const HasFields& fresh) {
     Printer printer, defaults;
-    looked_at(object).fields(printer);
-    looked_at(fresh).fields(defaults);
+    object.fields(printer);
+    fresh.fields(defaults);
     std::string text;
     for (const Printer::Value& v : printer.values) {
         const bool is_default = std::any_of(
@@ -381,10 +375,10 @@ std::string fields_to_string(const HasFields& object, const HasFields& fresh) {
 
 void check_fields(const HasFields& object) {
     Checker checker;
-    looked_at(object).fields(checker);
+    object.fields(checker);
 }
 
-std::vector<FieldInfo> list_fields(HasFields& object) {
+std::vector<FieldInfo> list_fields(const HasFields& object) {
     Lister lister;
     object.fields(lister);
     return lister.infos;

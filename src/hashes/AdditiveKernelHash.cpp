@@ -36,7 +36,7 @@ void AdditiveKernelHash::set_dimensions(int d, int nbits) {
     map.set_dimensions(d, 0);
 }
 
-void AdditiveKernelHash::fields(FieldVisitor& v) {
+void AdditiveKernelHash::fields(FieldVisitor& v) const {
     map.fields(v);
     centered_fields(
             v,

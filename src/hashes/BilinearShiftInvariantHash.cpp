@@ -66,7 +66,7 @@ BilinearShiftInvariantHash::BilinearShiftInvariantHash() {
     proj.kind = ProjectionChoice::Kind::bilinear;
 }
 
-void BilinearShiftInvariantHash::fields(FieldVisitor& v) {
+void BilinearShiftInvariantHash::fields(FieldVisitor& v) const {
     if (proj.kind != ProjectionChoice::Kind::bilinear) {
         throw FieldError("proj", "proj must be bilinear in this class");
     }
@@ -154,7 +154,7 @@ double BilinearShiftInvariantHash::covariance_of_pair(
 
 std::pair<double, double> BilinearShiftInvariantHash::hamming_bounds(
         double kernel_value) const {
-    check_kernel_value(kernel_value, 0);
+    check_kernel_value(kernel_value, least_kernel_value());
     const double u = std::clamp(kernel_value, 0.0, 1.0);
     const std::vector<double> single = {-2 * std::log(u)};
     const double lower = expected_distance(

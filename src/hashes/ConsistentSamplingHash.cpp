@@ -32,7 +32,7 @@ ConsistentSamplingHash::ConsistentSamplingHash(int d, int nbits, int64_t seed)
     init();
 }
 
-void ConsistentSamplingHash::fields(FieldVisitor& v) {
+void ConsistentSamplingHash::fields(FieldVisitor& v) const {
     v.integer("seed", seed, 0, INT64_MAX, "of the samples");
     const size_t count = size_t(d_in) * nbits;
     v.array("rate", rate, count);
@@ -117,8 +117,12 @@ void ConsistentSamplingHash::margins(size_t n, const float* x, float* margins)
     }
 }
 
+double ConsistentSamplingHash::least_kernel_value() const {
+    return 0;
+}
+
 double ConsistentSamplingHash::expected_hamming(double kernel_value) const {
-    check_kernel_value(kernel_value, 0);
+    check_kernel_value(kernel_value, least_kernel_value());
     return nbits * (1 - kernel_value) / 2;
 }
 

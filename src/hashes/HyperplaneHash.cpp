@@ -54,13 +54,13 @@ HyperplaneHash::HyperplaneHash(
     is_trained = !center;
 }
 
-void HyperplaneHash::fields(FieldVisitor& v) {
+void HyperplaneHash::fields(FieldVisitor& v) const {
     using Kind = ProjectionChoice::Kind;
     centered_fields(v, {Kind::structured, Kind::dense, Kind::bilinear});
 }
 
 double HyperplaneHash::expected_hamming(double kernel_value) const {
-    check_kernel_value(kernel_value, -1);
+    check_kernel_value(kernel_value, least_kernel_value());
     return nbits * normalized_angle(kernel_value);
 }
 

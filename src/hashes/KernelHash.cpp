@@ -79,15 +79,9 @@ std::pair<double, double> KernelHash::kernel_interval(
 
 std::pair<double, double> KernelHash::kernel_bounds(double least, double most)
         const {
-    double lowest = -1;
-    try {
-        hamming_bounds(lowest);
-    } catch (const faiss::FaissException&) {
-        lowest = 0; // a kernel that is not negative
-    }
     // bounds fall with the kernel value: where they come to a distance
     const auto value_at = [&](auto&& bound, double distance) {
-        double low = lowest, high = 1;
+        double low = least_kernel_value(), high = 1;
         if (bound(hamming_bounds(low)) <= distance) {
             return low;
         }
@@ -102,6 +96,10 @@ std::pair<double, double> KernelHash::kernel_bounds(double least, double most)
     };
     return {value_at([](const auto& bounds) { return bounds.first; }, most),
             value_at([](const auto& bounds) { return bounds.second; }, least)};
+}
+
+double KernelHash::least_kernel_value() const {
+    return -1;
 }
 
 double KernelHash::kernel_value(const float*, const float*) const {

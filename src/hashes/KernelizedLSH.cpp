@@ -38,7 +38,7 @@ void KernelizedLSH::set_dimensions(int d, int nbits) {
     map.set_dimensions(d, 0);
 }
 
-void KernelizedLSH::fields(FieldVisitor& v) {
+void KernelizedLSH::fields(FieldVisitor& v) const {
     map.parameters(v);
     v.word("draw",
            draw,
@@ -58,6 +58,7 @@ void KernelizedLSH::fields(FieldVisitor& v) {
 }
 
 void KernelizedLSH::init() {
+    map.set_precomputed_p();
     check_fields(*this);
     is_trained = false;
 }

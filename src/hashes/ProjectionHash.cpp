@@ -55,7 +55,8 @@ void ProjectionHash::margins(size_t n, const float* x, float* margins) const {
     finish(n, margins);
 }
 
-void ProjectionHash::learned_fields(FieldVisitor& v, size_t num_thresholds) {
+void ProjectionHash::learned_fields(FieldVisitor& v, size_t num_thresholds)
+        const {
     v.learned_part("projection", projection);
     v.array("threshold", threshold, num_thresholds);
 }
@@ -72,7 +73,7 @@ void ProjectionHash::check_projection(bool is_drawn) const {
 
 void CenteredHash::centered_fields(
         FieldVisitor& v,
-        const std::vector<ProjectionChoice::Kind>& kinds) {
+        const std::vector<ProjectionChoice::Kind>& kinds) const {
     v.word("rot",
            rot,
            {"random", "pca", "itq"},

@@ -44,14 +44,14 @@ ShiftInvariantHash::ShiftInvariantHash(
     init();
 }
 
-void ShiftInvariantHash::fields(FieldVisitor& v) {
+void ShiftInvariantHash::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("seed", seed, 0, INT64_MAX, "of the projection");
     proj.fields(v, d_in, frequency_kinds(kernel.get()));
     drawn_fields(v);
 }
 
-void ShiftInvariantHash::drawn_fields(FieldVisitor& v) {
+void ShiftInvariantHash::drawn_fields(FieldVisitor& v) const {
     const size_t n = is_trained ? nbits : 0;
     learned_fields(v, n);
     v.array("offset", offset, n);
@@ -59,6 +59,7 @@ void ShiftInvariantHash::drawn_fields(FieldVisitor& v) {
 
 void ShiftInvariantHash::init() {
     check_fields(*this);
+    proj.set_kind(frequency_kinds(kernel.get()));
     proj.set_shape(d_in);
     is_trained = kernel->is_trained;
     if (is_trained) {
@@ -110,6 +111,10 @@ double ShiftInvariantHash::mean_cosine(double r) const {
 
 double ShiftInvariantHash::expected_at(double r) const {
     return expected_distance([&](double m) { return mean_cosine(m * r); });
+}
+
+double ShiftInvariantHash::least_kernel_value() const {
+    return 0;
 }
 
 double ShiftInvariantHash::expected_hamming(double kernel_value) const {

@@ -17,7 +17,7 @@ SignCauchyHash::SignCauchyHash(int d, int nbits, int64_t seed)
     init();
 }
 
-void SignCauchyHash::fields(FieldVisitor& v) {
+void SignCauchyHash::fields(FieldVisitor& v) const {
     v.integer("seed", seed, 0, INT64_MAX, "of the projection");
     learned_fields(v, 0);
 }
@@ -38,8 +38,12 @@ void SignCauchyHash::check_input(idx_t n, const float* x, const char* where)
     check_histograms(n, x, d_in, where);
 }
 
+double SignCauchyHash::least_kernel_value() const {
+    return 0;
+}
+
 double SignCauchyHash::expected_hamming(double kernel_value) const {
-    check_kernel_value(kernel_value, 0);
+    check_kernel_value(kernel_value, least_kernel_value());
     return nbits * normalized_angle(kernel_value);
 }
 

@@ -35,7 +35,7 @@ BandwidthKernel::BandwidthKernel(double gamma)
     is_trained = !auto_gamma;
 }
 
-void BandwidthKernel::fields(FieldVisitor& v) {
+void BandwidthKernel::fields(FieldVisitor& v) const {
     v.number(
             "gamma",
             gamma,

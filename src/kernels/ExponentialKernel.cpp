@@ -10,7 +10,7 @@ ExponentialKernel::ExponentialKernel(const Kernel& kernel, double scale)
     init();
 }
 
-void ExponentialKernel::fields(FieldVisitor& v) {
+void ExponentialKernel::fields(FieldVisitor& v) const {
     WrappedKernel::fields(v);
     v.number("scale", scale, 1e-6, 1e6, "s in exp(s (k - 1))");
 }

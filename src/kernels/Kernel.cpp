@@ -15,7 +15,7 @@
 
 namespace faiss_ext {
 
-void Kernel::fields(FieldVisitor&) {}
+void Kernel::fields(FieldVisitor&) const {}
 
 void Kernel::init() {
     check_fields(*this);

@@ -44,7 +44,7 @@ MaternKernel::MaternKernel(double nu, double gamma)
     init();
 }
 
-void MaternKernel::fields(FieldVisitor& v) {
+void MaternKernel::fields(FieldVisitor& v) const {
     ShiftInvariantKernel::fields(v);
     v.number("nu", nu, 0.1, 20, "smoothness");
 }

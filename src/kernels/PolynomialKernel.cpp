@@ -13,7 +13,7 @@ PolynomialKernel::PolynomialKernel(int degree, double c)
     init();
 }
 
-void PolynomialKernel::fields(FieldVisitor& v) {
+void PolynomialKernel::fields(FieldVisitor& v) const {
     v.integer("degree", degree, 1, 100, "power of <x, y> + c");
     v.number("c", c, 0, 1e30, "added to <x, y>");
 }

@@ -41,7 +41,7 @@ double l2_norm(const float* x, size_t d) {
 ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
         : BandwidthKernel(gamma) {}
 
-void ShiftInvariantKernel::fields(FieldVisitor& v) {
+void ShiftInvariantKernel::fields(FieldVisitor& v) const {
     BandwidthKernel::fields(v);
     // once the bandwidth is there, how it is chosen has no effect
     const bool waits = auto_gamma && gamma == 0;

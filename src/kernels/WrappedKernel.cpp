@@ -7,7 +7,7 @@ WrappedKernel::WrappedKernel(const Kernel& kernel) : kernel(kernel.clone()) {
     is_trained = kernel.is_trained;
 }
 
-void WrappedKernel::fields(FieldVisitor& v) {
+void WrappedKernel::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "the kernel to change");
 }
 

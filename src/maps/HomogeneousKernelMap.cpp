@@ -56,7 +56,7 @@ HomogeneousKernelMap::HomogeneousKernelMap(
     init();
 }
 
-void HomogeneousKernelMap::fields(FieldVisitor& v) {
+void HomogeneousKernelMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "an additive kernel");
     v.integer("order", order, 0, 100, "2 order + 1 components each");
     // where the spectrum is a single line, the map is exact

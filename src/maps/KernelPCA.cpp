@@ -72,14 +72,12 @@ KernelPCA::KernelPCA(int d, int rank, const Kernel* kernel)
     init();
 }
 
-void KernelPCA::parameters(FieldVisitor& v) {
+void KernelPCA::parameters(FieldVisitor& v) const {
     v.part("kernel",
            kernel,
            "any kernel, or rows of its values",
            "precomputed");
-    if (!kernel && d_in > 0) {
-        p = d_in;
-    }
+    v.assign(p, kernel || d_in <= 0 ? p : d_in);
     const bool is_free = kernel || v.wants_all();
     v.integer(
             "p",
@@ -123,12 +121,12 @@ void KernelPCA::parameters(FieldVisitor& v) {
     v.integer("seed", seed, 0, INT64_MAX, "of the landmarks, and of draws");
 }
 
-void KernelPCA::learned_fields(FieldVisitor& v) {
+void KernelPCA::learned_fields(FieldVisitor& v) const {
     v.array("landmarks", landmarks);
     v.array("eigenvalues", eigenvalues);
 }
 
-void KernelPCA::fields(FieldVisitor& v) {
+void KernelPCA::fields(FieldVisitor& v) const {
     parameters(v);
     learned_fields(v);
     v.learned_part("components", components);
@@ -140,9 +138,16 @@ void KernelPCA::init() {
             d_in > 0,
             "the input dimension is %d, expected a positive number",
             d_in);
+    set_precomputed_p();
     check_fields(*this);
     d_out = rank;
     is_trained = false;
+}
+
+void KernelPCA::set_precomputed_p() {
+    if (!kernel && d_in > 0) {
+        p = d_in;
+    }
 }
 
 void KernelPCA::restore_landmarks() {

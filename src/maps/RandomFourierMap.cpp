@@ -24,7 +24,7 @@ RandomFourierMap::RandomFourierMap(
     init();
 }
 
-void RandomFourierMap::fields(FieldVisitor& v) {
+void RandomFourierMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("dims", dims, 2, 1 << 26, "output dimension, even");
     v.integer("seed", seed, 0, INT64_MAX, "of the frequencies");
@@ -44,6 +44,7 @@ void RandomFourierMap::init() {
                 "dims is " + std::to_string(dims) +
                         ", expected an even number: half are cosines, half sines");
     }
+    proj.set_kind(frequency_kinds(kernel.get()));
     d_out = dims;
     is_trained = kernel->is_trained;
     if (is_trained) {

@@ -354,7 +354,7 @@ int BilinearProjection::nearly_square(int d) {
     return std::max(d_w, 1);
 }
 
-void BilinearProjection::fields(FieldVisitor& v) {
+void BilinearProjection::fields(FieldVisitor& v) const {
     Projection::fields(v);
     v.shape("shape", d_w, d_v, d_in, "shape of X");
     v.integer("m", m, 1, max_m, "vectors w and v for each root of d_out");

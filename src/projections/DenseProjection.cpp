@@ -44,7 +44,7 @@ void DenseProjection::multiply(size_t n, const float* x, float* y) const {
     simd::project(n, x, d_out, panels.data(), d_in, y);
 }
 
-void DenseProjection::fields(FieldVisitor& v) {
+void DenseProjection::fields(FieldVisitor& v) const {
     Projection::fields(v);
     v.array("panels", panels, simd::packed_size(d_in, d_out));
 }

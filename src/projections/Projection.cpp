@@ -38,7 +38,7 @@ void Projection::assign(const Projection& other) {
     class_table<Projection>().find(*this).assign(*this, other);
 }
 
-void Projection::fields(FieldVisitor& v) {
+void Projection::fields(FieldVisitor& v) const {
     v.integer("d_in", d_in, 0, 1 << 30, "input dimension");
     v.integer("d_out", d_out, 0, 1 << 30, "output dimension");
 }

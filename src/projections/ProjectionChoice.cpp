@@ -12,7 +12,7 @@ namespace faiss_ext {
 void ProjectionChoice::fields(
         FieldVisitor& v,
         int d,
-        const std::vector<Kind>& kinds) {
+        const std::vector<Kind>& kinds) const {
     const std::vector<std::string> all = {"structured", "dense", "bilinear"};
     std::vector<std::string> words;
     words.reserve(kinds.size());
@@ -27,9 +27,7 @@ void ProjectionChoice::fields(
     }
     int chosen = found == kinds.end() ? 0 : int(found - kinds.begin());
     v.word("proj", chosen, words, "form of the random projection");
-    if (kind != kinds.at(chosen)) { // not where a visitor only reads
-        kind = kinds.at(chosen);
-    }
+    v.assign(kind, kinds.at(chosen));
     if (kind == Kind::bilinear ||
         (v.wants_all() &&
          std::count(kinds.begin(), kinds.end(), Kind::bilinear))) {
@@ -37,7 +35,7 @@ void ProjectionChoice::fields(
     }
 }
 
-void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) {
+void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) const {
     v.shape("shape",
             d_w,
             d_v,
@@ -54,6 +52,13 @@ void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) {
            {"structured", "dense"},
            "form of the vectors on the left side");
     v.flag("shuffle", shuffle, "whether components are put in a random order");
+}
+
+void ProjectionChoice::set_kind(const std::vector<Kind>& kinds) {
+    if (kind == Kind::structured &&
+        std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+        kind = kinds.at(0);
+    }
 }
 
 void ProjectionChoice::set_shape(int d) {

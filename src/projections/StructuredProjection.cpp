@@ -88,7 +88,7 @@ std::vector<float> StructuredProjection::matrix() const {
     return A;
 }
 
-void StructuredProjection::fields(FieldVisitor& v) {
+void StructuredProjection::fields(FieldVisitor& v) const {
     Projection::fields(v);
     v.array("signs", signs, d_in == 0 ? 0 : signs_size(d_out, order(d_in)));
     v.array("norms", norms, d_out);

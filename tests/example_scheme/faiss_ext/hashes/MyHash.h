@@ -14,7 +14,7 @@ struct MyHash : ProjectionHash {
 
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 };

@@ -10,7 +10,7 @@
 
 namespace faiss_ext {
 
-void MyHash::fields(FieldVisitor& v) {
+void MyHash::fields(FieldVisitor& v) const {
     v.number(
             "origin",
             origin,
