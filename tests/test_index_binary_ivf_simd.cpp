@@ -431,6 +431,35 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
     EXPECT_EQ(mapped.index.ntotal, 200);
 }
 
+TEST(IndexBinaryIVFSIMD, IdsAreNeverGivenTwice) {
+    Lists lists(64, 50, 4);
+    IndexBinaryIVFSIMD& index = lists.index;
+    const uint8_t* code = lists.codes.data();
+    Codes found(8);
+    const auto add_one = [&](faiss::IndexBinary& to, idx_t expected) {
+        EXPECT_ANY_THROW(to.reconstruct(expected, found.data()));
+        to.add(1, code);
+        EXPECT_NO_THROW(to.reconstruct(expected, found.data()));
+    };
+    const idx_t largest = 3 * 49 + 1;
+    add_one(index, largest + 1);
+    EXPECT_EQ(index.remove_ids(faiss::IDSelectorRange(0, 100)), 33u);
+    add_one(index, largest + 2);
+    index.remove_ids(faiss::IDSelectorRange(largest + 2, largest + 3));
+    add_one(index, largest + 3);
+    const idx_t far = 1000;
+    index.add_with_ids(1, code, &far);
+    const auto copy = clone_binary_index(&index);
+    add_one(*copy, far + 1);
+    add_one(index, far + 1);
+
+    Lists other(64, 50, 4);
+    other.index.merge_from(index, 0);
+    add_one(other.index, far + 2);
+    index.reset();
+    add_one(index, 0);
+}
+
 TEST(IndexBinaryIVFSIMD, ChangesLikeIndexBinaryIVF) {
     Lists lists(32, 500, 6);
     auto& index = lists.index;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -404,6 +405,64 @@ TEST(IndexIVFPQ4, IdsOfTheCallers) {
 }
 
 /// Rounding could make distances to copies of the query negative.
+TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
+    const Floats x = vectors(n, 1);
+    const auto index = filled("KIVF4");
+    const auto add_one = [&](IndexIVFPQ4& to) {
+        const idx_t before = to.next_id;
+        to.add(1, x.data());
+        EXPECT_EQ(to.next_id, before + 1);
+        Floats found(d);
+        EXPECT_NO_THROW(to.reconstruct(before, found.data()));
+        return before;
+    };
+    EXPECT_EQ(add_one(*index), n);
+    EXPECT_EQ(index->remove_ids(faiss::IDSelectorRange(n - 5, n + 1)), 6u);
+    const auto copy = clone_index(index.get());
+    EXPECT_EQ(add_one(*index), n + 1);
+    EXPECT_EQ(add_one(dynamic_cast<IndexIVFPQ4&>(*copy)), n + 1);
+
+    const idx_t far = 5000000, negative = -7;
+    index->add_with_ids(1, x.data(), &far);
+    index->add_with_ids(1, x.data(), &negative);
+    EXPECT_EQ(add_one(*index), far + 1);
+
+    const auto other = filled("KIVF4");
+    other->merge_from(*index, 10);
+    EXPECT_EQ(index->next_id, 0);
+    EXPECT_EQ(add_one(*other), far + 12);
+
+    const idx_t last = std::numeric_limits<idx_t>::max();
+    other->add_with_ids(1, x.data(), &last);
+    EXPECT_TRUE(throws([&] { other->add(1, x.data()); }, "add_with_ids"));
+    other->reset();
+    EXPECT_EQ(add_one(*other), 0);
+}
+
+// FAISS's maps take what is left to be numbered anew.
+TEST(IndexIVFPQ4, AMapInFrontOfListsRemovesNothing) {
+    const Floats x = vectors(n, 1);
+    std::vector<idx_t> ids(n);
+    std::iota(ids.begin(), ids.end(), 5000);
+    for (const char* text :
+         {"KIVF4",
+          "PCA4,KIVF4",
+          "RFF12(gaussian),IVF4,Flat",
+          "SIK64(gaussian),BIVF4"}) {
+        const auto inside = index_factory(d, text);
+        inside->train(n, x.data());
+        faiss::IndexIDMap2 map(inside.get());
+        map.add_with_ids(n, x.data(), ids.data());
+        const auto before = search(map, x, 3);
+        const faiss::IDSelectorRange outer(5010, 5020);
+        EXPECT_TRUE(throws([&] { map.remove_ids(outer); }, "IndexIDMap"));
+        EXPECT_EQ(map.ntotal, n) << text;
+        expect_same(search(map, x, 3), before);
+        const faiss::IDSelectorRange inner(10, 20);
+        EXPECT_EQ(inside->remove_ids(inner), 10u) << text;
+    }
+}
+
 TEST(IndexIVFPQ4, DistancesAreNotNegative) {
     const auto few = vectors(3, 1);
     std::vector<float> x;

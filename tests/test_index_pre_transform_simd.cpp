@@ -203,11 +203,43 @@ TEST(IndexPreTransformSIMD, BatchesAndThreadsDoNotMatter) {
     }
 }
 
+TEST(IndexPreTransformSIMD, SeesThatOneNumberOfAMatrixHasChanged) {
+    const int d = 64;
+    const Floats x = normal_vectors(1, d, 5);
+    faiss::LinearTransform matrix(d, d);
+    matrix.A = normal_vectors(d, d, 6);
+    matrix.is_trained = true;
+    faiss::IndexFlatL2 behind(d);
+    IndexPreTransformSIMD index(&behind);
+    index.prepend_transform(&matrix);
+    EXPECT_TRUE(index.verify_chain);
+    const auto made = make_index(d, "RR64,Flat");
+    auto& rotation = dynamic_cast<faiss::LinearTransform&>(*made->chain[0]);
+    EXPECT_FALSE(made->verify_chain);
+    made->train(1, x.data());
+    made->transformed(1, x.data(), 1);
+    made->verify_chain = true;
+    for (int i = 0; i < d * d; i += 7) {
+        const std::pair<IndexPreTransformSIMD*, faiss::LinearTransform*>
+                pairs[] = {{&index, &matrix}, {made.get(), &rotation}};
+        for (const auto& [chained, changed] : pairs) {
+            changed->A[i] += 1000;
+            const auto found = chained->transformed(1, x.data(), 1);
+            Floats expected(d);
+            changed->apply_noalloc(1, x.data(), expected.data());
+            for (int j = 0; j < d; j++) {
+                EXPECT_NEAR(found[j], expected[j], 0.05);
+            }
+        }
+    }
+}
+
 TEST(IndexPreTransformSIMD, SeesThatAMatrixHasChanged) {
     const int d = 16;
     const idx_t n = 100;
     const auto x = normal_vectors(n, d, 5);
     const auto index = make_index(d, "PCA4,KFlat(gaussian)");
+    index->verify_chain = true;
     index->train(n, x.data());
     const auto before = index->transformed(n, x.data(), 1);
     auto& pca = dynamic_cast<faiss::PCAMatrix&>(*index->chain[0]);

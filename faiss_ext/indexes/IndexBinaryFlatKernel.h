@@ -64,7 +64,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     /// the radius finds codes with larger values.
     static int32_t distance(double kernel_value);
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

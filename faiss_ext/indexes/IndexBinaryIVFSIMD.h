@@ -43,10 +43,13 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// As in FAISS; tells a ProgressScope how far the k-means is.
     void train(idx_t n, const uint8_t* x) override;
 
-    /// As in FAISS, but these, and train, throw where the lists are mapped from
-    /// a file.
+    /// As in FAISS, but these, and train, throw if the lists are mapped from a
+    /// file. Without ids, codes get those from the largest one on that was ever
+    /// in the index, or, after reading, that is in it.
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
 
     /// Lets go of a file from which the lists are mapped.
     void reset() override;
@@ -97,6 +100,9 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// be merged into this one; it takes none of another class itself.
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;
+
+   private:
+    idx_t next_id = -1; ///< that add gives; -1: not known
 };
 
 } // namespace faiss_ext

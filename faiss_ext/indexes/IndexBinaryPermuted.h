@@ -53,7 +53,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     explicit IndexBinaryPermuted(int d, double eps = 0.5, int B = 10);
     IndexBinaryPermuted() = default;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

@@ -57,7 +57,7 @@ struct IndexFileKernel : IndexFlatKernel {
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexFileKernel() = default;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

@@ -57,7 +57,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             Store store = Store::f32);
     IndexFlatKernel() = default;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 
@@ -172,7 +172,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     }
 
    protected:
-    void parameters(FieldVisitor& v);
+    void parameters(FieldVisitor& v) const;
 
     /// compute_distance_subset and compute_score_subset
     virtual void compare_subset(

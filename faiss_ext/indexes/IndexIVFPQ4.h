@@ -42,9 +42,9 @@ struct PackedCentroids;
  * centroids are best under the metric are searched. Results do not depend on
  * the number of threads, nor on the split into batches.
  *
- * Ids are the caller's, any but -1, or those from ntotal on: after vectors have
- * been removed, these may be in use. An IndexIDMap, which counts on another
- * numbering after a removal, does not belong in front. Squared lengths of
+ * Ids are the caller's, any but -1, or those from next_id on. Do not put an
+ * IndexIDMap in front: it expects vectors to be renumbered after a removal, so
+ * remove_ids throws if it is called by one. Squared lengths of
  * vectors may be up to 1e37.
  *
  * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map that ends in few
@@ -73,6 +73,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
         MappableVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;
+    /// The id that add gives to the next vector: above all ids that were in the
+    /// index since it was made or reset. INT64_MAX: there is none left.
+    idx_t next_id = 0;
 
     std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
     /// of centroid k of part m at [m * 16 + k]; made from the codebook
@@ -92,7 +95,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexIVFPQ4() = default;
 
-    void fields(FieldVisitor& v) override;
+    void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
 

@@ -20,8 +20,8 @@ struct PackedChain;
  * vectors, which are long, never leave the cache. Products are those of
  * DenseProjection: for one vector they do not depend on the others, nor on the
  * number of threads or on BLAS. Matrices (any faiss::LinearTransform: PCA, OPQ,
- * random rotations; not ITQ) are packed when they are first used, and again
- * when they have changed.
+ * random rotations; not ITQ) are packed when they are first used, after
+ * training, and after the chain or verify_chain says that they have changed.
  *
  * A faiss::PCAMatrix in the chain is trained by principal_components on at most
  * max(20,000, 10 d_in) of the vectors (and max_points_per_d * d_in): it gets
@@ -31,11 +31,25 @@ struct PackedChain;
  * FAISS's in all other respects, and the chain is, too.
  */
 struct IndexPreTransformSIMD : faiss::IndexPreTransform {
+    /** Whether each call compares all numbers of the matrices with those that
+     * were packed, and packs them again if one has changed. The comparison
+     * costs about as much as to multiply one vector.
+     *
+     * index_factory, read_index and clone_index clear it: nobody else has a
+     * pointer to the transformations that they make. Set it before you change
+     * a matrix of such an index, or call train, or replace the transformation
+     * in the chain. In Python, `chain` and `prepend_transform` set it.
+     */
+    bool verify_chain = true;
+
     /// Takes the index, not deleted unless own_fields is set, and puts
     /// transformations in front by prepend_transform().
     explicit IndexPreTransformSIMD(faiss::Index* index);
     IndexPreTransformSIMD();
     ~IndexPreTransformSIMD() override;
+
+    /// As in FAISS; sets verify_chain, since the caller may keep the pointer.
+    void prepend_transform(faiss::VectorTransform* transform);
 
     void train(idx_t n, const float* x) override;
     void add(idx_t n, const float* x) override;
@@ -60,6 +74,9 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
+    /// Throws if an IndexIDMap in front of inverted lists calls it.
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
     /// Leaves `other` empty, as it says then. FAISS's flat index behind may
     /// have been in a file.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
@@ -76,6 +93,7 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     mutable std::shared_ptr<const PackedChain> packed;
 
     std::shared_ptr<const PackedChain> packed_chain() const;
+    void forget_packed();
     std::vector<float> transformed_for_index(
             idx_t n,
             const float* x,

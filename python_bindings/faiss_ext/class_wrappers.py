@@ -891,10 +891,34 @@ def wrap_float_indexes():
         self._permute_entries_c(faiss.swig_ptr(perm))
 
     swig.IndexFlatKernel.permute_entries = permute_entries
+    wrap_chain()
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
     keep_arguments(swig.IndexPreTransformSIMD, "index")
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
+
+
+def wrap_chain():
+    """An index compares its matrices from the moment at which others have
+    access to them."""
+    the_class = swig.IndexPreTransformSIMD
+    chain, prepend = the_class.chain, the_class.prepend_transform
+    the_class._chain = chain
+
+    def get_chain(self):
+        self.verify_chain = True
+        return chain.fget(self)
+
+    @functools.wraps(prepend)
+    def prepend_transform(self, ltrans):
+        prepend(self, ltrans)
+        self.verify_chain = True
+        if self.own_fields and ltrans.thisown:  # both would delete it
+            ltrans.this.disown()
+            ltrans.referenced_objects = Owners([self])
+
+    the_class.chain = Attribute.of(chain, get_chain)
+    the_class.prepend_transform = prepend_transform
 
 
 def inherited(the_class, name):

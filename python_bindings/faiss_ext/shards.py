@@ -139,7 +139,7 @@ def mapped(index, x):
     while isinstance(index, faiss.IndexPreTransform):
         if isinstance(index, swig.IndexPreTransformSIMD):
             x = faiss.vector_to_array(index._transformed_c(
-                len(x), faiss.swig_ptr(x), index.chain.size())).reshape(
+                len(x), faiss.swig_ptr(x), len(transforms_of(index)))).reshape(
                     len(x), -1)
         else:
             for transform in transforms_of(index):

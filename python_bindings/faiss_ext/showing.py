@@ -25,7 +25,9 @@ def class_name(thing):
 
 
 def transforms_of(index):
-    chain = index.chain
+    # (to ask for `chain` says that it may be changed)
+    chain = (index._chain if isinstance(index, swig.IndexPreTransformSIMD)
+             else index.chain)
     return [faiss.downcast_VectorTransform(chain.at(i))
             for i in range(chain.size())]
 

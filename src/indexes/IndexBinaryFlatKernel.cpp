@@ -289,16 +289,12 @@ int32_t IndexBinaryFlatKernel::distance(double kernel_value) {
     return int32_t(std::lround((1 - kernel_value) * double(one)));
 }
 
-void IndexBinaryFlatKernel::fields(FieldVisitor& v) {
+void IndexBinaryFlatKernel::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a kernel of packed bits");
-    lists.resize(std::min(lists.size(), size_t(d) + 1));
-    for (int l = 0; l <= d; l++) {
-        if (l == int(lists.size())) { // one by one: d may be damaged
-            lists.emplace_back();
-        }
-        v.array("ids", lists[l].ids);
-        v.array("codes", lists[l].codes, lists[l].ids.size() * code_size);
-    }
+    v.items(lists, size_t(d) + 1, [&](const auto& list) {
+        v.array("ids", list.ids);
+        v.array("codes", list.codes, list.ids.size() * code_size);
+    });
 }
 
 void IndexBinaryFlatKernel::init() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
+#include "indexes/index_parts.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
 
@@ -254,6 +256,19 @@ std::vector<uint8_t> centroids_of(const faiss::IndexBinaryIVF& index) {
     return codes;
 }
 
+/// Above all ids in the lists, and at least 0.
+idx_t first_free_id(const faiss::IndexBinaryIVF& index) {
+    idx_t free = 0;
+    for (size_t list = 0; list < index.nlist; list++) {
+        const faiss::InvertedLists::ScopedIds ids(index.invlists, list);
+        const size_t size = index.invlists->list_size(list);
+        for (size_t i = 0; i < size; i++) {
+            free = std::max(free, above(ids[i]));
+        }
+    }
+    return free;
+}
+
 } // namespace
 
 IndexBinaryIVFSIMD::IndexBinaryIVFSIMD(
@@ -380,10 +395,34 @@ void IndexBinaryIVFSIMD::add_with_ids(
         const uint8_t* x,
         const idx_t* xids) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
-    IndexBinaryIVF::add_with_ids(n, x, xids);
+    if (xids) {
+        IndexBinaryIVF::add_with_ids(n, x, xids);
+        const idx_t largest = n == 0 ? -1 : *std::max_element(xids, xids + n);
+        next_id = next_id < 0 ? -1 : std::max(next_id, above(largest));
+        return;
+    }
+    if (next_id < 0) {
+        next_id = first_free_id(*this);
+    }
+    check_free_ids(next_id, n, "IndexBinaryIVFSIMD::add");
+    if (next_id == ntotal) { // as a direct map wants it
+        IndexBinaryIVF::add_with_ids(n, x, nullptr);
+    } else {
+        std::vector<idx_t> ids(n);
+        std::iota(ids.begin(), ids.end(), next_id);
+        IndexBinaryIVF::add_with_ids(n, x, ids.data());
+    }
+    next_id += n;
+}
+
+void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    IndexBinaryIVF::merge_from(other, add_id);
+    next_id = -1;
 }
 
 size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
+    check_removal<faiss::IndexBinary>(
+            *this, sel, "IndexBinaryIVFSIMD::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
     return IndexBinaryIVF::remove_ids(sel);
 }
@@ -393,6 +432,7 @@ void IndexBinaryIVFSIMD::reset() {
         replace_invlists(new faiss::ArrayInvertedLists(nlist, code_size), true);
     }
     IndexBinaryIVF::reset();
+    next_id = 0;
 }
 
 void IndexBinaryIVFSIMD::check_compatible_for_merge(

@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
 
@@ -98,6 +99,8 @@ void IndexBinaryKernelHash::reset() {
 }
 
 size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
+    check_removal<faiss::IndexBinary>(
+            *this, sel, "IndexBinaryKernelHash::remove_ids");
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;
     return removed;

@@ -160,7 +160,7 @@ IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
     init();
 }
 
-void IndexBinaryPermuted::fields(FieldVisitor& v) {
+void IndexBinaryPermuted::fields(FieldVisitor& v) const {
     v.integer("M", M, 0, 1 << 20, "number of lists; 0: by eps");
     if (M == 0 || v.wants_all()) {
         v.number(

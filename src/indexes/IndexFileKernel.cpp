@@ -64,20 +64,17 @@ void IndexFileKernel::open(const std::string& name) {
     file_time = file->modified();
 }
 
-void IndexFileKernel::fields(FieldVisitor& v) {
+void IndexFileKernel::fields(FieldVisitor& v) const {
     parameters(v);
     v.array("path", path);
-    const std::vector<int64_t> before = {
+    const std::vector<int64_t> layout = {
             offset, stride, capacity, file_size, file_time};
-    std::vector<int64_t> layout = before;
     v.array("layout", layout, layout.size());
-    if (layout != before) { // visits of a complete index change nothing
-        offset = layout[0];
-        stride = layout[1];
-        capacity = layout[2];
-        file_size = layout[3];
-        file_time = layout[4];
-    }
+    v.assign(offset, layout[0]);
+    v.assign(stride, layout[1]);
+    v.assign(capacity, layout[2]);
+    v.assign(file_size, layout[3]);
+    v.assign(file_time, layout[4]);
     v.array("checksums", checksums);
 }
 

@@ -358,7 +358,7 @@ IndexFlatKernel::IndexFlatKernel(
     init();
 }
 
-void IndexFlatKernel::parameters(FieldVisitor& v) {
+void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.part("kernel", kernel, "what vectors are compared by");
     v.word("store",
            store,
@@ -366,14 +366,10 @@ void IndexFlatKernel::parameters(FieldVisitor& v) {
            "what components are stored as");
 }
 
-void IndexFlatKernel::fields(FieldVisitor& v) {
+void IndexFlatKernel::fields(FieldVisitor& v) const {
     parameters(v);
-    const size_t stored = codec_of(*this).code_size();
-    if (code_size != stored) { // visits of a complete index change nothing
-        code_size = stored;
-    }
-    MappableBytes vectors{codes, mapped};
-    v.array("vectors", vectors, ntotal * code_size);
+    v.assign(code_size, codec_of(*this).code_size());
+    v.bytes("vectors", codes, mapped, ntotal * code_size);
 }
 
 void IndexFlatKernel::init() {

@@ -25,6 +25,7 @@
 #include "core/scratch.h"
 #include "core/slices.h"
 #include "indexes/best_hits.h"
+#include "indexes/index_parts.h"
 #include "indexes/k_means.h"
 #include "indexes/nibble_codes.h"
 #include "indexes/range_result.h"
@@ -545,7 +546,7 @@ IndexIVFPQ4::IndexIVFPQ4(int d, idx_t nlist, int M, faiss::MetricType metric)
     init();
 }
 
-void IndexIVFPQ4::fields(FieldVisitor& v) {
+void IndexIVFPQ4::fields(FieldVisitor& v) const {
     v.integer("nlist", nlist, 1, 1 << 24, "number of inverted lists");
     v.integer(
             "M",
@@ -557,23 +558,20 @@ void IndexIVFPQ4::fields(FieldVisitor& v) {
     v.flag("residual", residual, "codes are those of x - its centroid");
     v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
     v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
+    const std::vector<int64_t> next = {next_id};
+    v.array("next_id", next, 1);
+    v.assign(next_id, next[0]);
     v.array("mean", mean, is_trained ? d : 0);
     v.array("centroids", centroids, is_trained ? nlist * d : 0);
     v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
     const size_t rows = (M + 1) / 2;
-    const size_t count = is_trained ? nlist : 0;
-    lists.resize(std::min(lists.size(), count));
-    for (size_t l = 0; l < count; l++) {
-        if (l == lists.size()) { // one by one: nlist may be damaged
-            lists.emplace_back();
-        }
-        List& list = lists[l];
+    v.items(lists, is_trained ? nlist : 0, [&](const List& list) {
         v.array("ids", list.ids);
         const size_t blocks =
                 (list.ids.size() + nibble_block - 1) / nibble_block;
         v.array("codes", list.codes, blocks * rows * nibble_block);
         v.array("offsets", list.offsets, blocks * nibble_block);
-    }
+    });
 }
 
 void IndexIVFPQ4::init() {
@@ -611,6 +609,10 @@ void IndexIVFPQ4::restore() {
         FAISS_EXT_THROW_IF_NOT_MSG(
                 std::find(ids, ids + n, -1) == ids + n,
                 "a vector has the id -1, which stands for none");
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                n == 0 || *std::max_element(ids, ids + n) < next_id,
+                "there are ids from %" PRId64 " on, which are yet to be given",
+                int64_t(next_id));
         for (size_t i = n; i < list.offsets.size(); i++) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     offsets[i] == no_score,
@@ -693,6 +695,14 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !xids || std::find(xids, xids + n, -1) == xids + n,
             "IndexIVFPQ4::add_with_ids: an id is -1, which stands for none in the results of searches");
+    idx_t next_after = next_id;
+    if (!xids) {
+        check_free_ids(next_id, n, "IndexIVFPQ4::add");
+        next_after += n;
+    } else if (n > 0) {
+        next_after =
+                std::max(next_id, above(*std::max_element(xids, xids + n)));
+    }
     const auto y = centred(*this, n, x);
     const auto list = packed->nearest(n, y.data());
     const NibbleCodes parts = codes_of(*this);
@@ -727,7 +737,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
             next[l] = lists[l].ids.size();
         }
         for (idx_t i = 0; i < n; i++) {
-            const idx_t id = xids ? xids[i] : ntotal + i;
+            const idx_t id = xids ? xids[i] : next_id + i;
             (*direct_map)[id] = {list[i], next[list[i]]++};
         }
     }
@@ -735,11 +745,12 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         List& to = lists[list[i]];
         const size_t at = to.ids.size();
         resize_list(to, at + 1, parts.rows);
-        to.ids.own()[at] = xids ? xids[i] : ntotal + i;
+        to.ids.own()[at] = xids ? xids[i] : next_id + i;
         to.offsets.own()[at] = offsets[i];
         slot_of(to, at, parts.rows).set(&codes[i * M], M);
     }
     ntotal += n;
+    next_id = next_after;
 }
 
 void IndexIVFPQ4::search(
@@ -879,6 +890,7 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 }
 
 size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
+    check_removal<faiss::Index>(*this, sel, "IndexIVFPQ4::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexIVFPQ4::remove_ids");
     const size_t rows = (M + 1) / 2;
     size_t removed = 0;
@@ -908,7 +920,7 @@ void IndexIVFPQ4::reset() {
     for (List& list : lists) {
         list = {};
     }
-    ntotal = 0;
+    ntotal = next_id = 0;
     make_direct_map(direct_map.has_value());
 }
 
@@ -940,6 +952,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
                     int64_t(add_id));
         }
     }
+    idx_t next_after = next_id;
     const size_t rows = (M + 1) / 2;
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
         reserve_list(lists[l], source.lists[l].ids.size(), rows);
@@ -952,12 +965,14 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
         resize_list(to, n + from.ids.size(), rows);
         for (size_t i = 0; i < from.ids.size(); i++) {
             to.ids.own()[n + i] = from.ids[i] + add_id;
+            next_after = std::max(next_after, above(from.ids[i] + add_id));
             to.offsets.own()[n + i] = from.offsets[i];
             slot_of(to, n + i, rows)
                     .copy(read_slot(from.codes.data(), i, rows), rows);
         }
     }
     ntotal += source.ntotal;
+    next_id = next_after;
     source.reset();
     remaking.done();
 }

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/hamming.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 #include "indexes/no_vectors.h"
 
 namespace faiss_ext {
@@ -190,6 +191,7 @@ void IndexKernelHash::reset() {
 }
 
 size_t IndexKernelHash::remove_ids(const faiss::IDSelector& sel) {
+    check_removal<faiss::Index>(*this, sel, "IndexKernelHash::remove_ids");
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;
     return removed;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstring>
 #include <limits>
 #include <typeinfo>
 #include <utility>
@@ -28,18 +29,26 @@ namespace faiss_ext {
 
 namespace {
 
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() &&
+            std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
 /// A faiss::LinearTransform whose matrix is packed.
 struct PackedMatrix {
     const faiss::LinearTransform* transform;
     DenseProjection matrix;
     std::vector<float> bias; ///< empty: none
-    std::vector<float> seen; ///< some of what was packed
+    std::vector<float> A;    ///< that was packed; empty if nobody compares
 
-    explicit PackedMatrix(const faiss::LinearTransform& t)
+    PackedMatrix(const faiss::LinearTransform& t, bool keeps_matrix)
             : transform(&t),
               matrix(t.d_in, t.d_out, t.A.data()),
-              bias(t.have_bias ? t.b : std::vector<float>()),
-              seen(some_values(t)) {}
+              bias(bias_of(t)) {
+        if (keeps_matrix) {
+            A = t.A;
+        }
+    }
 
     static bool can_pack(const faiss::LinearTransform& t) {
         return t.is_trained && t.d_in > 0 && t.d_out > 0 &&
@@ -47,21 +56,16 @@ struct PackedMatrix {
                 (!t.have_bias || t.b.size() == size_t(t.d_out));
     }
 
-    /// What tells whether the matrix has changed: a sample of it, and the bias.
-    static std::vector<float> some_values(const faiss::LinearTransform& t) {
-        constexpr size_t most = 61;
-        std::vector<float> values(t.b);
-        const size_t step = t.A.size() / most + 1;
-        for (size_t i = 0; i < t.A.size(); i += step) {
-            values.push_back(t.A[i]);
-        }
-        return values;
+    static std::vector<float> bias_of(const faiss::LinearTransform& t) {
+        return t.have_bias ? t.b : std::vector<float>();
     }
 
-    bool is_current(const faiss::LinearTransform& t) const {
+    /// @param compares  whether to compare all numbers, or sizes only
+    bool is_current(const faiss::LinearTransform& t, bool compares) const {
         return &t == transform && t.d_in == matrix.d_in &&
                 t.d_out == matrix.d_out && can_pack(t) &&
-                some_values(t) == seen;
+                (!compares ||
+                 (same_bits(t.A, A) && same_bits(bias_of(t), bias)));
     }
 
     void apply(size_t n, const float* x, float* y) const {
@@ -89,20 +93,26 @@ const Transform* as_ours(const faiss::VectorTransform* vt) {
 struct PackedChain {
     std::vector<std::unique_ptr<PackedMatrix>> steps;
 
-    explicit PackedChain(const std::vector<faiss::VectorTransform*>& chain) {
+    PackedChain(
+            const std::vector<faiss::VectorTransform*>& chain,
+            bool keeps_matrices) {
         for (const auto* vt : chain) {
             const auto* linear = as_matrix(vt);
             steps.push_back(
-                    linear ? std::make_unique<PackedMatrix>(*linear) : nullptr);
+                    linear ? std::make_unique<PackedMatrix>(
+                                     *linear, keeps_matrices)
+                           : nullptr);
         }
     }
 
-    bool is_current(const std::vector<faiss::VectorTransform*>& chain) const {
+    bool is_current(
+            const std::vector<faiss::VectorTransform*>& chain,
+            bool compares) const {
         bool current = steps.size() == chain.size();
         for (size_t i = 0; current && i < steps.size(); i++) {
             const auto* linear = as_matrix(chain[i]);
             current = bool(linear) == bool(steps[i]) &&
-                    (!linear || steps[i]->is_current(*linear));
+                    (!linear || steps[i]->is_current(*linear, compares));
         }
         return current;
     }
@@ -300,10 +310,16 @@ IndexPreTransformSIMD::~IndexPreTransformSIMD() = default;
 
 std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
     const std::lock_guard lock(mutex);
-    if (!packed || !packed->is_current(chain)) {
-        packed = std::make_shared<const PackedChain>(chain);
+    if (!packed || !packed->is_current(chain, verify_chain)) {
+        packed = std::make_shared<const PackedChain>(chain, verify_chain);
     }
     return packed;
+}
+
+void IndexPreTransformSIMD::prepend_transform(
+        faiss::VectorTransform* transform) {
+    verify_chain = true;
+    IndexPreTransform::prepend_transform(transform);
 }
 
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
@@ -433,6 +449,12 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
         throw;
     }
     is_trained = true;
+    forget_packed();
+}
+
+void IndexPreTransformSIMD::forget_packed() {
+    const std::lock_guard lock(mutex);
+    packed = nullptr;
 }
 
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
@@ -492,6 +514,12 @@ void IndexPreTransformSIMD::range_search(
             "IndexPreTransformSIMD::range_search: call train first");
     const auto xt = transformed_for_index(n, x, "range_search");
     index->range_search(n, xt.data(), radius, result, params_behind(params));
+}
+
+size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
+    check_removal<faiss::Index>(
+            *this, sel, "IndexPreTransformSIMD::remove_ids");
+    return IndexPreTransform::remove_ids(sel);
 }
 
 void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {

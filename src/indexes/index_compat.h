@@ -3,10 +3,14 @@
 
 #pragma once
 
+#include <string_view>
+#include <typeinfo>
+
 #include <faiss/IndexBinary.h>
 #include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/HNSW.h>
+#include <faiss/impl/IDSelector.h>
 
 #include "core/errors.h"
 
@@ -74,6 +78,14 @@ GraphSearch graph_search(
         }
     }
     return how;
+}
+
+/// Whether remove_ids has been called by an IndexIDMap, whose selector is in an
+/// unnamed namespace in 1.7.3.
+inline bool is_from_id_map(const faiss::IDSelector& sel) {
+    const std::string_view name = typeid(sel).name();
+    return name.find("IDTranslatedSelector") != name.npos ||
+            name.find("IDSelectorTranslated") != name.npos;
 }
 
 /// storage.reset(). In 1.7.3, faiss::IndexBinaryMultiHash::reset leaves its

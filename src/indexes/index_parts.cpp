@@ -2,10 +2,13 @@
 #include "indexes/index_parts.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <memory>
 
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVF.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
@@ -25,6 +28,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "indexes/index_compat.h"
 
 namespace faiss_ext {
 
@@ -144,6 +148,53 @@ bool labels_are_below(const faiss::IndexBinary* index, idx_t limit) {
     }
     return !index || labels_are_below_of_both(*index, limit);
 }
+
+void check_free_ids(idx_t next, idx_t n, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n <= std::numeric_limits<idx_t>::max() - next,
+            "%s: there are no %" PRId64 " ids above %" PRId64
+            ", up to which ids have been given; use add_with_ids",
+            where,
+            int64_t(n),
+            int64_t(next) - 1);
+}
+
+bool keeps_ids(const faiss::IndexBinary& index) {
+    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
+        return keeps_ids(*hash->storage);
+    }
+    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index);
+}
+
+bool keeps_ids(const faiss::Index& index) {
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        return keeps_ids(*pre->index);
+    }
+    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
+        return keeps_ids(*hash->storage);
+    }
+    return is_any<IndexIVFPQ4, faiss::IndexIVF>(index);
+}
+
+template <class IndexT>
+void check_removal(
+        const IndexT& index,
+        const faiss::IDSelector& sel,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !is_from_id_map(sel) || !keeps_ids(index),
+            "%s: an IndexIDMap in front of inverted lists, which keep ids themselves, would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
+            where);
+}
+
+template void check_removal(
+        const faiss::Index&,
+        const faiss::IDSelector&,
+        const char*);
+template void check_removal(
+        const faiss::IndexBinary&,
+        const faiss::IDSelector&,
+        const char*);
 
 bool labels_are_below(const faiss::Index* index, idx_t limit) {
     if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(index)) {

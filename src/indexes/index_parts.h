@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -22,6 +24,27 @@ std::vector<const faiss::IndexBinary*> parts_of(
 /// The transformations of a faiss::IndexPreTransform; none for other classes.
 std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
+
+/// Whether an index takes ids, and keeps those of what is left after a removal,
+/// as inverted lists do; flat indexes number it anew.
+bool keeps_ids(const faiss::Index& index);
+bool keeps_ids(const faiss::IndexBinary& index);
+
+/// Throws if an IndexIDMap calls remove_ids of an index that keeps ids: the map
+/// takes what is left to be numbered anew, and would return wrong ids.
+template <class IndexT>
+void check_removal(
+        const IndexT& index,
+        const faiss::IDSelector& sel,
+        const char* where);
+
+/// The id after another one, at least 0; the largest one if there is none.
+inline idx_t above(idx_t id) {
+    return std::clamp<idx_t>(id, -1, std::numeric_limits<idx_t>::max() - 1) + 1;
+}
+
+/// Throws if there are no n ids from `next` on.
+void check_free_ids(idx_t next, idx_t n, const char* where);
 
 /// Whether labels of searches are below a limit, and not negative: IndexIDMap
 /// and IndexRefine take labels of the index inside for positions. Those of an

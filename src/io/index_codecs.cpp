@@ -391,6 +391,14 @@ std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
     return index;
 }
 
+std::unique_ptr<IndexPreTransformSIMD> read_pre_transform_simd(
+        IOReader* f,
+        int io_flags) {
+    auto index = read_pre_transform<IndexPreTransformSIMD>(f, io_flags);
+    index->verify_chain = false;
+    return index;
+}
+
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
@@ -657,7 +665,7 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
             codec<IndexPreTransformSIMD, Index>(
                     "PreTransformSIMD",
                     write_pre_transform,
-                    read_pre_transform<IndexPreTransformSIMD>),
+                    read_pre_transform_simd),
             codec<IndexRefine, Index>(
                     "Refine", write_refine, read_refine<IndexRefine>),
             codec<IndexRefineKernel, Index>(

@@ -31,6 +31,7 @@
 #include "core/string_part.h"
 #include "hashes/hash_strings.h"
 #include "indexes/fast_scan.h"
+#include "indexes/index_parts.h"
 #include "io/newer_faiss.h"
 #include "maps/map_strings.h"
 
@@ -223,25 +224,6 @@ std::string id_map_name(const std::vector<Part>& parts) {
     return name;
 }
 
-/// Whether it takes ids, and keeps those of what is left after a removal.
-bool has_ids_of_its_own(const IndexBinary& index) {
-    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
-        return has_ids_of_its_own(*hash->storage);
-    }
-    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index);
-}
-
-bool has_ids_of_its_own(const Index& index) {
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return has_ids_of_its_own(*pre->index);
-    }
-    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
-        return has_ids_of_its_own(*hash->storage);
-    }
-    return dynamic_cast<const IndexIVFPQ4*>(&index) ||
-            dynamic_cast<const faiss::IndexIVF*>(&index);
-}
-
 /// IndexIDMap takes what is left after a removal to be numbered anew, as in
 /// flat indexes; inverted lists keep ids.
 template <class IndexT>
@@ -249,7 +231,7 @@ std::unique_ptr<IndexT> with_id_map(
         const Part& part,
         const std::string& name,
         std::unique_ptr<IndexT> sub) {
-    if (has_ids_of_its_own(*sub)) {
+    if (keeps_ids(*sub)) {
         part.fail(
                 "inverted lists keep ids themselves, and " + name +
                         " would lose track of them when vectors are removed",
@@ -273,6 +255,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
 std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
     auto made = std::make_unique<IndexPreTransformSIMD>();
     made->own_fields = true;
+    made->verify_chain = false;
     made->d = index->d;
     made->metric_type = index->metric_type;
     made->ntotal = index->ntotal;
@@ -294,7 +277,7 @@ std::unique_ptr<Index> prepend(
         index = with_fast_transforms(std::move(index));
     }
     auto& pre = dynamic_cast<IndexPreTransformSIMD&>(*index);
-    pre.prepend_transform(vt.get());
+    pre.IndexPreTransform::prepend_transform(vt.get()); // nobody else has it
     vt.release();
     return index;
 }

@@ -629,3 +629,42 @@ def test_codes_of_refine_are_decoded_by_the_exact_index(digits, string):
     index.train(x)
     index.add(x)
     np.testing.assert_array_equal(index.sa_decode(index.sa_encode(x)), index.reconstruct_n(0, 50))
+
+
+def test_a_matrix_that_has_changed_is_seen():
+    d = 64
+    x = np.random.default_rng(1).normal(size=(5, d)).astype("float32")
+
+    def set_one(transform, value):
+        A = faiss.vector_to_array(transform.A)
+        A[1] = value
+        faiss.copy_array_to_vector(A, transform.A)
+
+    def check(index, transform):
+        for value in (1000, 2, 1e-3):
+            set_one(transform, value)
+            np.testing.assert_allclose(
+                index.search(x, 1)[0],
+                index.index.search(transform.apply(x), 1)[0], rtol=1e-3)
+
+    index = faiss.index_factory(d, "RR64,KFlat(linear)")
+    index.train(x)
+    index.add(x[:1])
+    repr(index)
+    assert not index.verify_chain  # nobody else has its transformation
+    rotation = faiss.downcast_VectorTransform(index.chain.at(0))
+    assert index.verify_chain
+    check(index, rotation)
+
+    index = faiss_ext.clone_index(index)
+    index.search(x, 1)
+    assert not index.verify_chain
+    more = faiss.LinearTransform(d, d)
+    faiss.copy_array_to_vector(np.eye(d, dtype="float32").ravel(), more.A)
+    more.is_trained = True
+    index.prepend_transform(more)
+    assert index.verify_chain and not more.thisown  # the index deletes it
+    set_one(more, 100)
+    by_faiss = faiss.downcast_VectorTransform(index.chain.at(1)).apply(more.apply(x))
+    np.testing.assert_allclose(
+        index.search(x, 1)[0], index.index.search(by_faiss, 1)[0], rtol=1e-3)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What indexes look like when they are printed."""
 
+import pickle
+import threading
+
 import faiss
 import faiss_ext
 import pytest
@@ -71,3 +74,28 @@ def test_binary_indexes_of_files(string, name, tmp_path):
 def test_one_whose_constructor_failed():
     index = faiss_ext.IndexIVFPQ4.__new__(faiss_ext.IndexIVFPQ4)
     assert "IndexIVFPQ4" in repr(index)
+
+
+@pytest.mark.parametrize("string", [
+    "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2,store=u8))",
+    "IDMap2,KLSH64(chi2,p=50),BHash8", "HNSW8,KFlat(laplacian)", "SIK64(gaussian),BFlat"])
+def test_threads_show_write_and_search_one_index(string, digits):
+    index = made(string, digits.base[:400])
+
+    def seen():
+        D, I = index.search(digits.queries[:20], 5)
+        return (repr(index), pickle.dumps(index),
+                faiss_ext.index_parameters(index), D.tobytes(), I.tobytes())
+
+    expected, found = seen(), []
+
+    def work():
+        faiss.omp_set_num_threads(1)
+        found.extend(seen() for _ in range(5))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 20
