@@ -149,6 +149,19 @@ TEST_P(EachStore, FindsWhatVectorsInMemoryDo) {
                     before.data(),
                     found.labels.data());
             EXPECT_EQ(again, before);
+            index.compute_kernel_subset(
+                    nq,
+                    vectors.q.data(),
+                    50,
+                    again.data(),
+                    found.labels.data());
+            expected.compute_kernel_subset(
+                    nq,
+                    vectors.q.data(),
+                    50,
+                    before.data(),
+                    found.labels.data());
+            EXPECT_EQ(again, before);
             Floats rows(7 * d);
             index.reconstruct_n(n - 7, 7, rows.data());
             EXPECT_TRUE(std::equal(

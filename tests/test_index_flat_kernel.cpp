@@ -189,6 +189,15 @@ void check_against_brute_force(
         const float absent = metric == l2 ? max_float : -max_float;
         ASSERT_EQ(subset[i], ids[i] < 0 ? absent : all[i / n * n + ids[i]]);
     }
+    index->compute_kernel_subset(
+            all.size() / n, q.data(), n, subset.data(), ids.data());
+    const auto products =
+            BruteForce(*make_index(kernel, ip, d, x), q, x).distances;
+    for (size_t i = 0; i < ids.size(); i++) {
+        ASSERT_EQ(
+                subset[i],
+                ids[i] < 0 ? -max_float : products[i / n * n + ids[i]]);
+    }
     if constexpr (has_batches<faiss::DistanceComputer>) {
         computer->set_query(q.data());
         float four[4];
@@ -577,6 +586,9 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
                  [&](idx_t n, auto y) {
                      index->compute_distance_subset(
                              n, y, 2, &out[0], &labels[0]);
+                 },
+                 [&](idx_t n, auto y) {
+                     index->compute_kernel_subset(n, y, 2, &out[0], &labels[0]);
                  },
                  [&](idx_t n, auto y) { index->sa_encode(n, y, &bytes[0]); }}) {
         expect_throws(

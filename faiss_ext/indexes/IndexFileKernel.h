@@ -98,7 +98,7 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Vectors that are not in memory are asked for in the order of the file,
     /// those of many queries at once.
     void compare_subset(
-            bool as_scores,
+            Subset what,
             idx_t n,
             const float* x,
             idx_t k,

@@ -100,6 +100,16 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             float* distances,
             const idx_t* labels) const;
 
+    /// As compute_distance_subset, with k(x, y) in place of distances whatever
+    /// the metric is: a distance alone does not tell it where k(x, x) varies.
+    /// A label of -1 gets the least float.
+    void compute_kernel_subset(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* values,
+            const idx_t* labels) const;
+
     /// As search and compute_distance_subset, with scores (Kernel::score_block)
     /// in place of distances, and the largest float in place of padding: to put
     /// results of several indexes together.
@@ -174,9 +184,11 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
    protected:
     void parameters(FieldVisitor& v) const;
 
-    /// compute_distance_subset and compute_score_subset
+    enum class Subset { distances, kernel_values, scores };
+
+    /// compute_distance_subset, compute_kernel_subset and compute_score_subset
     virtual void compare_subset(
-            bool as_scores,
+            Subset what,
             idx_t n,
             const float* x,
             idx_t k,

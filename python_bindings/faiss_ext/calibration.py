@@ -226,9 +226,10 @@ def calibrate(
 ) -> Calibration:
     """Measures which kernel values the distances of an index mean.
 
-    Where the index compares vectors under this very kernel (`KFlat`,
-    `HNSW,KFlat`, `Refine(KFlat)`, `BKFlat`), and `kernel_values` knows them,
-    the values are exact, and so is what is returned.
+    The result is exact if the index compares vectors under this very kernel
+    (`KFlat`, `HNSW,KFlat`, `Refine(KFlat)`, `BKFlat`) and the distance alone
+    tells its value: see `kernel_values`, which knows the others as well if it
+    is given ids and queries.
 
     Parameters
     ----------

@@ -768,6 +768,26 @@ def wrap_float_indexes():
         return of_subset(self, self._compute_distance_subset_c, x, labels,
                          "IndexFlatKernel.compute_distance_subset")
 
+    def compute_kernel_subset(
+        self, x: "ArrayLike", labels: "ArrayLike"
+    ) -> "NDArray[np.float32]":
+        """Kernel values, whatever the metric is, between each query and
+        vectors of its own, as they are stored.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+            Queries.
+        labels : array_like of int64, shape (n, k)
+            Ids of stored vectors, or -1.
+
+        Returns
+        -------
+        float32, shape (n, k), the least float where the label is -1
+        """
+        return of_subset(self, self._compute_kernel_subset_c, x, labels,
+                         "IndexFlatKernel.compute_kernel_subset")
+
     def compute_score_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
     ) -> "NDArray[np.float32]":
@@ -867,8 +887,8 @@ def wrap_float_indexes():
                 faiss.swig_ptr(found), faiss.swig_ptr(labels))
         return found
 
-    for method in (compute_distance_subset, compute_score_subset, search_scores,
-                   values_of_scores):
+    for method in (compute_distance_subset, compute_kernel_subset,
+                   compute_score_subset, search_scores, values_of_scores):
         setattr(swig.IndexFlatKernel, method.__name__, method)
     for method in (search_scores, values_of_scores):
         setattr(swig.IndexHNSWKernel, method.__name__, method)

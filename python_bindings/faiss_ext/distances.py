@@ -1,41 +1,67 @@
 # SPDX-License-Identifier: MIT
-"""What the distances of a search say about the kernel."""
+"""The kernel values of the results of a search."""
 
 import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .class_wrappers import as_vectors
 from .parameters import is_sharded, real
 from .showing import is_group, transforms_of
 from .strings import string_of
 
 
 def is_normalised(kernel):
-    """Whether k(x, x) = 1 for every x."""
+    """Whether k(x, x) = 1 for every x, except that it may be smaller for
+    vectors of zeros."""
     if isinstance(kernel, swig.ExponentialKernel):
         return is_normalised(kernel.kernel)
+    return has_unit_vectors(kernel) or isinstance(
+        kernel, (swig.CosineKernel, swig.NormalizedKernel))
+
+
+def has_unit_vectors(kernel):
+    """Whether k(x, x) = 1 for every x, so that a squared distance tells k."""
+    if isinstance(kernel, (swig.ExponentialKernel, swig.NormalizedKernel)):
+        return has_unit_vectors(kernel.kernel)
     return isinstance(kernel, (
-        swig.ShiftInvariantKernel, swig.JaccardKernel, swig.CosineKernel,
-        swig.ExpChi2Kernel, swig.NormalizedKernel))
+        swig.ShiftInvariantKernel, swig.JaccardKernel, swig.ExpChi2Kernel))
 
 
 def kernel_values(
-    index: "faiss.Index | faiss.IndexBinary | ShardedIndex", D: "ArrayLike"
+    index: "faiss.Index | faiss.IndexBinary | ShardedIndex", D: "ArrayLike",
+    I: "ArrayLike | None" = None, xq: "ArrayLike | None" = None,
+    lims: "ArrayLike | None" = None
 ) -> "NDArray[np.float64]":
-    """The kernel values at the distances that an index has returned.
+    """The kernel values of the results of a search.
 
-    They are exact where the index compares vectors under a kernel, `KFlat`,
-    `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat`, and otherwise what a scheme's
-    codes tell: `kernel_estimate` of the Hamming distance, or
-    `asymmetric_kernel_estimate`. The parts of Shards and Replicas must be
-    alike.
+    They are exact if the index compares vectors under a kernel, as `KFlat`,
+    `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat` do. For an index of codes they
+    are estimates: `kernel_estimate` of the Hamming distance, or
+    `asymmetric_kernel_estimate`, which mean nothing for vectors of zeros. The
+    parts of Shards and Replicas must be alike.
+
+    The distances are enough for codes, for METRIC_INNER_PRODUCT, and for
+    kernels with k(x, x) = 1 for every x: gaussian, laplacian, matern, jaccard
+    and expchi2. Under METRIC_L2 all other kernels need `I` and `xq`, also
+    cosine and normalized ones, whose k(x, x) is 0 for vectors of zeros. With
+    `I` and `xq` values under METRIC_L2 are computed from the vectors as they
+    are stored, for every kernel: values too small to be told from a distance
+    are exact as well.
 
     Parameters
     ----------
     index : faiss.Index, faiss.IndexBinary or ShardedIndex
-        What was searched.
+        The index that was searched, with the same vectors.
     D : array_like
         Distances of search or range_search, of any shape.
+    I : array_like of int, of the shape of D, optional
+        Ids of the same results.
+    xq : array_like, shape (n, d), optional
+        The queries. With the results of one query, D[i] and I[i], of shape
+        (d,).
+    lims : array_like of int, shape (n + 1,), optional
+        Of range_search: results lims[i] to lims[i + 1] are those of query i.
 
     Returns
     -------
@@ -44,26 +70,36 @@ def kernel_values(
     Raises
     ------
     ValueError
-        If distances do not tell: of maps and FAISS's own indexes, and of
-        METRIC_L2 and kernels whose k(x, x) varies (use METRIC_INNER_PRODUCT,
-        normalized(kernel), or faiss.IndexRefine).
+        If distances do not tell: of maps and of FAISS's own indexes, and if
+        `I` and `xq` are missing.
 
     Examples
     --------
     >>> D, I = index.search(xq, 10)
-    >>> kernel_values(index, D)
+    >>> kernel_values(index, D, I, xq)
+    >>> lims, D, I = index.range_search(xq, radius)
+    >>> kernel_values(index, D, I, xq, lims)
     """
-    if is_sharded(index):
-        index = index.model
-    if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
+    model = index.model if is_sharded(index) else index
+    if not isinstance(model, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"kernel_values: expected an index, got {index!r}")
+    if (I is None) != (xq is None) or lims is not None and I is None:
+        raise TypeError(
+            "kernel_values: I and xq go together, and lims with both: expected "
+            "kernel_values(index, D, I, xq), or kernel_values(index, D, I, xq, "
+            "lims) after range_search")
     D = np.asarray(D)
     if D.dtype.kind not in "fiu":
         raise TypeError("kernel_values: expected an array of distances, got "
                         f"{D.dtype}")
-    values = values_of(real(index), D)
+    part = part_that_compares(model)
+    if I is not None and isinstance(part, swig.IndexFlatKernel) and (
+            part.metric_type == faiss.METRIC_L2):
+        values = values_of_results(index, model.d, D, I, xq, lims)
+    else:
+        values = values_of(part, D)
     missing = np.iinfo("int32").max if isinstance(
-        index, faiss.IndexBinary) else np.finfo("float32").max
+        model, faiss.IndexBinary) else np.finfo("float32").max
     return np.where(np.abs(D.astype("float64")) >= missing, np.nan, values)
 
 
@@ -110,30 +146,31 @@ def of_integer_distance(distances):
 
 
 def exact_values(index):
-    """The function of a distance that is the kernel value, where an index
-    compares vectors under a kernel; otherwise None."""
+    """The function of a distance that is the kernel value, if an index compares
+    vectors under a kernel and there is one; otherwise None."""
     index = part_that_compares(index)
     if isinstance(index, swig.IndexBinaryFlatKernel):
         return of_integer_distance
     if isinstance(index, swig.IndexFlatKernel):
         if index.metric_type == faiss.METRIC_INNER_PRODUCT:
             return of_inner_product
-        if is_normalised(index.kernel):
+        if has_unit_vectors(index.kernel):
             return of_squared_distance
     return None
 
 
 def values_of(index, D):
+    """Kernel values at the distances of a part that compares."""
     distances = D.astype("float64")
-    index = part_that_compares(index)
     exact = exact_values(index)
     if exact is not None:
         return exact(distances)
     if isinstance(index, swig.IndexFlatKernel):
         raise ValueError(
             f"kernel_values: squared distances under {index.kernel.description()}"
-            " do not tell its values, since k(x, x) varies; use "
-            "METRIC_INNER_PRODUCT, or normalized(kernel)")
+            " do not tell its values, since k(x, x) is not 1 for every x; call "
+            "kernel_values(index, D, I, xq) with the ids and queries of the "
+            "search, or kernel_values(index, D, I, xq, lims) after range_search")
     hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
               swig.IndexAsymmetricHash)
     if isinstance(index, hashes):
@@ -152,3 +189,127 @@ def has_no_map(index):
     """Whether the kernel is that of the transformed vectors."""
     return not any(isinstance(transform, swig.FeatureMap)
                    for transform in transforms_of(index))
+
+
+# ------------------------------------- values from queries and stored vectors
+
+def values_of_results(index, d, D, I, xq, lims):
+    """Kernel values of queries and the stored vectors of the ids."""
+    I, xq = np.asarray(I), np.asarray(xq)
+    if I.shape != D.shape or I.dtype.kind not in "iu":
+        raise ValueError(
+            f"kernel_values: I has dtype {I.dtype} and shape {I.shape}, "
+            f"expected integers and the shape of D, {D.shape}")
+    if lims is not None:
+        queries, ids, place = in_rows(I, lims, len(xq))
+        x = as_vectors(xq, d, "kernel_values: xq")
+        return values_of_ids(index, x[queries], ids)[place]
+    if D.ndim == 1 and xq.ndim == 1:
+        return values_of_results(index, d, D[None], I[None], xq[None], None)[0]
+    x = as_vectors(xq, d, "kernel_values: xq")
+    if D.ndim != 2 or len(D) != len(x):
+        raise ValueError(
+            f"kernel_values: D has shape {D.shape} and xq {xq.shape}, expected "
+            "(n, k) and (n, d), or lims of range_search")
+    return values_of_ids(index, x, I.astype("int64"))
+
+
+def in_rows(I, lims, n):
+    """Results of a range search as rows of ids, padded with -1: the query of
+    each row, the rows, and the place of each result in them."""
+    lims = np.asarray(lims).astype("int64")
+    if lims.shape != (n + 1,) or lims[0] != 0 or lims[-1] != I.size or (
+            I.ndim != 1 or (np.diff(lims) < 0).any()):
+        raise ValueError(
+            f"kernel_values: expected lims to ascend from 0 to {I.size}, the "
+            f"number of results, with {n + 1} numbers for {n} queries")
+    counts = np.diff(lims)
+    width = int(np.clip(counts.max(initial=1), 1, 64))
+    rows = -(-counts // width)
+    before = np.cumsum(rows) - rows
+    place = np.arange(I.size) - np.repeat(lims[:-1], counts)
+    place = np.repeat(before, counts) + place // width, place % width
+    ids = np.full((rows.sum(), width), -1)
+    ids[place] = I
+    return np.repeat(np.arange(n), rows), ids, place
+
+
+def values_of_ids(index, x, ids):
+    """k of each query and stored vectors of its own, of an index that compares
+    under a kernel; anything at id -1."""
+    if is_sharded(index):
+        return index._kernel_values(x, ids)
+    index = real(index)
+    if isinstance(index, faiss.IndexIDMap):
+        return values_of_ids(index.index, x, positions(index, ids))
+    if isinstance(index, faiss.IndexRefine):
+        return values_of_ids(index.refine_index, x, ids)
+    if isinstance(index, swig.IndexHNSWKernel):
+        return values_of_ids(index.storage, x, ids)
+    if isinstance(index, faiss.IndexPreTransform):
+        return values_of_ids(index.index, transformed(index, x), ids)
+    if isinstance(index, faiss.IndexReplicas):
+        return values_of_ids(index.at(0), x, ids)
+    if isinstance(index, faiss.IndexShards):
+        values = np.zeros(ids.shape, "float32")
+        for shard, own in in_shards(index, ids):
+            rows, mine = (own >= 0).any(axis=1), own >= 0
+            values[mine] = values_of_ids(shard, x[rows], own[rows])[mine[rows]]
+        return values
+    return index.compute_kernel_subset(x, ids)
+
+
+def transformed(index, x):
+    """Vectors behind the transforms of an IndexPreTransform."""
+    if isinstance(index, swig.IndexPreTransformSIMD):
+        return faiss.vector_to_array(index._transformed_c(
+            len(x), faiss.swig_ptr(x), len(transforms_of(index)))).reshape(
+                len(x), -1)
+    for transform in transforms_of(index):
+        x = transform.apply(x)
+    return x
+
+
+def positions(index, ids):
+    """Where the vectors of the ids are behind an IDMap."""
+    wanted = np.unique(ids)
+    own = faiss.vector_to_array(index.id_map)
+    place = np.minimum(np.searchsorted(wanted, own), len(wanted) - 1)
+    found = np.flatnonzero(wanted[place] == own) if len(wanted) else own[:0]
+    counts = np.bincount(place[found], minlength=len(wanted))
+    for i in np.flatnonzero((counts != 1) & (wanted >= 0))[:1]:
+        raise ValueError(f"kernel_values: the index has {counts[i]} vectors "
+                         f"with id {wanted[i]}, expected one")
+    at = np.full(len(wanted), -1)
+    at[place[found]] = found
+    at[wanted < 0] = -1
+    return at[np.searchsorted(wanted, ids)]
+
+
+def in_shards(group, ids):
+    """Each shard, and the ids of its vectors as it has them, -1 for others."""
+    found, first = [], 0
+    for i in range(group.count()):
+        shard = real(group.at(i))
+        if group.successive_ids:
+            mine = (ids >= first) & (ids < first + shard.ntotal)
+            found.append((shard, np.where(mine, ids - first, -1)))
+            first += shard.ntotal
+        else:
+            found.append((shard, np.where(holds(shard, ids), ids, -1)))
+    owners = sum((own >= 0).astype(int) for _, own in found)
+    for i in ids[(owners != 1) & (ids >= 0)][:1]:
+        raise ValueError(f"kernel_values: id {i} is that of vectors in "
+                         f"{owners[ids == i][0]} shards, expected one")
+    return found
+
+
+def holds(index, ids):
+    """Whether an index has vectors of the ids."""
+    if isinstance(index, faiss.IndexIDMap):
+        return np.isin(ids, faiss.vector_to_array(index.id_map))
+    if isinstance(index, faiss.IndexPreTransform):
+        return holds(real(index.index), ids)
+    if isinstance(index, faiss.IndexRefine):
+        return holds(real(index.refine_index), ids)
+    return (ids >= 0) & (ids < index.ntotal)

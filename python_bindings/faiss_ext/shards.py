@@ -14,10 +14,11 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .class_wrappers import as_vectors, python_number
+from .distances import transformed, values_of_ids
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, read_shard, write_shard
-from .showing import text, transforms_of
+from .showing import text
 
 # of queries that are put together at once, and of what is found for them
 QUERIES, ANSWERS = 4096, 2**22
@@ -97,6 +98,11 @@ class Shard:
         ids = np.where(ids >= 0, ids - self.first, -1)
         return scores_of(real(self.index.refine_index), x[rows], ids)
 
+    def kernel_values(self, x, rows, ids):
+        """Kernel values of the ids for some rows of x."""
+        ids = np.where(ids >= 0, ids - self.first, -1)
+        return values_of_ids(self.index, x[rows], ids)
+
     def range_search(self, x, radius):
         lims, D, I = self.index.range_search(x, radius)
         return lims, D, self.whole_ids(I)
@@ -137,13 +143,7 @@ def mapped(index, x):
     """Vectors as they come out of the maps in front of an index."""
     index = real(index)
     while isinstance(index, faiss.IndexPreTransform):
-        if isinstance(index, swig.IndexPreTransformSIMD):
-            x = faiss.vector_to_array(index._transformed_c(
-                len(x), faiss.swig_ptr(x), len(transforms_of(index)))).reshape(
-                    len(x), -1)
-        else:
-            for transform in transforms_of(index):
-                x = transform.apply(x)
+        x = transformed(index, x)
         index = real(index.index)
     return x
 
@@ -362,6 +362,16 @@ class ShardedIndex:
         base = real(model.base_index)
         answers = self._run("candidates", x, (wanted,))
         _, I = self._best(base, *together(answers), wanted)
+        D = self._of_ids("exact", x, I)  # or scores
+        # equal ones by their ids
+        order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
+        return finished(model.refine_index, *self._best(
+            model.refine_index, np.take_along_axis(D, order, axis=1),
+            np.take_along_axis(I, order, axis=1), k))
+
+    def _of_ids(self, method, x, I):
+        """What a method of the shards says of each row of x with its ids; 0 at
+        id -1."""
         firsts = [shard["first"] for shard in self.shards]
         owner = np.searchsorted(firsts, I, side="right") - 1  # -1: padding
         own, places = [], []
@@ -369,18 +379,22 @@ class ShardedIndex:
             rows, columns, ids = of_shard(owner == shard, I)
             own.append((rows, ids) if len(rows) else None)
             places.append((rows, columns))
-        D = np.zeros(I.shape, "float32")  # or scores
+        D = np.zeros(I.shape, "float32")
         for (rows, columns), scores in zip(
-                places, self._run("exact", x, own)):
+                places, self._run(method, x, own)):
             if scores is not None:
                 valid = columns >= 0
                 D[np.broadcast_to(rows[:, None], columns.shape)[valid],
                   columns[valid]] = scores[valid]
-        # equal ones by their ids
-        order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
-        return finished(model.refine_index, *self._best(
-            model.refine_index, np.take_along_axis(D, order, axis=1),
-            np.take_along_axis(I, order, axis=1), k))
+        return D
+
+    def _kernel_values(self, x, I):
+        """Of queries and vectors of their own; anything at id -1."""
+        if I.size and I.max() >= self.ntotal:
+            raise ValueError(f"kernel_values: id {I.max()}, expected ids up to "
+                             f"{self.ntotal - 1}")
+        self._check_open()
+        return self._of_ids("kernel_values", x, I)
 
     def range_search(self, x: "ArrayLike", radius: float) -> (
             "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):

@@ -297,7 +297,7 @@ void IndexFileKernel::verify_block(idx_t block) const {
 }
 
 void IndexFileKernel::compare_subset(
-        bool as_scores,
+        Subset what,
         idx_t n,
         const float* x,
         idx_t k,
@@ -316,7 +316,7 @@ void IndexFileKernel::compare_subset(
             ask_for(std::min(n - next, step) * k, labels + next * k);
         }
         IndexFlatKernel::compare_subset(
-                as_scores, m, x + i * d, k, out + i * k, labels + i * k);
+                what, m, x + i * d, k, out + i * k, labels + i * k);
     }
 }
 

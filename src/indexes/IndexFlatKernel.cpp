@@ -556,7 +556,16 @@ void IndexFlatKernel::compute_distance_subset(
         idx_t k,
         float* distances,
         const idx_t* labels) const {
-    compare_subset(false, n, x, k, distances, labels);
+    compare_subset(Subset::distances, n, x, k, distances, labels);
+}
+
+void IndexFlatKernel::compute_kernel_subset(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* values,
+        const idx_t* labels) const {
+    compare_subset(Subset::kernel_values, n, x, k, values, labels);
 }
 
 void IndexFlatKernel::compute_score_subset(
@@ -565,18 +574,21 @@ void IndexFlatKernel::compute_score_subset(
         idx_t k,
         float* scores,
         const idx_t* labels) const {
-    compare_subset(true, n, x, k, scores, labels);
+    compare_subset(Subset::scores, n, x, k, scores, labels);
 }
 
 void IndexFlatKernel::compare_subset(
-        bool as_scores,
+        Subset what,
         idx_t n,
         const float* x,
         idx_t k,
         float* out,
         const idx_t* labels) const {
-    const char* where = as_scores ? "IndexFlatKernel::compute_score_subset"
-                                  : "IndexFlatKernel::compute_distance_subset";
+    const char* where = what == Subset::scores
+            ? "IndexFlatKernel::compute_score_subset"
+            : what == Subset::distances
+            ? "IndexFlatKernel::compute_distance_subset"
+            : "IndexFlatKernel::compute_kernel_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && kernel->is_trained, "%s: call train first", where);
     const StoredRows stored = StoredRows::of(*this, where);
@@ -596,8 +608,12 @@ void IndexFlatKernel::compare_subset(
                 int64_t(ntotal));
     }
     kernel->check_input(n, x, d, where);
-    const float worst = as_scores ? std::numeric_limits<float>::max()
-                                  : worst_of(metric_type);
+    const faiss::MetricType metric = what == Subset::kernel_values
+            ? faiss::METRIC_INNER_PRODUCT
+            : metric_type;
+    const float worst = what == Subset::scores
+            ? std::numeric_limits<float>::max()
+            : worst_of(metric);
     const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;
@@ -616,17 +632,10 @@ void IndexFlatKernel::compare_subset(
                     ids.data(),
                     [&](size_t j, size_t count, const float* y) {
                         kernel->score_block(
-                                metric_type,
-                                1,
-                                x + i * d,
-                                count,
-                                y,
-                                d,
-                                &found[j]);
+                                metric, 1, x + i * d, count, y, d, &found[j]);
                     });
-            if (!as_scores) {
-                kernel->values_of_scores(
-                        metric_type, found.size(), found.data());
+            if (what != Subset::scores) {
+                kernel->values_of_scores(metric, found.size(), found.data());
             }
             auto next = found.begin();
             for (idx_t j = i * k; j < (i + 1) * k; j++) {

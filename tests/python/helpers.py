@@ -26,6 +26,18 @@ for array in (COUNTS, X):
     array.setflags(write=False)  # a test fails if anything writes to it
 BASE, QUERIES = X[200:], X[:200]
 
+# every kernel, with whether a squared distance alone tells its values
+KERNELS = {
+    "gaussian(gamma=0.1)": True, "laplacian(gamma=0.05)": True, "matern(nu=1.5,gamma=0.1)": True,
+    "jaccard": True, "expchi2(gamma=0.4)": True, "normalized(gaussian(gamma=0.1))": True,
+    "exponential(jaccard,scale=2)": True, "cosine": False, "normalized(chi2)": False, "exponential(cosine,scale=2)": False,
+    "exponential(chi2,scale=0.01)": False, "linear": False, "poly(degree=2,c=0.5)": False, "poly(degree=3,c=0)": False, "chi2": False,
+    "intersection": False, "js": False, "hellinger": False}
+
+# zeros, sets, one component, copies, and vectors a thousand times as large as others
+EDGES = np.concatenate([
+    COUNTS[:40], 1000 * X[:9], X[:9] / 16, COUNTS[:3] > 8, np.zeros((2, 64)), np.eye(64)[:3], X[:9] / 16]).astype("float32")
+
 CONVERSIONS = {
     "float64": lambda x: x.astype("float64"),
     "int64": lambda x: x.astype("int64"),

@@ -9,7 +9,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import COUNTS, FAILURE, IP, X, made, made_binary
+from helpers import COUNTS, EDGES, FAILURE, IP, KERNELS, L2, X, made, made_binary
 
 BASE, HELD_OUT, QUERIES = X[:1000], X[1000:1400], X[1400:]
 GRAM = faiss_ext.kernel_factory("chi2").gram(QUERIES, BASE)
@@ -125,6 +125,31 @@ def test_exact_indexes_have_exact_values(string, metric, x):
     assert np.isnan(measured.value(missing)).all() and "exact" in repr(measured)
     # but not of another kernel
     assert faiss_ext.calibrate(index, x[:1000], x[1000:1200], "hellinger").exact is None
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("metric", [L2, IP])
+def test_what_is_called_exact_is_exact_on_the_edges(name, metric):
+    """Also if the vectors that are measured have no zeros among them, and later ones have."""
+    index = faiss.index_factory(64, f"KFlat({name})", metric)
+    index.add(X[:300])
+    measured = faiss_ext.calibrate(index, X[:300], X[300:320])
+    assert (measured.exact is not None) == (KERNELS[name] or metric == IP)
+    index.reset()
+    index.add(EDGES)
+    D, I = index.search(EDGES, len(EDGES))
+    expected = np.take_along_axis(faiss_ext.kernel_factory(name).gram(EDGES), I, axis=1)
+    if measured.exact is not None:
+        for found in (measured.value(D), *measured.interval(D)):
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the queries are among the vectors
+        again = faiss_ext.calibrate(index, EDGES, EDGES, k=len(EDGES))
+    assert again.maximum >= expected.max() - 1e-6
+    np.testing.assert_allclose(np.sort(again.values), np.sort(expected.ravel()), rtol=1e-5, atol=1e-9)
+    if again.exact is None:  # of each query, the value of its result is inside
+        low, high = again.interval(D)
+        assert ((expected < low) | (expected > high)).mean() <= 0.05
 
 
 def test_kernel_values_have_their_maximum():

@@ -397,6 +397,18 @@ def test_kernel_values_and_parameters_of_shards():
     one = built(PARTS, "KFlat(jaccard)")
     D = one.search(Q, 10)[0]
     np.testing.assert_array_equal(faiss_ext.kernel_values(one, D), faiss_ext.kernel_values(one.model, D))
+    gram = faiss_ext.kernel_factory("chi2").gram(Q, X)
+    for string in ("KFlat(chi2)", REFINED, "L2norm,HNSW8,KFlat(chi2)"):
+        index = built(PARTS, string)
+        D, I = index.search(Q, 10)
+        expected = gram if "L2" not in string else faiss_ext.kernel_factory("chi2").gram(
+            *(v / np.linalg.norm(v, axis=1, keepdims=True) for v in (Q, X)))
+        np.testing.assert_allclose(
+            faiss_ext.kernel_values(index, D, I, Q), np.take_along_axis(expected, I, axis=1), rtol=1e-5)
+    D, I = built(PARTS[1:2], "KFlat(chi2)").search(Q, 2)  # one vector
+    np.testing.assert_array_equal(np.isnan(faiss_ext.kernel_values(built(PARTS[1:2], "KFlat(chi2)"), D, I, Q)), I < 0)
+    with pytest.raises(ValueError, match="kernel_values: id 1500, expected ids up to 1499"):
+        faiss_ext.kernel_values(index, [[1.0]], [[1500]], Q[:1])
     index = built(PARTS, REFINED)
     assert faiss_ext.index_parameters(index) == {"k_factor": 1}
     faiss_ext.set_index_parameter(index, "k_factor", 4)
