@@ -314,9 +314,10 @@ def calibrate(
     if exact is not None and not np.allclose(
             exact(distances), values, rtol=1e-3, atol=1e-3 * np.ptp(values)):
         exact = None  # another kernel
+    own_values = (own.values(x, x[None], packed)[0] for x in
+                  itertools.chain(queries, map(base.__getitem__, vectors)))
     unit = own.is_normalised() or all(
-        abs(own.values(x, x[None], packed)[0] - 1) < 1e-4
-        for x in itertools.chain(queries, map(base.__getitem__, vectors)))
+        value == 0 or abs(value - 1) < 1e-4 for value in own_values)
     return Calibration(distances, values, width,
                        maximum=1 if unit else math.inf, exact=exact)
 
