@@ -231,7 +231,7 @@ def test_ids_and_queries_must_fit():
     D, I = index.search(QUERIES, K)
     lims, E, J = index.range_search(QUERIES, 0.2)
     for arguments in ((D, I), (D, None, QUERIES), (E, None, None, lims)):
-        with pytest.raises(TypeError, match="got only some of them"):
+        with pytest.raises(TypeError, match="I and xq go together"):
             faiss_ext.kernel_values(index, *arguments)
     for arguments, text in (
             ((D, I[:, 1:], QUERIES), r"I has dtype int64 and shape \(200, 4\), expected integers and .* \(200, 5\)"),
