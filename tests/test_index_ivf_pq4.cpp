@@ -435,6 +435,7 @@ TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
     const idx_t last = std::numeric_limits<idx_t>::max();
     other->add_with_ids(1, x.data(), &last);
     EXPECT_TRUE(throws([&] { other->add(1, x.data()); }, "add_with_ids"));
+    EXPECT_EQ(clone_index(other.get())->ntotal, other->ntotal);
     other->reset();
     EXPECT_EQ(add_one(*other), 0);
 }

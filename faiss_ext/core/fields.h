@@ -53,6 +53,10 @@ struct HasFields {
     /// Called when all fields have been read from a file: computes what files
     /// do not hold. Throws where the parts do not fit each other.
     virtual void restore() {}
+
+    /// Throws if restore() would, once the fields have been written and read.
+    /// Called before they are written.
+    virtual void check_restorable() const {}
 };
 
 /// An error in the value of one parameter.

@@ -67,6 +67,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
+    void check_restorable() const override;
 
     void add(idx_t n, const uint8_t* x) override;
     void reset() override;

@@ -56,6 +56,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
+    void check_restorable() const override;
 
     void add(idx_t n, const uint8_t* x) override;
     void reset() override;
@@ -99,6 +100,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
 
    private:
     void check_parameters() const;
+    void check_codes() const;
+    void check_size_in_file() const;
     void build_lists(idx_t n0);
     template <class F>
     void keep_entries(F&& new_id); // of each entry; negative: dropped

@@ -60,6 +60,7 @@ struct IndexFileKernel : IndexFlatKernel {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
+    void check_restorable() const override;
 
     /// The next n vectors of the file, as floats.
     void add(idx_t n, const float* x) override;
@@ -113,6 +114,7 @@ struct IndexFileKernel : IndexFlatKernel {
     void open(const std::string& name);
     void open_again(const std::string& name);
     void check_add(idx_t n, const char* where) const;
+    void check_checksums() const;
     void extend(idx_t n);
     idx_t vectors_per_block() const;
     uint64_t checksum(idx_t block, idx_t n) const;

@@ -60,6 +60,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
+    void check_restorable() const override;
 
     /// Trains the kernel, if a parameter was left to the data.
     void train(idx_t n, const float* x) override;

@@ -73,6 +73,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     void values_of_scores(idx_t n, idx_t k, float* scores, idx_t* labels) const;
 
     /// Throws if there is no such id.
+    void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
     void reset() override;
@@ -80,7 +81,8 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     /// Builds the graph anew from the stored vectors.
     void rebuild();
 
-    /// Throws unless the graph is complete. `where` names the caller.
+    /// Throws unless the graph is complete, and has as many vertices as there
+    /// are vectors. `where` names the caller.
     void check_graph(const char* where) const;
 
    private:

@@ -98,6 +98,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;
+    void check_restorable() const override;
 
     /// Centroids by k-means (at most 256 vectors each), and those of the parts.
     /// `verbose` prints how far it is.

@@ -43,14 +43,12 @@ struct IndexRefineKernel : faiss::IndexRefine {
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// Throws if there is no such id.
+    void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
     /// The vector by the refine index's part of a code, the second one. (That
     /// of FAISS 1.7.3 decodes the first one.)
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
-
-   private:
-    void check_parts(const char* where) const;
 };
 
 } // namespace faiss_ext

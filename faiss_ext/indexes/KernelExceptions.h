@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
 
 namespace faiss_ext {
 
@@ -42,11 +43,14 @@ struct KernelExceptions {
  * The index is searched for IndexFlatKernel and IndexKernelHash through
  * IndexIDMap, IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and
  * IndexReplicas. The constructor throws if an IndexRefine has a k_factor below
- * 1. The Python package guards every call; IndexHNSWKernel guards its own.
- * After an exception in add, a faiss::IndexHNSW has links that are of no use.
+ * 1, or if an index and its parts have not the same number of vectors. The
+ * Python package guards every call; IndexHNSWKernel guards its own. After an
+ * exception in add, a faiss::IndexHNSW has links that are of no use.
  */
 struct KernelExceptionGuard {
     explicit KernelExceptionGuard(const faiss::Index* index);
+    /// Binary indexes have no kernels to watch; they are checked only.
+    explicit KernelExceptionGuard(const faiss::IndexBinary* index);
     ~KernelExceptionGuard();
     KernelExceptionGuard(const KernelExceptionGuard&) = delete;
     KernelExceptionGuard& operator=(const KernelExceptionGuard&) = delete;

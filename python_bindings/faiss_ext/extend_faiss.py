@@ -293,7 +293,7 @@ def with_errors(method, name):
             return method(self, *args, **kwargs)
         is_float = isinstance(self, faiss.Index)
         call = checked_method if is_float else method
-        guard = swig._KernelExceptionGuard(self if is_float else None)
+        guard = swig._KernelExceptionGuard(self)
         watch = swig._CallbackErrorWatch()
         failure = result = None
         try:
@@ -333,9 +333,10 @@ def extend_refine():
         return
 
     def set_k_factor(self, value):
-        if is_ours(self) and not 1 <= float(value) <= 1e9:
+        most = swig._max_k_factor()
+        if is_ours(self) and not 1 <= float(value) <= most:
             raise ValueError("IndexRefine.k_factor must be a number from 1 to "
-                             f"1e9, got {value}")
+                             f"{most}, got {value}")
         member.fset(self, value)
 
     set_k_factor.without_faiss_ext = member.fset

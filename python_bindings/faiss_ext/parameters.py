@@ -85,8 +85,8 @@ def settings_of(index):
     if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
         return settings_of(index.storage)
     if isinstance(index, (faiss.IndexHNSW, faiss.IndexBinaryHNSW)):
-        return {"efSearch": Setting((index.hnsw,), "efSearch", int, 1, INT_MAX,
-                                    powers_of_2(8, 513))}
+        return {"efSearch": Setting((index.hnsw,), "efSearch", int, 1,
+                                    swig._max_ef(), powers_of_2(8, 513))}
     if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
         most = int(index.b)
         return {"nflip": Setting((index,), "nflip", int, 0, most,
@@ -101,7 +101,7 @@ def settings_of(index):
 
 
 def k_factor_of(index):
-    return Setting((index,), "k_factor", float, 1, 10**9,
+    return Setting((index,), "k_factor", float, 1, swig._max_k_factor(),
                    powers_of_2(1, 65))
 
 

@@ -17,6 +17,41 @@ thread_local PartsInMemory* in_memory = nullptr;
 
 thread_local int objects_inside_each_other = 0;
 
+// What is refused, by the writer as by the reader.
+
+template <class T>
+std::string out_of_range(const NumberField<T>& field) {
+    return std::string(field.key) + " is " + std::to_string(field.value) +
+            ", expected " + std::to_string(field.low) + " to " +
+            std::to_string(field.high);
+}
+
+std::string wrong_shape(const ShapeField& field) {
+    return "a shape of " + std::to_string(field.rows) + "x" +
+            std::to_string(field.columns) + " for " +
+            std::to_string(field.components) + " components";
+}
+
+std::string missing(const PartField& field) {
+    return "it has no " + std::string(field.key);
+}
+
+std::string wrong_size(const char* name, uint64_t size, size_t expected) {
+    return std::string(name) + " has " + std::to_string(size) +
+            " elements, expected " + std::to_string(expected);
+}
+
+std::string not_finite(const char* name) {
+    return std::string(name) + " has a component that is NaN or infinite";
+}
+
+bool is_finite(const ArraySlot& values) {
+    return !values.is_float() ||
+            all_finite(
+                    values.size(),
+                    static_cast<const float*>(values.in_order()));
+}
+
 struct FileWriter : FieldVisitor {
     faiss::IOWriter* f;
 
@@ -27,12 +62,22 @@ struct FileWriter : FieldVisitor {
     }
 
    private:
+    /// Throws what FileReader would throw.
+    void require(bool good, const std::string& message) const {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                good,
+                "%s cannot be written: %s",
+                name_of(*f).c_str(),
+                message.c_str());
+    }
+
     void on(const FlagField& field) override {
         write_value(f, field.value);
     }
 
     template <class T>
     void write_number(const NumberField<T>& field) {
+        require(field.is_valid(), out_of_range(field));
         write_value(f, field.value);
         if (field.automatic) {
             write_value(f, *field.automatic);
@@ -46,15 +91,19 @@ struct FileWriter : FieldVisitor {
     }
 
     void on(const WordField& field) override {
+        require(field.value >= 0 && field.value < int(field.words.size()),
+                std::string(field.key) + " is no word");
         write_value(f, field.value);
     }
 
     void on(const ShapeField& field) override {
+        require(field.is_valid(), wrong_shape(field));
         write_value(f, field.rows);
         write_value(f, field.columns);
     }
 
     void on(const PartField& field) override {
+        require(field.part.get() || field.none, missing(field));
         if (in_memory) {
             in_memory->parts.push_back(
                     field.part.get() ? field.part.copy() : nullptr);
@@ -63,7 +112,10 @@ struct FileWriter : FieldVisitor {
         }
     }
 
-    void on_array(const char*, ArraySlot& values, size_t) override {
+    void on_array(const char* name, ArraySlot& values, size_t size) override {
+        require(size == any_size || values.size() == size,
+                wrong_size(name, values.size(), size));
+        require(is_finite(values), not_finite(name));
         if (values.is_mappable()) {
             write_aligned(
                     f, values.in_order(), values.size(), values.item_size());
@@ -73,7 +125,8 @@ struct FileWriter : FieldVisitor {
         write_bytes(f, values.in_order(), values.size() * values.item_size());
     }
 
-    void on_learned(const char*, const double& value) override {
+    void on_learned(const char* name, const double& value) override {
+        require(std::isfinite(value), not_finite(name));
         write_value(f, value);
     }
 
@@ -81,10 +134,20 @@ struct FileWriter : FieldVisitor {
         write_string(f, part.get() ? part.name() : "");
         if (part.get()) {
             const Nesting nesting(f->name);
+            check_restorable(part);
             if (part.is_trained()) {
                 write_value(f, *part.is_trained());
             }
             part.get()->fields(*this);
+        }
+    }
+
+    void check_restorable(const PartSlot& part) const {
+        const auto copy = part.copy();
+        try {
+            copy->restore();
+        } catch (const faiss::FaissException& e) {
+            require(false, e.msg);
         }
     }
 };
@@ -127,8 +190,7 @@ struct FileReader : FieldSetter {
             settable(*field.automatic) = read_value<bool>(f, field.key);
         }
         if (!field.is_valid()) {
-            fail(std::string(field.key) + " is " + std::to_string(field.value) +
-                 ", which is out of range");
+            fail(out_of_range(field));
         }
     }
     void on(const NumberField<int64_t>& field) override {
@@ -147,9 +209,7 @@ struct FileReader : FieldSetter {
         settable(field.rows) = read_value<int>(f, field.key);
         settable(field.columns) = read_value<int>(f, field.key);
         if (!field.is_valid()) {
-            fail("a shape of " + std::to_string(field.rows) + "x" +
-                 std::to_string(field.columns) + " for " +
-                 std::to_string(field.components) + " components");
+            fail(wrong_shape(field));
         }
     }
 
@@ -166,7 +226,7 @@ struct FileReader : FieldSetter {
             on_learned_part(field.key, field.part);
         }
         if (!field.part.get() && !field.none) {
-            fail("it has no " + std::string(field.key));
+            fail(missing(field));
         }
     }
 
@@ -174,8 +234,7 @@ struct FileReader : FieldSetter {
         const auto given = values.is_mappable() ? read_aligned_size(f, name)
                                                 : read_value<uint64_t>(f, name);
         if (size != any_size && given != size) {
-            fail(std::string(name) + " has " + std::to_string(given) +
-                 " elements, expected " + std::to_string(size));
+            fail(wrong_size(name, given, size));
         }
         std::optional<FileRange> range;
         if (values.is_mappable()) {
@@ -194,17 +253,15 @@ struct FileReader : FieldSetter {
                     [&] { return items; },
                     name);
         }
-        if (values.is_float() &&
-            !all_finite(given, static_cast<const float*>(values.in_order()))) {
-            fail(std::string(name) +
-                 " has a component that is NaN or infinite");
+        if (!is_finite(values)) {
+            fail(not_finite(name));
         }
     }
 
     void on_learned(const char* name, const double& value) override {
         settable(value) = read_value<double>(f, name);
         if (!std::isfinite(value)) {
-            fail(std::string(name) + " is NaN or infinite");
+            fail(not_finite(name));
         }
     }
 

@@ -442,6 +442,8 @@ void IndexAsymmetricHash::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,
             "only another IndexAsymmetricHash can be merged");
+    check_ready(*this, "merge_from");
+    check_ready(*source, "merge_from");
     FAISS_EXT_THROW_IF_NOT_MSG(
             metric_type == source->metric_type, "the metrics differ");
     hash->check_identical(*source->hash);

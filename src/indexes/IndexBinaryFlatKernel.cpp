@@ -309,6 +309,10 @@ void IndexBinaryFlatKernel::init() {
 
 void IndexBinaryFlatKernel::restore() {
     init();
+    check_restorable();
+}
+
+void IndexBinaryFlatKernel::check_restorable() const {
     check_lists();
     std::vector<bool> seen(ntotal);
     for (int l = 0; l <= d; l++) {
@@ -338,6 +342,11 @@ void IndexBinaryFlatKernel::check_lists() const {
     size_t n = 0;
     for (const List& list : lists) {
         n += list.ids.size();
+        check_stored(
+                list.ids.size(),
+                list.codes.size(),
+                code_size,
+                "IndexBinaryFlatKernel");
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             lists.size() == size_t(d) + 1 && n == size_t(ntotal),

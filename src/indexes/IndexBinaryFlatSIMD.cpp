@@ -171,11 +171,13 @@ void IndexBinaryFlatSIMD::train(idx_t n, const uint8_t* x) {
 
 void IndexBinaryFlatSIMD::add(idx_t n, const uint8_t* x) {
     check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::add");
+    check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     IndexBinaryFlat::add(n, x);
 }
 
 size_t IndexBinaryFlatSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::remove_ids");
+    check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     return IndexBinaryFlat::remove_ids(sel);
 }
 

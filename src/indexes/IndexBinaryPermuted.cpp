@@ -186,6 +186,17 @@ void IndexBinaryPermuted::init() {
 
 void IndexBinaryPermuted::restore() {
     init();
+    check_size_in_file();
+    rebuild();
+}
+
+void IndexBinaryPermuted::check_restorable() const {
+    check_parameters();
+    check_size(ntotal);
+    check_size_in_file();
+}
+
+void IndexBinaryPermuted::check_size_in_file() const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             copies_in_memory() || bytes_of_lists(ntotal) <= 1e9 * max_gb_read,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
@@ -194,12 +205,24 @@ void IndexBinaryPermuted::restore() {
             int64_t(ntotal),
             bytes_of_lists(ntotal) / 1e9,
             max_gb_read);
-    rebuild();
 }
 
 void IndexBinaryPermuted::check_parameters() const {
     check_fields(*this);
+    check_codes();
+}
+
+void IndexBinaryPermuted::check_codes() const {
     check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+    for (const List& list : lists) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                list.ids.size() == size_t(ntotal) &&
+                        list.prefixes.size() == size_t(ntotal),
+                "IndexBinaryPermuted: the index has %" PRId64
+                " codes, and a sorted list %zu; call rebuild()",
+                int64_t(ntotal),
+                list.ids.size());
+    }
 }
 
 int IndexBinaryPermuted::num_lists(idx_t n) const {
@@ -457,6 +480,7 @@ void IndexBinaryPermuted::range_search(
 }
 
 size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
+    check_codes();
     std::vector<int32_t> new_id(ntotal, -1);
     int32_t kept = 0;
     for (idx_t i = 0; i < ntotal; i++) {
@@ -483,7 +507,7 @@ void IndexBinaryPermuted::reconstruct(idx_t key, uint8_t* recons) const {
 
 void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    check_stored(ntotal, xb.size(), code_size, "IndexBinaryPermuted");
+    check_codes();
     check_ids(i0, ni, ntotal, "IndexBinaryPermuted::reconstruct");
     if (ni > 0) {
         std::memcpy(recons, &xb[i0 * code_size], ni * code_size);
@@ -495,6 +519,7 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             add_id == 0, "IndexBinaryPermuted has no ids of its own");
     auto& source = dynamic_cast<IndexBinaryPermuted&>(other);
+    source.check_codes();
     add(source.ntotal, source.xb.data());
     source.reset();
 }

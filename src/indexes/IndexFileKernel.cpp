@@ -132,6 +132,20 @@ void IndexFileKernel::check_unchanged() const {
     }
 }
 
+void IndexFileKernel::check_restorable() const {
+    check_unchanged();
+    check_checksums();
+}
+
+void IndexFileKernel::check_checksums() const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            ntotal <= capacity &&
+                    int64_t(checksums.size()) ==
+                            (ntotal + vectors_per_block() - 1) /
+                                    vectors_per_block(),
+            "the kernel, the file and the checksums do not fit");
+}
+
 void IndexFileKernel::restore() {
     const int64_t time = file_time;
     const bool was_trained = is_trained;
@@ -139,11 +153,9 @@ void IndexFileKernel::restore() {
         open_again(name);
         init();
         FAISS_EXT_THROW_IF_NOT_MSG(
-                is_trained == was_trained && ntotal <= capacity &&
-                        int64_t(checksums.size()) ==
-                                (ntotal + vectors_per_block() - 1) /
-                                        vectors_per_block(),
-                "the kernel, the file and the checksums do not fit");
+                is_trained == was_trained,
+                "the kernel and the file do not fit");
+        check_checksums();
         if (file_time != time) {
             verify();
         }

@@ -382,10 +382,14 @@ void IndexFlatKernel::init() {
 }
 
 void IndexFlatKernel::restore() {
+    check_restorable();
+}
+
+void IndexFlatKernel::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the vectors do not fit");
-    check_rows(ntotal, rows("read_index").in_order, "read_index");
+    check_rows(ntotal, rows("IndexFlatKernel").in_order, "IndexFlatKernel");
 }
 
 void IndexFlatKernel::check_rows(
@@ -697,6 +701,7 @@ faiss::FlatCodesDistanceComputer* IndexFlatKernel::
 
 size_t IndexFlatKernel::remove_ids(const faiss::IDSelector& sel) {
     check_not_mapped(bool(mapped), "IndexFlatKernel::remove_ids");
+    rows("IndexFlatKernel::remove_ids");
     return IndexFlatCodes::remove_ids(sel);
 }
 

@@ -16,6 +16,7 @@
 #include "indexes/graph_build.h"
 #include "indexes/graph_walk.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 
@@ -61,16 +62,21 @@ void IndexHNSWKernel::check_graph(const char* where) const {
             graph_is_complete,
             "IndexHNSWKernel::%s: an add that failed or was interrupted has left the graph incomplete; call rebuild(), or reset() and add the vectors again",
             where);
+    check_counts(*this);
 }
 
 void IndexHNSWKernel::add(idx_t n, const float* x) {
     check_graph("add");
+    const size_t levels = hnsw.levels.size();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            levels == size_t(ntotal) || levels == size_t(ntotal + n),
+            "IndexHNSWKernel::add: the graph has the levels of %zu vectors, expected those of %" PRId64
+            ", or of the new ones, too",
+            levels,
+            int64_t(ntotal));
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexHNSWKernel::add: call train first");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            hnsw.efConstruction > 0,
-            "IndexHNSWKernel::add: efConstruction is %d, expected a positive number",
-            hnsw.efConstruction);
+    check_ef(hnsw.efConstruction, "efConstruction", "IndexHNSWKernel::add");
     if (n == 0) {
         return;
     }
@@ -131,20 +137,14 @@ void IndexHNSWKernel::for_walks(
             name.c_str());
     const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
-            flat.ntotal == ntotal && hnsw.levels.size() == size_t(ntotal),
-            "%s: the graph has %zu vertices and the storage %" PRId64
-            " vectors, expected %" PRId64,
+            hnsw.levels.size() == size_t(ntotal),
+            "%s: the graph has the levels of %zu vectors, expected those of %" PRId64,
             name.c_str(),
             hnsw.levels.size(),
-            int64_t(flat.ntotal),
             int64_t(ntotal));
     flat.kernel->check_input(n, x, d, name.c_str());
     const GraphSearch how = graph_search(hnsw, params);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            how.ef > 0,
-            "%s: efSearch is %d, expected a positive number",
-            name.c_str(),
-            how.ef);
+    check_ef(how.ef, "efSearch", name.c_str());
     const size_t kept = std::max<size_t>(how.ef, std::min(k, ntotal));
     WalkLimits limits = {how.bounded_queue ? size_t(how.ef) : kept};
     if (how.bounded_queue && !how.check_relative_distance) {
@@ -264,7 +264,12 @@ void IndexHNSWKernel::range_search(
             [](ScoredVertex v) { return idx_t(v.id); });
 }
 
+void IndexHNSWKernel::reconstruct(idx_t key, float* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
 void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_counts(*this);
     vectors().reconstruct_n(i0, ni, recons);
 }
 

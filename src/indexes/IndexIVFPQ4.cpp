@@ -598,6 +598,15 @@ void IndexIVFPQ4::init() {
 }
 
 void IndexIVFPQ4::restore() {
+    check_restorable();
+    if (is_trained) {
+        packed = std::make_shared<const PackedCentroids>(
+                d, nlist, centroids.data());
+        squares = codes_of(*this).squares();
+    }
+}
+
+void IndexIVFPQ4::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             d > 0 && M > 0 && d % M == 0, "the dimension and M do not fit");
     size_t total = 0;
@@ -610,7 +619,7 @@ void IndexIVFPQ4::restore() {
                 std::find(ids, ids + n, -1) == ids + n,
                 "a vector has the id -1, which stands for none");
         FAISS_EXT_THROW_IF_NOT_FMT(
-                n == 0 || *std::max_element(ids, ids + n) < next_id,
+                n == 0 || above(*std::max_element(ids, ids + n)) <= next_id,
                 "there are ids from %" PRId64 " on, which are yet to be given",
                 int64_t(next_id));
         for (size_t i = n; i < list.offsets.size(); i++) {
@@ -624,11 +633,6 @@ void IndexIVFPQ4::restore() {
             "the lists hold %zu vectors, expected %" PRId64,
             total,
             int64_t(ntotal));
-    if (is_trained) {
-        packed = std::make_shared<const PackedCentroids>(
-                d, nlist, centroids.data());
-        squares = codes_of(*this).squares();
-    }
 }
 
 void IndexIVFPQ4::train(idx_t n, const float* x) {

@@ -39,7 +39,7 @@ void truncate(faiss::Index& index, idx_t n0) {
         try {
             index.remove_ids(faiss::IDSelectorRange(n0, index.ntotal));
         } catch (const faiss::FaissException&) {
-            // check_parts says what follows
+            // check_counts says what follows
         }
     }
 }
@@ -50,19 +50,6 @@ IndexRefineKernel::IndexRefineKernel(
         faiss::Index* base_index,
         faiss::Index* refine_index)
         : IndexRefine(checked(base_index), checked(refine_index)) {}
-
-void IndexRefineKernel::check_parts(const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            base_index->ntotal == ntotal && refine_index->ntotal == ntotal,
-            "IndexRefineKernel::%s: the index in front has %" PRId64
-            " vectors and the one that ranks again %" PRId64
-            ", expected %" PRId64
-            "; an add that failed could not be taken back: reset the index and add the vectors again",
-            where,
-            int64_t(base_index->ntotal),
-            int64_t(refine_index->ntotal),
-            int64_t(ntotal));
-}
 
 void IndexRefineKernel::train(idx_t n, const float* x) {
     // the index in front, whose training may take long, comes last: it leaves
@@ -87,7 +74,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
-    check_parts("add");
+    check_counts(*this);
     check_for(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
@@ -109,7 +96,7 @@ void IndexRefineKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_parts("search");
+    check_counts(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
     check_batch(n, x, "IndexRefineKernel::search");
@@ -182,7 +169,12 @@ void IndexRefineKernel::range_search(
             "an index with Refine has no search by range; call range_search of the index in front (base_index), whose distances are its own, or of the exact one (refine_index)");
 }
 
+void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {
+    reconstruct_n(key, 1, recons);
+}
+
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_counts(*this);
     check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
     refine_index->reconstruct_n(i0, ni, recons);
 }

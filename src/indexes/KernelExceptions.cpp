@@ -9,7 +9,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
-#include "core/errors.h"
+#include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 
 namespace faiss_ext {
@@ -54,10 +54,7 @@ void find_exceptions(
         found.push_back(&hash->exceptions);
     }
     if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                refine->k_factor >= 1 && refine->k_factor <= 1e9f,
-                "k_factor of IndexRefine is %g, expected a number from 1 to 1e9",
-                refine->k_factor);
+        check_k_factor(refine->k_factor, "IndexRefine");
     }
     for (const faiss::Index* part : parts_of(*index)) {
         if (part) {
@@ -70,6 +67,7 @@ void find_exceptions(
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     if (index) {
+        check_all_counts(*index);
         find_exceptions(index, watched);
     }
     for (const KernelExceptions* exceptions : watched) {
@@ -77,6 +75,12 @@ KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
         std::lock_guard<std::mutex> lock(state.mutex);
         state.watched++;
         counts.push_back(state.count);
+    }
+}
+
+KernelExceptionGuard::KernelExceptionGuard(const faiss::IndexBinary* index) {
+    if (index) {
+        check_all_counts(*index);
     }
 }
 

@@ -12,6 +12,8 @@
 #include <faiss/impl/HNSW.h>
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/indexes/search_limits.h>
+
 #include "core/errors.h"
 
 namespace faiss {
@@ -19,6 +21,27 @@ struct IndexRefineSearchParameters; // defined since 1.8.0
 }
 
 namespace faiss_ext {
+
+/// Throws unless a k_factor is in its range.
+inline void check_k_factor(float k_factor, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k_factor >= 1 && k_factor <= max_k_factor,
+            "%s: k_factor is %g, expected a number from 1 to %g",
+            where,
+            k_factor,
+            max_k_factor);
+}
+
+/// Throws unless an efSearch or efConstruction, called `name`, is in its range.
+inline void check_ef(int ef, const char* name, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            ef > 0 && ef <= max_ef,
+            "%s: %s is %d, expected a number from 1 to %d",
+            where,
+            name,
+            ef,
+            max_ef);
+}
 
 /// What a search of a faiss::IndexRefine is to do.
 struct RefineSearch {
@@ -40,10 +63,7 @@ RefineSearch refine_search(
         FAISS_EXT_THROW_IF_NOT_MSG(
                 refine,
                 "search of a Refine index: the search parameters are of another class, expected IndexRefineSearchParameters");
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                refine->k_factor >= 1 && refine->k_factor <= 1e9f,
-                "search of a Refine index: k_factor is %g, expected a number from 1 to 1e9",
-                refine->k_factor);
+        check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
                 "search of a Refine index: a selector has no effect there; give it to the index in front, in base_index_params");

@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <memory>
+#include <string>
+#include <typeinfo>
 
+#include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
@@ -112,6 +116,92 @@ std::vector<idx_t> own_ids(const faiss::Index& index) {
     }
     auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index);
     return map ? map->id_map : std::vector<idx_t>();
+}
+
+/// The first part of an index that has another number of vectors.
+struct UnequalCount {
+    idx_t expected;
+    std::string text; ///< empty: there is none
+
+    void see(const char* part, idx_t count) {
+        if (count != expected && text.empty()) {
+            text = "the index has " + std::to_string(expected) +
+                    " vectors, and its " + part + " " + std::to_string(count);
+        }
+    }
+
+    template <class IndexT>
+    void see(const char* part, const IndexT* index) {
+        if (index) {
+            see(part, index->ntotal);
+        }
+    }
+};
+
+template <class IndexT>
+UnequalCount unequal_count_of_both(const IndexT& index) {
+    UnequalCount unequal{index.ntotal, ""};
+    if (const auto* hash = dynamic_cast<const HashAndStorage*>(&index)) {
+        unequal.see("storage", hash->storage);
+    }
+    if (const auto* map =
+                dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
+                        &index)) {
+        unequal.see("id_map", idx_t(map->id_map.size()));
+        unequal.see("index inside", map->index);
+    }
+    if (const auto* shards =
+                dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(
+                        &index)) {
+        idx_t sum = 0;
+        for (int i = 0; i < shards->count(); i++) {
+            sum += shards->at(i)->ntotal;
+        }
+        unequal.see("shards together", sum);
+    }
+    if (const auto* replicas =
+                dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(
+                        &index)) {
+        for (int i = 0; i < replicas->count(); i++) {
+            unequal.see("replica", replicas->at(i));
+        }
+    }
+    return unequal;
+}
+
+template <class IndexT>
+bool is_group(const IndexT& index) {
+    return dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index) ||
+            dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(&index);
+}
+
+template <class IndexT>
+void check_counts_of_both(const IndexT& index) {
+    const std::string unequal = unequal_counts(index);
+    if (unequal.empty()) {
+        return;
+    }
+    const char* remedy = "reset the index and add the vectors again";
+    if (dynamic_cast<const IndexHNSWKernel*>(&index)) {
+        remedy = "call rebuild(), or reset the index and add the vectors again";
+    } else if (is_group(index)) {
+        remedy = "call syncWithSubIndexes()";
+    }
+    FAISS_EXT_THROW_FMT(
+            "%s: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
+            type_name(typeid(index)).c_str(),
+            unequal.c_str(),
+            remedy);
+}
+
+template <class IndexT>
+void check_all_counts_of_both(const IndexT& index) {
+    check_counts(index);
+    for (const IndexT* part : parts_of(index)) {
+        if (part) {
+            check_all_counts(*part);
+        }
+    }
 }
 
 } // namespace
@@ -251,6 +341,63 @@ void check_for(
     const bool squares =
             !dynamic_cast<const faiss::RemapDimensionsTransform*>(&vt);
     (squares ? check_norms : check_finite)(n, x, vt.d_in, where);
+}
+
+std::string unequal_counts(const faiss::IndexBinary& index) {
+    UnequalCount unequal = unequal_count_of_both(index);
+    if (auto* tables =
+                dynamic_cast<const faiss::IndexBinaryMultiHash*>(&index)) {
+        unequal.see("storage", tables->storage);
+    }
+    if (auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(&index)) {
+        unequal.see("storage", graph->storage);
+    }
+    return unequal.text;
+}
+
+std::string unequal_counts(const faiss::Index& index) {
+    UnequalCount unequal = unequal_count_of_both(index);
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        unequal.see("index behind the transformations", pre->index);
+    }
+    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
+        unequal.see("base_index", refine->base_index);
+        unequal.see("refine_index", refine->refine_index);
+    }
+    if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+        unequal.see("storage", hnsw->storage);
+    }
+    if (auto* graph = dynamic_cast<const IndexHNSWKernel*>(&index)) {
+        unequal.see("graph", idx_t(graph->hnsw.offsets.size()) - 1);
+    }
+    return unequal.text;
+}
+
+void check_counts(const faiss::Index& index) {
+    check_counts_of_both(index);
+}
+
+void check_counts(const faiss::IndexBinary& index) {
+    check_counts_of_both(index);
+}
+
+/// Of the binary index inside a hash, which parts_of does not list.
+template <class IndexT>
+void check_counts_of_storage(const IndexT& index) {
+    const auto* hash = dynamic_cast<const HashAndStorage*>(&index);
+    if (hash && hash->storage) {
+        check_all_counts(*hash->storage);
+    }
+}
+
+void check_all_counts(const faiss::Index& index) {
+    check_all_counts_of_both(index);
+    check_counts_of_storage(index);
+}
+
+void check_all_counts(const faiss::IndexBinary& index) {
+    check_all_counts_of_both(index);
+    check_counts_of_storage(index);
 }
 
 void check_computes_distances(const faiss::Index& index) {

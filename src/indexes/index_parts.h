@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -67,6 +68,22 @@ void check_for(
         idx_t n,
         const float* x,
         const char* where);
+
+/** Says how the counts of vectors of an index and of the parts directly inside
+ * it differ; empty if they agree. Vectors that were added to a part, or removed
+ * from it, behind the back of the index make them differ.
+ */
+std::string unequal_counts(const faiss::Index& index);
+std::string unequal_counts(const faiss::IndexBinary& index);
+
+/// Throws if the counts differ, and says how to mend that. Every function that
+/// reads or changes the vectors of an index with parts begins with it.
+void check_counts(const faiss::Index& index);
+void check_counts(const faiss::IndexBinary& index);
+
+/// check_counts of an index and of all indexes inside it.
+void check_all_counts(const faiss::Index& index);
+void check_all_counts(const faiss::IndexBinary& index);
 
 /// Throws where an index with vectors cannot compute the distance to each of
 /// them by its position; inside FAISS's parallel loops that would end the

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "io/binary_flat_files.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
+#include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/index_io.h>
+#include <faiss/utils/hamming.h>
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 
@@ -21,11 +27,13 @@ namespace {
 using faiss::IndexBinary;
 using faiss::IndexBinaryIDMap;
 using faiss::IndexBinaryIDMap2;
+using faiss::IndexBinaryMultiHash;
 using faiss::IOReader;
 using faiss::IOWriter;
 
 constexpr size_t name_size = 4;
-constexpr std::string_view flat = "IBxF", id_map = "IBMp", id_map_2 = "IBM2";
+constexpr std::string_view flat = "IBxF", id_map = "IBMp", id_map_2 = "IBM2",
+                           multi_hash = "IBHm";
 
 void write_header(const IndexBinary& index, IOWriter* f) {
     write_value(f, int32_t(index.d));
@@ -91,6 +99,52 @@ std::unique_ptr<IndexBinary> read_id_map(IOReader* f) {
     return index;
 }
 
+/// The bits in which FAISS writes the ids of the vectors and the sizes of
+/// buckets.
+int bits_of_ids(size_t ntotal) {
+    return int(std::bit_width(ntotal == 0 ? 0 : ntotal - 1));
+}
+
+/// Whether the size of a bucket does not fit into the bits that FAISS has for
+/// it, so that its reader takes it for empty.
+bool loses_bucket(const IndexBinaryMultiHash& index) {
+    const size_t most = (size_t(1) << bits_of_ids(index.ntotal)) - 1;
+    return std::any_of(
+            index.maps.begin(), index.maps.end(), [&](const auto& map) {
+                return std::any_of(
+                        map.begin(), map.end(), [&](const auto& bucket) {
+                            return bucket.second.size() > most;
+                        });
+            });
+}
+
+/// With one bit more than FAISS takes. The file says how many there are.
+void write_multi_hash(const IndexBinaryMultiHash& index, IOWriter* f) {
+    write_bytes(f, multi_hash.data(), name_size);
+    write_header(index, f);
+    faiss::write_index_binary(index.storage, f);
+    write_value(f, index.b);
+    write_value(f, index.nhash);
+    write_value(f, index.nflip);
+    const int id_bits = bits_of_ids(index.ntotal) + 1;
+    for (const auto& map : index.maps) {
+        write_value(f, id_bits);
+        write_value(f, uint64_t(map.size()));
+        const size_t bits =
+                map.size() * (index.b + id_bits) + index.ntotal * id_bits;
+        std::vector<uint8_t> bytes((bits + 7) / 8);
+        faiss::BitstringWriter writer(bytes.data(), bytes.size());
+        for (const auto& [hash, ids] : map) {
+            writer.write(hash, index.b);
+            writer.write(ids.size(), id_bits);
+            for (idx_t id : ids) {
+                writer.write(id, id_bits);
+            }
+        }
+        write_vector(f, bytes);
+    }
+}
+
 } // namespace
 
 std::unique_ptr<IndexBinary> read_mapped_flat(IOReader* f) {
@@ -114,27 +168,32 @@ std::unique_ptr<IndexBinary> read_mapped_flat(IOReader* f) {
     return index;
 }
 
-bool write_mapped_flat(const IndexBinary& index, IOWriter* f) {
+bool write_where_faiss_fails(const IndexBinary& index, IOWriter* f) {
     const auto* map = dynamic_cast<const IndexBinaryIDMap*>(&index);
     const IndexBinary* inside = &index;
     while (const auto* outer = dynamic_cast<const IndexBinaryIDMap*>(inside)) {
         inside = outer->index;
     }
     const auto* codes = dynamic_cast<const IndexBinaryFlatSIMD*>(inside);
-    if (!codes || !codes->mapped) {
+    const auto* tables = dynamic_cast<const IndexBinaryMultiHash*>(inside);
+    const bool is_mapped = codes && codes->mapped;
+    if (!is_mapped && !(tables && loses_bucket(*tables))) {
         return false;
     }
-    const std::string_view name = !map                    ? flat
-            : dynamic_cast<const IndexBinaryIDMap2*>(map) ? id_map_2
-                                                          : id_map;
-    write_bytes(f, name.data(), name_size);
-    write_header(index, f);
     if (map) {
-        write_mapped_flat(*map->index, f);
+        const auto name =
+                dynamic_cast<const IndexBinaryIDMap2*>(map) ? id_map_2 : id_map;
+        write_bytes(f, name.data(), name_size);
+        write_header(index, f);
+        write_where_faiss_fails(*map->index, f);
         write_vector(f, map->id_map);
-    } else {
+    } else if (is_mapped) {
+        write_bytes(f, flat.data(), name_size);
+        write_header(index, f);
         write_value(f, uint64_t(codes->mapped.size));
         write_bytes(f, codes->mapped.in_order, codes->mapped.size);
+    } else {
+        write_multi_hash(*tables, f);
     }
     return true;
 }

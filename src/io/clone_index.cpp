@@ -15,6 +15,7 @@ template <class IndexT>
 std::unique_ptr<IndexT> copy(const IndexT* index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "the index is null");
     const PartsInMemory parts;
+    check_sound(index, "the index");
     faiss::VectorIOWriter writer;
     write_nested(index, &writer);
     faiss::VectorIOReader reader;

@@ -47,6 +47,34 @@ void check_file(bool good, IOReader* f, const char* what) {
             good, "%s is damaged: %s", name_of(*f).c_str(), what);
 }
 
+/// Where an index was read from, or is to be written to, for messages.
+struct Place {
+    std::string file;
+    bool is_read;
+
+    explicit Place(const IOReader& f) : file(name_of(f)), is_read(true) {}
+    explicit Place(const std::string& file) : file(file), is_read(false) {}
+
+    void require(bool good, const std::string& what) const {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                good,
+                "%s %s: %s",
+                file.c_str(),
+                is_read ? "is damaged" : "cannot be written",
+                what.c_str());
+    }
+
+    /// Calls check(), which throws.
+    template <class F>
+    void pass(F&& check) const {
+        try {
+            check();
+        } catch (const faiss::FaissException& e) {
+            require(false, e.msg);
+        }
+    }
+};
+
 /// An index that others stand in front of, which take its labels for
 /// positions of their ntotal vectors.
 template <class IndexT>
@@ -124,6 +152,17 @@ void check_distances(const Index* index, const std::string& file) {
             error.c_str());
 }
 
+/// An index with its parts: as many vectors in each.
+template <class IndexT>
+void check_counts(const IndexT& index, const Place& place) {
+    if (place.is_read) {
+        const std::string unequal = unequal_counts(index);
+        place.require(unequal.empty(), "its parts do not fit: " + unequal);
+    } else { // says how to mend that, too
+        place.pass([&] { faiss_ext::check_counts(index); });
+    }
+}
+
 // The fields of the base class, float or binary.
 
 /// The metrics that an index can have: codes have distances only.
@@ -133,23 +172,35 @@ constexpr int lowest_metric =
                                                : faiss::METRIC_INNER_PRODUCT;
 constexpr int highest_metric = faiss::METRIC_L2;
 constexpr int32_t max_dimension = 1 << 24;
+constexpr int64_t max_ntotal = int64_t(1) << 36;
+
+/// Throws unless each field of a header can be read. (A reader checks them one
+/// by one, before the rest of the file is looked at.)
+template <class IndexT>
+void check_header(const IndexT& index, const std::string& file) {
+    const auto check =
+            [&](const char* field, int64_t v, int64_t lo, int64_t hi) {
+                FAISS_EXT_THROW_IF_NOT_FMT(
+                        v >= lo && v <= hi,
+                        "%s: an index with the %s %" PRId64
+                        " cannot be written, expected %" PRId64 " to %" PRId64,
+                        file.c_str(),
+                        field,
+                        v,
+                        lo,
+                        hi);
+            };
+    check("metric",
+          int(index.metric_type),
+          lowest_metric<IndexT>,
+          highest_metric);
+    check("dimension", index.d, 0, max_dimension);
+    check("ntotal", index.ntotal, 0, max_ntotal);
+}
 
 template <class IndexT>
 void write_header(const IndexT& index, bool is_trained, IOWriter* f) {
     const int metric = index.metric_type;
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            metric >= lowest_metric<IndexT> && metric <= highest_metric,
-            "%s: an index with the metric %d cannot be written, expected %d to %d",
-            name_of(*f).c_str(),
-            metric,
-            lowest_metric<IndexT>,
-            highest_metric);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            index.d <= max_dimension,
-            "%s: an index of %d dimensions cannot be written, expected at most %d",
-            name_of(*f).c_str(),
-            int(index.d),
-            max_dimension);
     write_value(f, int32_t(index.d));
     write_value(f, int64_t(index.ntotal));
     write_value(f, is_trained);
@@ -169,7 +220,7 @@ struct Header {
 
     Header(IOReader* f, int lowest)
             : d(read_value_in<int32_t>(f, "d", 0, max_dimension)),
-              ntotal(read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36)),
+              ntotal(read_value_in<int64_t>(f, "ntotal", 0, max_ntotal)),
               is_trained(read_value<bool>(f, "is_trained")),
               metric_type(read_value_in<int32_t>(
                       f,
@@ -198,13 +249,23 @@ Header read_header(IOReader* f) {
 
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            index.hash && index.storage, "its hash or its storage is null");
     // whatever the index says: they may have been trained by themselves
     write_header<IndexT>(
             index, index.hash->is_trained && index.storage->is_trained, f);
     write_nested<VectorTransform>(index.hash, f);
     write_nested<IndexBinary>(index.storage, f);
+}
+
+template <class HashIndex>
+void check_hash_index(const HashIndex& index, const Place& place) {
+    check_counts(index, place);
+    const int d = std::is_base_of_v<IndexBinary, HashIndex> ? index.hash->nbits
+                                                            : index.hash->d_in;
+    place.require(
+            index.storage->d == index.hash->nbits && index.d == d &&
+                    index.storage->metric_type == faiss::METRIC_L2,
+            "its hash and its binary index do not fit");
+    says_trained(index.storage->is_trained, place.file);
 }
 
 template <class HashIndex>
@@ -217,17 +278,10 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     check_file(index->hash, f, "it holds no hash where one must stand");
     vt.release();
     index->storage = read_nested<IndexBinary>(f, io_flags).release();
-    const int d = std::is_base_of_v<IndexBinary, HashIndex> ? index->hash->nbits
-                                                            : index->hash->d_in;
+    check_hash_index(*index, Place(*f));
     check_file(
-            index->storage->d == index->hash->nbits &&
-                    index->storage->ntotal == index->ntotal && index->d == d &&
-                    index->is_trained ==
-                            (index->hash->is_trained &&
-                             says_trained(
-                                     index->storage->is_trained,
-                                     name_of(*f))) &&
-                    index->storage->metric_type == faiss::METRIC_L2,
+            index->is_trained ==
+                    (index->hash->is_trained && index->storage->is_trained),
             f,
             "its hash and its binary index do not fit");
     return index;
@@ -236,10 +290,15 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
 // A hash with its codes.
 
 void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
-    FAISS_EXT_THROW_IF_NOT_MSG(index.hash, "its hash is null");
     write_header<Index>(index, index.hash->is_trained, f);
     write_nested<VectorTransform>(index.hash.get(), f);
     write_aligned(f, index.codes);
+}
+
+void check_asymmetric_hash(
+        const IndexAsymmetricHash& index,
+        const Place& place) {
+    place.pass([&] { index.check_parts(); });
 }
 
 std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
@@ -253,11 +312,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     vt.release();
     index->hash = std::unique_ptr<KernelHash>(hash);
     read_aligned(f, index->codes, "codes");
-    try {
-        index->check_parts();
-    } catch (const faiss::FaissException& e) {
-        check_file(false, f, e.msg.c_str());
-    }
+    check_asymmetric_hash(*index, Place(*f));
     return index;
 }
 
@@ -273,19 +328,31 @@ void write_binary_flat(const Flat& index, IOWriter* f) {
     }
 }
 
+void check_code_length(int d, bool is_trained, const Place& place) {
+    place.require(
+            d > 0 && d % 8 == 0 && is_trained,
+            "its bits are not a positive multiple of 8, or it is not trained");
+}
+
+template <class Flat>
+void check_binary_flat(const Flat& index, const Place& place) {
+    check_code_length(index.d, index.is_trained, place);
+    size_t bytes = index.xb.size();
+    if constexpr (std::is_same_v<Flat, IndexBinaryFlatSIMD>) {
+        bytes = index.num_bytes();
+    }
+    place.require(
+            bytes == size_t(index.ntotal) * index.code_size,
+            "it has another number of codes than it says; ntotal must not be set by hand");
+}
+
 std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
     const Header header = read_header<IndexBinary>(f);
-    check_file(
-            header.d > 0 && header.d % 8 == 0 && header.is_trained,
-            f,
-            "its bits are not a positive multiple of 8, or it is not trained");
+    check_code_length(header.d, header.is_trained, Place(*f));
     auto index = std::make_unique<IndexBinaryFlatSIMD>(header.d);
     header.apply(*index);
     read_aligned(f, MappableBytes{index->xb, index->mapped}, "codes");
-    check_file(
-            index->num_bytes() == size_t(index->ntotal) * index->code_size,
-            f,
-            "it has another number of codes than it says");
+    check_binary_flat(*index, Place(*f));
     return index;
 }
 
@@ -295,6 +362,12 @@ template <class IndexT>
 void write_registered(const IndexT& index, IOWriter* f) {
     write_header<IndexT>(index, f);
     write_fields(dynamic_cast<const HasFields&>(index), f);
+}
+
+template <class IndexT>
+void check_registered(const IndexT& index, const Place& place) {
+    place.pass(
+            [&] { dynamic_cast<const HasFields&>(index).check_restorable(); });
 }
 
 template <class IndexT>
@@ -309,11 +382,6 @@ std::unique_ptr<IndexT> read_registered(
 
 // An index on the vectors of a file.
 
-void write_file_kernel(const IndexFileKernel& index, IOWriter* f) {
-    index.check_unchanged();
-    write_registered<Index>(index, f);
-}
-
 std::unique_ptr<IndexFileKernel> read_file_kernel(IOReader* f, int) {
     auto index = std::make_unique<IndexFileKernel>();
     read_header<Index>(f).apply(*index);
@@ -326,11 +394,20 @@ std::unique_ptr<IndexFileKernel> read_file_kernel(IOReader* f, int) {
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
-    check_parts<IndexT>(index, name_of(*f));
-    check_positions(index.index, index.ntotal, name_of(*f));
     write_header<IndexT>(index, f);
     write_vector(f, index.id_map);
     write_nested<IndexT>(index.index, f);
+}
+
+template <class IndexT>
+void check_id_map(
+        const faiss::IndexIDMapTemplate<IndexT>& index,
+        const Place& place) {
+    place.require(
+            index.index->d == index.d, "its ids and its index do not fit");
+    check_counts<IndexT>(index, place);
+    check_parts<IndexT>(index, place.file);
+    check_positions(index.index, index.ntotal, place.file);
 }
 
 template <class Map, class IndexT>
@@ -340,13 +417,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
     read_header<IndexT>(f).apply(*index);
     read_vector(f, index->id_map, index->ntotal, "id_map");
     index->index = read_nested<IndexT>(f, io_flags).release();
-    check_file(
-            index->index->d == index->d &&
-                    index->index->ntotal == index->ntotal,
-            f,
-            "its ids and its index do not fit");
-    check_parts<IndexT>(*index, name_of(*f));
-    check_positions(index->index, index->ntotal, name_of(*f));
+    check_id_map<IndexT>(*index, Place(*f));
     if constexpr (std::is_same_v<Map, faiss::IndexIDMap2Template<IndexT>>) {
         index->construct_rev_map();
     }
@@ -356,7 +427,6 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
 // Transformations in front of an index.
 
 void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
-    check_parts<Index>(index, name_of(*f));
     write_header<Index>(index, f);
     write_value(f, int32_t(index.chain.size()));
     for (const VectorTransform* vt : index.chain) {
@@ -365,29 +435,41 @@ void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
     write_nested<Index>(index.index, f);
 }
 
+constexpr int32_t max_chain = 1000;
+
+void check_pre_transform(
+        const faiss::IndexPreTransform& index,
+        const Place& place) {
+    place.require(
+            index.chain.size() <= size_t(max_chain),
+            "a chain of " + std::to_string(index.chain.size()) +
+                    " transformations, expected at most " +
+                    std::to_string(max_chain));
+    int d = index.d;
+    for (const VectorTransform* vt : index.chain) {
+        place.require(vt->d_in == d, "a transformation does not fit");
+        d = vt->d_out;
+    }
+    place.require(
+            index.index->d == d,
+            "its transformations and its index do not fit");
+    check_counts<Index>(index, place);
+    check_parts<Index>(index, place.file);
+}
+
 template <class Class>
 std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
     auto index = std::make_unique<Class>();
     index->own_fields = true;
     read_header<Index>(f).apply(*index);
-    const auto n = read_value_in<int32_t>(f, "transformations", 0, 1000);
-    int d = index->d;
+    const auto n = read_value_in<int32_t>(f, "transformations", 0, max_chain);
     index->chain.reserve(n); // nothing may fail between release and push_back
     for (int i = 0; i < n; i++) {
         index->chain.push_back(
                 read_nested<VectorTransform>(f, io_flags).release());
-        check_file(
-                index->chain.back()->d_in == d,
-                f,
-                "a transformation does not fit");
-        d = index->chain.back()->d_out;
     }
     index->index = read_nested<Index>(f, io_flags).release();
-    check_file(
-            index->index->d == d && index->index->ntotal == index->ntotal,
-            f,
-            "its transformations and its index do not fit");
-    check_parts<Index>(*index, name_of(*f));
+    check_pre_transform(*index, Place(*f));
     return index;
 }
 
@@ -402,13 +484,23 @@ std::unique_ptr<IndexPreTransformSIMD> read_pre_transform_simd(
 // A second index that ranks again what the first one finds.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
-    check_parts<Index>(index, name_of(*f));
-    check_positions(index.base_index, index.ntotal, name_of(*f));
-    check_distances(index.refine_index, name_of(*f));
     write_header<Index>(index, f);
     write_value(f, index.k_factor);
     write_nested<Index>(index.base_index, f);
     write_nested<Index>(index.refine_index, f);
+}
+
+void check_refine(const faiss::IndexRefine& index, const Place& place) {
+    place.pass([&] { check_k_factor(index.k_factor, "Refine"); });
+    for (const Index* part : {index.base_index, index.refine_index}) {
+        place.require(
+                part->d == index.d,
+                "its index and its refine index do not fit");
+    }
+    check_counts<Index>(index, place);
+    check_parts<Index>(index, place.file);
+    check_positions(index.base_index, index.ntotal, place.file);
+    check_distances(index.refine_index, place.file);
 }
 
 template <class Refine>
@@ -418,21 +510,9 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
     index->own_refine_index = true;
     read_header<Index>(f).apply(*index);
     index->k_factor = read_value<float>(f, "k_factor");
-    check_file(
-            index->k_factor >= 1 && index->k_factor < 1e9f,
-            f,
-            "its k_factor is below 1, or no number");
     index->base_index = read_nested<Index>(f, io_flags).release();
     index->refine_index = read_nested<Index>(f, io_flags).release();
-    for (const Index* part : {index->base_index, index->refine_index}) {
-        check_file(
-                part->d == index->d && part->ntotal == index->ntotal,
-                f,
-                "its index and its refine index do not fit");
-    }
-    check_parts<Index>(*index, name_of(*f));
-    check_positions(index->base_index, index->ntotal, name_of(*f));
-    check_distances(index->refine_index, name_of(*f));
+    check_refine(*index, Place(*f));
     return index;
 }
 
@@ -456,7 +536,6 @@ constexpr bool is_shards = requires(Group& group) {
 
 template <class Group, class IndexT>
 void write_group(const Group& index, IOWriter* f) {
-    check_parts<IndexT>(index, name_of(*f));
     write_header<IndexT>(index, f);
     write_value(f, is_threaded(index));
     if constexpr (is_shards<Group>) {
@@ -466,6 +545,24 @@ void write_group(const Group& index, IOWriter* f) {
     for (int i = 0; i < index.count(); i++) {
         write_nested<IndexT>(index.at(i), f);
     }
+}
+
+constexpr int32_t max_group = 1 << 20;
+
+template <class Group, class IndexT>
+void check_group(const Group& index, const Place& place) {
+    place.require(
+            index.count() >= 1 && index.count() <= max_group,
+            "it has " + std::to_string(index.count()) +
+                    " parts, expected 1 to " + std::to_string(max_group));
+    for (int i = 0; i < index.count(); i++) {
+        place.require(
+                index.at(i)->d == index.d &&
+                        index.at(i)->is_trained == index.at(0)->is_trained,
+                "its parts do not fit");
+    }
+    check_counts<IndexT>(index, place);
+    check_parts<IndexT>(index, place.file);
 }
 
 template <class Group, class IndexT>
@@ -480,7 +577,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
         index = std::make_unique<Group>(header.d, threaded);
     }
     own_group(*index);
-    const auto n = read_value_in<int32_t>(f, "count", 1, 1 << 20);
+    const auto n = read_value_in<int32_t>(f, "count", 1, max_group);
     for (int i = 0; i < n; i++) {
         auto part = read_nested<IndexT>(f, io_flags);
         // what addIndex would refuse while the part is still ours; what it
@@ -491,17 +588,14 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
                 "its parts do not fit");
         index->addIndex(part.release());
     }
-    check_file(index->ntotal == header.ntotal, f, "its parts do not fit");
     header.apply(*index);
-    check_parts<IndexT>(*index, name_of(*f));
+    check_group<Group, IndexT>(*index, Place(*f));
     return index;
 }
 
 // A graph over vectors and a kernel.
 
 void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
-    check_parts<Index>(index, name_of(*f));
-    check_distances(index.storage, name_of(*f));
     write_header<Index>(index, f);
     const faiss::HNSW& hnsw = index.hnsw;
     write_vector(f, hnsw.assign_probas);
@@ -516,14 +610,6 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_nested<Index>(index.storage, f);
 }
 
-void write_hnsw_kernel(const IndexHNSWKernel& index, IOWriter* f) {
-    index.check_graph("write_index");
-    write_hnsw(index, f);
-}
-
-/// What a search may look at: more asks for memory without end.
-constexpr int max_ef = 1 << 24;
-
 /// Whether all links of a graph lead to its vectors.
 bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
@@ -531,8 +617,6 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     bool good = nlevels >= 1 && cum[0] == 0 &&
             hnsw.levels.size() == size_t(ntotal) &&
             hnsw.offsets.size() == size_t(ntotal) + 1 && hnsw.offsets[0] == 0 &&
-            hnsw.efSearch > 0 && hnsw.efSearch <= max_ef &&
-            hnsw.efConstruction > 0 && hnsw.efConstruction <= max_ef &&
             hnsw.max_level < nlevels &&
             (ntotal == 0 ? hnsw.entry_point == -1
                          : hnsw.entry_point >= 0 && hnsw.entry_point < ntotal &&
@@ -571,6 +655,30 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
 }
 
 template <class Class>
+void check_hnsw(const Class& index, const Place& place) {
+    const faiss::HNSW& hnsw = index.hnsw;
+    check_counts<Index>(index, place);
+    place.pass([&] {
+        check_ef(hnsw.efSearch, "efSearch", "HNSW");
+        check_ef(hnsw.efConstruction, "efConstruction", "HNSW");
+        if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+            index.check_graph("write_index");
+        }
+    });
+    place.require(is_sound(hnsw, index.ntotal), "its graph is broken");
+    place.require(
+            index.storage->d == index.d,
+            "its graph and its vectors do not fit");
+    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        place.require(
+                dynamic_cast<IndexFlatKernel*>(index.storage),
+                "its graph is not one of an IndexFlatKernel");
+    }
+    check_parts<Index>(index, place.file);
+    check_distances(index.storage, place.file);
+}
+
+template <class Class>
 std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     const Header header = read_header<Index>(f);
     auto index = std::make_unique<Class>();
@@ -591,28 +699,19 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     hnsw.max_level = read_value<int>(f, "max_level");
     hnsw.efConstruction = read_value<int>(f, "efConstruction");
     hnsw.efSearch = read_value<int>(f, "efSearch");
-    check_file(is_sound(hnsw, index->ntotal), f, "its graph is broken");
     index->storage = read_nested<Index>(f, io_flags).release();
-    check_file(
-            index->storage->d == index->d &&
-                    index->storage->ntotal == index->ntotal,
-            f,
-            "its graph and its vectors do not fit");
-    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
-        check_file(
-                dynamic_cast<IndexFlatKernel*>(index->storage),
-                f,
-                "its graph is not one of an IndexFlatKernel");
-    }
-    check_parts<Index>(*index, name_of(*f));
-    check_distances(index->storage, name_of(*f));
+    check_hnsw(*index, Place(*f));
     return index;
 }
 
 // The tables.
 
-template <class Class, class IndexT, class Write, class Read>
-IndexCodec<IndexT> codec(const char* name, Write write, Read read) {
+template <class Class, class IndexT, class Write, class Read, class Check>
+IndexCodec<IndexT> codec(
+        const char* name,
+        Write write,
+        Read read,
+        Check check) {
     return {name,
             typeid(Class),
             [=](const IndexT* index, IOWriter* f) {
@@ -620,6 +719,10 @@ IndexCodec<IndexT> codec(const char* name, Write write, Read read) {
             },
             [=](IOReader* f, int io_flags) -> std::unique_ptr<IndexT> {
                 return read(f, io_flags);
+            },
+            [=](const IndexT* index, const std::string& file) {
+                check_header(*index, file);
+                check(dynamic_cast<const Class&>(*index), Place(file));
             }};
 }
 
@@ -631,15 +734,25 @@ void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     using Replicas = faiss::IndexReplicasTemplate<IndexT>;
     codecs.push_back(codec<Map, IndexT>(
-            "IDMap", write_id_map<IndexT>, read_id_map<Map, IndexT>));
+            "IDMap",
+            write_id_map<IndexT>,
+            read_id_map<Map, IndexT>,
+            check_id_map<IndexT>));
     codecs.push_back(codec<Map2, IndexT>(
-            "IDMap2", write_id_map<IndexT>, read_id_map<Map2, IndexT>));
+            "IDMap2",
+            write_id_map<IndexT>,
+            read_id_map<Map2, IndexT>,
+            check_id_map<IndexT>));
     codecs.push_back(codec<Shards, IndexT>(
-            "Shards", write_group<Shards, IndexT>, read_group<Shards, IndexT>));
+            "Shards",
+            write_group<Shards, IndexT>,
+            read_group<Shards, IndexT>,
+            check_group<Shards, IndexT>));
     codecs.push_back(codec<Replicas, IndexT>(
             "Replicas",
             write_group<Replicas, IndexT>,
-            read_group<Replicas, IndexT>));
+            read_group<Replicas, IndexT>,
+            check_group<Replicas, IndexT>));
 }
 
 std::vector<IndexCodec<Index>> make_index_codecs() {
@@ -651,34 +764,53 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
             codec<IndexKernelHash, Index>(
                     "KernelHash",
                     write_hash_index<IndexKernelHash, Index>,
-                    read_hash_index<IndexKernelHash>),
+                    read_hash_index<IndexKernelHash>,
+                    check_hash_index<IndexKernelHash>),
             codec<IndexAsymmetricHash, Index>(
                     "AsymmetricHash",
                     write_asymmetric_hash,
-                    read_asymmetric_hash),
+                    read_asymmetric_hash,
+                    check_asymmetric_hash),
             codec<IndexFileKernel, Index>(
-                    "KFile", write_file_kernel, read_file_kernel),
+                    "KFile",
+                    write_registered<Index>,
+                    read_file_kernel,
+                    check_registered<Index>),
             codec<IndexPreTransform, Index>(
                     "PreTransform",
                     write_pre_transform,
-                    read_pre_transform<IndexPreTransform>),
+                    read_pre_transform<IndexPreTransform>,
+                    check_pre_transform),
             codec<IndexPreTransformSIMD, Index>(
                     "PreTransformSIMD",
                     write_pre_transform,
-                    read_pre_transform_simd),
+                    read_pre_transform_simd,
+                    check_pre_transform),
             codec<IndexRefine, Index>(
-                    "Refine", write_refine, read_refine<IndexRefine>),
+                    "Refine",
+                    write_refine,
+                    read_refine<IndexRefine>,
+                    check_refine),
             codec<IndexRefineKernel, Index>(
                     "RefineKernel",
                     write_refine,
-                    read_refine<IndexRefineKernel>),
+                    read_refine<IndexRefineKernel>,
+                    check_refine),
             codec<IndexRefineFlat, Index>(
-                    "RefineFlat", write_refine, read_refine<IndexRefineFlat>),
-            codec<IndexHNSW, Index>("HNSW", write_hnsw, read_hnsw<IndexHNSW>),
+                    "RefineFlat",
+                    write_refine,
+                    read_refine<IndexRefineFlat>,
+                    check_refine),
+            codec<IndexHNSW, Index>(
+                    "HNSW",
+                    write_hnsw,
+                    read_hnsw<IndexHNSW>,
+                    check_hnsw<IndexHNSW>),
             codec<IndexHNSWKernel, Index>(
                     "HNSWKernel",
-                    write_hnsw_kernel,
-                    read_hnsw<IndexHNSWKernel>)};
+                    write_hnsw,
+                    read_hnsw<IndexHNSWKernel>,
+                    check_hnsw<IndexHNSWKernel>)};
     add_wrappers(codecs);
     return codecs;
 }
@@ -688,15 +820,18 @@ std::vector<IndexCodec<IndexBinary>> make_index_binary_codecs() {
             codec<IndexBinaryKernelHash, IndexBinary>(
                     "BinaryKernelHash",
                     write_hash_index<IndexBinaryKernelHash, IndexBinary>,
-                    read_hash_index<IndexBinaryKernelHash>),
+                    read_hash_index<IndexBinaryKernelHash>,
+                    check_hash_index<IndexBinaryKernelHash>),
             codec<IndexBinaryFlatSIMD, IndexBinary>(
                     "BFlat",
                     write_binary_flat<IndexBinaryFlatSIMD>,
-                    read_binary_flat),
+                    read_binary_flat,
+                    check_binary_flat<IndexBinaryFlatSIMD>),
             codec<faiss::IndexBinaryFlat, IndexBinary>(
                     "BFlat",
                     write_binary_flat<faiss::IndexBinaryFlat>,
-                    read_binary_flat)};
+                    read_binary_flat,
+                    check_binary_flat<faiss::IndexBinaryFlat>)};
     add_wrappers(codecs);
     return codecs;
 }
@@ -719,7 +854,11 @@ IndexCodec<IndexT> registered_codec(const ClassEntry<IndexT>& entry) {
             [](const IndexT* index, IOWriter* f) {
                 write_registered(*index, f);
             },
-            [entry](IOReader* f, int) { return read_registered(entry, f); }};
+            [entry](IOReader* f, int) { return read_registered(entry, f); },
+            [](const IndexT* index, const std::string& file) {
+                check_header(*index, file);
+                check_registered(*index, Place(file));
+            }};
 }
 
 } // namespace

@@ -23,6 +23,10 @@ struct IndexCodec {
     std::type_index type;
     std::function<void(const IndexT*, faiss::IOWriter*)> write;
     std::function<std::unique_ptr<IndexT>(faiss::IOReader*, int io_flags)> read;
+
+    /// Throws if `read` would refuse what `write` writes, whose parts have been
+    /// checked before.
+    std::function<void(const IndexT*, const std::string& file)> check;
 };
 
 /// IndexT is faiss::Index or faiss::IndexBinary.

@@ -82,9 +82,12 @@ template <>
 struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
     static constexpr const char* reader_name = "read_index";
+    static void check(const Index& index) {
+        check_lists_not_mapped<faiss::IndexIVF>(index);
+        check_all_counts(index);
+    }
     template <class To>
     static void faiss_write(const Index* index, To to) {
-        check_lists_not_mapped<faiss::IndexIVF>(*index);
         faiss::write_index(index, to);
     }
     template <class From>
@@ -97,10 +100,13 @@ template <>
 struct Kind<IndexBinary> {
     static constexpr const char* magic = "FxIB";
     static constexpr const char* reader_name = "read_index_binary";
+    static void check(const IndexBinary& index) {
+        check_lists_not_mapped<faiss::IndexBinaryIVF>(index);
+        check_all_counts(index);
+    }
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
-        check_lists_not_mapped<faiss::IndexBinaryIVF>(*index);
-        if (!write_mapped_flat(*index, to)) {
+        if (!write_where_faiss_fails(*index, to)) {
             faiss::write_index_binary(index, to);
         }
     }
@@ -119,6 +125,7 @@ template <>
 struct Kind<VectorTransform> {
     static constexpr const char* magic = "FxVT";
     static constexpr const char* reader_name = "read_VectorTransform";
+    static void check(const VectorTransform&) {}
     template <class To>
     static void faiss_write(const VectorTransform* vt, To to) {
         faiss::write_VectorTransform(vt, to);
@@ -172,6 +179,8 @@ template <class IndexT>
     return codec->read;
 }
 
+constexpr int32_t max_transform_dimension = 1 << 30;
+
 std::unique_ptr<Transform> make_transform(const std::string& name) {
     if (const auto hash = class_table<KernelHash>().find(name)) {
         return hash->make();
@@ -189,8 +198,10 @@ std::unique_ptr<VectorTransform> read_transform(
             "%s holds a hash or map of an unknown class, '%s'; register_hash and register_map make classes known",
             name_of(*f).c_str(),
             printable(name).c_str());
-    const auto d_in = read_value_in<int32_t>(f, "d_in", 1, 1 << 30);
-    const auto d_out = read_value_in<int32_t>(f, "d_out", 1, 1 << 30);
+    const auto d_in =
+            read_value_in<int32_t>(f, "d_in", 1, max_transform_dimension);
+    const auto d_out =
+            read_value_in<int32_t>(f, "d_out", 1, max_transform_dimension);
     transform->set_dimensions(d_in, d_out);
     transform->is_trained = read_value<bool>(f, "is_trained");
     read_fields(*transform, f);
@@ -286,6 +297,7 @@ template <class T>
 void write_any(const T* object, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
     FAISS_EXT_THROW_IF_NOT_MSG(f, "the writer is null");
+    check_sound(object, name_of(*f));
     if (!holds_faiss_ext(object)) {
         Kind<T>::faiss_write(object, f);
         return;
@@ -521,7 +533,69 @@ bool has_codec_inside(const IndexBinary* index) {
 /// In front of an object of FAISS's inside one of ours.
 constexpr char faiss_magic[] = "Fais";
 
+void check_ours(const VectorTransform* vt, const std::string& file) {
+    const auto check = [&](const char* field, int value) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                value >= 1 && value <= max_transform_dimension,
+                "%s: a transformation whose %s is %d cannot be written, expected 1 to %d",
+                file.c_str(),
+                field,
+                value,
+                max_transform_dimension);
+    };
+    check("d_in", vt->d_in);
+    check("d_out", vt->d_out);
+    const auto copy = dynamic_cast<const Transform&>(*vt).copy_transform();
+    try {
+        copy->restore();
+    } catch (const faiss::FaissException& e) {
+        FAISS_EXT_THROW_FMT(
+                "%s: a transformation cannot be written: %s",
+                file.c_str(),
+                e.msg.c_str());
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            copy->d_out == vt->d_out,
+            "%s: a transformation with the output dimension of %d cannot be written, expected %d",
+            file.c_str(),
+            vt->d_out,
+            copy->d_out);
+}
+
+template <class IndexT>
+void check_ours(const IndexT* index, const std::string& file) {
+    for (const IndexT* part : parts_of(*index)) {
+        check_sound(part, file);
+    }
+    if (const auto* hash = dynamic_cast<const HashAndStorage*>(index)) {
+        check_sound<VectorTransform>(hash->hash, file);
+        check_sound<IndexBinary>(hash->storage, file);
+    }
+    if constexpr (std::is_same_v<IndexT, Index>) {
+        for (const VectorTransform* vt : transforms_of(*index)) {
+            check_sound(vt, file);
+        }
+        if (auto* hash = dynamic_cast<const IndexAsymmetricHash*>(index)) {
+            check_sound<VectorTransform>(hash->hash.get(), file);
+        }
+    }
+    if (const auto codec = find_codec<IndexT>(*index)) {
+        codec->check(index, file);
+    } // or else write_body says so
+}
+
 } // namespace
+
+template <class T>
+void check_sound(const T* object, const std::string& file) {
+    FAISS_EXT_THROW_IF_NOT_MSG(object, "a part of the object to write is null");
+    const Nesting nesting(file);
+    if (holds_faiss_ext(object) || has_codec_inside(object)) {
+        check_ours(object, file);
+    } else {
+        Kind<T>::check(*object);
+    }
+}
 
 template <class T>
 void write_nested(const T* object, IOWriter* f) {
@@ -558,6 +632,11 @@ std::unique_ptr<T> read_nested(IOReader* f, int io_flags) {
     return object;
 }
 
+template void check_sound(const Index* object, const std::string& file);
+template void check_sound(const IndexBinary* object, const std::string& file);
+template void check_sound(
+        const VectorTransform* object,
+        const std::string& file);
 template void write_nested(const Index* object, IOWriter* f);
 template void write_nested(const IndexBinary* object, IOWriter* f);
 template void write_nested(const VectorTransform* object, IOWriter* f);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <faiss/impl/io.h>
 
@@ -12,6 +13,14 @@ namespace faiss_ext {
 /// T is faiss::Index, faiss::IndexBinary or faiss::VectorTransform.
 template <class T>
 void write_nested(const T* object, faiss::IOWriter* f);
+
+/** Throws if an object, or a part of it at any depth, could not be read when it
+ * has been written, and says what is wrong. Comes before write_nested.
+ *
+ * @param file  the name of the file, for the message
+ */
+template <class T>
+void check_sound(const T* object, const std::string& file);
 
 template <class T>
 std::unique_ptr<T> read_nested(faiss::IOReader* f, int io_flags);
