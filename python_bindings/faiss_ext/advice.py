@@ -464,9 +464,9 @@ def check_vectors(kernel, x, name, numbers):
     try:
         swig.IndexFlatKernel(x.shape[1], kernel).sa_encode(x)
     except RuntimeError as error:
-        said = str(error).removeprefix("IndexFlatKernel::sa_encode: ")
-        raise RuntimeError(
-            f"{name}: {located(said, str, numbers)}") from None
+        said = located(error, str, numbers).removeprefix(
+            "IndexFlatKernel::sa_encode: ")
+        raise RuntimeError(f"{name}: {said}") from None
 
 
 def trained_kernel(kernel, x):
@@ -646,7 +646,7 @@ def recommend(
             found = measured(
                 candidate, smaller, n, (whole, truth), (part, few), recall)
         except RuntimeError as error:
-            if "interrupted" in str(error):
+            if getattr(error, "interrupted", False):
                 raise
             impossible[final.string] = str(error).split("\n", 1)[0]
             continue

@@ -7,8 +7,8 @@
   info        what an index, or a string, is made of, and what theory says
   bench       recall and speed of an index, by search parameters
 
-Files of vectors: .npy, .fvecs, .bvecs, .hdf5, .parquet, MNIST's images; of
-HDF5 and Parquet, FILE:NAME is an array or column. Exit status: 0, 1 for an
+Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, MNIST's
+images; FILE:NAME is an array of .npz or HDF5, or a column of Parquet. Exit status: 0, 1 for an
 error in data, files, strings, kernels or search parameters and where recommend
 finds nothing that keeps all limits, 2 for any other error in the command,
 130 after Ctrl-C, 141 where a pipe is closed before all is printed.
@@ -32,7 +32,8 @@ from .advice import (
     trained_kernel)
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
-from .out_of_core import build_from, number_of_bytes, takes_bits
+from .out_of_core import (
+    about_vector, build_from, number_of_bytes, takes_bits)
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, real, set_index_parameter)
@@ -159,7 +160,8 @@ def arguments():
     sub.add_argument("--radius", type=float,
                      help="all within it, instead of k")
     sub.add_argument("-o", "--output",
-                     help=".npz file with D and I (with --radius lims, too)")
+                     help=".npz file with D and I (with --radius lims, too), "
+                     "or .csv file with a line for each result")
     add_mmap(sub)
     add_parameters(sub)
 
@@ -222,17 +224,36 @@ def index_of(path, mmap=False):
     if os.path.isdir(path):
         return shards_of(path, mmap).to_faiss()
     try:
-        with open(path, "rb") as file:
-            magic = file.read(4)
+        file = open(path, "rb")
     except OSError as error:
         raise VectorFileError(
             f"{path}: cannot be read: {error.strerror or error}") from error
+    with file:
+        magic = file.read(4)
+        source = str(path)
+        if not os.path.isfile(path):  # a pipe is read only once
+            if mmap:
+                raise UsageError(
+                    f"{path}: --mmap needs a file, this is a pipe or device")
+            source = faiss.PyCallbackIOReader(after(magic, file))
+            source.name = str(path)
+        return read_of(magic, path, source, mmap)
+
+
+def after(head, file):
+    """Reads what has been read, and then the rest of a file."""
+    head = io.BytesIO(head)
+    return lambda size: head.read(size) or file.read(size)
+
+
+def read_of(magic, path, source, mmap):
+    """The index of a file, or of an IOReader."""
     binary = MAGICS.get(magic)
     if binary is None:
         binary = magic[:2] == b"IB"  # FAISS's own
     try:
         return (read_index_binary if binary else faiss.read_index)(
-            str(path), faiss.IO_FLAG_MMAP if mmap else 0)
+            source, faiss.IO_FLAG_MMAP if mmap else 0)
     except RuntimeError as error:
         if magic in MAGICS:  # the message names the file
             raise
@@ -247,10 +268,10 @@ def shards_of(path, mmap=False):
 
 
 def size_of(path):
-    """Bytes of an index."""
+    """Bytes of an index, None of a pipe's."""
     if os.path.isdir(path):
         return sum(file.stat().st_size for file in os.scandir(path))
-    return os.path.getsize(path)
+    return os.path.getsize(path) if os.path.isfile(path) else None
 
 
 def set_all(index, parameters):
@@ -329,9 +350,9 @@ def run_search(args):
         index = index_of(args.index, args.mmap)
     x = vectors_of(args.queries)
     if args.output is not None:
-        if not args.output.endswith(".npz"):
+        if not args.output.endswith((".npz", ".csv")):
             raise UsageError(
-                f"the output must be an .npz file, got {args.output}")
+                f"the output must be an .npz or .csv file, got {args.output}")
         check_writable(args.output)
         for given in (args.index, file_and_part(args.queries)[0]):
             if (os.path.exists(args.output)
@@ -376,13 +397,19 @@ def run_search(args):
                 D = D.astype("int32")
             arrays = {"lims": lims, "D": D, "I": I}
     except RuntimeError as error:
-        if re.search(r"\bvector \d", str(error)):
+        if about_vector(error) is not None:
             raise RuntimeError(f"{args.queries}: {error}") from None
         raise
     seconds = time.perf_counter() - start
     if args.output is not None:
         whole = io.BytesIO()  # zipfile is loud where a file cannot be written
-        np.savez(whole, **arrays)
+        if args.output.endswith(".npz"):
+            np.savez(whole, **arrays)
+        else:
+            whole.write(b"query,id,distance\n")
+            for q in range(len(queries)):
+                whole.writelines(f"{q},{i},{distance}\n".encode()
+                                 for i, distance in results_of(arrays, q))
         try:
             with replacing(args.output) as file:
                 file.write(whole.getbuffer())
@@ -397,13 +424,19 @@ def run_search(args):
         return 0
     if args.output is None:
         for q in range(len(queries)):
-            part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
             print(f"{q}: " + " ".join(
                 f"{i}:{distance:.7g}" if D.dtype.kind == "f"
                 else f"{i}:{distance}"
-                for i, distance in zip(I[part], D[part]) if i >= 0))
+                for i, distance in results_of(arrays, q)))
     print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
+
+
+def results_of(arrays, q):
+    """Ids and distances of a query."""
+    part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
+    return [(i, distance) for i, distance
+            in zip(arrays["I"][part], arrays["D"][part]) if i >= 0]
 
 
 def tree(index):
@@ -585,6 +618,8 @@ def run_bench(args):
 
 def first_line(error):
     """A message without the place in the source, ours or FAISS's."""
+    if type(error) is VectorFileError:  # which has none, but a file's name
+        return str(error)
     message = str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
     return re.sub(r"Error in .{1,300}? at \S+:\d+: ", "", message)
 

@@ -294,7 +294,7 @@ def with_errors(method, name):
         is_float = isinstance(self, faiss.Index)
         call = checked_method if is_float else method
         guard = swig._KernelExceptionGuard(self)
-        watch = swig._CallbackErrorWatch()
+        watch = swig._ErrorWatch()
         failure = result = None
         try:
             try:
@@ -304,6 +304,9 @@ def with_errors(method, name):
             guard.rethrow()
             if failure is not None:
                 watch.rethrow(str(failure))
+                # (FAISS's own checks; ours, and callbacks, have been rethrown)
+                failure.interrupted = str(failure).endswith(
+                    "computation interrupted")
                 raise failure
         finally:
             watch.end()

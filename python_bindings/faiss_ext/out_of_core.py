@@ -143,12 +143,18 @@ def add(index, rows, begin):
             error, str, range(begin, begin + len(rows)))) from None
 
 
+def about_vector(error):
+    """The number of the vector that an error of C++ is about, or None."""
+    return getattr(error, "vector", None)
+
+
 def located(error, place_of, numbers):
     """An error about some vectors, as text that says which ones they are."""
-    return re.sub(
-        r"\bvector (\d+)",
-        lambda match: f"vector {place_of(int(numbers[int(match[1])]))}"
-        if int(match[1]) < len(numbers) else match[0], str(error))
+    vector = about_vector(error)
+    if vector is None or vector >= len(numbers):
+        return str(error)
+    return (f"{error.before}vector {place_of(int(numbers[vector]))}"
+            f"{error.after}")
 
 
 def write(index, to):

@@ -7,19 +7,23 @@
 Reading needs NumPy only, and for HDF5 and Parquet h5py and pyarrow.
 """
 
+import contextlib
 import gzip
+import itertools
+import math
 import os
 import re
 import stat
-import tokenize
 import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-SUFFIXES = (".fvecs", ".bvecs", ".npy", ".hdf5", ".h5", ".parquet")
+SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
+            ".csv")
+WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet")
+MOST_COMPRESSED = 1100  # bytes that come of one, at most: deflate's are 1,032
 IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4",
              0x0D: ">f4", 0x0E: ">f8"}
@@ -36,12 +40,14 @@ def read_vectors(path, part=None):
     ----------
     path : str or path
         `.npy`, `.fvecs` and `.bvecs`, which are mapped into memory rather than
-        read; `.hdf5`, `.h5`; `.parquet`; or images in MNIST's format,
-        `...-idx3-ubyte`, plain or with `.gz`.
+        read; `.npz`; `.hdf5`, `.h5`; `.parquet`; `.csv`, a vector a line, as
+        float32, with or without a line of names at the start; or images in
+        MNIST's format, `...-idx3-ubyte`, plain or with `.gz`.
     part : str, optional
-        The array of an HDF5 file, as "array" or "group/array", which is mapped
-        if it lies there in one piece, or the column of a Parquet file, which
-        has lists of one length. By default the only one of that kind.
+        The array of an `.npz` file; the array of an HDF5 file, as "array" or
+        "group/array", which is mapped if it lies there in one piece and as
+        NumPy has it; or the column of a Parquet file, which has lists of one
+        length. By default the only one of that kind.
 
     Returns
     -------
@@ -66,23 +72,18 @@ class Hdf5Rows:
     def __getitem__(self, rows):
         """Of a slice, or of ascending numbers."""
         import h5py
-        try:
-            with h5py.File(self.path, "r") as file:
-                data = file[self.name]
-                if isinstance(rows, slice):
-                    return data[rows]
-                # (what HDF5 does with single rows takes much longer)
-                found = np.empty((len(rows), self.shape[1]), self.dtype)
-                for piece in np.unique(rows // self.step):
-                    begin = piece * self.step
-                    mine = rows // self.step == piece
-                    found[mine] = data[begin : begin + self.step][
-                        rows[mine] - begin]
-                return found
-        except (OSError, KeyError) as error:
-            raise VectorFileError(
-                f"{self.path}: truncated or malformed HDF5 file: {error}"
-            ) from error
+        with errors_named(self.path), h5py.File(self.path, "r") as file:
+            data = file[self.name]
+            if isinstance(rows, slice):
+                return data[rows]
+            # (what HDF5 does with single rows takes much longer)
+            found = np.empty((len(rows), self.shape[1]), self.dtype)
+            for piece in np.unique(rows // self.step):
+                begin = piece * self.step
+                mine = rows // self.step == piece
+                found[mine] = data[begin : begin + self.step][
+                    rows[mine] - begin]
+            return found
 
 
 def lazy_vectors(path, part=None):
@@ -91,25 +92,61 @@ def lazy_vectors(path, part=None):
     return _read(path, part, _open_hdf5)
 
 
+@contextlib.contextmanager
+def errors_named(path):
+    """Makes a VectorFileError that names the file of any error: a damaged file
+    can make a library raise almost anything."""
+    damaged = f"truncated or malformed {Path(path).suffix} file".replace(
+        "  ", " ")
+    try:
+        yield
+    except VectorFileError:
+        raise
+    except OSError as error:
+        said = damaged if error.errno is None else "cannot be read"
+        raise VectorFileError(
+            f"{path}: {said}: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise VectorFileError(
+            f"{path}: malformed, or larger than memory") from error
+    except Exception as error:
+        text = str(error).split("\n")[0][:300] or type(error).__name__
+        raise VectorFileError(f"{path}: {damaged}: {text}") from error
+
+
+def _check_size(path, shape, itemsize):
+    """Throws before memory is taken for what no file of this size holds."""
+    size = math.prod(shape) * itemsize
+    most = MOST_COMPRESSED * os.path.getsize(path) + 2**20
+    if size > most:
+        raise VectorFileError(
+            f"{path}: malformed: it claims an array of shape {tuple(shape)}, "
+            f"{size:,} bytes, expected at most {most:,} in a file of "
+            f"{os.path.getsize(path):,}")
+
+
 def _read(path, part, read_hdf5):
     path = Path(path)
-    try:
+    with errors_named(path):
         status = path.stat()
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise VectorFileError(f"{path}: is a pipe or device, expected a "
                                   "file")
         if status.st_size == 0:
             raise VectorFileError(f"{path}: empty file")
-        if part is not None and path.suffix not in (
-                ".hdf5", ".h5", ".parquet"):
-            raise VectorFileError(f"{path}: has no part '{part}': only HDF5 "
-                                  "and Parquet files have names in them")
+        if part is not None and path.suffix not in WITH_PARTS:
+            raise VectorFileError(f"{path}: has no part '{part}': only .npz, "
+                                  "HDF5 and Parquet files have names in them")
         if path.suffix == ".fvecs":
             vectors = _read_vecs(path, np.dtype("<f4"))
         elif path.suffix == ".bvecs":
             vectors = _read_vecs(path, np.dtype("u1"))
         elif path.suffix == ".npy":
             vectors = _read_npy(path)
+        elif path.suffix == ".npz":
+            vectors = _read_npz(path, part)
+        elif path.suffix == ".csv":
+            vectors = _read_csv(path)
         elif path.suffix in (".hdf5", ".h5"):
             vectors = read_hdf5(path, part)
         elif path.suffix == ".parquet":
@@ -120,9 +157,6 @@ def _read(path, part, read_hdf5):
             raise VectorFileError(
                 f"{path}: unknown kind of file; known are IDX images, "
                 f"{', '.join(SUFFIXES)}")
-    except OSError as error:
-        raise VectorFileError(
-            f"{path}: cannot be read: {error.strerror or error}") from error
     if vectors.shape[0] == 0 or vectors.shape[1] == 0:
         raise VectorFileError(
             f"{path}: no vectors in it (shape {vectors.shape})")
@@ -158,7 +192,8 @@ def place_of(vectors, path):
     if owner is None:
         raise VectorFileError(
             f"{path}: its vectors cannot be mapped into memory; those of .npy, "
-            ".fvecs, .bvecs, and of HDF5 files in one piece, can")
+            ".fvecs, .bvecs, and of HDF5 files in one piece, can, if HDF5 "
+            "stores the numbers as NumPy does")
     if vectors.dtype not in STORES:
         raise VectorFileError(
             f"{path}: components of {vectors.dtype} are not compared where "
@@ -180,9 +215,10 @@ def image_shape(path):
     path = Path(path)
     if not IDX_NAME.match(path.name):
         return None
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+    with (errors_named(path),
+          (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file):
         header = file.read(16)
-    if header[3] != 3:
+    if len(header) < 16 or header[3] != 3:
         return None
     return tuple(int(size) for size in np.frombuffer(header, ">u4", 2, 8))
 
@@ -221,19 +257,69 @@ def _read_vecs(path, dtype):
 
 
 def _read_npy(path):
-    try:
-        with np.errstate(over="ignore"):  # of a shape that is beyond all files
-            vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, TypeError, OverflowError, EOFError, SyntaxError,
-            tokenize.TokenError, zipfile.BadZipFile) as error:
-        raise VectorFileError(
-            f"{path}: truncated or malformed .npy file: {error}") from error
+    with np.errstate(over="ignore"):  # of a shape that is beyond all files
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return _checked_array(path, vectors)
+
+
+def _read_npz(path, name):
+    with zipfile.ZipFile(path) as file:
+        arrays = []
+        for info in file.infolist():
+            key = info.filename.removesuffix(".npy")
+            with file.open(info) as member:
+                shape, dtype = _npy_header(member)
+            if len(shape) == 2 if name is None else key == name:
+                found = info, shape, dtype
+            if len(shape) == 2:
+                arrays.append(key)
+        if name not in arrays and (name is not None or len(arrays) != 1):
+            raise VectorFileError(
+                f"{path}: {_absent('array of two dimensions', name, arrays)}")
+        info, shape, dtype = found
+        _check_size(path, shape, dtype.itemsize)
+        with file.open(info) as member:
+            vectors = np.lib.format.read_array(member, allow_pickle=False)
+            member.read(1)  # the end, where zipfile compares the checksum
+    return _checked_array(path, vectors)
+
+
+def _npy_header(file):
+    version = np.lib.format.read_magic(file)
+    read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
+            else np.lib.format.read_array_header_2_0)
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
+def _read_csv(path):
+    """A vector a line, its components with commas between them; the first line
+    may have names, none of which is a number."""
+    with open(path, encoding="utf-8-sig") as file:
+        first = file.readline()
+        lines = file if _are_names(first) else itertools.chain([first], file)
+        rest = next((line for line in lines if line.strip()), None)
+        if rest is None:
+            return np.empty((0, 0), "float32")
+        with np.errstate(over="ignore"):  # infinite, as numbers beyond float32
+            return np.loadtxt(itertools.chain([rest], lines), "float32",
+                              delimiter=",", comments=None, ndmin=2)
+
+
+def _are_names(line):
+    for word in line.split(","):
+        with contextlib.suppress(ValueError):
+            float(word)
+            return False
+    return True
 
 
 def _read_hdf5(path, name):
     vectors = _open_hdf5(path, name)
-    return vectors[:] if isinstance(vectors, Hdf5Rows) else vectors
+    if not isinstance(vectors, Hdf5Rows):
+        return vectors
+    _check_size(path, vectors.shape, vectors.dtype.itemsize)
+    return vectors[:]
 
 
 def _open_hdf5(path, name):
@@ -242,12 +328,7 @@ def _open_hdf5(path, name):
     except ImportError as error:
         raise VectorFileError(
             f"{path}: HDF5 files need h5py (pip install h5py)") from error
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise VectorFileError(
-            f"{path}: truncated or malformed HDF5 file: {error}") from error
-    with file:
+    with h5py.File(path, "r") as file:
         if name is None or not isinstance(file.get(name), h5py.Dataset):
             arrays = []
 
@@ -264,13 +345,32 @@ def _open_hdf5(path, name):
         if not os.path.samefile(data.file.filename, path):
             raise VectorFileError(f"{path}: {name} is a link to an array of "
                                   f"{data.file.filename}; give that file")
-        offset = data.id.get_offset()  # None where it is in several pieces
-        if offset is not None and data.size:
-            return _checked_array(path, np.memmap(
-                path, data.dtype, "r", offset, data.shape))
         if data.ndim != 2 or data.dtype.kind not in "fiub":
             return _checked_array(path, np.empty((0,) * data.ndim, data.dtype))
+        if _lies_as_numpy_has_it(data):
+            return np.memmap(
+                path, data.dtype, "r", data.id.get_offset(), data.shape)
+        if data.size and data.id.get_storage_size() == 0 and not (
+                data.is_virtual or data.external):
+            raise VectorFileError(
+                f"{path}: nothing has been written to the array {name}")
+        if data.chunks:
+            _check_size(path, data.chunks, data.dtype.itemsize)
         return Hdf5Rows(path, name, data)
+
+
+def _lies_as_numpy_has_it(data):
+    """Whether an array of an HDF5 file lies there in one piece, bit for bit as
+    NumPy has its dtype. (A dtype alone does not tell: it is also that of
+    integers with fewer bits, and of floats that HDF5 converts.)"""
+    import h5py
+    made = data.id.get_create_plist()
+    if (made.get_layout() != h5py.h5d.CONTIGUOUS or made.get_external_count()
+            or data.id.get_space_status() != h5py.h5d.SPACE_STATUS_ALLOCATED
+            or data.id.get_type() != h5py.h5t.py_create(data.dtype)):
+        return False
+    size = data.size * data.dtype.itemsize
+    return size > 0 and data.id.get_storage_size() == size
 
 
 def _read_parquet(path, name):
@@ -281,22 +381,17 @@ def _read_parquet(path, name):
         raise VectorFileError(
             f"{path}: Parquet files need pyarrow (pip install pyarrow)"
         ) from error
-    try:
-        schema = pyarrow.parquet.read_schema(path)
-        lists = [field.name for field in schema
-                 if pyarrow.types.is_list(field.type)
-                 or pyarrow.types.is_large_list(field.type)
-                 or pyarrow.types.is_fixed_size_list(field.type)]
-        if name is None and len(lists) == 1:
-            name = lists[0]
-        if name not in lists:
-            raise VectorFileError(
-                f"{path}: {_absent('column of lists', name, lists)}")
-        column = pyarrow.parquet.read_table(path, columns=[name])[name]
-    except pyarrow.ArrowException as error:
+    schema = pyarrow.parquet.read_schema(path)
+    lists = [field.name for field in schema
+             if pyarrow.types.is_list(field.type)
+             or pyarrow.types.is_large_list(field.type)
+             or pyarrow.types.is_fixed_size_list(field.type)]
+    if name is None and len(lists) == 1:
+        name = lists[0]
+    if name not in lists:
         raise VectorFileError(
-            f"{path}: truncated or malformed Parquet file: {error}"
-        ) from error
+            f"{path}: {_absent('column of lists', name, lists)}")
+    column = pyarrow.parquet.read_table(path, columns=[name])[name]
     if len(column) == 0:
         return np.empty((0, 0), dtype="float32")
     rows = column.combine_chunks()
@@ -342,14 +437,11 @@ def _checked_array(path, vectors):
 def _read_idx(path):
     """IDX: two zero bytes, the type, the number of dimensions, each dimension
     as a big-endian uint32, the values."""
-    raw = path.read_bytes()
     if path.suffix == ".gz":
-        try:
-            raw = gzip.decompress(raw)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise VectorFileError(
-                f"{path}: truncated or malformed gzip file: {error}"
-            ) from error
+        with gzip.open(path) as file:
+            raw = file.read()
+    else:
+        raw = path.read_bytes()
     if len(raw) < 4:
         raise VectorFileError(
             f"{path}: truncated: {len(raw)} bytes, too short for an IDX header")

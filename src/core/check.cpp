@@ -6,7 +6,6 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdint>
-#include <regex>
 
 #include "core/errors.h"
 #include "core/parallel.h"
@@ -49,31 +48,16 @@ void check_components(
             return;
         }
         for (size_t i = begin * d; i < end * d; i++) {
-            FAISS_EXT_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_VECTOR_IF_NOT(
                     good(x[i]),
-                    "%s: component %zu of vector %zu is %g, expected %s",
-                    where,
-                    i % d,
-                    i / d,
-                    x[i],
-                    expected);
+                    idx_t(i / d),
+                    format_message("%s: component %zu of ", where, i % d),
+                    format_message(" is %g, expected %s", x[i], expected));
         }
     });
 }
 
 } // namespace
-
-std::string renumbered(
-        const std::string& message,
-        const std::function<idx_t(idx_t)>& number) {
-    static const std::regex pattern("\\bvector ([0-9]{1,18})\\b");
-    std::smatch match;
-    if (!std::regex_search(message, match, pattern)) {
-        return message;
-    }
-    return match.prefix().str() + "vector " +
-            std::to_string(number(std::stoll(match[1]))) + match.suffix().str();
-}
 
 void check_batch(idx_t n, const void* x, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -114,14 +98,14 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
             for (size_t k = 0; k < d && sum < least; k++) {
                 sum += std::abs(row[k]);
             }
-            FAISS_EXT_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_VECTOR_IF_NOT(
                     sum == 0 || sum >= least,
-                    "%s: the components of vector %" PRId64
-                    " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up, or set such a one to 0",
-                    where,
-                    int64_t(i),
-                    sum,
-                    least);
+                    i,
+                    format_message("%s: the components of ", where),
+                    format_message(
+                            " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up, or set such a one to 0",
+                            sum,
+                            least));
         }
     });
 }
@@ -161,14 +145,14 @@ void check_norms(idx_t n, const float* x, size_t d, const char* where) {
         for (size_t k = 0; k < d; k++) {
             sum += double(row[k]) * row[k];
         }
-        FAISS_EXT_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
                 sum <= max_squared_norm,
-                "%s: vector %" PRId64
-                " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
-                where,
-                int64_t(i),
-                sum,
-                max_squared_norm);
+                i,
+                format_message("%s: ", where),
+                format_message(
+                        " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
+                        sum,
+                        max_squared_norm));
     });
 }
 

@@ -8,16 +8,11 @@
 #include <functional>
 #include <string>
 
-#include <faiss/impl/FaissException.h>
-
 #include <faiss_ext/core/compat.h>
 
-namespace faiss_ext {
+#include "core/errors.h"
 
-/// A message in which "vector N" has become "vector number(N)".
-std::string renumbered(
-        const std::string& message,
-        const std::function<idx_t(idx_t)>& number);
+namespace faiss_ext {
 
 /// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
 /// caller hands in passes here. `where` names the function for the message.
@@ -27,15 +22,15 @@ void check_batch(idx_t n, const void* x, const char* where);
 /// vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
-/** Calls fn(), which checks some of the caller's vectors; the message of what
- * it throws has the caller's number(N) of its vector N.
+/** Calls fn(), which checks some of the caller's vectors; a VectorError that it
+ * throws has the caller's number(N) of its vector N.
  */
 template <class F>
 void with_numbers(const std::function<idx_t(idx_t)>& number, F&& fn) {
     try {
         fn();
-    } catch (faiss::FaissException& e) {
-        e.msg = renumbered(e.msg, number);
+    } catch (VectorError& e) {
+        e.set_vector(number(e.vector));
         throw;
     }
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include <cxxabi.h>
 
@@ -38,7 +39,55 @@ size_t utf8_length(const std::string& text, size_t i) {
     return length;
 }
 
+template <class Error>
+void tell_listener(const Error& error) {
+    if (const auto listener = error_listener.load()) {
+        listener(error.msg, std::make_exception_ptr(error));
+    }
+}
+
+/// The place of an error in the source, as messages end.
+std::string place_of(
+        const char* condition,
+        const char* function,
+        const char* file,
+        int line) {
+    std::string text = "\n  (";
+    if (condition) {
+        text += std::string("'") + condition + "' failed ";
+    }
+    return text + "in " + function + " at " + file + ":" +
+            std::to_string(line) + ")";
+}
+
 } // namespace
+
+VectorError::VectorError(std::string before, idx_t vector, std::string after)
+        : FaissException(""),
+          before(std::move(before)),
+          after(std::move(after)) {
+    set_vector(vector);
+}
+
+void VectorError::set_vector(idx_t number) {
+    vector = number;
+    msg = before + "vector " + std::to_string(number) + after;
+    tell_listener(*this);
+}
+
+void VectorError::set_context(const std::string& whole) {
+    const size_t begin = whole.find(msg);
+    if (begin != std::string::npos) {
+        after += whole.substr(begin + msg.size());
+        before.insert(0, whole, 0, begin);
+        msg = whole;
+    }
+}
+
+InterruptedError::InterruptedError()
+        : FaissException("computation interrupted") {
+    tell_listener(*this);
+}
 
 std::string printable(const std::string& text) {
     std::string out;
@@ -81,13 +130,22 @@ void throw_error(
         const char* function,
         const char* file,
         int line) {
-    std::string text = printable(message) + "\n  (";
-    if (condition) {
-        text += std::string("'") + condition + "' failed ";
-    }
     throw faiss::FaissException(
-            text + "in " + function + " at " + file + ":" +
-            std::to_string(line) + ")");
+            printable(message) + place_of(condition, function, file, line));
+}
+
+void throw_vector_error(
+        const std::string& before,
+        idx_t vector,
+        const std::string& after,
+        const char* condition,
+        const char* function,
+        const char* file,
+        int line) {
+    throw VectorError(
+            printable(before),
+            vector,
+            printable(after) + place_of(condition, function, file, line));
 }
 
 } // namespace faiss_ext

@@ -9,6 +9,9 @@
 
 #include <faiss/impl/FaissException.h>
 
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/errors.h>
+
 namespace faiss_ext {
 
 /** A text with everything that cannot be shown escaped as \xNN: control
@@ -23,6 +26,16 @@ std::string type_name(const std::type_info& type);
 [[gnu::format(printf, 1, 2)]] std::string format_message(
         const char* format,
         ...);
+
+/// Throws VectorError with the place behind the message, which is printable.
+[[noreturn]] void throw_vector_error(
+        const std::string& before,
+        idx_t vector,
+        const std::string& after,
+        const char* condition,
+        const char* function,
+        const char* file,
+        int line);
 
 /// Throws a faiss::FaissException with the (printable) message and, behind it,
 /// the place; condition may be null.
@@ -59,3 +72,19 @@ std::string type_name(const std::type_info& type);
 
 #define FAISS_EXT_THROW_IF_NOT_MSG(condition, message) \
     FAISS_EXT_THROW_IF_NOT_FMT(condition, "%s", message)
+
+/// Throws VectorError: "{before}vector {number}{after}", of which `before` and
+/// `after` are made on errors only.
+#define FAISS_EXT_THROW_VECTOR_IF_NOT(condition, number, before, after) \
+    do {                                                                \
+        if (!(condition)) {                                             \
+            ::faiss_ext::throw_vector_error(                            \
+                    before,                                             \
+                    number,                                             \
+                    after,                                              \
+                    #condition,                                         \
+                    __PRETTY_FUNCTION__,                                \
+                    __FILE__,                                           \
+                    __LINE__);                                          \
+        }                                                               \
+    } while (false)

@@ -23,9 +23,9 @@ namespace faiss_ext {
 
 /// Throws if the user wants to interrupt.
 inline void check_interrupt_now() {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !faiss::InterruptCallback::is_interrupted(),
-            "computation interrupted");
+    if (faiss::InterruptCallback::is_interrupted()) {
+        throw InterruptedError();
+    }
 }
 
 /// The same, asking at most ten times a second: in Python the answer needs the

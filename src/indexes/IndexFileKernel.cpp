@@ -170,10 +170,9 @@ void IndexFileKernel::restore() {
     } else {
         try {
             use(there);
-        } catch (const faiss::FaissException& e) { // another file by now
-            if (e.msg.find("interrupted") != std::string::npos) {
-                throw;
-            }
+        } catch (const InterruptedError&) {
+            throw;
+        } catch (const faiss::FaissException&) { // another file by now
             const auto exception = std::current_exception();
             try {
                 use(beside.string());
@@ -222,14 +221,15 @@ void IndexFileKernel::add(idx_t n, const float* x) {
             }
         }
     });
-    FAISS_EXT_THROW_IF_NOT_FMT(
+    FAISS_EXT_THROW_VECTOR_IF_NOT(
             first_other == n,
-            "%s: vector %" PRId64 " is not vector %" PRId64
-            " of '%s'; an index on a file takes the vectors of the file, in their order",
-            where,
-            int64_t(first_other),
-            int64_t(ntotal + first_other),
-            path.c_str());
+            first_other,
+            format_message("%s: ", where),
+            format_message(
+                    " is not vector %" PRId64
+                    " of '%s'; an index on a file takes the vectors of the file, in their order",
+                    int64_t(ntotal + first_other),
+                    path.c_str()));
     extend(n);
 }
 

@@ -80,14 +80,14 @@ void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
     check_finite(n, x, int(d), where);
     for (idx_t i = 0; i < n; i++) {
         const float square = faiss::fvec_norm_L2sqr(x + i * d, d);
-        FAISS_EXT_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
                 square <= longest_square,
-                "%s: the squared length of vector %" PRId64
-                " is %g, expected at most %g; scale the vectors down",
-                where,
-                int64_t(i),
-                square,
-                longest_square);
+                i,
+                format_message("%s: the squared length of ", where),
+                format_message(
+                        " is %g, expected at most %g; scale the vectors down",
+                        square,
+                        longest_square));
     }
 }
 

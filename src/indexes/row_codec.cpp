@@ -114,14 +114,12 @@ void RowCodec::encode(
         return;
     }
     for (idx_t i = 0; store == Store::u8 && i < n * idx_t(d); i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
                 x[i] >= 0,
-                "%s: component %" PRId64 " of vector %" PRId64
-                " is %g; store=u8 takes components >= 0",
-                where,
-                int64_t(i % d),
-                int64_t(i / d),
-                x[i]);
+                i / idx_t(d),
+                format_message(
+                        "%s: component %" PRId64 " of ", where, int64_t(i % d)),
+                format_message(" is %g; store=u8 takes components >= 0", x[i]));
     }
     parallel_blocks(n, 256, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {

@@ -89,14 +89,14 @@ void JaccardKernel::check_input(
         const Scratch sum(end - begin);
         sums(end - begin, x + begin * d, d, sum.get());
         for (idx_t i = begin; i < end; i++) {
-            FAISS_EXT_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_VECTOR_IF_NOT(
                     sum.get()[i - begin] <= max_self_value,
-                    "%s: the components of vector %" PRId64
-                    " sum up to %g, expected at most %g; scale the vectors down",
-                    where,
-                    int64_t(i),
-                    sum.get()[i - begin],
-                    max_self_value);
+                    i,
+                    format_message("%s: the components of ", where),
+                    format_message(
+                            " sum up to %g, expected at most %g; scale the vectors down",
+                            sum.get()[i - begin],
+                            max_self_value));
         }
     });
 }

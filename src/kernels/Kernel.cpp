@@ -92,25 +92,29 @@ void Kernel::check_self_values(
         std::vector<float> self(end - begin);
         self_values(end - begin, x + begin * d, d, self.data());
         for (idx_t i = begin; i < end; i++) {
-            FAISS_EXT_THROW_IF_NOT_FMT(
+            FAISS_EXT_THROW_VECTOR_IF_NOT(
                     self[i - begin] <= max_self_value,
-                    "%s: the kernel %s overflows: k(x, x) of vector %" PRId64
-                    " is %g, expected at most %g; scale the vectors down",
-                    where,
-                    description().c_str(),
-                    int64_t(i),
-                    self[i - begin],
-                    max_self_value);
-            FAISS_EXT_THROW_IF_NOT_FMT(
+                    i,
+                    format_message(
+                            "%s: the kernel %s overflows: k(x, x) of ",
+                            where,
+                            description().c_str()),
+                    format_message(
+                            " is %g, expected at most %g; scale the vectors down",
+                            self[i - begin],
+                            max_self_value));
+            FAISS_EXT_THROW_VECTOR_IF_NOT(
                     least == 0 || self[i - begin] >= least ||
                             simd::max_abs(d, x + i * d) == 0,
-                    "%s: the kernel %s underflows: k(x, x) of vector %" PRId64
-                    " is %g, expected at least %g, unless all components are 0; scale the vectors up, or set such a one to 0",
-                    where,
-                    description().c_str(),
-                    int64_t(i),
-                    self[i - begin],
-                    least);
+                    i,
+                    format_message(
+                            "%s: the kernel %s underflows: k(x, x) of ",
+                            where,
+                            description().c_str()),
+                    format_message(
+                            " is %g, expected at least %g, unless all components are 0; scale the vectors up, or set such a one to 0",
+                            self[i - begin],
+                            least));
         }
     });
 }

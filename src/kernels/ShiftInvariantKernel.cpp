@@ -164,14 +164,14 @@ void ShiftInvariantKernel::check_input(
     const auto safe = float(max_l1_norm / (double(d) + 1));
     check_beyond(safe, n, x, d, where, [&](idx_t i, const float* row) {
         const double length = l1_norm(row, d);
-        FAISS_EXT_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
                 length <= max_l1_norm,
-                "%s: vector %" PRId64
-                " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
-                where,
-                int64_t(i),
-                length,
-                max_l1_norm);
+                i,
+                format_message("%s: ", where),
+                format_message(
+                        " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
+                        length,
+                        max_l1_norm));
     });
 }
 
@@ -193,15 +193,15 @@ void ShiftInvariantKernel::check_phases(
     check_beyond(bound, n, x, d, where, [&](idx_t i, const float* row) {
         const double radius =
                 scale * (is_l1 ? l1_norm(row, d) : l2_norm(row, d));
-        FAISS_EXT_THROW_IF_NOT_FMT(
+        FAISS_EXT_THROW_VECTOR_IF_NOT(
                 radius <= max_radius,
-                "%s: vector %" PRId64
-                " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
-                where,
-                int64_t(i),
-                radius,
-                description().c_str(),
-                max_radius);
+                i,
+                format_message("%s: ", where),
+                format_message(
+                        " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
+                        radius,
+                        description().c_str(),
+                        max_radius));
     });
 }
 
