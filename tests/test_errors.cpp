@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Messages: what they begin with, and that they are text whatever they quote.
 
+#include "core/check.h"
 #include "core/errors.h"
 
+#include <faiss_ext/core/errors.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 
@@ -56,4 +58,31 @@ TEST(Messages, OfAnyLength) {
     const std::string message =
             error_of([&] { FAISS_EXT_THROW_FMT("<%s>", text.c_str()); });
     EXPECT_EQ(message.find("<" + text + ">\n"), 0);
+}
+
+TEST(Messages, NameTheVectorWhateverTheyQuote) {
+    const std::vector<float> x = {0, 1, NAN};
+    try {
+        with_numbers_from(
+                10, [&] { check_finite(3, x.data(), 1, "vector 1"); });
+        FAIL();
+    } catch (VectorError& e) {
+        EXPECT_EQ(e.vector, 12);
+        const std::string message = e.what();
+        EXPECT_EQ(message.find("vector 1: component 0 of vector 12 is nan"), 0)
+                << message;
+        e.set_context("shard vector 0: " + message + " and vector 2");
+        e.set_vector(7);
+        EXPECT_EQ(
+                std::string(e.what()).find(
+                        "shard vector 0: vector 1: component 0 of vector 7 is"),
+                0);
+    }
+}
+
+TEST(Messages, OthersKeepTheirNumbers) {
+    const std::string message = error_of([] {
+        with_numbers_from(10, [] { FAISS_EXT_THROW_MSG("vector 3.npy"); });
+    });
+    EXPECT_EQ(message.find("vector 3.npy\n"), 0) << message;
 }

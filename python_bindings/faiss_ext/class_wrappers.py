@@ -205,6 +205,16 @@ def python_number(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
+def raised_here(error):
+    """Whether this package or SWIG has raised an error, and not a function of
+    the user that was called on the way."""
+    at = error.__traceback__
+    while at.tb_next is not None:
+        at = at.tb_next
+    return at.tb_frame.f_globals.get("__name__", "").startswith(
+        f"{__package__}.")
+
+
 def argument_errors_in_words(function, where):
     """The same function; where SWIG objects to an argument, the error names it
     by its Python name."""
@@ -218,6 +228,8 @@ def argument_errors_in_words(function, where):
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError) as error:
+            if not raised_here(error):
+                raise
             message = str(error)
             number = re.search(r"in method '\w+', argument (\d+) of", message)
             if number:

@@ -245,6 +245,68 @@ def test_info_says_where_theory_leaves_something_out(run, folder, string, words)
         assert (word in (note or "")) == (word in out) == (word in words)
 
 
+def test_vectors_of_npz_and_csv(run, folder):
+    np.savez(folder / "both.npz", base=BASE, queries=QUERIES)
+    np.savetxt(folder / "queries.csv", QUERIES, "%.9g", ",", header=",".join(f"c{i}" for i in range(64)), comments="")
+    assert run("build", "both.npz:base", STRING, "-o", "of_npz", "--quiet")[0] == 0
+    expected = faiss.read_index(str(folder / "index")).search(QUERIES, 3)
+    for queries in ("both.npz:queries", "queries.csv"):
+        assert run("search", "of_npz", queries, "-k", 3, "-o", "found.npz")[0] == 0
+        found = np.load(folder / "found.npz")
+        np.testing.assert_array_equal(found["I"], expected[1])
+        np.testing.assert_array_equal(found["D"], expected[0])
+    status, _, err = run("search", "of_npz", "both.npz")
+    assert status == 1 and "both.npz: which array of two dimensions? It has base, queries" in err
+
+
+@pytest.mark.parametrize("words", [("-k", 3), ("--radius", 0.2)])
+def test_results_as_csv(run, folder, words):
+    assert run("build", "base.npy", "KFlat(chi2)", "-o", "exact", "--quiet")[0] == 0
+    for name in ("found.npz", "found.csv"):
+        assert run("search", "exact", "queries.npy", *words, "-o", name)[0] == 0
+    found = np.load(folder / "found.npz")
+    assert (folder / "found.csv").read_text().startswith("query,id,distance\n")
+    table = np.loadtxt(folder / "found.csv", delimiter=",", skiprows=1)
+    counts = np.diff(found["lims"].astype(int)) if "lims" in found else np.full(len(QUERIES), 3)
+    np.testing.assert_array_equal(table[:, 0], np.repeat(np.arange(len(QUERIES)), counts))
+    np.testing.assert_array_equal(table[:, 1], found["I"].ravel())
+    np.testing.assert_allclose(table[:, 2], found["D"].ravel(), rtol=1e-6)
+
+
+def test_an_index_comes_from_a_pipe(folder):
+    """It is read once, from the first byte on."""
+    program = [sys.executable, "-m", "faiss_ext"]
+    run = lambda *words, data: subprocess.run(
+        [*program, *words], input=data, capture_output=True, cwd=folder, env=dict(os.environ))
+    for name in ("index", "binary_pipe"):
+        if name == "binary_pipe":
+            subprocess.run([*program, "build", "base.npy", "AHK64(chi2),BFlat", "-o", name, "--quiet"], cwd=folder, check=True)
+        data = (folder / name).read_bytes()
+        piped = run("search", "/dev/stdin", "queries.npy", "-k", "2", data=data)
+        direct = run("search", name, "queries.npy", "-k", "2", data=b"")
+        assert piped.returncode == 0 and piped.stdout == direct.stdout
+    assert run("info", "/dev/stdin", data=data).returncode == 0
+    cut = run("info", "/dev/stdin", data=data[:100])
+    assert cut.returncode == 1 and b"/dev/stdin is truncated" in cut.stderr
+    mapped = run("info", "--mmap", "/dev/stdin", data=data)
+    assert mapped.returncode == 2 and b"--mmap needs a file" in mapped.stderr
+
+
+def test_names_of_files_may_look_like_vectors(run, folder):
+    wrong = BASE.copy()
+    wrong[7, 3] = -5
+    np.save(folder / "vector 2 interrupted.npy", wrong)
+    shutil.copy(folder / "index", folder / "vector 4.index")
+    for words in (("search", "vector 4.index", "vector 2 interrupted.npy"), ("recommend", "vector 2 interrupted.npy", "chi2"),
+                  ("build", "vector 2 interrupted.npy", "KFlat(chi2)", "-o", "vector 1", "--quiet"),
+                  ("build", "vector 2 interrupted.npy", "KFlat(chi2)", "-o", "vector 1", "--quiet", "--exact", "file")):
+        status, _, err = run(*words)
+        assert status == 1 and "vector 2 interrupted.npy" in err and "component 3 of vector 7 is -5" in err
+    (folder / "vector 4.index").write_bytes(b"no index")
+    status, _, err = run("search", "vector 4.index", "queries.npy")
+    assert status == 1 and err.startswith("faiss_ext: vector 4.index: not an index")
+
+
 def test_errors_about_vectors_name_the_file(run, folder):
     wrong = BASE.copy()
     wrong[7, 3] = -5

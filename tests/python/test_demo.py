@@ -105,7 +105,7 @@ def test_hdf5_files_of_ann_benchmarks(datasets, tmp_path):
         np.testing.assert_array_equal(data.queries, query)
     data = path.read_bytes()
     path.write_bytes(data[:100])
-    assert "malformed HDF5" in error_of(datasets, tmp_path)
+    assert "malformed .hdf5 file" in error_of(datasets, tmp_path)
     with h5py.File(path, "w") as file:
         file["train"] = base
     assert "no array of two dimensions 'test'" in error_of(datasets, tmp_path)

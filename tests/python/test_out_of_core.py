@@ -324,6 +324,20 @@ def test_flat_codes_grow_where_they_are(files, small_blocks, monkeypatch, string
     assert len(places) >= 4 and len(set(places[1:])) == 1, places
 
 
+def test_names_of_folders_change_nothing(tmp_path):
+    """Vectors that have changed are looked for beside the index."""
+    there, here = tmp_path / "interrupted", tmp_path / "here"
+    there.mkdir()
+    np.save(there / "x.npy", X)
+    faiss.write_index(faiss_ext.file_index(there / "x.npy", "chi2"), str(there / "index"))
+    shutil.copytree(there, here)
+    np.save(there / "x.npy", X[::-1])
+    index = faiss.read_index(str(here / "index"))
+    assert os.path.samefile(index.path, here / "x.npy")
+    with pytest.raises(RuntimeError, match="interrupted"):
+        faiss.read_index(str(there / "index"))
+
+
 def test_a_file_that_is_wrong(files):
     bad = X.copy()
     bad[1234, 5] = np.nan
@@ -335,6 +349,13 @@ def test_a_file_that_is_wrong(files):
     for string in ("KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"):
         with pytest.raises(RuntimeError, match="negative.npy.*component 5 of vector 1234 is -1, expected a finite number >= 0"):
             faiss_ext.build_from(files / "negative.npy", string, train=5, progress=False)
+    many = np.tile(X, (8, 1))
+    many[9876, 5] = -1
+    np.save(files / "vector 3 interrupted.npy", many)
+    for string in ("KFlat(chi2)", "IDMap2,KFlat(chi2)", "KIVF4,Refine(KFlat(chi2))", "HKM1(chi2),PCAR8,IVF4,Flat"):
+        for exact in ("file", "memory"):
+            with pytest.raises(RuntimeError, match="vector 3 interrupted.npy.*component 5 of vector 9876 is -1, expected"):
+                faiss_ext.build_from(files / "vector 3 interrupted.npy", string, exact=exact, progress=False)
     with pytest.raises(VectorFileError, match="cannot be read"):
         faiss_ext.build_from(files / "gone.npy", "Flat")
     with pytest.raises(ValueError, match="take the place"):

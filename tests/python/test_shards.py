@@ -260,6 +260,20 @@ def test_a_sample_says_which_vector_is_bad():
         built([bad[:1500], bad[1500:]], "KPCA16(chi2),Flat", train=2900, seed=1)
 
 
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2,center=1),BFlat,Refine(KFlat(chi2))"])
+def test_names_of_partitions_may_look_like_vectors(tmp_path, string):
+    folder = tmp_path / "vector 2 interrupted"
+    folder.mkdir()
+    bad = PARTS[0].copy()
+    bad[7, 9] = -1
+    paths = [folder / "vector 4.npy", folder / "vector 5.npy"]
+    np.save(paths[0], PARTS[1])
+    np.save(paths[1], bad)
+    with pytest.raises(ShardError, match="vector 2 interrupted/vector 5.npy") as caught:
+        built(paths, string)
+    assert "component 9 of vector 7 " in str(caught.value)
+
+
 def test_all_partitions_that_fail_are_named():
     bad = [part.copy() for part in PARTS]
     bad[0][3, 5], bad[2][7, 9] = np.nan, -1
