@@ -53,6 +53,23 @@ TEST(Messages, BeginWithWhatIsWrong) {
     EXPECT_EQ(message.find('\0'), std::string::npos);
 }
 
+TEST(Messages, NameTheFunctionWithoutItsArguments) {
+    const std::pair<const char*, const char*> names[] = {
+            {"int f(int)", "f"},
+            {"virtual void a::B::f(const g::X&, int (*)(int)) const",
+             "a::B::f"},
+            {"a::R<int, 2> a::f(const R&) [with T = int]", "a::f"},
+            {"void a::B<int, b::C >::f()", "a::B<int, b::C >::f"},
+            {"void a::{anonymous}::f(long)", "a::{anonymous}::f"},
+            {"void a::(anonymous namespace)::f(long)",
+             "a::(anonymous namespace)::f"},
+            {"a::B::B(int)", "a::B::B"},
+            {"a::f(int)::<lambda(int)>", "a::f"}};
+    for (const auto& [signature, name] : names) {
+        EXPECT_EQ(name_of_function(signature), name);
+    }
+}
+
 TEST(Messages, OfAnyLength) {
     const std::string text(100000, 'x');
     const std::string message =

@@ -70,8 +70,6 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    size_t remove_ids(const faiss::IDSelector& sel) override;
-
     /// Check ids, which some of FAISS's indexes behind do not.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;

@@ -284,7 +284,7 @@ def calibrate(
     if index.ntotal != len(base):
         raise ValueError(f"calibrate: the index holds {index.ntotal} vectors, "
                          f"base has {len(base)}")
-    D, ids = index.search(queries if hash is None else hash.encode(queries), k)
+    D, ids = index.search(queries, k)
     own = own_kernel(index, kernel)
     if own is None:
         own = OwnKernel(trained_kernel(

@@ -60,7 +60,7 @@ def as_codes(x, code_size, where):
     if x.ndim != 2 or x.shape[1] != code_size:
         raise ValueError(
             f"{where}: expected codes of shape (n, {code_size}), "
-            f"got {x.shape} (uint8 arrays are codes, vectors are float32)")
+            f"got {x.shape}")
     return np.ascontiguousarray(x)
 
 
@@ -77,22 +77,11 @@ def as_ids(ids, n, where):
     return np.ascontiguousarray(ids, dtype="int64")
 
 
-def with_integer_ids(remove_ids):
-    """The same method, for arrays of integers only."""
-
-    @functools.wraps(remove_ids)
-    def function(self, x):
-        if not isinstance(x, faiss.IDSelector):
-            x = as_ids(x, np.size(x), f"{type(self).__name__}.remove_ids")
-        return remove_ids(self, x)
-
-    return function
-
-
 def rows_for(index, n0, ni, x, width, dtype):
     """Where reconstruct_n puts ni rows, -1 for all from n0 on: x, or what is
     made for them."""
     where = f"{type(index).__name__}.reconstruct_n"
+    n0, ni = as_integer(n0, "n0", where), as_integer(ni, "ni", where)
     if ni == -1:
         ni = index.ntotal - n0
     if ni < 0:
@@ -131,6 +120,58 @@ def as_k(k, where):
     return k
 
 
+def as_integer(value, name, where):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{where}: {name} must be an integer, got {value!r}") from None
+
+
+def as_other_index(value, name, where):
+    if not isinstance(value, (faiss.Index, faiss.IndexBinary)):
+        raise TypeError(f"{where}: {name} must be an index, got {value!r}")
+    return value
+
+
+def as_selected(x, name, where):
+    """What remove_ids takes."""
+    if isinstance(x, faiss.IDSelector):
+        return x
+    return as_ids(x, np.size(x), where)
+
+
+# arguments that are no vectors, by the names that FAISS's methods give them
+AS_ARGUMENT = {
+    "key": as_integer, "n0": as_integer, "ni": as_integer,
+    "add_id": as_integer, "otherIndex": as_other_index,
+    "other": as_other_index}
+
+
+def checked_scalars(method, name):
+    """A method that takes Python's and NumPy's integers, and whose errors say
+    which argument is meant."""
+    names = list(inspect.signature(method).parameters)[1:]
+    checks = ({names[0]: as_selected} if name == "remove_ids" and names
+              else {} if name == "reconstruct_batch" else AS_ARGUMENT)
+
+    @functools.wraps(method)
+    def function(self, *args, **kwargs):
+        where = f"{type(self).__name__}.{name}"
+
+        def as_argument(name, value):
+            check = checks.get(name)
+            return check(value, name, where) if check else value
+
+        given = [as_argument(*each) for each in zip(names, args)]
+        kwargs = {key: as_argument(key, value)
+                  for key, value in kwargs.items()}
+        return in_words(method, self, name, (*given, *args[len(given):]),
+                        kwargs)
+
+    return function
+
+
 def checked(method, name, as_input):
     """A method that checks all of its arguments before anything else: first
     the vectors or codes, by as_input(self, x, where)."""
@@ -139,37 +180,135 @@ def checked(method, name, as_input):
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
         x = as_input(self, x, where)
-        args, kwargs = checked_arguments(name, len(x), args, kwargs, where)
-        return method(self, x, *args, **kwargs)
+        args, kwargs = checked_arguments(
+            self, name, len(x), args, kwargs, where)
+        return in_words(method, self, name, (x, *args), kwargs)
 
     return function
 
 
-TAKE_K = {"search", "assign", "search_and_reconstruct"}
+TAKE_K = {"search", "assign", "search_and_reconstruct", "search_codes"}
+RANGE_SEARCHES = {"range_search", "range_search_codes"}
+TAKE_IDS = {"add_with_ids", "add_codes_with_ids"}
 
 
-def checked_arguments(name, n, args, kwargs, where):
+def checked_arguments(self, name, n, args, kwargs, where):
     """What stands behind the n vectors of a method: k, ids and parameters."""
     if name in TAKE_K:
         if args:
             args = (as_k(args[0], where), *args[1:])
         elif "k" in kwargs:
             kwargs = {**kwargs, "k": as_k(kwargs["k"], where)}
-    elif name == "range_search":
+    elif name in RANGE_SEARCHES:
         if args:
-            args = (as_radius(args[0], where), *args[1:])
+            args = (index_radius(self, args[0], where), *args[1:])
         elif "thresh" in kwargs:
-            kwargs = {**kwargs, "thresh": as_radius(kwargs["thresh"], where)}
-    elif name == "add_with_ids":
+            kwargs = {**kwargs,
+                      "thresh": index_radius(self, kwargs["thresh"], where)}
+    elif name in TAKE_IDS:
         if args:
             args = (as_ids(args[0], n, where), *args[1:])
         elif "ids" in kwargs:
             kwargs = {**kwargs, "ids": as_ids(kwargs["ids"], n, where)}
     params = kwargs.get("params")
-    if params is not None and not getattr(params, "k_factor", 1) >= 1:
-        raise ValueError(f"{where}: k_factor must be at least 1, "
-                         f"got {params.k_factor}")
+    if params is not None:
+        if not isinstance(params, faiss.SearchParameters):
+            raise TypeError(f"{where}: params must be faiss.SearchParameters, "
+                            f"got {params!r}")
+        if not getattr(params, "k_factor", 1) >= 1:
+            raise ValueError(f"{where}: k_factor must be at least 1, "
+                             f"got {params.k_factor}")
     return args, kwargs
+
+
+# ------------------------------------------------- errors of FAISS and SWIG
+
+# what to do instead of what an index cannot do
+INSTEAD = {
+    "add": "call add_with_ids",
+    "add_with_ids": "put IDMap2 in front of it",
+    "merge_from": "add the vectors of both to one index",
+    "range_search": "call search",
+    "range_search_codes": "call search_codes",
+    "reconstruct": "keep the vectors outside of the index",
+    "remove_ids": "build it again without the vectors",
+}
+INSTEAD["add_codes_with_ids"] = INSTEAD["add_with_ids"]
+INSTEAD["check_compatible_for_merge"] = INSTEAD["merge_from"]
+for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
+    INSTEAD[name] = INSTEAD["reconstruct"]
+UNSUPPORTED = re.compile(r"not implemented|not supported|does not make sense")
+WRONG_PARAMETERS = re.compile(
+    r"'!?params' failed|params type invalid|params have incorrect type|"
+    r"param type not supported|search params not supported", re.IGNORECASE)
+
+
+def in_words(method, self, name, args, kwargs):
+    """Calls a method of an index; where FAISS or SWIG object, the error says
+    which method it was, and what was wrong."""
+    try:
+        return method(self, *args, **kwargs)
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        words = words_for(error, method, self, name, args, kwargs)
+        if words is None:
+            raise
+        kind = ValueError if isinstance(error, AssertionError) else type(error)
+    raise kind(f"{type(self).__name__}.{name}: {words}")
+
+
+def words_for(error, method, self, name, args, kwargs):
+    """What an error of FAISS or SWIG says, None if it is of another kind."""
+    from .showing import text  # which needs this module
+
+    message = str(error)
+    parameters = inspect.signature(method).parameters
+    if isinstance(error, RuntimeError):
+        if (not message.startswith("Error in ")
+                or "exception in a Python callback" in message):
+            return None
+        if kwargs.get("params") is not None and WRONG_PARAMETERS.search(message):
+            kind = type(kwargs["params"]).__name__
+            return (f"{text(self)} takes no params of type {kind}; "
+                    "faiss_ext.set_index_parameter sets search parameters, "
+                    "whichever part of an index has them")
+        if "direct map not initialized" in message:
+            return ("the inverted lists do not know where each vector is; call "
+                    "faiss.extract_index_ivf(index).make_direct_map()")
+        if UNSUPPORTED.search(message):
+            instead = INSTEAD.get(name)
+            return f"not supported by {text(self)}" + (
+                f"; {instead}" if instead else "")
+        return without_place(message)
+    try:
+        inspect.signature(method).bind(self, *args, **kwargs)
+    except TypeError as problem:
+        if "params" in kwargs and "params" not in parameters:
+            return (f"search parameters are not supported by {text(self)} in "
+                    f"FAISS {faiss.__version__}; faiss_ext.set_index_parameter "
+                    "sets them in the index")
+        names = [key for key in parameters if key != "self"]
+        return f"{problem}; expected ({', '.join(names)})"
+    if isinstance(error, AssertionError) or re.search(
+            r"in method '\w+', argument|Wrong number or type of arguments",
+            message):
+        names = [key for key in parameters if key != "self"]
+        given = dict(zip(names, args)) | kwargs
+        return "wrong type or shape of an argument, got " + ", ".join(
+            f"{key}: {shown(value)}" for key, value in given.items())
+    return None
+
+
+def shown(value):
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    return repr(value)
+
+
+def without_place(message):
+    """What an error of FAISS says, without where in its source."""
+    rest = re.sub(r"(Error in .*? at \S+:\d+: )+", "", message, flags=re.DOTALL)
+    return re.sub(r"^Error: ('.*' failed)(: )?",
+                  lambda m: "" if m[2] else f"FAISS's check {m[1]}", rest)
 
 
 def vectors_of(attribute):
@@ -182,22 +321,67 @@ def vectors_of(attribute):
 
 
 def codes(self, x, where):
-    return as_codes(x, self.code_size, where)
+    # (the code_size of FAISS 1.7.3's ID maps is 0)
+    return as_codes(x, self.d // 8, where)
+
+
+def parts_of(index):
+    """The indexes that a binary ID map or group of indexes hands its codes
+    to."""
+    if isinstance(index, faiss.IndexBinaryIDMap):
+        return [index.index]
+    if isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):
+        return [index.at(i) for i in range(index.count())]
+    return []
 
 
 def innermost(index):
-    while hasattr(index, "index"):
-        index = index.index
-    return index
+    """What holds the codes of a binary index, the first one of several."""
+    while True:
+        parts = parts_of(index)
+        if not parts or parts[0] is None:
+            return index
+        index = parts[0]
 
 
-def vectors_or_codes(self, x, where):
-    """uint8 arrays are codes, all others vectors, where there is a hash."""
+def hash_in_front(index):
+    """The hash that makes the codes of a binary index, None if there is none:
+    then it takes codes."""
+    index = innermost(index)
+    return index.hash if isinstance(index, swig.IndexBinaryKernelHash) else None
+
+
+# methods that take vectors, and the same ones for codes
+OF_CODES = {"train": "train_codes", "add": "add_codes",
+            "add_with_ids": "add_codes_with_ids", "search": "search_codes",
+            "range_search": "range_search_codes"}
+
+
+def vectors_for_hash(self, x, where):
+    """Vectors of what has a hash in front, of any type of numbers."""
+    d_in = hash_in_front(self).d_in
     x = np.asarray(x)
-    hash = getattr(innermost(self), "hash", None)
-    if x.dtype == np.uint8 or hash is None:
-        return as_codes(x, self.d // 8, where)
-    return as_vectors(x, hash.d_in, where)
+    if x.ndim == 2 and x.shape[1] == self.d // 8 != d_in:
+        name = where.split(".")[-1]
+        raise ValueError(
+            f"{where}: expected vectors of shape (n, {d_in}), got {x.shape}, "
+            f"which is the shape of codes: {name} takes vectors, "
+            f"{OF_CODES.get(name, 'search_codes')} takes codes")
+    return as_vectors(x, d_in, where)
+
+
+def index_radius(index, radius, where):
+    """A radius as the index takes it: of binary ones an integer."""
+    radius = as_radius(radius, where)
+    if not isinstance(index, faiss.IndexBinary):
+        return radius
+    of_kernel = isinstance(innermost(index), swig.IndexBinaryFlatKernel)
+    if of_kernel and np.isfinite(radius) and not radius.is_integer():
+        raise ValueError(
+            f"{where}: distances are integers, and so must the radius be, got "
+            f"{radius:g}; that of a kernel value is distance(value)")
+    beyond_all = np.iinfo("int32").max if of_kernel else index.d + 1
+    return int(np.clip(np.ceil(radius), 0, beyond_all))
 
 
 def python_number(value):
@@ -239,6 +423,9 @@ def argument_errors_in_words(function, where):
                 kind = inspect.formatannotation(
                     signature.parameters[name].annotation).strip("'")
                 message = f"{where}: {name} must be {kind}, got {given!r}"
+                if kind.endswith("Kernel") and isinstance(given, str):
+                    message += (f"; kernel_factory({given!r}) makes a kernel "
+                                "from a string")
             elif "Wrong number or type of arguments" in message:
                 message = (f"{where}: wrong number or type of arguments, "
                            f"expected {where}{signature}")
@@ -756,7 +943,7 @@ def wrap_float_indexes():
                 setattr(the_class, name, inherited(the_class, name))
             setattr(the_class, name, checked(
                 vars(the_class)[name], name, vectors_of("d")))
-        the_class.remove_ids = with_integer_ids(the_class.remove_ids)
+        check_scalars(the_class)
         documentation.document_methods(
             the_class, documentation.FloatIndexMethods)
 
@@ -962,7 +1149,22 @@ def inherited(the_class, name):
 
     method.__name__ = base_method.__name__
     method.__doc__ = base_method.__doc__
+    method.__signature__ = inspect.signature(base_method)
     return method
+
+
+# methods that take no vectors
+TAKE_NO_VECTORS = (
+    "reconstruct", "reconstruct_n", "reconstruct_batch", "remove_ids",
+    "merge_from", "check_compatible_for_merge", "sa_code_size", "sa_decode")
+
+
+def check_scalars(the_class):
+    for name in TAKE_NO_VECTORS:
+        if hasattr(the_class, name):
+            method = (vars(the_class).get(name)
+                      or inherited(the_class, name))
+            setattr(the_class, name, checked_scalars(method, name))
 
 
 # ---------------------------------------------------------- binary indexes
@@ -974,35 +1176,26 @@ def wrap_binary_indexes():
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
                       swig.IndexBinaryKernelHash):
         takes_vectors = the_class is swig.IndexBinaryKernelHash
-        as_input = vectors_or_codes if takes_vectors else codes
+        as_input = vectors_for_hash if takes_vectors else codes
         methods = binary_methods(the_class)
         faiss_wrappers.handle_IndexBinary(the_class)
         for name in ("train", "add", "add_with_ids", "search", "range_search",
-                     "search_and_reconstruct"):
-            if name in methods:
-                method = methods[name]
-            elif name != "search_and_reconstruct":
-                method = inherited(the_class, name)
-            else:
-                continue  # FAISS has pointers there
+                     "search_and_reconstruct", "assign"):
+            method = methods.get(name) or inherited(the_class, name)
             setattr(the_class, name, checked(method, name, as_input))
+            if takes_vectors and name in OF_CODES:
+                setattr(the_class, OF_CODES[name],
+                        checked(method, OF_CODES[name], codes))
         if "reconstruct_n" in methods:
             the_class.reconstruct_n = methods["reconstruct_n"]
-        the_class.remove_ids = with_integer_ids(the_class.remove_ids)
+        check_scalars(the_class)
         documentation.document_methods(
             the_class, documentation.BinaryIndexMethods)
         if takes_vectors:
             documentation.document_methods(
-                the_class, documentation.VectorsOrCodesMethods)
+                the_class, documentation.HashedIndexMethods)
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
-
-
-def largest_radius(index):
-    """Beyond all distances in a binary index."""
-    if isinstance(index, swig.IndexBinaryFlatKernel):
-        return np.iinfo("int32").max
-    return index.d + 1
 
 
 def binary_methods(the_class):
@@ -1036,17 +1229,20 @@ def binary_methods(the_class):
             faiss.swig_ptr(I), faiss.swig_ptr(R), params)
         return D, I, R
 
+    def search_and_reconstruct_by_id(self, x, k, *, params=None):
+        D, I = search(self, x, k, params=params)
+        R = np.full((len(x), k, self.code_size), 255, dtype="uint8")
+        for place in np.argwhere(I >= 0):
+            R[tuple(place)] = self.reconstruct(I[tuple(place)])
+        return D, I, R
+
+    def assign(self, x, k=1):
+        return search(self, x, k)[1]
+
     def range_search(self, x, thresh, *, params=None):
-        if (isinstance(self, swig.IndexBinaryFlatKernel) and np.isfinite(thresh)
-                and not thresh.is_integer()):
-            raise ValueError(
-                f"{type(self).__name__}.range_search: distances are integers, "
-                f"and so must the radius be, got {thresh:g}; that of a kernel "
-                "value is distance(value)")
-        radius = int(np.clip(np.ceil(thresh), 0, largest_radius(self)))
         result = faiss.RangeSearchResult(len(x))
         c["range_search"](
-            self, len(x), faiss.swig_ptr(x), radius, result, params)
+            self, len(x), faiss.swig_ptr(x), thresh, result, params)
         lims = faiss.rev_swig_ptr(result.lims, len(x) + 1).copy()
         found = int(lims[-1])
         D = faiss.rev_swig_ptr(result.distances, found).copy()
@@ -1058,9 +1254,12 @@ def binary_methods(the_class):
         c["reconstruct_n"](self, n0, len(x), faiss.swig_ptr(x))
         return x
 
-    return {method.__name__: method for method in (
+    methods = {method.__name__: method for method in (
         train, add, add_with_ids, search, search_and_reconstruct,
         range_search, reconstruct_n) if method.__name__ in c}
+    methods.setdefault("search_and_reconstruct", search_and_reconstruct_by_id)
+    methods["assign"] = assign
+    return methods
 
 
 # --------------------------------------------------------------- settings
@@ -1069,6 +1268,9 @@ def binary_methods(the_class):
 INTERNAL = {"this", "thisown", "referenced_objects"}
 # dimensions and counts that follow from others
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
+
+
+SEARCH_PARAMETERS = {"nprobe", "max_codes", "efSearch", "nflip", "B", "k_factor"}
 
 
 def owning_transforms(thing):
@@ -1098,6 +1300,16 @@ def is_derived(thing, name):
     return name in DERIVED
 
 
+def setting_hint(thing, name):
+    """How to set a search parameter that a part of an index has, or nothing."""
+    from .parameters import settings_of  # which needs this module
+
+    if name not in SEARCH_PARAMETERS or name not in settings_of(thing):
+        return ""
+    return (f"; a part of it has: faiss_ext.set_index_parameter(index, "
+            f"{name!r}, value) sets it")
+
+
 def check_settings(the_class):
     """Has assignments to an object's attributes fail where they would do
     nothing, or harm."""
@@ -1115,7 +1327,8 @@ def check_settings(the_class):
         if member is None:
             names = [n for n in dir(type(self)) if not n.startswith("_")]
             near = difflib.get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = (setting_hint(self, name) or near
+                    and f"; did you mean {near[0]!r}?" or "")
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{hint}")
         if is_derived(self, name) or (isinstance(member, property)
@@ -1158,7 +1371,13 @@ def check_settings(the_class):
                 object.__setattr__(self, name, before)
                 raise ValueError(f"{what}: {error}") from None
 
+    def get_attribute(self, name):  # what is not found elsewhere
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute "
+                             f"{name!r}{setting_hint(self, name)}")
+
     the_class.__setattr__ = set_attribute
+    if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
+        the_class.__getattr__ = get_attribute
 
 
 def wrap_settings():

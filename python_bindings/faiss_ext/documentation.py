@@ -390,6 +390,22 @@ class FloatIndexMethods:
         float32, shape (ni, d)
         """
 
+    def reconstruct_batch(
+            self, key: "ArrayLike", x: "NDArray[np.float32] | None" = None,
+    ) -> "NDArray[np.float32]":
+        """The vectors of several ids.
+
+        Parameters
+        ----------
+        key : array_like of int64, shape (n,)
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        float32, shape (n, d)
+        """
+
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
         """Removes vectors, if the index can.
 
@@ -582,6 +598,19 @@ class BinaryIndexMethods:
         R : uint8, shape (n, k, code_size); bytes of 255 where the id is -1
         """
 
+    def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
+        """The ids that search finds.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        k : int, optional
+
+        Returns
+        -------
+        int64, shape (n, k)
+        """
+
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
         """Removes codes, if the index can.
 
@@ -619,44 +648,86 @@ class BinaryIndexMethods:
         """
 
 
-class VectorsOrCodesMethods:
-    """Methods of a hash in front of an index of binary codes."""
+class HashedIndexMethods:
+    """Methods of a hash in front of an index of binary codes. They take vectors
+    of any type of numbers; those with `codes` in their name take codes."""
 
     def train(self, x: "ArrayLike") -> None:
-        """Trains the hash and the storage on vectors, or the storage alone on
-        codes.
+        """Trains the hash and the storage.
 
         Parameters
         ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        x : array_like, shape (n, hash.d_in)
+        """
+
+    def train_codes(self, x: "ArrayLike") -> None:
+        """Trains the storage alone.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors or codes, whose ids are consecutive from ntotal.
+        """Adds vectors, whose ids are consecutive from ntotal.
 
         Parameters
         ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        x : array_like, shape (n, hash.d_in)
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors or codes with ids of the caller's, if the storage can.
+        """Adds vectors with ids of the caller's, if the storage can.
 
         Parameters
         ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        x : array_like, shape (n, hash.d_in)
         ids : array_like of int64, shape (n,)
+        """
+
+    def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
+        """The ids that search finds.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in)
+        k : int, optional
+
+        Returns
+        -------
+        int64, shape (n, k)
+        """
+
+    def search_and_reconstruct(
+        self, x: "ArrayLike", k: int, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
+          "NDArray[np.uint8]]"):
+        """The k nearest codes of each vector, with their bytes.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, hash.d_in)
+        k : int
+        params : faiss.SearchParameters, optional
+            For the storage.
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        R : uint8, shape (n, k, code_size); bytes of 255 where the id is -1
         """
 
     def search(
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each vector or code.
+        """The k nearest codes of each vector.
 
         Parameters
         ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        x : array_like, shape (n, hash.d_in)
         k : int
         params : faiss.SearchParameters, optional
             For the storage.
@@ -671,11 +742,66 @@ class VectorsOrCodesMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh of each vector or code.
+        """All codes at a Hamming distance below thresh of each vector.
 
         Parameters
         ----------
-        x : array_like, shape (n, hash.d_in), or uint8, shape (n, code_size)
+        x : array_like, shape (n, hash.d_in)
+        thresh : float
+        params : faiss.SearchParameters, optional
+            For the storage.
+
+        Returns
+        -------
+        lims, D, I : query i has the distances D[lims[i]:lims[i + 1]] and the
+            ids I[lims[i]:lims[i + 1]]
+        """
+
+    def add_codes(self, x: "ArrayLike") -> None:
+        """Adds codes, whose ids are consecutive from ntotal.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        """
+
+    def add_codes_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
+        """Adds codes with ids of the caller's, if the storage can.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        ids : array_like of int64, shape (n,)
+        """
+
+    def search_codes(
+        self, x: "ArrayLike", k: int, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
+        """The k nearest codes of each code.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
+        k : int
+        params : faiss.SearchParameters, optional
+            For the storage.
+
+        Returns
+        -------
+        D : int32, shape (n, k), Hamming distances
+        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        """
+
+    def range_search_codes(
+        self, x: "ArrayLike", thresh: float, *,
+        params: "faiss.SearchParameters | None" = None
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
+        """All codes at a Hamming distance below thresh of each code.
+
+        Parameters
+        ----------
+        x : array_like of uint8, shape (n, code_size)
         thresh : float
         params : faiss.SearchParameters, optional
             For the storage.

@@ -8,6 +8,7 @@ they came.
 
 import copy
 import functools
+import inspect
 import os
 import re
 import threading
@@ -18,14 +19,20 @@ import numpy as np
 from . import documentation, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
-    Owners, checked, from_bytes, innermost, rows_for, to_bytes, vectors_of,
-    vectors_or_codes)
+    OF_CODES, TAKE_NO_VECTORS, Owners, checked, checked_scalars, codes,
+    from_bytes, hash_in_front, in_words, parts_of, rows_for, to_bytes,
+    vectors_for_hash, vectors_of)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
 # methods of indexes whose results point into them
 REFERRING = {"at", "get_distance_computer", "get_FlatCodesDistanceComputer",
              "get_InvertedListScanner"}
+
+
+# FAISS 1.9 and newer write None as an index that is not there
+WRITES_NONE = tuple(
+    int(n) for n in faiss.__version__.split(".")[:2]) >= (1, 9)
 
 
 def is_ours(thing):
@@ -66,12 +73,53 @@ def replace(name, make):
     original = getattr(faiss, name, None)
     if original is None or hasattr(original, "without_faiss_ext"):
         return
-    function = functools.wraps(original)(make(original))
-    function.without_faiss_ext = original
     template = getattr(documentation.Functions, name, None)
+    function = functools.wraps(original)(
+        with_keywords(functools.wraps(original)(make(original)), template))
+    function.without_faiss_ext = original
     if template:
         documentation.document(function, template)
     setattr(faiss, name, function)
+
+
+def with_keywords(function, template):
+    """A function that takes its arguments by name as well: FAISS's names, if it
+    has any, and those of the documentation."""
+    places = {}
+    for named in filter(None, (function, template)):
+        for place, p in enumerate(inspect.signature(named).parameters.values()):
+            if p.kind is not p.VAR_POSITIONAL:
+                places.setdefault(p.name, place)
+
+    def call(*args, **kwargs):
+        if not kwargs:
+            return function(*args)
+        name, given = function.__name__, dict(enumerate(args))
+        for key, value in kwargs.items():
+            if key not in places:
+                raise TypeError(f"{name}: unknown argument {key!r}, expected "
+                                f"{', '.join(places)}")
+            if places[key] in given:
+                raise TypeError(f"{name}: {key} is given twice")
+            given[places[key]] = value
+        missing = set(range(len(given))) - given.keys()
+        if missing:
+            keys = [k for k, place in places.items() if place in missing]
+            raise TypeError(f"{name}: {keys[0]} is missing")
+        return function(*(given[place] for place in sorted(given)))
+
+    return call
+
+
+def meant_names(string):
+    """The names in a string that differ from ours in case only, as they
+    are."""
+    names = {name.lower(): name for name in (
+        *swig.described_names(), "BFlat", "AFlat", "BHash", "BIVF", "BHNSW",
+        "Refine", "IDMap")}
+    words = re.findall(r"[A-Za-z]+", string)
+    return [(word, names[word.lower()]) for word in words
+            if names.get(word.lower(), word) != word]
 
 
 def factory(ours):
@@ -84,11 +132,17 @@ def factory(ours):
             try:
                 return original(d, description, *args)
             except RuntimeError as error:
+                if "could not parse" not in str(error):
+                    raise
+                meant = meant_names(description)
                 # kernels are lower-case, what FAISS has in parentheses is not
-                if "could not parse" in str(error) and re.search(
-                        r"\([a-z]", description):
+                if not meant and re.search(r"\([a-z]", description):
                     ours(d, description, *args)  # says what is accepted
-                raise
+                if not meant:
+                    raise
+            word, name = meant[0]
+            raise RuntimeError(f"invalid factory string {description!r}: "
+                               f"unknown name {word!r}, did you mean {name}?")
         return function
     return make
 
@@ -111,7 +165,8 @@ def writer(ours):
     def make(original):
         def function(thing, target, *args):
             name = original.__name__
-            check_not_none(thing, name, "an object to write")
+            if name != "write_index" or not WRITES_NONE:
+                check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
             target = as_file_name(target)
             if not (is_ours(thing) or codes_are_mapped(thing)):
@@ -287,12 +342,15 @@ def with_errors(method, name):
     others of it."""
     checked_method = checked(method, name, vectors_of("d"))
 
+    def plain_method(self, *args, **kwargs):
+        return in_words(method, self, name, args, kwargs)
+
     @functools.wraps(method)
     def function(self, *args, **kwargs):
         if not is_ours(self):
             return method(self, *args, **kwargs)
         is_float = isinstance(self, faiss.Index)
-        call = checked_method if is_float else method
+        call = checked_method if is_float else plain_method
         guard = swig._KernelExceptionGuard(self)
         watch = swig._ErrorWatch()
         failure = result = None
@@ -347,6 +405,31 @@ def extend_refine():
         member.fget, set_k_factor, doc=member.__doc__)
 
 
+def extend_parameter_space():
+    """FAISS's ParameterSpace knows no parts of ours: it says which one does."""
+
+    def with_hint(method):
+        @functools.wraps(method)
+        def function(self, index, *args):
+            try:
+                return method(self, index, *args)
+            except (RuntimeError, TypeError):
+                if not is_known(index) and not is_ours(index):
+                    raise
+            raise RuntimeError(
+                f"faiss.ParameterSpace.{method.__name__} does not know the "
+                f"parameters of {showing.text(index)}: faiss_ext.ParameterSpace "
+                "does")
+
+        function.without_faiss_ext = method
+        return function
+
+    for name in ("initialize", "set_index_parameter", "set_index_parameters"):
+        method = getattr(faiss.ParameterSpace, name)
+        if not hasattr(method, "without_faiss_ext"):
+            setattr(faiss.ParameterSpace, name, with_hint(method))
+
+
 def unpickle_index(data):
     return from_bytes(swig.read_index, data)
 
@@ -385,55 +468,105 @@ def extend_pickling():
         cls.__copy__ = cls.__deepcopy__ = deepcopy(clone)
 
 
-def extend_binary_id_maps():
-    """IndexBinaryIDMap over IndexBinaryKernelHash takes vectors too."""
+BINARY_WRAPPERS = (faiss.IndexBinaryIDMap, faiss.IndexBinaryIDMap2,
+                   faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)
+WRAPPERS = (faiss.IndexIDMap, faiss.IndexIDMap2, faiss.IndexShards,
+            faiss.IndexReplicas, *BINARY_WRAPPERS)
 
-    def takes_vectors(method, name):
-        def of_vectors_or_codes(self, x, *args, **kwargs):
-            if x.dtype == np.uint8:
-                return method(self, x, *args, **kwargs)
-            base = innermost(self)
-            if name == "train":
-                base.train(x)
-                self.is_trained = base.is_trained
-                return None
-            return method(self, base.hash.encode(x), *args, **kwargs)
 
-        checked_method = checked(of_vectors_or_codes, name, vectors_or_codes)
+def only_for_ours(method, ours):
+    """The method; another one for objects of faiss_ext, and those that hold
+    one."""
 
-        @functools.wraps(method)
+    @functools.wraps(method)
+    def function(self, *args, **kwargs):
+        call = ours if is_known(self) or is_ours(self) else method
+        return call(self, *args, **kwargs)
+
+    function.without_faiss_ext = method
+    return function
+
+
+def extend_binary_wrappers():
+    """Binary ID maps, shards and replicas of IndexBinaryKernelHash take vectors
+    as it does, and codes by the same names."""
+
+    def train(self, x):
+        for part in parts_of(self):
+            part.train(x)
+        self.is_trained = all(part.is_trained for part in parts_of(self))
+
+    def of_vectors(method, name):
+        def function(self, x, *args, **kwargs):
+            return method(
+                self, hash_in_front(self).encode(x), *args, **kwargs)
+
+        function.__signature__ = inspect.signature(method)
+        return train if name == "train" else function
+
+    def of_either(method, name):
+        of_codes = checked(method, name, codes)
+        hashed = checked(of_vectors(method, name), name, vectors_for_hash)
+
         def function(self, *args, **kwargs):
-            call = checked_method if is_ours(self) else method
+            call = of_codes if hash_in_front(self) is None else hashed
             return call(self, *args, **kwargs)
 
-        function.without_faiss_ext = method
         return function
 
-    for cls in (faiss.IndexBinaryIDMap, faiss.IndexBinaryIDMap2):
-        for name in ("train", "add_with_ids", "search", "range_search"):
+    def assign(self, x, k=1):
+        return self.search(x, k)[1]
+
+    def search_and_reconstruct(self, x, k):
+        D, I = self.search(x, k)
+        R = np.full((*I.shape, self.d // 8), 255, "uint8")
+        for place in np.argwhere(I >= 0):
+            R[tuple(place)] = self.reconstruct(int(I[tuple(place)]))
+        return D, I, R
+
+    for cls in BINARY_WRAPPERS:
+        for name, name_of_codes in OF_CODES.items():
             method = getattr(cls, name)
             if not hasattr(method, "without_faiss_ext"):
-                setattr(cls, name, takes_vectors(method, name))
+                setattr(cls, name_of_codes,
+                        checked(method, name_of_codes, codes))
+                setattr(cls, name,
+                        only_for_ours(method, of_either(method, name)))
+        for name, ours in (("assign", assign), ("search_and_reconstruct",
+                                                search_and_reconstruct)):
+            method = getattr(cls, name)
+            if not hasattr(method, "without_faiss_ext"):
+                setattr(cls, name, only_for_ours(method, ours))
+
+
+def extend_wrappers():
+    """The other methods of ID maps, shards and replicas say what was wrong."""
+    for cls in WRAPPERS:
+        for name in TAKE_NO_VECTORS:
+            method = getattr(cls, name, None)
+            if method and not hasattr(method, "without_faiss_ext"):
+                setattr(cls, name, only_for_ours(
+                    method, checked_scalars(method, name)))
 
 
 def extend_id_maps():
-    """IndexIDMap reconstructs id by id: in FAISS's loop, an id that is not there
-    ends the process."""
+    """ID maps reconstruct id by id: in FAISS's loop, an id that is not there
+    ends the process, and binary ones take pointers."""
 
     def by_id(method):
-        @functools.wraps(method)
         def function(self, n0=0, ni=-1, x=None):
-            if not is_ours(self):
-                return method(self, n0, ni, x)
-            x = rows_for(self, n0, ni, x, self.d, "float32")
+            if isinstance(self, faiss.IndexBinary):
+                x = rows_for(self, n0, ni, x, self.d // 8, "uint8")
+            else:
+                x = rows_for(self, n0, ni, x, self.d, "float32")
             for i in range(len(x)):
                 x[i] = self.reconstruct(n0 + i)
             return x
 
-        function.without_faiss_ext = method
-        return function
+        return only_for_ours(method, function)
 
-    for cls in (faiss.IndexIDMap, faiss.IndexIDMap2):
+    for cls in (faiss.IndexIDMap, faiss.IndexIDMap2, faiss.IndexBinaryIDMap,
+                faiss.IndexBinaryIDMap2):
         method = cls.reconstruct_n
         if not hasattr(method, "without_faiss_ext"):
             cls.reconstruct_n = by_id(method)
@@ -485,9 +618,11 @@ def extend():
     extend_chains()
     extend_methods()
     extend_refine()
+    extend_parameter_space()
     extend_pickling()
-    extend_binary_id_maps()
+    extend_binary_wrappers()
     extend_id_maps()
+    extend_wrappers()
     extend_repr()
     extend_interrupts()
 

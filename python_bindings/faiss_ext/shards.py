@@ -13,7 +13,8 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_vectors, python_number
+from .class_wrappers import (
+    as_vectors, hash_in_front, index_radius, python_number)
 from .distances import transformed, values_of_ids
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
@@ -299,10 +300,10 @@ class ShardedIndex:
         self._check_open()
         if not self.is_binary:
             return as_vectors(x, self.d, where)
-        x = np.ascontiguousarray(x)
-        hash = getattr(real(self.model), "hash", None)
-        if x.dtype != np.uint8 and hash is not None:
+        hash = hash_in_front(self.model)
+        if hash is not None:
             return as_vectors(x, hash.d_in, where)
+        x = np.ascontiguousarray(x)
         if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != self.d // 8:
             raise ValueError(
                 f"{where}: expected uint8 of shape (n, {self.d // 8}), got "
@@ -411,6 +412,8 @@ class ShardedIndex:
             As of a faiss.Index: those of query i are [lims[i]:lims[i + 1]].
         """
         x = self._queries(x, "ShardedIndex.range_search")
+        radius = index_radius(
+            self.model, radius, "ShardedIndex.range_search")
         answers = self._run("range_search", x, (radius,))
         counts = np.stack([np.diff(lims.astype("int64"))
                            for lims, _, _ in answers])  # shards x queries

@@ -196,8 +196,8 @@ def place_of(vectors, path):
             "stores the numbers as NumPy does")
     if vectors.dtype not in STORES:
         raise VectorFileError(
-            f"{path}: components of {vectors.dtype} are not compared where "
-            "they are; expected little-endian float32, float16 or uint8")
+            f"{path}: {vectors.dtype} files are read in blocks; exact=\"file\" "
+            "needs little-endian float32, float16 or uint8")
     if vectors.shape[1] > 1 and vectors.strides[1] != vectors.itemsize:
         raise VectorFileError(
             f"{path}: the array is in Fortran's order; the components of a "

@@ -181,11 +181,18 @@ void check_stored(
             bytes / std::max<size_t>(code_size, 1));
 }
 
+std::string metric_name(faiss::MetricType metric) {
+    return metric == faiss::METRIC_L2 ? "METRIC_L2"
+            : metric == faiss::METRIC_INNER_PRODUCT
+            ? "METRIC_INNER_PRODUCT"
+            : format_message("metric %d", int(metric));
+}
+
 void check_metric(faiss::MetricType metric) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
-            "metric %d is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
-            int(metric));
+            "%s is not supported, expected METRIC_L2 or METRIC_INNER_PRODUCT",
+            metric_name(metric).c_str());
 }
 
 void check_signed_histograms(

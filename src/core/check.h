@@ -82,6 +82,9 @@ void check_stored(
         size_t code_size,
         const char* where);
 
+/// A metric in words: "METRIC_L2".
+std::string metric_name(faiss::MetricType metric);
+
 /// Throws unless the metric is L2 or inner product.
 void check_metric(faiss::MetricType metric);
 

@@ -56,7 +56,7 @@ std::string place_of(
     if (condition) {
         text += std::string("'") + condition + "' failed ";
     }
-    return text + "in " + function + " at " + file + ":" +
+    return text + "in " + name_of_function(function) + " at " + file + ":" +
             std::to_string(line) + ")";
 }
 
@@ -122,6 +122,25 @@ std::string format_message(const char* format, ...) {
     vsnprintf(message.data(), message.size() + 1, format, again);
     va_end(again);
     return message;
+}
+
+std::string name_of_function(const std::string& signature) {
+    // "virtual void faiss_ext::A<B>::f(int) const [with B = int]"; the name of
+    // a lambda function is that of the function it is in
+    size_t end = 0;
+    while ((end = signature.find('(', end)) != std::string::npos &&
+           signature.compare(end, 10, "(anonymous") == 0) {
+        end++;
+    }
+    const std::string head = signature.substr(0, end);
+    int depth = 0;
+    size_t begin = head.size();
+    while (begin > 0 && (depth > 0 || head[begin - 1] != ' ')) {
+        begin--;
+        depth += head[begin] == '>' || head[begin] == ')' ? 1 : 0;
+        depth -= head[begin] == '<' || head[begin] == '(' ? 1 : 0;
+    }
+    return head.substr(begin);
 }
 
 void throw_error(

@@ -22,6 +22,9 @@ std::string printable(const std::string& text);
 /// The name of a class as in C++.
 std::string type_name(const std::type_info& type);
 
+/// The name in what __PRETTY_FUNCTION__ says of a function.
+std::string name_of_function(const std::string& signature);
+
 /// printf into a string
 [[gnu::format(printf, 1, 2)]] std::string format_message(
         const char* format,

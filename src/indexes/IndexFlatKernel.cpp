@@ -721,11 +721,11 @@ void IndexFlatKernel::check_compatible_for_merge(
                           others = fields_to_string(*source, fresh);
         FAISS_EXT_THROW_IF_NOT_FMT(
                 metric_type == source->metric_type && mine == others,
-                "cannot merge: one index is KFlat(%s) in metric %d, the other KFlat(%s) in metric %d",
+                "cannot merge: one index is KFlat(%s) with %s, the other KFlat(%s) with %s",
                 mine.c_str(),
-                int(metric_type),
+                metric_name(metric_type).c_str(),
                 others.c_str(),
-                int(source->metric_type));
+                metric_name(source->metric_type).c_str());
     }
     IndexFlatCodes::check_compatible_for_merge(other);
 }

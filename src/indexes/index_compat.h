@@ -69,8 +69,11 @@ RefineSearch refine_search(
                 "search of a Refine index: a selector has no effect there; give it to the index in front, in base_index_params");
         return {refine->k_factor, refine->base_index_params};
     } else {
-        FAISS_EXT_THROW_MSG(
-                "search of a Refine index: it takes search parameters since FAISS 1.8.0");
+        FAISS_EXT_THROW_FMT(
+                "search of a Refine index: search parameters need FAISS 1.8.0 or newer; this is %d.%d.%d",
+                FAISS_VERSION_MAJOR,
+                FAISS_VERSION_MINOR,
+                FAISS_VERSION_PATCH);
     }
 }
 

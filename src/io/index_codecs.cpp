@@ -25,6 +25,7 @@
 #include <faiss_ext/indexes/index_registry.h>
 
 #include "core/aligned_arrays.h"
+#include "core/check.h"
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
@@ -111,10 +112,10 @@ void check_parts(const IndexT& index, const std::string& file) {
         if (part) {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     part->metric_type == index.metric_type,
-                    "%s: an index with the metric %d has a part with the metric %d, expected the same",
+                    "%s: an index with %s has a part with %s, expected the same",
                     file.c_str(),
-                    int(index.metric_type),
-                    int(part->metric_type));
+                    metric_name(index.metric_type).c_str(),
+                    metric_name(part->metric_type).c_str());
             are_trained &= says_trained(part->is_trained, file);
         }
     }

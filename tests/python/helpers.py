@@ -67,12 +67,8 @@ def script(name):
 def fill(index, x):
     """Trains and fills; where ids can be given, vector i has id 10 i + 3."""
     ids = 10 * np.arange(len(x)) + 3
-    if isinstance(index, faiss.IndexBinaryIDMap):  # which takes codes
-        index.index.train(x)
-        index.add_with_ids(index.index.hash.encode(x), ids)
-        return index
     index.train(x)
-    if isinstance(index, faiss.IndexIDMap):
+    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
         index.add_with_ids(x, ids)
     else:
         index.add(x)
