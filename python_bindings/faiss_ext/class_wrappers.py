@@ -278,7 +278,12 @@ def words_for(error, method, self, name, args, kwargs):
             instead = INSTEAD.get(name)
             return f"not supported by {text(self)}" + (
                 f"; {instead}" if instead else "")
-        return without_place(message)
+        words = without_place(message)
+        others = [a for a in (*args, *kwargs.values())
+                  if isinstance(a, (faiss.Index, faiss.IndexBinary))]
+        if others and words.startswith("FAISS's check"):
+            return f"expected an index like {text(self)}, got {text(others[0])}"
+        return words
     try:
         inspect.signature(method).bind(self, *args, **kwargs)
     except TypeError as problem:

@@ -77,15 +77,6 @@ def binary_groups():
     return {"binary_shards": shards, "binary_replicas": replicas}
 
 
-def hash_in(index):
-    """That of the codes which a binary wrapper takes; None where vectors are taken."""
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        return faiss.downcast_IndexBinary(index.index).hash
-    if isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):
-        return faiss.downcast_IndexBinary(index.at(0)).hash
-    return None
-
-
 def sets_of(x):
     """Packed bits."""
     return np.packbits(x > 49, axis=1)
@@ -93,11 +84,8 @@ def sets_of(x):
 
 def fill(index, x):
     ids = 10 * np.arange(len(x)) + 3
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        faiss.downcast_IndexBinary(index.index).train(x)
-    elif hash_in(index) is None and not isinstance(index, faiss_ext.IndexBinaryFlatKernel):
-        index.train(x)
     taken = taken_by(index, x)
+    index.train(taken)
     if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
         index.add_with_ids(taken, ids)
     else:
@@ -107,7 +95,7 @@ def fill(index, x):
 def taken_by(index, x):
     if isinstance(index, faiss_ext.IndexBinaryFlatKernel):
         return sets_of(x)
-    return x if hash_in(index) is None else hash_in(index).encode(x)
+    return x
 
 
 def found(index, queries):

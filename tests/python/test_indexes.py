@@ -126,10 +126,7 @@ def test_binary_strings_make_indexes_through_both_factories(digits, string, one_
         assert classes(index) == BINARY_STRINGS[string]
         assert isinstance(index, faiss.IndexBinary)
         assert index.ntotal == len(digits.base)
-        queries = digits.queries
-        if "IDMap" in string:
-            queries = index.index.hash.encode(queries)
-        D, I = index.search(queries, 5)
+        D, I = index.search(digits.queries, 5)
         assert D.dtype == np.int32 and I.dtype == np.int64
         if "IDMap" in string:
             assert (I % 10 == 3).all()
@@ -210,9 +207,10 @@ def test_small_hash_indexes_equal_brute_force(d, nbits, n, nq, k, kernel, seed):
 def test_radii_of_binary_indexes_need_not_be_integers(digits, radius):
     index = made_binary(f"{SIK},BFlat", digits.base)
     encode = index.hash.encode
-    hamming = all_hamming(encode(digits.queries[:20]), encode(digits.base))
-    for queries in (digits.queries[:20], encode(digits.queries[:20])):
-        assert_within(index.range_search(queries, radius), hamming, radius)
+    codes = encode(digits.queries[:20])
+    hamming = all_hamming(codes, encode(digits.base))
+    assert_within(index.range_search(digits.queries[:20], radius), hamming, radius)
+    assert_within(index.range_search_codes(codes, radius), hamming, radius)
 
 
 def kernel_distances(x, y, gamma):
@@ -459,7 +457,7 @@ def test_codes_but_no_vectors_come_back_from_a_hash_index(digits):
             ("search_and_reconstruct", x, 2)):
         with pytest.raises(RuntimeError, match="IndexKernelHash: vectors cannot be reconstructed from their codes"):
             getattr(index, name)(*arguments)
-    with pytest.raises(RuntimeError, match="not implemented"):  # in FAISS's words
+    with pytest.raises(RuntimeError, match=r"IndexKernelHash.sa_decode: not supported by IndexKernelHash\(SIK64"):
         index.sa_decode(codes)
 
 
@@ -471,9 +469,9 @@ def test_indexes_take_arrays_of_any_type_and_layout(digits, kind):
         (faiss.index_factory, "SIK64(gaussian),BFlat"),
         (faiss.index_factory, "KFlat(gaussian)"),
         (faiss.index_binary_factory, "SIK64(gaussian),BFlat"),
+        (faiss.index_binary_factory, "SIK512(gaussian),BFlat"),  # codes of 64 bytes, vectors of 64 components
+        (faiss.index_binary_factory, "IDMap2,SIK512(gaussian),BFlat"),
     ]:
-        if kind == "uint8" and factory is faiss.index_binary_factory:
-            continue  # which takes them for codes
         expected = fill(factory(64, string), x).search(q, 5)
         index = fill(factory(64, string), convert(x))
         assert_equal(index.search(convert(q), 5), expected)
@@ -484,11 +482,57 @@ def test_binary_indexes_take_codes_of_any_layout(digits):
     codes, queries = map(index.hash.encode, (digits.base, digits.queries))
     expected = index.search(digits.queries, 3)
     taken = faiss.index_binary_factory(64, f"{SIK},BFlat")
-    taken.add(np.asfortranarray(codes[:700]))
+    taken.add_codes(np.asfortranarray(codes[:700]))
     taken.add(digits.base[700:])
     for same in (queries, np.asfortranarray(queries), np.repeat(queries, 2, axis=0)[::2]):
-        assert_equal(index.search(same, 3), expected)
-        assert_equal(taken.search(same, 3), expected)
+        assert_equal(index.search_codes(same, 3), expected)
+        assert_equal(taken.search_codes(same, 3), expected)
+
+
+def hashed_groups(x):
+    """Shards, and replicas, of a hash in front of codes."""
+    shards, replicas = faiss.IndexBinaryShards(64, False, True), faiss.IndexBinaryReplicas(64)
+    for _ in range(2):
+        shards.add_shard(faiss.index_binary_factory(64, f"{SIK},BFlat"))
+        replicas.addIndex(faiss.index_binary_factory(64, f"{SIK},BFlat"))
+    for group in (shards, replicas):
+        group.train(x)
+        group.add(x)
+    return shards, replicas
+
+
+def test_what_holds_a_hash_takes_vectors_and_codes_by_different_names(digits):
+    flat = made_binary(f"{SIK},BFlat", digits.base)
+    codes, q = flat.hash.encode(digits.queries[:9]), digits.queries[:9]
+    D, I = flat.search(q, 5)
+    indexes = [flat, *hashed_groups(digits.base),
+               *(made_binary(f"{name},{SIK},BFlat", digits.base) for name in ("IDMap", "IDMap2"))]
+    for index in indexes:
+        expected = 10 * I + 3 if isinstance(index, faiss.IndexBinaryIDMap) else I
+        for found in (index.search(q, 5), index.search(q.astype("uint8"), 5), index.search_codes(codes, 5)):
+            assert_equal(found, (D, expected))
+        np.testing.assert_array_equal(index.assign(q, 5), expected)
+        if not isinstance(index, faiss.IndexBinaryShards):  # which have none
+            assert_equal(index.range_search(q, 20), index.range_search_codes(codes, np.float32(20)))
+        for name, *rest in (("search", 5), ("range_search", 20), ("assign", 5), ("train",)):
+            twin = {"range_search": "range_search_codes", "train": "train_codes"}.get(name, "search_codes")
+            with pytest.raises(ValueError, match=f"{name} takes vectors, {twin} takes codes"):
+                getattr(index, name)(codes, *rest)
+        with pytest.raises(ValueError, match=r"expected codes of shape \(n, 8\), got \(9, 64\)"):
+            index.search_codes(q.astype("uint8"), 5)
+        with pytest.raises(TypeError, match="expected codes"):
+            index.search_codes(q, 5)
+
+
+def test_codes_are_added_with_ids(digits):
+    index = faiss.index_binary_factory(64, f"IDMap2,{SIK},BFlat")
+    codes = index.index.hash.encode(digits.base[:20])
+    index.add_codes_with_ids(codes, np.arange(100, 120))
+    D, I = index.search(digits.base[:20], 1)
+    assert not D.any() and (codes[I[:, 0] - 100] == codes).all()
+    D, I, R = index.search_and_reconstruct(digits.base[:3], 30)
+    np.testing.assert_array_equal(R[I >= 0], codes[I[I >= 0] - 100])
+    assert (R[I < 0] == 255).all() and (I < 0).sum() == 30
 
 
 # ----------------------------------------------------------------- classes

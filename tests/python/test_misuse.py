@@ -14,7 +14,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from helpers import assert_equal, is_interrupted
+from helpers import ROOT, assert_equal, is_interrupted
 
 D = 16
 GAUSSIAN = "SIK64(gaussian(gamma=1))"
@@ -308,7 +308,7 @@ def test_reconstruction_of_ids_that_are_not_there():
             (faiss_ext.index_binary_factory(64, "BFlat"), codes),
             (faiss_ext.index_binary_factory(D, "RHBE64,BHNSW8"), codes)):
         if rows is codes:
-            index.add(codes)
+            getattr(index, "add_codes", index.add)(codes)
         np.testing.assert_array_equal(index.reconstruct(7), rows[7])
         for first, n in ((48, 5), (-1, 3), (50, 1), (2**40, 1)):
             with pytest.raises(RuntimeError, match="50 vectors"):
@@ -694,7 +694,7 @@ def test_ids_that_a_map_of_ids_does_not_have():
         with pytest.raises(ValueError, match=r"expected an array of float32 of shape \(2, 16\), got"):
             index.reconstruct_n(0, 2, bad)
     without_ids = filled("IDMap,KFlat(chi2)", x)
-    with pytest.raises(RuntimeError, match="reconstruct not implemented"):  # in FAISS's words
+    with pytest.raises(RuntimeError, match="IndexIDMap.reconstruct: not supported by IndexIDMap"):
         without_ids.reconstruct_n(0, 2)
 
 
@@ -746,3 +746,119 @@ def test_sparse_matrices_are_not_taken():
     index = faiss.index_factory(D, "KFlat(chi2)")
     with pytest.raises(TypeError, match="IndexFlatKernel.add: expected an array, got a sparse matrix"):
         index.add(Sparse())
+
+
+# ---------------------------------------------------- numbers of every kind
+
+TABLES = (ROOT / "tests" / "testing_strings.h").read_text()
+
+
+def strings_of(table):
+    """The strings of a table that the tests in C++ share."""
+    rows = TABLES.split(f"{table}[] = {{")[1].split("\n};")[0]
+    return re.findall(r'"([^"]+)"', rows)
+
+
+def without_ids(string):
+    """Whether ID maps can stand in front."""
+    return not string.startswith("IDMap") and "IVF" not in string
+
+
+FLOAT_STRINGS = strings_of("indexes")
+FLOAT_STRINGS += [f"IDMap2,{s}" for s in FLOAT_STRINGS if without_ids(s)]
+FLOAT_STRINGS += ["KIVF4,Refine(KFlat(chi2))", "IDMap,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"]
+HASHED_STRINGS = [f"RHBE64,{s}" for s in strings_of("storages")]
+HASHED_STRINGS += [f"{name},{s}" for s in HASHED_STRINGS if without_ids(s) for name in ("IDMap", "IDMap2")]
+CODE_STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=5,B=3)"]
+CODE_STRINGS += [f"{name},{s}" for s in CODE_STRINGS if without_ids(s) for name in ("IDMap", "IDMap2")]
+INTEGERS = int, np.int64, np.int32, np.uint8
+NUMBERS = *INTEGERS, float, np.float64, np.float32
+
+# what FAISS, SWIG and Python's wrappers say of what is inside
+RAW = re.compile(r"Error in |in method '|Wrong number or type|replacement_|<locals>|handle_Index|\bC\+\+|std::|"
+                 r"not implemented|' failed$|must be real number|cannot be interpreted", re.DOTALL)
+
+
+def made_of(string):
+    if string in CODE_STRINGS:
+        x = binary_codes(300)
+        index = faiss_ext.index_binary_factory(64, string)
+    else:
+        x = np.random.default_rng(1).random((300, 24), dtype="float32")
+        x /= x.sum(axis=1, keepdims=True)
+        make = faiss_ext.index_binary_factory if string in HASHED_STRINGS else faiss_ext.index_factory
+        index = make(24, string)
+    index.train(x)
+    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        index.add_with_ids(x, np.arange(len(x)))
+    else:
+        index.add(x)
+    return index, x[:3]
+
+
+def outcome(call, *numbers):
+    """What a call returns, or the error, which has to read well."""
+    try:
+        found = call(*numbers)
+    except (TypeError, ValueError, RuntimeError) as error:
+        first = str(error).split("\n")[0]
+        assert first and not RAW.search(first), f"{type(error).__name__}: {first}"
+        assert len(str(error)) < 600, str(error)
+        return error
+    return found if isinstance(found, tuple) else (found,)
+
+
+def calls_of(index, q):
+    """The methods that take numbers: (call, numbers, whether they may have fractions)."""
+    yield "search", index.search, (q, 3), False
+    yield "search_and_reconstruct", index.search_and_reconstruct, (q, 3), False
+    yield "assign", index.assign, (q, 3), False
+    yield "range_search", index.range_search, (q, 1), True
+    yield "reconstruct", index.reconstruct, (5,), False
+    yield "reconstruct_n", index.reconstruct_n, (5, 3), False
+    if hasattr(index, "search_codes"):
+        codes = binary_codes(3)
+        yield "search_codes", index.search_codes, (codes, 3), False
+        yield "range_search_codes", index.range_search_codes, (codes, 20), True
+
+
+@pytest.mark.parametrize("string", [*FLOAT_STRINGS, *HASHED_STRINGS, *CODE_STRINGS])
+def test_numbers_of_every_kind(string):
+    index, q = made_of(string)
+    for name, call, arguments, fractions in calls_of(index, q):
+        expected = outcome(call, *arguments)
+        for kind in NUMBERS:
+            given = [kind(a) if isinstance(a, int) else a for a in arguments]
+            found = outcome(call, *given)
+            if isinstance(expected, Exception):
+                assert isinstance(found, Exception), (name, kind)
+            elif kind in INTEGERS or fractions:
+                assert not isinstance(found, Exception), (name, kind, found)
+                assert_equal(found, expected)
+            else:
+                assert isinstance(found, TypeError) and "integer" in str(found), (name, kind, found)
+
+
+@pytest.mark.parametrize("string", [*FLOAT_STRINGS, *HASHED_STRINGS, *CODE_STRINGS])
+def test_errors_of_wrong_arguments_read_well(string):
+    index, q = made_of(string)
+    parameters, other = faiss.SearchParameters(), faiss_ext.index_factory(24, "KFlat(linear)")
+    calls = [
+        lambda: index.search(q), lambda: index.search(q, 3, sel=1), lambda: index.search(q, "3"),
+        lambda: index.search(q, 3, params=parameters), lambda: index.search(q, 3, params="nprobe=3"),
+        lambda: index.search(q, 3, params=faiss.SearchParametersIVF()), lambda: index.search(q, 3, D=np.zeros((1, 1))),
+        lambda: index.range_search(q), lambda: index.range_search(q, "1"), lambda: index.range_search(q, 1, 2, 3),
+        lambda: index.range_search(q, 1, params=parameters), lambda: index.assign(q, None),
+        lambda: index.reconstruct("5"), lambda: index.reconstruct(10**6), lambda: index.reconstruct(None),
+        lambda: index.reconstruct_n("1", 2), lambda: index.reconstruct_n(1, None), lambda: index.remove_ids(["a"]),
+        lambda: index.remove_ids(5), lambda: index.remove_ids(np.array([1.5])), lambda: index.remove_ids([1, 2]),
+        lambda: index.add_with_ids(q, [1.5, 2, 3]), lambda: index.add_with_ids(q), lambda: index.add_with_ids(q, [1, 2]),
+        lambda: index.merge_from(None), lambda: index.merge_from("a"), lambda: index.merge_from(other),
+        lambda: index.check_compatible_for_merge(3), lambda: index.check_compatible_for_merge(other),
+        lambda: index.add_with_ids(q, [1001, 1002, 1003]), lambda: index.add(q)]
+    if isinstance(index, faiss.Index):
+        calls += [lambda: index.sa_code_size(), lambda: index.sa_encode(q), lambda: index.sa_decode(q),
+                  lambda: index.sa_decode(np.zeros((1, 3), "uint8")), lambda: index.reconstruct_batch(["a"]),
+                  lambda: index.reconstruct_batch([1, 2])]
+    for call in calls:
+        outcome(call)

@@ -142,8 +142,8 @@ def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
 
 
 @pytest.mark.parametrize("array, message", [
-    (X.astype("float64"), "float64 are not compared"),
-    (X.astype(">f4"), "not compared"),
+    (X.astype("float64"), "float64 files are read in blocks"),
+    (X.astype(">f4"), "are read in blocks"),
     (np.asfortranarray(X), "Fortran's order")])
 def test_what_cannot_be_compared_in_place(tmp_path, array, message):
     np.save(tmp_path / "x.npy", array)
