@@ -4,16 +4,25 @@
 # (tests/conformance/faiss_with_ours.py says which).
 #
 #   scripts/faiss_conformance.sh SOURCE
+#   scripts/faiss_conformance.sh --import SOURCE [FILE...]
 #
 # SOURCE is a source tree of the FAISS version that faiss_ext is built with. What
 # differs is listed, with the reason, in tests/conformance/differences.txt, which
 # is for FAISS 1.7.3.
+#
+#   --import   runs all of FAISS's Python tests, or those of the files, as they are,
+#              with and without `import faiss_ext`, and fails if outcomes differ. It
+#              builds nothing: the interpreter that PYTHON names, such as one with
+#              faiss-cpu and the wheel of build_wheel.sh, has faiss_ext and pytest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
+if [[ "${1-}" == --import ]] && (($# > 1)); then
+    exec "${PYTHON:-python3}" tests/conformance/same_outcomes.py "$2/tests" "${@:3}"
+fi
 if (($# != 1)) || [[ "$1" == --help || "$1" == -h ]]; then
     print_usage
     exit $(($# != 1))

@@ -147,6 +147,14 @@ def factory(ours):
     return make
 
 
+def index_binary_factory(d, description, own_invlists=True):
+    """By the arguments that FAISS 1.14's function has."""
+    if not own_invlists:
+        raise ValueError("index_binary_factory: own_invlists=False is for "
+                         f"FAISS's own strings, not for {description!r}")
+    return swig.index_binary_factory(d, description)
+
+
 def check_not_none(thing, function, expected):
     if thing is None:
         raise TypeError(f"{function}: expected {expected}, got None")
@@ -514,6 +522,10 @@ def extend_binary_wrappers():
 
         return function
 
+    def vectors_or_codes(self, x, where):
+        takes_codes = hash_in_front(self) is None
+        return (codes if takes_codes else vectors_for_hash)(self, x, where)
+
     def assign(self, x, k=1):
         return self.search(x, k)[1]
 
@@ -536,7 +548,8 @@ def extend_binary_wrappers():
                                                 search_and_reconstruct)):
             method = getattr(cls, name)
             if not hasattr(method, "without_faiss_ext"):
-                setattr(cls, name, only_for_ours(method, ours))
+                setattr(cls, name, only_for_ours(
+                    method, checked(ours, name, vectors_or_codes)))
 
 
 def extend_wrappers():
@@ -605,7 +618,7 @@ def extend_interrupts():
 
 def extend():
     replace("index_factory", factory(swig.index_factory))
-    replace("index_binary_factory", factory(swig.index_binary_factory))
+    replace("index_binary_factory", factory(index_binary_factory))
     for kind in ("index", "index_binary", "VectorTransform"):
         replace("write_" + kind, writer(getattr(swig, "write_" + kind)))
         replace("read_" + kind, reader(getattr(swig, "read_" + kind)))

@@ -3,6 +3,7 @@
 
 import copy
 import importlib
+import inspect
 import io
 import json
 import os
@@ -429,3 +430,51 @@ def test_importing_twice_replaces_once():
     importlib.reload(faiss_ext.extend_faiss)
     assert faiss.read_index is read
     assert not hasattr(read.without_faiss_ext, "without_faiss_ext")
+
+
+def keyword_calls():
+    """Functions that are replaced, with arguments by FAISS's names for them, and
+    by those of the documentation."""
+    index, binary, vt = faiss.IndexFlatL2(8), faiss.IndexBinaryFlat(8), faiss.PCAMatrix(8, 4)
+    for function, thing in (
+            (faiss.downcast_index, index), (faiss.downcast_IndexBinary, binary), (faiss.downcast_VectorTransform, vt),
+            (faiss.clone_index, index), (getattr(faiss, "clone_binary_index", None), binary)):
+        if function is None:
+            continue  # of FAISS 1.7.3
+        names = {next(iter(inspect.signature(f).parameters)) for f in (function, function.without_faiss_ext)}
+        for name in sorted(names):
+            yield function, (), {name: thing}
+    for factory in (faiss.index_factory, faiss.index_binary_factory):
+        yield factory, (), {"d": 8, "description": "BFlat" if factory is faiss.index_binary_factory else "Flat"}
+    yield faiss.index_factory, (8,), {"description": "Flat", "metric": faiss.METRIC_INNER_PRODUCT}
+
+
+@pytest.mark.parametrize("number", range(len(list(keyword_calls()))))
+def test_replaced_functions_take_their_arguments_by_name(number):
+    function, args, kwargs = list(keyword_calls())[number]
+    found = function(*args, **kwargs)
+    expected = function.without_faiss_ext(*args, *kwargs.values())
+    assert type(found) is type(expected)
+    assert getattr(found, "metric_type", None) == getattr(expected, "metric_type", None)
+
+
+def test_functions_for_files_take_their_arguments_by_name(tmp_path):
+    index, path = faiss.index_factory(8, "KFlat(chi2)"), tmp_path / "x"
+    faiss.write_index(index=index, f=path)
+    assert faiss.read_index(f=path, io_flags=0).kernel.description() == "chi2"
+    for arguments, said in (({"fname": path}, "unknown argument 'fname', expected f, io_flags"),
+                            ({"io_flags": 0}, "f is missing")):
+        with pytest.raises(TypeError, match=f"read_index: {said}"):
+            faiss.read_index(**arguments)
+    with pytest.raises(TypeError, match="write_index: index is given twice"):
+        faiss.write_index(index, path, index=index)
+
+
+def test_no_index_is_written_as_faiss_does(tmp_path):
+    if tuple(int(n) for n in faiss.__version__.split(".")[:2]) < (1, 9):
+        with pytest.raises(TypeError, match="expected an object to write, got None"):
+            faiss.serialize_index(None)
+        return
+    assert faiss.deserialize_index(faiss.serialize_index(None)) is None
+    faiss.write_index(None, str(tmp_path / "x"))
+    assert faiss.read_index(str(tmp_path / "x")) is None

@@ -512,7 +512,7 @@ def test_what_holds_a_hash_takes_vectors_and_codes_by_different_names(digits):
         for found in (index.search(q, 5), index.search(q.astype("uint8"), 5), index.search_codes(codes, 5)):
             assert_equal(found, (D, expected))
         np.testing.assert_array_equal(index.assign(q, 5), expected)
-        if not isinstance(index, faiss.IndexBinaryShards):  # which have none
+        if not isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):  # which have none
             assert_equal(index.range_search(q, 20), index.range_search_codes(codes, np.float32(20)))
         for name, *rest in (("search", 5), ("range_search", 20), ("assign", 5), ("train",)):
             twin = {"range_search": "range_search_codes", "train": "train_codes"}.get(name, "search_codes")

@@ -643,11 +643,48 @@ def test_factories_name_what_is_of_the_wrong_type():
             index.metric_type = faiss.METRIC_INNER_PRODUCT
 
 
-@pytest.mark.parametrize("string", ["KFlt(chi2)", "sik512(gaussian),BFlat", "PCA8,KFlt(chi2)", "Flat,Refine(KFlt(chi2))"])
+@pytest.mark.parametrize("string", ["KFlt(chi2)", "PCA8,KFlt(chi2)", "Flat,Refine(KFlt(chi2))"])
 def test_misspelt_names(string):
     with pytest.raises(RuntimeError, match="neither faiss_ext nor FAISS knows") as caught:
         faiss.index_factory(D, string)
     assert string in str(caught.value) and "KFlat(...)" in str(caught.value)
+
+
+@pytest.mark.parametrize("string, meant", [
+    ("KFlat(rbf)", "gaussian"), ("SIK64(rbf),BFlat", "gaussian"), ("KFlat(gausian)", "gaussian"),
+    ("KFlat(tanimoto)", "jaccard"), ("KFlat(chi2,store=float16)", "f16"), ("KFlat(chi2,store=uint8)", "u8"),
+    ("KFlat(gaussian(gama=1))", "gamma"), ("AHK64(chi2),bflat", "BFlat"), ("kflat", "KFlat"), ("kflat(chi2)", "KFlat"),
+    ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK")])
+def test_names_that_were_probably_meant(string, meant):
+    with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
+        faiss.index_factory(D, string)
+
+
+def test_no_guess_of_a_name_that_is_like_none():
+    with pytest.raises(RuntimeError, match="unknown kernel 'wavelet'") as caught:
+        faiss.index_factory(D, "KFlat(wavelet)")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_a_string_is_no_kernel():
+    with pytest.raises(TypeError, match=r"must be Kernel, got 'chi2'; kernel_factory\('chi2'\) makes a kernel"):
+        faiss_ext.IndexFlatKernel(D, "chi2")
+
+
+def test_search_parameters_of_a_part():
+    index = faiss.index_factory(D, "KIVF4,Refine(KFlat(chi2))")
+    said = r"'nprobe'; a part of it has: faiss_ext.set_index_parameter\(index, 'nprobe', value\)"
+    with pytest.raises(AttributeError, match=said):
+        index.nprobe
+    with pytest.raises(AttributeError, match=said):
+        index.nprobe = 3
+    assert not hasattr(index, "efSearch")
+    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace does"):
+        faiss.ParameterSpace().set_index_parameter(index, "nprobe", 3)
+    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace does"):
+        faiss.ParameterSpace().set_index_parameters(index, "nprobe=3")
+    faiss_ext.ParameterSpace().set_index_parameter(index, "nprobe", 3)
+    assert faiss_ext.index_parameters(index)["nprobe"] == 3
 
 
 def test_binary_and_float_strings_that_are_mixed_up():
