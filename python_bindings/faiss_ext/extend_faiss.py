@@ -555,7 +555,7 @@ def extend_binary_wrappers():
 def extend_wrappers():
     """The other methods of ID maps, shards and replicas say what was wrong."""
     for cls in WRAPPERS:
-        for name in TAKE_NO_VECTORS:
+        for name in (*TAKE_NO_VECTORS, "sa_encode"):
             method = getattr(cls, name, None)
             if method and not hasattr(method, "without_faiss_ext"):
                 setattr(cls, name, only_for_ours(

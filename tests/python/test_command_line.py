@@ -155,7 +155,8 @@ def test_ranges_of_binary_indexes_are_integers(run, folder):
     bits = np.packbits(COUNTS > 8, axis=1)
     np.save(folder / "bits.npy", bits)
     np.save(folder / "few.npy", bits[:5])
-    for string, radius in (("BFlat", 10), ("BHash8", 10), ("IDMap2,BFlat", 10), ("BKFlat(jaccard)", 2**28)):
+    for string, radius in (("BFlat", 10), ("BHash8", 10), ("IDMap2,BFlat", 10),
+                           ("BKFlat(jaccard)", 2**28), ("IDMap2,BKFlat(jaccard)", 2**28)):
         assert run("build", "bits.npy", string, "-o", "bits", "--quiet")[0] == 0
         lims, D, I = faiss_ext.read_index_binary(str(folder / "bits")).range_search(bits[:5], radius)
         status, out, _ = run("search", "bits", "few.npy", "--radius", radius)

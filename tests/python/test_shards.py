@@ -132,6 +132,17 @@ def test_errors_name_the_partition(files):
         built([X[:0], *bad], "AHK128(chi2,center=1),BFlat")
 
 
+@pytest.mark.parametrize("string", ["BHash8", "SIK64(gaussian),BHash8"])
+def test_radii_of_any_kind(string):
+    x = X if "SIK" in string else np.packbits(X > 4, axis=1)
+    index = built([x[:400], x[400:]], string)
+    expected = index.range_search(x[:20], 9)
+    assert len(expected[1]) > 20
+    for radius in (9.0, np.float32(9), np.int64(9), np.uint8(9), 8.5):
+        for a, b in zip(index.range_search(x[:20], radius), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_re_ranking_has_no_search_by_range():
     with pytest.raises(RuntimeError, match="no search by range"):
         built(PARTS, REFINED).range_search(Q, 1.0)
