@@ -97,6 +97,7 @@ struct HomogeneousKernelMap : FeatureMap {
     /** Vectors from their maps, exact up to rounding; where xt has errors
      * (after quantisation, say), from the squared lengths of the 2 m + 1
      * components of each coordinate. With norm=l1 they come out normalised.
+     * A row of NaN, by which FAISS marks a missing result, gives NaN.
      */
     void reverse_transform(idx_t n, const float* xt, float* x) const override;
 

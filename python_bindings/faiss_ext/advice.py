@@ -13,6 +13,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .class_wrappers import python_number
 from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
@@ -567,6 +568,10 @@ def recommend(
     if x.ndim != 2 or len(x) < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
                          f"of shape (n, d), got shape {x.shape}")
+    # sums of NumPy's small integers wrap
+    recall, k, n, bytes_per_vector, build_seconds, sample_size, seed = map(
+        python_number, (recall, k, n, bytes_per_vector, build_seconds,
+                        sample_size, seed))
     check_number("recall", recall, 0, False)
     if recall > 1:
         raise ValueError(f"recommend: recall must be at most 1, got {recall}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
+from .class_wrappers import python_number
 from .distances import (
     exact_values, has_no_map, is_normalised, part_that_compares)
 from .parameters import real
@@ -58,10 +59,10 @@ class Calibration:
                              f"{len(distances)}")
         if not (np.isfinite(distances).all() and np.isfinite(values).all()):
             raise ValueError("Calibration: expected finite numbers")
-        check_width(width)
+        width = as_width(width)
         order = np.argsort(distances, kind="stable")
         self.distances, self.values = distances[order], values[order]
-        self.width = min(int(width), len(values))
+        self.width = min(width, len(values))
         self.maximum, self.exact = maximum, exact
         rank = np.arange(len(values)) - (len(values) - 1) / 2
         self._values_grow = bool(rank @ self.values > 0)  # with the distance
@@ -125,6 +126,7 @@ class Calibration:
         failure : float
             From 0 to 1; at least 2 / (m + 1) with m measured results.
         """
+        failure = python_number(failure)
         if isinstance(failure, bool) or not isinstance(failure, numbers.Real):
             raise TypeError("Calibration.interval: failure must be a number, "
                             f"got {failure!r}")
@@ -209,13 +211,16 @@ class Window(typing.NamedTuple):
     onwards: int  # and at least
 
 
-def check_width(width):
+def as_width(width):
+    """A width as an int, or an error."""
+    width = python_number(width)
     if isinstance(width, bool) or not isinstance(width, numbers.Integral):
         raise TypeError("Calibration: width must be an integer, got "
                         f"{width!r}")
     if width < 1:
         raise ValueError(f"Calibration: width is {width}, expected a "
                          "positive number")
+    return width
 
 
 def calibrate(
@@ -272,7 +277,7 @@ def calibrate(
     """
     if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"calibrate: expected an index, got {index!r}")
-    check_width(width)
+    width = as_width(width)
     hash = hash_of_codes(index)
     packed = isinstance(index, faiss.IndexBinary) and hash is None
     base, queries = (as_vectors(x, packed) for x in (base, queries))

@@ -5,6 +5,7 @@ FAISS's own wrappers serve where they can (``faiss.class_wrappers``); before
 them, the shapes are checked, so that a mistake gives a message.
 """
 
+import copy
 import difflib
 import functools
 import inspect
@@ -121,6 +122,7 @@ def as_k(k, where):
 
 
 def as_integer(value, name, where):
+    """A whole number as Python's, in which sums do not wrap."""
     try:
         return operator.index(value)
     except TypeError:
@@ -390,8 +392,11 @@ def index_radius(index, radius, where):
 
 
 def python_number(value):
-    """NumPy's numbers as Python's, which SWIG takes."""
-    return value.item() if isinstance(value, np.generic) else value
+    """NumPy's numbers, and arrays of shape (), as Python's, which SWIG
+    takes."""
+    is_scalar = isinstance(value, np.generic) or (
+        isinstance(value, np.ndarray) and value.ndim == 0)
+    return value.item() if is_scalar else value
 
 
 def raised_here(error):
@@ -408,7 +413,7 @@ def argument_errors_in_words(function, where):
     """The same function; where SWIG objects to an argument, the error names it
     by its Python name."""
     signature = inspect.signature(function)
-    is_method = "self" in signature.parameters
+    is_constructor = function.__name__ == "__init__"
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
@@ -423,7 +428,7 @@ def argument_errors_in_words(function, where):
             number = re.search(r"in method '\w+', argument (\d+) of", message)
             if number:
                 names = list(signature.parameters)
-                name = names[int(number[1]) - (not is_method)]
+                name = names[int(number[1]) - (not is_constructor)]
                 given = signature.bind(*args, **kwargs).arguments[name]
                 kind = inspect.formatannotation(
                     signature.parameters[name].annotation).strip("'")
@@ -452,6 +457,24 @@ def name_arguments():
         elif "__init__" in vars(thing) and hasattr(
                 thing.__init__, "__signature__"):
             thing.__init__ = argument_errors_in_words(thing.__init__, name)
+
+
+def name_arguments_of_methods():
+    """The same for methods of numbers."""
+    for the_class in subclasses(object):
+        for name, method in list(vars(the_class).items()):
+            is_static = isinstance(method, staticmethod)
+            function = method.__func__ if is_static else method
+            if (name.startswith("_") or name.endswith("_c") or name in TAKE_K
+                    or not inspect.isfunction(function)):
+                continue
+            kinds = [p.annotation
+                     for p in inspect.signature(function).parameters.values()]
+            if int in kinds or float in kinds:
+                function = argument_errors_in_words(
+                    function, f"{the_class.__name__}.{name}")
+                setattr(the_class, name,
+                        staticmethod(function) if is_static else function)
 
 
 # methods whose results point into the object
@@ -537,6 +560,69 @@ def to_bytes(write, thing):
     return faiss.vector_to_array(writer.data).tobytes()
 
 
+# what the wrappers themselves keep in an object
+INTERNAL = {"this", "thisown", "referenced_objects"}
+
+
+def own_attributes(thing):
+    """The attributes that an object of a Python subclass has beside those of
+    the wrapped one."""
+    return {name: value for name, value in vars(thing).items()
+            if name not in INTERNAL}
+
+
+def set_own_attributes(thing, attributes):
+    vars(thing).update(attributes)
+
+
+def with_class_of(made, the_class):
+    """The object made, as one of a Python subclass if the_class is such one;
+    its constructor is not called."""
+    if the_class.__module__.split(".")[0] in ("faiss", "faiss_ext"):
+        return made
+    thing = the_class.__new__(the_class)
+    vars(thing).update(vars(made))
+    return thing
+
+
+def unpickle_subclass(the_class, make, arguments):
+    return with_class_of(make(*arguments), the_class)
+
+
+def reduced(thing, make, *arguments):
+    """What __reduce_ex__ returns, where make(*arguments) makes the wrapped
+    object again."""
+    attributes = own_attributes(thing)
+    if with_class_of(thing, type(thing)) is thing and not attributes:
+        return make, arguments
+    return (unpickle_subclass, (type(thing), make, arguments),
+            attributes or None, None, None, set_own_attributes)
+
+
+def copy_by(clone):
+    """__copy__, where clone(thing) copies the wrapped object."""
+
+    def function(thing):
+        copied = with_class_of(clone(thing), type(thing))
+        set_own_attributes(copied, own_attributes(thing))
+        return copied
+
+    return function
+
+
+def deepcopy_by(clone):
+    """__deepcopy__, where clone(thing) copies the wrapped object."""
+
+    def function(thing, memo):
+        copied = with_class_of(clone(thing), type(thing))
+        memo[id(thing)] = copied
+        set_own_attributes(
+            copied, copy.deepcopy(own_attributes(thing), memo))
+        return copied
+
+    return function
+
+
 def from_bytes(read, data):
     reader = faiss.VectorIOReader()
     faiss.copy_array_to_vector(np.frombuffer(data, dtype="uint8"), reader.data)
@@ -605,8 +691,8 @@ def wrap_kernels():
     swig.Kernel.__call__ = call
     show_description(swig.Kernel, "kernel")
     swig.Kernel.__reduce__ = reduce_kernel
-    swig.Kernel.__copy__ = lambda self: self.copy()
-    swig.Kernel.__deepcopy__ = lambda self, memo: self.copy()
+    swig.Kernel.__copy__ = copy_by(swig.Kernel.copy)
+    swig.Kernel.__deepcopy__ = deepcopy_by(swig.Kernel.copy)
 
 
 def reduce_kernel(self):
@@ -619,7 +705,7 @@ def reduce_kernel(self):
     except RuntimeError:
         raise TypeError(f"the kernel {description} cannot be pickled: "
                         "no string makes it") from None
-    return swig.kernel_factory, (description,)
+    return reduced(self, swig.kernel_factory, description)
 
 
 def init_callback_kernel(
@@ -758,10 +844,10 @@ def show_description(base, noun):
 
 
 def copied_and_pickled(transform_class):
-    transform_class.__copy__ = lambda self: self.copy()
-    transform_class.__deepcopy__ = lambda self, memo: self.copy()
-    transform_class.__reduce__ = lambda self: (
-        unpickle_transform, (to_bytes(swig.write_VectorTransform, self),))
+    transform_class.__copy__ = copy_by(transform_class.copy)
+    transform_class.__deepcopy__ = deepcopy_by(transform_class.copy)
+    transform_class.__reduce__ = lambda self: reduced(
+        self, unpickle_transform, to_bytes(swig.write_VectorTransform, self))
 
 
 def wrap_maps():
@@ -800,7 +886,7 @@ def kernel_interval(method):
             known: SIK, AHK and RHBE with proj=dense, and CWS.
         """
         def of_one(self, value):
-            return method(self, value, failure)
+            return method(self, value, python_number(failure))
 
         return of_arrays(of_one, results=2)(self, hamming)
 
@@ -1269,8 +1355,6 @@ def binary_methods(the_class):
 
 # --------------------------------------------------------------- settings
 
-# what the wrappers themselves keep in an object
-INTERNAL = {"this", "thisown", "referenced_objects"}
 # dimensions and counts that follow from others
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
@@ -1413,6 +1497,7 @@ wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
 wrap_settings()
+name_arguments_of_methods()
 for the_class in subclasses(object):
     for name, method in vars(the_class).items():
         if inspect.isfunction(method) and "<locals>" in method.__qualname__:
@@ -1445,6 +1530,9 @@ def mean_neighbor_distance(
     if norm not in ("l1", "l2"):
         raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
     x = as_matrix(x, "mean_neighbor_distance")
+    counts = {"neighbor": neighbor, "max_queries": max_queries,
+              "max_points": max_points, "seed": seed}
     return swig._mean_neighbor_distance_c(
-        norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1], neighbor,
-        max_queries, max_points, seed)
+        norm == "l1", x.shape[0], faiss.swig_ptr(x), x.shape[1],
+        *(as_integer(value, name, "mean_neighbor_distance")
+          for name, value in counts.items()))

@@ -20,8 +20,8 @@ from . import documentation, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
     OF_CODES, TAKE_NO_VECTORS, Owners, checked, checked_scalars, codes,
-    from_bytes, hash_in_front, in_words, parts_of, rows_for, to_bytes,
-    vectors_for_hash, vectors_of)
+    copy_by, deepcopy_by, from_bytes, hash_in_front, in_words, parts_of,
+    reduced, rows_for, to_bytes, vectors_for_hash, vectors_of)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
@@ -41,7 +41,7 @@ def is_ours(thing):
 
 def has_our_class(thing):
     """Also where its file, and what it holds, are FAISS's."""
-    return type(thing).__module__ == swig.__name__
+    return any(c.__module__ == swig.__name__ for c in type(thing).__mro__)
 
 
 def is_known(thing):
@@ -454,26 +454,28 @@ def extend_pickling():
     def make(write, unpickle):
         def reduce_ex(self, protocol):
             if is_ours(self) or has_our_class(self):
-                return unpickle, (to_bytes(write, self),)
+                return reduced(self, unpickle, to_bytes(write, self))
             return object.__reduce_ex__(self, protocol)
         return reduce_ex
 
-    def deepcopy(clone):
+    def copying(copy_ours):
         def function(self, memo=None):
             if is_ours(self) or has_our_class(self):
-                return clone(self)
+                return copy_ours(self, *([] if memo is None else [memo]))
             make, arguments, state = object.__reduce_ex__(self, 4)[:3]
             copied = make(*arguments)
             copied.__setstate__(copy.deepcopy(state, memo))
             return copied
         return function
 
+
     faiss.Index.__reduce_ex__ = make(swig.write_index, unpickle_index)
     faiss.IndexBinary.__reduce_ex__ = make(
         swig.write_index_binary, unpickle_index_binary)
     for cls, clone in ((faiss.Index, swig.clone_index),
                        (faiss.IndexBinary, swig.clone_binary_index)):
-        cls.__copy__ = cls.__deepcopy__ = deepcopy(clone)
+        cls.__copy__ = copying(copy_by(clone))
+        cls.__deepcopy__ = copying(deepcopy_by(clone))
 
 
 BINARY_WRAPPERS = (faiss.IndexBinaryIDMap, faiss.IndexBinaryIDMap2,

@@ -11,6 +11,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .class_wrappers import python_number
 
 INT_MAX = 2**31 - 1
 
@@ -32,8 +33,8 @@ class Setting(NamedTuple):
 
     def checked(self, name, value):
         """The value as the attribute takes it, or an error."""
-        if (isinstance(value, (bool, np.bool_))
-                or not isinstance(value, numbers.Real)):
+        value = python_number(value)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be {self.expected()}, got {value!r}")
         if self.attribute == "max_codes" and value == math.inf:
             value = 0  # no limit, as for FAISS's ParameterSpace

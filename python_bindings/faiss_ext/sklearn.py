@@ -32,6 +32,7 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from . import index_factory, index_parameters, set_index_parameter
+from .class_wrappers import python_number
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
@@ -61,15 +62,19 @@ def _threads(n_jobs):
         faiss.omp_set_num_threads(before)
 
 
-def _check_n_neighbors(n_neighbors):
+def _as_n_neighbors(n_neighbors):
+    """A number of neighbours as an int, or an error."""
+    n_neighbors = python_number(n_neighbors)
     if not isinstance(n_neighbors, numbers.Integral):
         raise TypeError(
             f"n_neighbors must be an integer, got {n_neighbors!r}")
     if n_neighbors <= 0:
         raise ValueError(f"Expected n_neighbors > 0. Got {n_neighbors}")
+    return n_neighbors
 
 
 def _check_radius(radius):
+    radius = python_number(radius)
     if not isinstance(radius, numbers.Real):
         raise TypeError(f"radius must be a number, got {radius!r}")
     if not radius >= 0:
@@ -149,14 +154,15 @@ class _IndexNeighbors(
     def _check_parameters(self):
         if not isinstance(self.index, str):
             raise TypeError(f"index must be a string, got {self.index!r}")
-        _check_n_neighbors(self.n_neighbors)
+        _as_n_neighbors(self.n_neighbors)
         if not isinstance(self.parameters, (dict, type(None))):
             raise TypeError(
                 f"parameters must be a dict, got {self.parameters!r}")
 
     def _vectors(self, X, reset):
-        """X as the index takes it; reset: it says what the dimension is."""
-        how = {"reset": reset, "dtype": "float32", "order": "C"}
+        """X as the index takes it. reset: X sets the dimension, and is copied
+        because it is kept."""
+        how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset}
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)
         return self._validate_data(X, **how)
@@ -199,8 +205,8 @@ class _IndexNeighbors(
         (array([[1., 3.]]), array([[1, 2]]))
         """
         check_is_fitted(self)
-        k = self.n_neighbors if n_neighbors is None else n_neighbors
-        _check_n_neighbors(k)
+        k = _as_n_neighbors(
+            self.n_neighbors if n_neighbors is None else n_neighbors)
         without_self = X is None
         X = self._fit_X if X is None else self._vectors(X, reset=False)
         if k + without_self > self.n_samples_fit_:
@@ -210,7 +216,7 @@ class _IndexNeighbors(
                 f"n_samples_fit = {self.n_samples_fit_}, "
                 f"n_samples = {len(X)}")
         with _threads(self.n_jobs):
-            squared, indices = self.index_.search(X, int(k) + without_self)
+            squared, indices = self.index_.search(X, k + without_self)
         if without_self:
             keep = indices != np.arange(len(X))[:, None]
             # where the vector itself was not found, the last one goes
@@ -327,7 +333,8 @@ class KernelNeighbors(_IndexNeighbors):
     Vectors are float32, and so are FAISS's squared distances: those that are
     small beside k(x, x) are rough.
 
-    The training vectors are kept beside the index, for calls without X.
+    A copy of the training vectors is kept beside the index, for calls without
+    X.
 
     Negative components are an error with kernels of histograms, and not every
     index can search within a radius (Refine(...) cannot): such errors are
@@ -436,10 +443,12 @@ class KernelNeighbors(_IndexNeighbors):
         _check_radius(radius)
         without_self = X is None
         X = self._fit_X if X is None else self._vectors(X, reset=False)
-        # FAISS looks for what is nearer: the distance itself counts here
+        # FAISS looks for what is nearer: the distance itself counts here; a
+        # denormal bound would be 0 for a processor that flushes them
         with np.errstate(over="ignore"):
-            bound = np.nextafter(np.float32(np.float64(radius) ** 2),
-                                 np.float32(np.inf))
+            bound = max(np.nextafter(np.float32(np.float64(radius) ** 2),
+                                     np.float32(np.inf)),
+                        np.finfo("float32").tiny)
         with _threads(self.n_jobs):
             ends, squared, indices = self.index_.range_search(X, float(bound))
         ends = ends.astype("int64")
@@ -588,4 +597,5 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         """
         check_is_fitted(self)
         more = self.mode == "distance"
-        return self.kneighbors_graph(X, self.n_neighbors + more, self.mode)
+        return self.kneighbors_graph(
+            X, _as_n_neighbors(self.n_neighbors) + more, self.mode)

@@ -186,10 +186,27 @@ void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
 
 void HomogeneousKernelMap::reverse_transform(idx_t n, const float* xt, float* x)
         const {
-    check_finite(n, xt, d_out, "HomogeneousKernelMap::reverse_transform");
+    const char* where = "HomogeneousKernelMap::reverse_transform";
+    check_batch(n, xt, where);
+    const auto is_missing = [&](idx_t i) {
+        const float* row = xt + i * d_out;
+        return std::all_of(
+                row, row + d_out, [](float v) { return std::isnan(v); });
+    };
+    std::vector<float> known(xt, xt + n * d_out);
+    for (idx_t i = 0; i < n; i++) {
+        if (is_missing(i)) {
+            std::fill_n(known.begin() + i * d_out, d_out, 0.0f);
+        }
+    }
+    check_finite(n, known.data(), d_out, where);
     const double unit = squared_norm();
     for (idx_t i = 0; i < n; i++) {
         const float* mapped = xt + i * d_out;
+        if (is_missing(i)) {
+            std::fill_n(x + i * d_in, d_in, mapped[0]);
+            continue;
+        }
         for (int k = 0; k < d_in; k++) {
             double sum = 0;
             for (int c = 0; c < components(); c++) {

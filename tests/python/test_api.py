@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the package shows: names, signatures, docstrings, types, words."""
 
+import copy
+import gc
 import importlib.util
 import inspect
+import pickle
 import pydoc
 import re
 import subprocess
@@ -10,10 +13,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import faiss
 import faiss_ext
+from helpers import BASE
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = [(name, getattr(faiss_ext, name)) for name in faiss_ext.__all__]
@@ -169,6 +174,104 @@ def test_constructors_take_keywords():
     assert index.hash.seed == 7 and index.storage.d == 64
     with pytest.raises(ValueError, match="window"):
         faiss_ext.HomogeneousKernelMap(4, faiss_ext.Chi2Kernel(), window="round")
+
+
+# ------------------------------------------------- numbers and subclasses
+
+def calls_with_numbers(folder):
+    """Calls of what takes a number, by name: whole numbers, then others."""
+    np.save(folder / "x.npy", BASE)
+    flat = faiss_ext.index_factory(64, "KFlat(chi2)")
+    flat.add(BASE)
+    lists = faiss_ext.index_factory(64, "KIVF4")
+    lists.train(BASE)
+    codes = faiss_ext.index_binary_factory(64, "BKFlat(jaccard)")
+    codes.add(np.packbits(BASE[:9] > 0, axis=1))
+    queries = np.packbits(BASE[:1] > 0, axis=1)
+    hash = faiss_ext.kernel_hash_factory(64, "CWS64")
+    kernel = faiss_ext.GaussianKernel(0.5)
+    calibration = faiss_ext.Calibration(range(99), range(99))
+    whole = {
+        "add_next": lambda n: faiss_ext.file_index(folder / "x.npy", "chi2", n=3).add_next(n),
+        "neighbor": lambda n: faiss_ext.mean_neighbor_distance(BASE[:99], neighbor=n, seed=n),
+        "index_factory": lambda n: faiss_ext.index_factory(n, "KFlat(chi2)"),
+        "reconstruct": flat.reconstruct,
+        "reconstruct_n": lambda n: flat.reconstruct_n(n, n),
+        "binary reconstruct": codes.reconstruct,
+        "binary search": lambda n: codes.search(queries, n),
+        "search": lambda n: flat.search(BASE[:1], n),
+        "search_scores": lambda n: flat.search_scores(BASE[:1], n),
+        "lipschitz_constant": kernel.lipschitz_constant,
+        "width": lambda n: faiss_ext.Calibration([1, 2], [3, 4], width=n),
+        "set_index_parameter": lambda n: faiss_ext.set_index_parameter(lists, "nprobe", n),
+        "attribute": lambda n: setattr(lists, "nprobe", n),
+        "bits_for": lambda n: faiss_ext.bits_for(n, 0.1, 0.1),
+        "recommend": lambda n: faiss_ext.recommend(BASE[:50], "chi2", k=n, seed=n),
+    }
+    real = {
+        "distance": codes.distance,
+        "kernel_interval": lambda v: hash.kernel_interval(v, v / 4),
+        "kernel_estimate": hash.kernel_estimate,
+        "profile": kernel.profile,
+        "range_search": lambda v: flat.range_search(BASE[:1], v),
+        "constructor": faiss_ext.GaussianKernel,
+        "interval": lambda v: calibration.interval([3], v / 4),
+    }
+    return whole, real
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    whole, real = calls_with_numbers(tmp_path)
+    for call in whole.values():
+        for number in (np.uint8(1), np.int32(1), np.int64(1), np.array(1)):
+            call(number)
+    for call in real.values():
+        for number in (np.int32(1), np.float32(1), np.float64(1), np.array(1), np.array(1.0)):
+            call(number)
+    with pytest.raises(TypeError, match="add_next: n must be int, got 0.5"):
+        whole["add_next"](np.float32(0.5))
+
+
+class MyKernel(faiss_ext.GaussianKernel):
+    pass
+
+
+class MyMap(faiss_ext.HomogeneousKernelMap):
+    pass
+
+
+class MyHash(faiss_ext.HyperplaneHash):
+    pass
+
+
+class MyIndex(faiss_ext.IndexFlatKernel):
+    pass
+
+
+class MyBinaryIndex(faiss_ext.IndexBinaryFlatKernel):
+    pass
+
+
+class MyIds(faiss.IndexIDMap2):
+    pass
+
+
+@pytest.mark.parametrize("make", [
+    lambda: MyKernel(0.5), lambda: MyMap(4, faiss_ext.Chi2Kernel()), lambda: MyHash(16, 64),
+    lambda: MyIndex(4, faiss_ext.GaussianKernel(0.5)), lambda: MyBinaryIndex(64),
+    lambda: MyIds(faiss_ext.index_factory(4, "KFlat(chi2)"))],
+    ids=["kernel", "map", "hash", "index", "binary index", "IDMap2"])
+def test_subclasses_come_back_from_copies_and_pickles(make):
+    thing = make()
+    thing.notes = ["mine"]
+    for function in (copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))):
+        found = function(thing)
+        assert type(found) is type(thing) and found.notes == ["mine"]
+        assert (found.notes is thing.notes) == (function is copy.copy)
+        assert str(found) == str(thing)
+        del found.notes  # it is an object of its own
+        gc.collect()
+    assert thing.notes == ["mine"] and str(thing)
 
 
 # ------------------------------------------------------------------ types

@@ -178,6 +178,16 @@ def test_functions_of_numbers_take_arrays():
     np.testing.assert_allclose(distortions, [0.060, 0.022, 0.0095], rtol=0.02)
 
 
+@pytest.mark.parametrize("string", ("HKM1(chi2),Flat", "HKM1(chi2),PCAR8,KIVF4", "IDMap2,HKM1(chi2),Flat"))
+def test_missing_results_are_reconstructed_as_nan(digits, string):
+    index = faiss.index_factory(64, string)
+    index.train(digits.base)
+    index.add_with_ids(digits.base[:5], np.arange(5))
+    D, I, R = index.search_and_reconstruct(digits.queries[:3], 8)
+    assert (I < 0).sum() >= 9
+    assert np.isnan(R[I < 0]).all() and np.isfinite(R[I >= 0]).all()
+
+
 def test_reverse_transform_takes_and_checks_arrays():
     map = made("chi2", order=2)
     z = map.apply(QUERIES)
@@ -186,6 +196,11 @@ def test_reverse_transform_takes_and_checks_arrays():
         if "int" not in kind:
             np.testing.assert_array_equal(map.reverse_transform(convert(z)), expected)
     assert map.reverse_transform(z[:0]).shape == (0, 64)
+    with_missing = z.copy()
+    with_missing[1] = np.nan
+    found = map.reverse_transform(with_missing)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_array_equal(np.delete(found, 1, 0), np.delete(expected, 1, 0))
     with pytest.raises(ValueError, match=r"shape \(n, 320\)"):
         map.reverse_transform(np.zeros((2, 64)))
     for bad in (np.nan, 1e39):

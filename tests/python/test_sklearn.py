@@ -112,6 +112,36 @@ def test_the_radius_itself_is_within():
     assert set(found[9:]) <= {distances[0, -1]}
 
 
+def test_a_radius_of_0_is_no_denormal():
+    """A processor that flushes denormals would take it for 0, within which FAISS
+    finds nothing."""
+    neighbors = KernelNeighbors(LINEAR).fit([[0], [3], [5]])
+    radii, search = [], neighbors.index_.range_search
+    neighbors.index_.range_search = lambda x, radius: radii.append(radius) or search(x, radius)
+    neighbors.radius_neighbors([[3]], 0)
+    assert radii == [np.finfo("float32").tiny]
+
+
+def test_what_was_fitted_does_not_change_with_the_callers_array():
+    x = TRAIN.copy()
+    neighbors = KernelNeighbors(LINEAR, n_neighbors=3).fit(x)
+    before = neighbors.kneighbors()
+    x *= 100
+    np.testing.assert_array_equal(neighbors.kneighbors(), before)
+
+
+@pytest.mark.parametrize("scalar", [np.uint8, np.int32, np.int64, np.array])
+def test_numbers_of_neighbors_of_numpy(scalar):
+    for X in (None, TEST[:3]):
+        neighbors = KernelNeighbors(LINEAR, n_neighbors=scalar(255)).fit(TRAIN)
+        expected = KernelNeighbors(LINEAR, n_neighbors=255).fit(TRAIN).kneighbors(X)
+        np.testing.assert_array_equal(neighbors.kneighbors(X), expected)
+        np.testing.assert_array_equal(neighbors.kneighbors(X, scalar(255)), expected)
+    graph = KernelNeighborsTransformer(LINEAR, n_neighbors=scalar(255)).fit_transform(TRAIN)
+    assert graph.nnz == 256 * len(TRAIN)
+    neighbors.radius_neighbors(TEST[:3], scalar(3))
+
+
 @pytest.mark.parametrize("mode", ["connectivity", "distance"])
 def test_graphs(pair, mode):
     ours, theirs = pair
