@@ -8,6 +8,7 @@
 # Or source it and call
 #
 #   install_deps SET...   install what is missing
+#   install_pyright       a checker of types from PyPI, in build/pyright
 #   find_tools            export PYTHON, CMAKE and CTEST
 #   find_cmake            only the latter two
 #
@@ -195,6 +196,20 @@ find_cmake() {
     fi
 }
 
+# Installs a checker of types from PyPI, by which tests/python/typed_use.py is
+# checked, into build/pyright. Without it that test is skipped.
+install_pyright() {
+    local folder package=basedpyright==1.40.2
+    folder="$(dirname "${BASH_SOURCE[0]}")/../build/pyright"
+    if [[ "${FAISS_EXT_SKIP_INSTALL:-0}" == 1 || -x "$folder/bin/basedpyright" ]]; then
+        return 0
+    fi
+    if ! /usr/bin/python3 -m venv --clear "$folder" ||
+        ! "$folder/bin/pip" --disable-pip-version-check -q install "$package"; then
+        echo "install_deps: could not install $package: types are not checked with it" >&2
+    fi
+}
+
 if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
     set -euo pipefail
     install_deps "${@:-build}"
@@ -203,6 +218,9 @@ if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
         echo "Python: $PYTHON"
     else
         find_cmake
+    fi
+    if [[ " $* " == *" test "* ]]; then
+        install_pyright
     fi
     echo "CMake:  $(command -v "$CMAKE")"
 fi

@@ -8,10 +8,12 @@ the package that is imported.
 """
 
 import inspect
+import re
 import sys
 from pathlib import Path
 
 import faiss_ext
+from faiss_ext import documentation
 from faiss_ext.description import Description, Field
 
 PATH = (Path(__file__).resolve().parents[1]
@@ -22,14 +24,35 @@ HEAD = """\
 # Written by scripts/make_stubs.py.
 
 import os
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple, type_check_only
 
 import faiss
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .advice import Tried
+
 __version__: str
 """
+
+# What functions and attributes return is of a subclass of these, which has more
+# attributes: types for it that only checkers know.
+SUBCLASSES = {
+    "Kernel": "_AnyKernel", "FeatureMap": "_AnyMap", "KernelHash": "_AnyHash",
+    "Projection": "_AnyProjection", "faiss.Index": "_AnyIndex",
+    "faiss.IndexBinary": "_AnyBinaryIndex"}
+ANY_ATTRIBUTE = """\
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ..."""
+INDEX_ATTRIBUTES = """\
+    d: int
+    metric_type: int
+    @property
+    def ntotal(self) -> int: ...
+    @property
+    def is_trained(self) -> bool: ..."""
+METHODS = {"faiss.Index": documentation.FloatIndexMethods,
+           "faiss.IndexBinary": documentation.BinaryIndexMethods}
 
 
 def is_ours(thing):
@@ -47,6 +70,22 @@ def type_name(annotation):
     name = getattr(annotation, "__name__", None)
     return name if isinstance(annotation, type) else str(
         annotation).replace("typing.", "").replace("faiss_ext.description.", "")
+
+
+def result_name(annotation):
+    """The type of what is returned, which may be of a subclass."""
+    name = type_name(annotation)
+    for base, subclass in SUBCLASSES.items():
+        name = re.sub(rf"(?<![\w.]){base}(?![\w.])", subclass, name)
+    return name
+
+
+def subclass_stub(base):
+    """The type of objects of any subclass."""
+    lines = [f"@type_check_only\nclass {SUBCLASSES[base]}({base}):"]
+    if base in METHODS:
+        lines += [INDEX_ATTRIBUTES, *member_stubs(METHODS[base])]
+    return "\n".join([*lines, ANY_ATTRIBUTE])
 
 
 def function_stub(name, function, indent=""):
@@ -67,7 +106,7 @@ def function_stub(name, function, indent=""):
                 i + 1 == len(names)
                 or names[i + 1].kind is not p.POSITIONAL_ONLY):
             parts.append("/")
-    result = type_name(signature.return_annotation)
+    result = result_name(signature.return_annotation)
     if name == "__init__":
         result = "None"
     line = f"{indent}def {name}({', '.join(parts)}) -> {result}: ..."
@@ -79,7 +118,9 @@ def function_stub(name, function, indent=""):
 
 def member_stubs(the_class):
     """The declarations in a class: attributes, then methods."""
-    attributes, methods = [], []
+    attributes = [f"    {name}: {result_name(annotation)}" for name, annotation
+                  in inspect.get_annotations(the_class).items()]
+    methods = []
     for name, member in vars(the_class).items():
         is_private = name.startswith("_") or name.endswith("_c")
         if is_private and name not in ("__init__", "__call__", "__getitem__",
@@ -90,7 +131,10 @@ def member_stubs(the_class):
         if name == "thisown":
             continue
         if isinstance(member, property):
-            kind = getattr(member, "type", None) or "Any"
+            kind = result_name(
+                getattr(member, "type", None)
+                or getattr(member.fget, "__annotations__", {}).get("return")
+                or "Any")
             if member.fset is None:
                 attributes.append(f"    @property\n    def {name}(self) -> "
                                   f"{kind}: ...")
@@ -134,7 +178,8 @@ def stubs():
     names = "".join(f'    "{name}",\n' for name in faiss_ext.__all__)
     return "\n".join([
         HEAD, f"__all__ = [\n{names}]\n",
-        "\n\n".join(map(class_stub, classes)), "", *functions, ""])
+        "\n\n".join([*map(class_stub, classes),
+                     *map(subclass_stub, SUBCLASSES)]), "", *functions, ""])
 
 
 def main():

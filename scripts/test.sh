@@ -22,6 +22,7 @@ if (($# > 0)); then
 fi
 
 install_deps build test
+install_pyright
 find_tools
 
 cd "$FAISS_EXT_ROOT"

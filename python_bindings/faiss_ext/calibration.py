@@ -48,6 +48,12 @@ class Calibration:
         asked in place of the measured results.
     """
 
+    distances: "NDArray[np.float64]"
+    values: "NDArray[np.float64]"
+    width: int
+    maximum: float
+    exact: "Callable | None"
+
     def __init__(self, distances: "ArrayLike", values: "ArrayLike",
                  width: int = 200, *, maximum: float = math.inf,
                  exact: "Callable | None" = None):

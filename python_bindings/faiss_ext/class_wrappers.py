@@ -709,7 +709,7 @@ def reduce_kernel(self):
 
 
 def init_callback_kernel(
-    self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], ArrayLike]"
+    self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], Any]"
 ) -> None:
     """A kernel that a Python function computes.
 

@@ -247,6 +247,13 @@ class ShardedIndex:
         Of the index.
     """
 
+    d: int
+    ntotal: int
+    metric_type: int
+    shards: "list[dict[str, Any]]"
+    model: "faiss.Index | faiss.IndexBinary"
+    string: str
+
     def __init__(self, model, string, shards, place, seed=None):
         self.model, self.string, self.shards = model, string, shards
         self.place, self.seed = place, seed

@@ -13,7 +13,7 @@ importing faiss_ext does not.
 import contextlib
 import numbers
 import os
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 try:
     from sklearn.base import (
@@ -26,7 +26,7 @@ except ImportError:
 import faiss
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +36,7 @@ from .class_wrappers import python_number
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
+_Estimator = TypeVar("_Estimator", bound="_IndexNeighbors")
 _MODES = ("connectivity", "distance")
 
 
@@ -103,7 +104,7 @@ class _IndexNeighbors(
         ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What both estimators share: the index, and k neighbours."""
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Any:
+    def fit(self: _Estimator, X: ArrayLike, y: Any = None) -> _Estimator:
         """Builds, trains and fills the index.
 
         Parameters
@@ -166,6 +167,18 @@ class _IndexNeighbors(
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)
         return self._validate_data(X, **how)
+
+    @overload
+    def kneighbors(
+        self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
+        return_distance: Literal[True] = True
+    ) -> "tuple[NDArray[np.float64], NDArray[np.int64]]": ...
+
+    @overload
+    def kneighbors(
+        self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
+        *, return_distance: Literal[False]
+    ) -> "NDArray[np.int64]": ...
 
     def kneighbors(
         self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
@@ -244,7 +257,7 @@ class _IndexNeighbors(
     def kneighbors_graph(
         self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
         mode: str = "connectivity"
-    ) -> Any:
+    ) -> csr_matrix:
         """The graph of the nearest neighbours.
 
         Parameters
@@ -375,7 +388,7 @@ class KernelNeighbors(_IndexNeighbors):
         if self.radius is not None:
             _check_radius(self.radius)
 
-    def transform(self, X: ArrayLike) -> Any:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """The graph of the nearest neighbours of vectors, with distances.
 
         Parameters
@@ -396,6 +409,18 @@ class KernelNeighbors(_IndexNeighbors):
         array([[0., 1., 3.]])
         """
         return self.kneighbors_graph(X, mode="distance")
+
+    @overload
+    def radius_neighbors(
+        self, X: "ArrayLike | None" = None, radius: "float | None" = None,
+        return_distance: Literal[True] = True, sort_results: bool = False
+    ) -> "tuple[NDArray[Any], NDArray[Any]]": ...
+
+    @overload
+    def radius_neighbors(
+        self, X: "ArrayLike | None" = None, radius: "float | None" = None,
+        *, return_distance: Literal[False], sort_results: bool = False
+    ) -> "NDArray[Any]": ...
 
     def radius_neighbors(
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
@@ -469,7 +494,7 @@ class KernelNeighbors(_IndexNeighbors):
     def radius_neighbors_graph(
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
         mode: str = "connectivity", sort_results: bool = False
-    ) -> Any:
+    ) -> csr_matrix:
         """The graph of the neighbours within a distance.
 
         Parameters
@@ -582,7 +607,7 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         super()._check_parameters()
         _check_mode(self.mode)
 
-    def transform(self, X: ArrayLike) -> Any:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """The graph of the nearest neighbours of vectors.
 
         Parameters

@@ -5,9 +5,12 @@ import copy
 import gc
 import importlib.util
 import inspect
+import json
+import os
 import pickle
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +25,7 @@ from helpers import BASE
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = [(name, getattr(faiss_ext, name)) for name in faiss_ext.__all__]
+TYPED_USE = Path(__file__).with_name("typed_use.py")
 CLASSES = [thing for _, thing in PUBLIC if isinstance(thing, type)]
 # what C++ writes and Python does not
 OF_CPP = re.compile(r"\w \*|const &|std::|faiss_ext::|Swig Object")
@@ -363,3 +367,26 @@ for field in faiss_ext.describe("AHK"):
     errors = [line for line in output.splitlines() if ": error:" in line]
     # the two mistakes, and no more
     assert {int(line.split(":")[1]) for line in errors} == {11, 12}, output
+
+
+def test_types_of_ordinary_use_by_mypy(mypy):
+    result = mypy("mypy", "--config-file", "mypy.ini", str(TYPED_USE))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_types_of_ordinary_use_by_pyright(tmp_path):
+    pyright = shutil.which("basedpyright", path=os.pathsep.join(
+        [str(ROOT / "build" / "pyright" / "bin"), os.environ["PATH"]]))
+    if pyright is None:
+        pytest.skip("basedpyright is not installed: scripts/install_deps.sh test")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({
+        "typeCheckingMode": "standard", "include": [str(TYPED_USE)],
+        "extraPaths": [str(Path(faiss_ext.__file__).parents[1])]}))
+    result = subprocess.run(
+        [pyright, "--pythonpath", sys.executable, "--project", str(tmp_path)],
+        capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_ordinary_use_runs():
+    subprocess.run([sys.executable, TYPED_USE], check=True, capture_output=True)
