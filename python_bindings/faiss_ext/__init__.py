@@ -61,3 +61,7 @@ __all__ = sorted(
        if not name.startswith("_")
        and (inspect.isclass(thing) or inspect.isfunction(thing))
        and thing.__module__ == swigfaiss_ext.__name__})
+
+
+def __dir__():
+    return [*__all__, "__version__", "cvar"]

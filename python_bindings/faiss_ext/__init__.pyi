@@ -211,6 +211,7 @@ class Recommendation:
     fits: bool
     tried: list[Tried]
     impossible: dict[str, str]
+    limits: dict[str, float]
     n: int
     sample_size: int
     k: int
@@ -230,6 +231,7 @@ class Recommendation:
         fits: bool,
         tried: list[Tried],
         impossible: dict[str, str],
+        limits: dict[str, float],
         n: int,
         sample_size: int,
         k: int,

@@ -367,6 +367,9 @@ class Recommendation:
         All that was measured, the fastest first.
     impossible : dict
         Strings that cannot be built of these vectors, and why.
+    limits : dict
+        What was asked for: recall, and bytes_per_vector and build_seconds if
+        they were given.
     n, sample_size, k, d : int
         Vectors, those that were measured, neighbours, and components of a
         vector.
@@ -381,6 +384,7 @@ class Recommendation:
     fits: bool
     tried: "list[Tried]"
     impossible: "dict[str, str]"
+    limits: "dict[str, float]"
     n: int
     sample_size: int
     k: int
@@ -414,6 +418,17 @@ class Recommendation:
         set_all(index, self.parameters)
         return index
 
+    def _misses(self, tried):
+        """Which limits it does not keep, in words."""
+        words = [f"recall below {self.limits['recall']:g}"
+                 ] if tried.recall < self.limits["recall"] else []
+        words += [
+            f"above {self.limits[name]:,g} {unit}" for name, unit in (
+                ("bytes_per_vector", "bytes/vector"),
+                ("build_seconds", "s to build"))
+            if getattr(tried, name) > self.limits.get(name, math.inf)]
+        return ", ".join(words)
+
     def __str__(self) -> str:
         heads = ("recall", "queries/s", "bytes/vector", "build s", "")
         lines = [f"{self.string}"]
@@ -431,7 +446,7 @@ class Recommendation:
                 f"{t.recall:12.3f} {t.queries_per_second:12,.0f} "
                 f"{t.bytes_per_vector:12,.0f} {t.build_seconds:12,.1f}  "
                 f"{t.string}{'  ' + setting if setting else ''}"
-                f"{'' if t.fits else '  (beyond a limit)'}")
+                f"{'' if t.fits else f'  ({self._misses(t)})'}")
         lines += [f"not possible: {string}: {reason}"
                   for string, reason in self.impossible.items()]
         lines.append("")
@@ -636,12 +651,14 @@ def recommend(
             return callback_candidates(kernel, nlist)
         return string_candidates(kernel, x.shape[1], store, nlist)
 
+    costs = {name: limit for name, limit in (
+        ("bytes_per_vector", bytes_per_vector),
+        ("build_seconds", build_seconds)) if limit is not None}
+
     def excess(found):
         """How many times the limits of bytes and seconds it takes; 1 within."""
-        return max([1] + [
-            getattr(found, name) / limit for name, limit in (
-                ("bytes_per_vector", bytes_per_vector),
-                ("build_seconds", build_seconds)) if limit is not None])
+        return max([1] + [getattr(found, name) / limit
+                          for name, limit in costs.items()])
 
     tried, impossible = [], {}
     for candidate, smaller, final in bar(
@@ -664,5 +681,5 @@ def recommend(
         tried, key=lambda pair: (excess(pair[0]), -pair[0].recall))
     return Recommendation(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
-        impossible=impossible, n=n,
+        impossible=impossible, limits={"recall": recall, **costs}, n=n,
         sample_size=len(whole), k=k, d=x.shape[1], make=final.make)

@@ -63,7 +63,7 @@ def test_all_that_was_tried_is_told(found):
     assert flat.string == "KFlat(chi2,store=f16)" and flat.recall > 0.999 and 128 <= flat.bytes_per_vector < 134
     text = str(found)
     assert found.string in text and "extrapolated from 625 and 2,500" in text
-    assert text.count("beyond a limit") == sum(not t.fits for t in found.tried)
+    assert text.count("(recall below 0.9)") == sum(not t.fits for t in found.tried)
 
 
 def test_lists_grow_with_the_vectors(found):

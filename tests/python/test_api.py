@@ -180,6 +180,12 @@ def test_constructors_take_keywords():
         faiss_ext.HomogeneousKernelMap(4, faiss_ext.Chi2Kernel(), window="round")
 
 
+def test_dir_has_public_names_only():
+    assert set(dir(faiss_ext)) == {*faiss_ext.__all__, "__version__", "cvar"}
+    for name in dir(faiss_ext):
+        assert not inspect.ismodule(getattr(faiss_ext, name))
+
+
 # ------------------------------------------------- numbers and subclasses
 
 def calls_with_numbers(folder):
