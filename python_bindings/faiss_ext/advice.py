@@ -6,7 +6,6 @@ import functools
 import math
 import numbers
 import re
-import time
 from typing import Any, Callable, NamedTuple
 
 import faiss
@@ -18,6 +17,7 @@ from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
+from .timing import Timer, are_apart, take_turns, timed
 
 SMALL = 2000  # below it an exact scan is the answer
 GROWTH = 4  # between the two sizes that are measured
@@ -212,27 +212,23 @@ def size_of(index):
 def build(candidate, x):
     index = candidate.make(x.shape[1])
     by_file = candidate.bytes_per_vector is None
-    start = time.perf_counter()
-    index.train(x)
-    seconds = time.perf_counter() - start
+    threads = faiss.omp_get_max_threads()
+    seconds, _ = timed(lambda: index.train(x), threads)
     empty = size_of(index) if by_file else 0
-    start = time.perf_counter()
-    index.add(x)
-    seconds += time.perf_counter() - start
+    seconds += timed(lambda: index.add(x), threads)[0]
     each = ((size_of(index) - empty) / len(x) if by_file
             else candidate.bytes_per_vector(x.shape[1]))
     return Built(index, seconds, empty, each)
 
 
-def seconds_of(index, truth):
-    """Of a search for all queries, the fastest of several, and its recall."""
-    least, whole = math.inf, 0
-    while whole < REPEATED_S:
-        start = time.perf_counter()
-        _, ids = index.search(truth.queries, truth.k)
-        seconds = time.perf_counter() - start
-        least, whole = min(least, seconds), whole + seconds
-    return least, truth.recall(ids)
+def searching(index, truth):
+    """A Timer of a search for all queries."""
+    return Timer(lambda: index.search(truth.queries, truth.k),
+                 faiss.omp_get_max_threads())
+
+
+def recall_of(index, truth):
+    return truth.recall(index.search(truth.queries, truth.k)[1])
 
 
 def settings_of_key(key):
@@ -253,7 +249,7 @@ def tuned(index, truth):
     space.min_test_duration = REPEATED_S / 5
     space.verbose = 0
     if space.n_combinations() <= 1:
-        return [({}, truth.recall(index.search(truth.queries, truth.k)[1]))]
+        return [({}, recall_of(index, truth))]
     points = space.explore(index, truth.queries, RecallCriterion(truth))
     best = [points.optimal_pts.at(i) for i in range(points.optimal_pts.size())]
     return [(settings_of_key(p.key), p.perf) for p in best if p.key or p.perf]
@@ -288,7 +284,10 @@ class Tried:
     recall : float
         The share of the k nearest neighbours that are found.
     queries_per_second : float
-        Of searches for all queries in a batch.
+        Of searches for all queries in a batch, by the fastest of several.
+    usual_queries_per_second : float
+        What half of these searches reach. It is far lower if other programs
+        keep the machine busy.
     bytes_per_vector : float
         Of a file, with what training has left (which of a kernel that is a
         function is not known, and left out).
@@ -302,47 +301,81 @@ class Tried:
     parameters: dict
     recall: float
     queries_per_second: float
+    usual_queries_per_second: float
     bytes_per_vector: float
     build_seconds: float
     fits: bool
 
 
-def measured(candidate, smaller, n, sample, small, recall):
-    """A Tried; sample and small are (vectors, truth), candidate and smaller
-    what is built of them."""
-    x, truth = sample
-    large = build(candidate, x)
-    choices = tuned(large.index, truth)
-    enough = [c for c in choices if c[1] >= recall] or choices[-1:]
-    factor = n / len(x)
-    if factor == 1:
-        settings = enough[0][0]
-        set_all(large.index, settings)
-        seconds, found = seconds_of(large.index, truth)
-        return Tried(candidate.string, settings, found,
-                     len(truth.queries) / seconds,
-                     large.bytes_per_vector + large.learnt_bytes / n,
-                     large.seconds, False)
-    fewer = build(smaller, small[0])
-    for settings, _ in enough:
-        set_all(large.index, settings)
-        set_all(fewer.index, settings)
-        seconds, found = seconds_of(large.index, truth)
-        small_seconds, small_found = seconds_of(fewer.index, small[1])
-        loss = (small_found - found) / math.log(GROWTH) * math.log(factor)
-        at_n = min(max(found - max(loss, 0), 0), 1)
-        if at_n >= recall:
-            break
-    # a part of it may grow with the vectors, as the centroids of lists do
-    slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
-                / (len(x) - len(small[0])))
-    learnt = large.learnt_bytes + slope * (n - len(x))
-    return Tried(
-        candidate.string, settings, at_n,
-        len(truth.queries) / grown(
-            small_seconds, seconds, factor, candidate.scans),
-        large.bytes_per_vector + learnt / n,
-        grown(fewer.seconds, large.seconds, factor, candidate.scans), False)
+class Contender:
+    """A candidate that is built and tuned, and takes turns with others.
+
+    sample and small are (vectors, truth), candidate and smaller what is built
+    of them.
+    """
+
+    def __init__(self, candidate, smaller, n, sample, small, recall):
+        x, truth = sample
+        large = build(candidate, x)
+        choices = tuned(large.index, truth)
+        enough = [c for c in choices if c[1] >= recall] or choices[-1:]
+        self.queries, self.scans = len(truth.queries), candidate.scans
+        self.factor = n / len(x)
+        self.timers = [searching(large.index, truth)]
+        if self.factor == 1:
+            settings = enough[0][0]
+            set_all(large.index, settings)
+            found = recall_of(large.index, truth)
+            learnt, seconds = large.learnt_bytes, large.seconds
+        else:
+            fewer = build(smaller, small[0])
+            for settings, _ in enough:
+                set_all(large.index, settings)
+                set_all(fewer.index, settings)
+                found = recall_of(large.index, truth)
+                loss = recall_of(fewer.index, small[1]) - found
+                loss *= math.log(self.factor) / math.log(GROWTH)
+                found = min(max(found - max(loss, 0), 0), 1)
+                if found >= recall:
+                    break
+            self.timers.append(searching(fewer.index, small[1]))
+            # a part of it may grow with the vectors, as the centroids of lists
+            slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
+                        / (len(x) - len(small[0])))
+            learnt = large.learnt_bytes + slope * (n - len(x))
+            seconds = grown(
+                fewer.seconds, large.seconds, self.factor, self.scans)
+        self.tried = Tried(
+            candidate.string, settings, found, 0, 0,
+            large.bytes_per_vector + learnt / n, seconds, False)
+
+    def speeds(self):
+        """Queries per second among all vectors: of the fastest turn, and what
+        half the turns reach."""
+        large = self.timers[0]
+        seconds = [large.least, large.middle]
+        if len(self.timers) == 2:
+            seconds = [grown(self.timers[1].least, each, self.factor, self.scans)
+                       for each in seconds]
+        return [self.queries / each for each in seconds]
+
+    def take_turns(self, rival):
+        """Times both in turn, until it is clear which one is faster. Whether
+        other programs disturbed that."""
+        contenders = [self] if rival is None else [self, rival]
+
+        def are_clear(timers):
+            if rival is None:
+                return are_apart(self.timers[:1])
+            slower, faster = sorted(each.speeds() for each in contenders)
+            return slower[0] < faster[1]
+
+        timers = [timer for each in contenders for timer in each.timers]
+        take_turns(timers, REPEATED_S, are_clear)
+        for each in contenders:
+            (each.tried.queries_per_second,
+             each.tried.usual_queries_per_second) = each.speeds()
+        return any(timer.is_disturbed for timer in timers)
 
 
 # ---------------------------------------------------------- the advice
@@ -359,12 +392,16 @@ class Recommendation:
         seconds, or, where nothing is within these, goes beyond them least.
     parameters : dict
         Its search parameters by name.
-    recall, queries_per_second, bytes_per_vector, build_seconds : float
+    recall, queries_per_second, usual_queries_per_second : float
+    bytes_per_vector, build_seconds : float
         What it was measured at, or what is expected for all vectors.
     fits : bool
         Whether it keeps all limits.
     tried : list of Tried
         All that was measured, the fastest first.
+    disturbed : bool
+        Whether other programs kept the machine busy, so that the index may be
+        faster than it was measured.
     impossible : dict
         Strings that cannot be built of these vectors, and why.
     limits : dict
@@ -379,10 +416,12 @@ class Recommendation:
     parameters: dict
     recall: float
     queries_per_second: float
+    usual_queries_per_second: float
     bytes_per_vector: float
     build_seconds: float
     fits: bool
     tried: "list[Tried]"
+    disturbed: bool
     impossible: "dict[str, str]"
     limits: "dict[str, float]"
     n: int
@@ -390,6 +429,14 @@ class Recommendation:
     k: int
     d: int
     make: "Callable[[int], faiss.Index]" = dataclasses.field(repr=False)
+
+    @property
+    def as_fast(self) -> "list[str]":
+        """Other strings within all limits that may be as fast: the measured
+        speeds overlap."""
+        return [t.string for t in self.tried
+                if t.fits and self.fits and t.string != self.string
+                and t.queries_per_second >= self.usual_queries_per_second]
 
     @property
     def extrapolated(self) -> bool:
@@ -460,6 +507,14 @@ class Recommendation:
             + (f" (a rough guess, at {times:,.0f} times as many)"
                if times >= 20 else "")
             + f"; {threads} thread{'s' if threads > 1 else ''}, queries in a batch.")
+        if self.disturbed:
+            lines.append(
+                "Other programs kept the machine busy: the first index answers "
+                f"{self.usual_queries_per_second:,.0f} to "
+                f"{self.queries_per_second:,.0f} queries/s.")
+        if self.as_fast:
+            lines.append("Too close to tell which is faster: "
+                         + "; ".join([self.string, *self.as_fast]))
         return "\n".join(lines)
 
 
@@ -503,7 +558,7 @@ def narrowest_store(kernel, truth, x, recall):
         index = swig.IndexFlatKernel(
             x.shape[1], kernel, faiss.METRIC_L2, store)
         index.add(x)
-        found = truth.recall(index.search(truth.queries, truth.k)[1])
+        found = recall_of(index, truth)
         if found >= max(0.999, recall):
             return f",store={store}"
     return ""
@@ -537,6 +592,11 @@ def recommend(
     vectors, recall by its loss from one size to the next. They are rough where
     there are many times as many vectors: a larger `sample_size` helps. `print`
     shows all that was tried.
+
+    Each candidate takes turns with the fastest one before it until it is clear
+    which is faster, and each counts by its fastest turn. With one thread,
+    processor time is measured, so that other programs hardly matter
+    (`faiss.omp_set_num_threads(1)`).
 
     Parameters
     ----------
@@ -661,25 +721,32 @@ def recommend(
                           for name, limit in costs.items()])
 
     tried, impossible = [], {}
+    rival, disturbed = None, False  # the fastest so far within all limits
     for candidate, smaller, final in bar(
             list(zip(*map(candidates, (len(whole), len(part), n)))),
             "recommend", progress):
         try:
-            found = measured(
+            contender = Contender(
                 candidate, smaller, n, (whole, truth), (part, few), recall)
+            disturbed |= contender.take_turns(rival)
         except RuntimeError as error:
             if getattr(error, "interrupted", False):
                 raise
             impossible[final.string] = str(error).split("\n", 1)[0]
             continue
+        found = contender.tried
         found.string = final.string
         found.fits = found.recall >= recall and excess(found) == 1
         tried.append((found, final))
+        if found.fits and (rival is None or found.queries_per_second
+                           > rival.tried.queries_per_second):
+            rival = contender
     tried.sort(key=lambda pair: -pair[0].queries_per_second)
     good = [pair for pair in tried if pair[0].fits]
     best, final = good[0] if good else min(
         tried, key=lambda pair: (excess(pair[0]), -pair[0].recall))
     return Recommendation(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
-        impossible=impossible, limits={"recall": recall, **costs}, n=n,
+        disturbed=disturbed, impossible=impossible,
+        limits={"recall": recall, **costs}, n=n,
         sample_size=len(whole), k=k, d=x.shape[1], make=final.make)

@@ -4,13 +4,12 @@
 import math
 import numbers
 import operator
-import time
 from typing import NamedTuple
 
 import faiss
 import numpy as np
 
-from . import swigfaiss_ext as swig
+from . import swigfaiss_ext as swig, timing
 from .class_wrappers import python_number
 
 INT_MAX = 2**31 - 1
@@ -258,7 +257,7 @@ class ParameterSpace(faiss.ParameterSpace):
     Attributes are those of FAISS: `verbose`; `n_experiments`, how many
     settings explore looks at (0: all, and none is skipped); `batchsize`, how
     many queries are searched for at a time; `min_test_duration`, for how many
-    seconds a search is repeated. `thread_over_batches` has no effect.
+    seconds a search is repeated at least. `thread_over_batches` has no effect.
 
     Examples
     --------
@@ -412,8 +411,9 @@ class ParameterSpace(faiss.ParameterSpace):
         the others at random, always in the same order; a search that is not
         measured comes before. A setting is skipped if the points found so far
         show that it cannot be one of the best, as more of every parameter
-        takes more time and finds more. Where searches are so short that their
-        times vary, `min_test_duration` keeps good settings from being skipped.
+        takes more time and finds more. Each search is repeated until its
+        fastest time is clear, and for `min_test_duration` seconds; with one
+        thread, processor time counts.
         Afterwards the search parameters of the index are what they were.
 
         Parameters
@@ -500,16 +500,16 @@ class ParameterSpace(faiss.ParameterSpace):
 
     def _timed_search(self, index, xq, k):
         """Distances, ids, and the seconds of a search for all queries."""
-        runs, start = 0, time.perf_counter()
-        while True:
-            found = [index.search(xq[i:i + self.batchsize], k)
-                     for i in range(0, len(xq), self.batchsize)]
-            runs += 1
-            seconds = time.perf_counter() - start
-            if seconds >= self.min_test_duration:
-                break
+        found = []
+
+        def search():
+            found[:] = [index.search(xq[i:i + self.batchsize], k)
+                        for i in range(0, len(xq), self.batchsize)]
+
+        seconds = timing.least(
+            search, faiss.omp_get_max_threads(), self.min_test_duration)
         D, I = (np.concatenate(parts) for parts in zip(*found))
-        return D.astype("float32", copy=False), I, seconds / runs
+        return D.astype("float32", copy=False), I, seconds
 
 
 def evaluation(crit, D, I):

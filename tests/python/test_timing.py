@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""Times of calls: other programs do not change their order. The clocks are fake, but for one test beside busy processes."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from faiss_ext import advice, timing
+
+from helpers import COUNTS
+
+
+class Clocks:
+    """Calls take as long as they say; `stalls` are seconds that the calls wait for a processor, one after the other."""
+
+    def __init__(self, stalls=()):
+        self.wall = self.processor = 0.0
+        self.stalls = iter(stalls)
+
+    def call(self, seconds):
+        def run():
+            self.processor += seconds
+            self.wall += seconds + next(self.stalls, 0)
+
+        return run
+
+
+@pytest.fixture
+def clocks(monkeypatch):
+    def set_up(stalls=(), load=0.0):
+        now = Clocks(stalls)
+        fake = SimpleNamespace(perf_counter=lambda: now.wall, process_time=lambda: now.processor)
+        monkeypatch.setattr(timing, "time", fake)
+        monkeypatch.setattr(timing.os, "getloadavg", lambda: (load * timing.os.cpu_count(), 0, 0))
+        return now
+
+    return set_up
+
+
+def timers_of(now, seconds, threads):
+    return [timing.Timer(now.call(each), threads) for each in seconds]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_quiet_calls_need_few_turns(clocks, threads):
+    timers = timers_of(clocks(), [0.01, 0.02], threads)
+    timing.take_turns(timers)
+    assert [timer.least for timer in timers] == pytest.approx([0.01, 0.02])
+    assert [len(timer.turns) for timer in timers] == [timing.FEWEST] * 2
+    assert not any(timer.is_disturbed for timer in timers)
+
+
+def test_one_stalled_call_does_not_decide(clocks):
+    now = clocks([5.0])  # the faster one stalls first
+    timers = timers_of(now, [0.01, 0.02], 4)
+    timing.take_turns(timers)
+    assert [timer.least for timer in timers] == pytest.approx([0.01, 0.02])
+
+
+def test_of_one_thread_only_processor_time_counts(clocks):
+    timers = timers_of(clocks([0.3] * 100), [0.02, 0.01], 1)
+    timing.take_turns(timers)
+    assert [timer.least for timer in timers] == pytest.approx([0.02, 0.01])
+    assert not any(timer.is_disturbed for timer in timers)
+    assert timing.timed(clocks([9.0]).call(0.5), 1) == (0.5, None)
+    assert timing.timed(clocks([9.0]).call(0.5), 2) == (9.5, None)
+
+
+def test_turns_go_on_until_the_fastest_two_are_apart(clocks):
+    # every other call of both waits, by as much as tells them apart; later none does
+    timers = timers_of(clocks([0.02, 0, 0, 0.02, 0.02, 0, 0.02, 0.02]), [0.01, 0.012], 4)
+    timing.take_turns(timers)
+    assert timing.FEWEST < len(timers[0].turns) < timing.MOST
+    assert timing.are_apart(timers) and timers[0].least < timers[1].least
+
+
+def test_equal_calls_end_the_turns_too(clocks):
+    timers = timers_of(clocks(), [0.01, 0.01], 4)
+    timing.take_turns(timers)
+    assert [len(timer.turns) for timer in timers] == [timing.MOST] * 2
+    assert not timing.are_apart(timers)
+
+
+def test_long_and_short_calls(clocks):
+    timers = timers_of(clocks(), [10.0, 20.0], 4)
+    timing.take_turns(timers)
+    assert [len(timer.turns) for timer in timers] == [2, 2]
+    now = clocks()
+    timers = timers_of(now, [1e-5], 4)
+    timing.take_turns(timers, shortest=0.1)
+    assert timers[0].least == pytest.approx(1e-5) and now.wall >= 0.1
+
+
+@pytest.mark.parametrize("stalls, load, threads, disturbed", [
+    ([], 0.5, 4, False), ([], 3.0, 4, True), ([], 3.0, 1, False),
+    ([1.0] * 100, 0.5, 4, True),  # no turn had a processor to itself
+    ([0, 1.0, 1.0, 0.5] * 100, 0.5, 4, True)])  # most turns waited
+def test_a_busy_machine_is_noticed(clocks, stalls, load, threads, disturbed):
+    timer, = timers_of(clocks(stalls, load), [0.01], threads)
+    timing.take_turns([timer])
+    assert timer.is_disturbed == disturbed
+
+
+def test_an_unknown_load_is_none(monkeypatch):
+    def unknown():
+        raise OSError
+
+    monkeypatch.setattr(timing.os, "getloadavg", unknown)
+    assert not timing.is_loaded()
+
+
+def contender(now, seconds, threads=4):
+    """A Contender of advice.py that is built already, and whose search takes so long."""
+    made = advice.Contender.__new__(advice.Contender)
+    made.queries, made.scans, made.factor = 100, True, 1
+    made.timers = timers_of(now, [seconds], threads)
+    made.tried = advice.Tried("", {}, 1.0, 0, 0, 1, 1, True)
+    return made
+
+
+def test_contenders_take_turns_with_the_fastest_one(clocks):
+    now = clocks([0, 3.0])  # the second one stalls at first
+    first, second = contender(now, 0.02), contender(now, 0.01)
+    first.take_turns(None)
+    second.take_turns(first)
+    assert first.tried.queries_per_second == pytest.approx(100 / 0.02)
+    assert second.tried.queries_per_second == pytest.approx(100 / 0.01)
+
+
+def test_a_recommendation_says_that_it_cannot_tell(clocks):
+    now = clocks([0, 0.03, 0.03, 0.02] * 100)
+    one, other = contender(now, 0.010), contender(now, 0.011)
+    disturbed = one.take_turns(None) | other.take_turns(one)
+    one.tried.string, other.tried.string = "KFlat(chi2)", "KFlat(js)"
+    tried = sorted((one.tried, other.tried), key=lambda t: -t.queries_per_second)
+    found = advice.Recommendation(
+        **vars(tried[0]), tried=tried, disturbed=disturbed, impossible={}, n=9, sample_size=9, k=3, d=64, make=None)
+    assert disturbed and found.as_fast == [tried[1].string]
+    text = str(found)
+    assert f"{found.usual_queries_per_second:,.0f} to {found.queries_per_second:,.0f} queries/s" in text
+    assert f"Too close to tell which is faster: {found.string}; {tried[1].string}" in text
+
+
+def test_tuning_does_not_see_a_stalled_search(clocks):
+    index = faiss.index_factory(64, "KFlat(chi2)")
+    index.add(COUNTS)
+    now = clocks([7.0])
+    space = faiss_ext.ParameterSpace()
+
+    class Searched:
+        def search(self, x, k):
+            now.call(0.01)()
+            return index.search(x, k)
+
+    _, ids, seconds = space._timed_search(Searched(), COUNTS[:5], 3)
+    assert seconds == pytest.approx(0.01)
+    np.testing.assert_array_equal(ids, index.search(COUNTS[:5], 3)[1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_beside_busy_processes_the_order_stays(threads):
+    before = faiss.omp_get_max_threads()
+    x = np.random.default_rng(1).random((4000, 32), dtype="float32")
+    indexes = []
+    for n in (100, 4000):  # 40 times the work
+        index = faiss.index_factory(32, "KFlat(chi2)")
+        index.add(x[:n])
+        indexes.append(index)
+    busy = [subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+            for _ in range(6)]
+    try:
+        faiss.omp_set_num_threads(threads)
+        for process in busy:
+            process.stdout.readline()  # it is at work
+        timers = [timing.Timer(lambda index=index: index.search(x[:200], 3), threads) for index in indexes]
+        for order in (timers, timers[::-1]):
+            timing.take_turns(order)
+            assert timers[0].least < timers[1].least
+    finally:
+        faiss.omp_set_num_threads(before)
+        for process in busy:
+            process.kill()
+            process.wait()
+            process.stdout.close()
