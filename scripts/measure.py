@@ -8,7 +8,6 @@ and for images a contact sheet of queries and what was found for them (demo_figu
 
 import re
 import sys
-import time
 from typing import NamedTuple
 
 import datasets
@@ -20,6 +19,7 @@ import faiss_ext
 import numpy as np
 from demo_options import HISTOGRAM_KERNELS
 from demo_tables import RANKS, recall
+from faiss_ext import timing
 from faiss_ext.advice import narrowest_store
 from tqdm import tqdm
 
@@ -27,8 +27,8 @@ K = max(RANKS)
 FEWEST = 100  # base vectors: with fewer, neither lists nor their codes are of use
 # Feature-space distances lie between 0 and 2; two of them no further apart than float32 rounding are a tie.
 TIE = 1e-6
-# A search is repeated for MIN_TIMING_S at least, and three times if that takes no longer than LONG_S.
-MIN_TIMING_S, LONG_S = 0.15, 1.0
+MIN_TIMING_S = 0.15  # for which a search is repeated at least
+LONG_S = 1.0  # of a search: slower settings are not tried
 ENOUGH = 0.9995  # recall above which no effort is raised
 GAIN = 0.001  # of recall, for which candidates are raised
 
@@ -43,6 +43,8 @@ class Row(NamedTuple):
     queries_per_s: float
     recalls: tuple  # one for each of RANKS
     labels: np.ndarray  # what was found: queries x K, -1 for nothing
+    usual_queries_per_s: float = 0.0  # what half the searches reach
+    disturbed: bool = False  # by other programs: it may be faster
 
     @property
     def method(self):
@@ -89,20 +91,15 @@ class Truth:
         return labels + self.ntotal * np.arange(len(labels), dtype=np.int64)[:, None]
 
 
-def timed(function, *args):
-    """Seconds that a call took, and its result."""
-    start = time.perf_counter()
-    result = function(*args)
-    return time.perf_counter() - start, result
+def timer_of(index, queries, parameters=()):
+    """A Timer of a search for the K nearest, with search parameters [(name, value)]."""
 
+    def search():
+        for name, value in parameters:
+            faiss_ext.set_index_parameter(index, name, value)
+        return index.search(queries, K)
 
-def search(index, queries):
-    """Labels of the K nearest, and queries per second, the best of several runs."""
-    runs = []
-    while sum(runs) < MIN_TIMING_S or len(runs) < 3 and sum(runs) < LONG_S:
-        seconds, (_, labels) = timed(index.search, queries, K)
-        runs.append(seconds)
-    return labels, len(queries) / min(runs)
+    return timing.Timer(search, faiss.omp_get_max_threads())
 
 
 def file_size(index):
@@ -119,9 +116,10 @@ def file_size(index):
 
 def build(index, base):
     """Trains and fills an index: seconds for both, and the bytes that a vector takes."""
-    train_s, _ = timed(index.train, base)
+    threads = faiss.omp_get_max_threads()
+    train_s, _ = timing.timed(lambda: index.train(base), threads)
     empty = file_size(index)
-    add_s, _ = timed(index.add, base)
+    add_s, _ = timing.timed(lambda: index.add(base), threads)
     return train_s + add_s, round((file_size(index) - empty) / len(base))
 
 
@@ -153,12 +151,13 @@ class Demo:
 
     def __init__(self, data, kernel, lengths, seed):
         self.data, self.rows = data, []
+        self.timers = {}  # of the rows that the conclusion names, by method
         entry = demo_indexes.exact(kernel)
         self.exact = entry.make(data.d)
         costs = build(self.exact, data.base)
         self.gamma = None if kernel in HISTOGRAM_KERNELS else self.exact.kernel.gamma
         self.truth = Truth(self.exact, data.queries)
-        self._add(entry, self.exact, "", costs)
+        self._add(entry, self.exact, {}, costs)
         store = narrowest_store(self.exact.kernel, self.truth, data.base, 0)
         self.plan = demo_indexes.Plan(kernel, self.gamma, len(data.base), data.d, store, lengths, seed)
 
@@ -173,7 +172,19 @@ class Demo:
                 progress.finish()
         finally:
             progress.close()
+        self._compare()
         return self.rows
+
+    def _compare(self):
+        """Times the exact scan and the indexes that the conclusion sets beside it once more, in turn."""
+        timing.take_turns(list(self.timers.values()), MIN_TIMING_S)
+        self.rows = [self._rated(row, self.timers[row.method]) if row.method in self.timers else row for row in self.rows]
+
+    def _rated(self, row, timer):
+        """A row with the speed that a timer found."""
+        n = len(self.data.queries)
+        return row._replace(
+            queries_per_s=n / timer.least, usual_queries_per_s=n / timer.middle, disturbed=timer.is_disturbed)
 
     def _sweep(self, entry, index, costs):
         """Measures an index with its search parameters raised as far as they are worth it.
@@ -188,9 +199,7 @@ class Demo:
             for k_factor in entry.k_factors:
                 both = {entry.effort: effort, "k_factor": k_factor}
                 given = {name: value for name, value in both.items() if value is not None}
-                for name, value in given.items():
-                    faiss_ext.set_index_parameter(index, name, value)
-                row = self._add(entry, index, " ".join(f"{name}={value}" for name, value in given.items()), costs)
+                row = self._add(entry, index, given, costs)
                 if recall(row) < last + GAIN:
                     break
                 last = recall(row)
@@ -200,12 +209,20 @@ class Demo:
             if complete == 2 or row.queries_per_s < slowest:
                 break
 
-    def _add(self, entry, index, setting, costs):
-        labels, queries_per_s = search(index, self.data.queries)
+    def _add(self, entry, index, parameters, costs):
+        timer = timer_of(index, self.data.queries, list(parameters.items()))
+        _, labels = timer.call()
+        timing.take_turns([timer], MIN_TIMING_S)
         recalls = tuple(self.truth.recall(labels, r) for r in RANKS)
         build_s, bytes_per_vector = costs
-        self.rows.append(Row(entry, setting, bytes_per_vector, build_s, queries_per_s, recalls, labels))
-        return self.rows[-1]
+        setting = " ".join(f"{name}={value}" for name, value in parameters.items())
+        row = self._rated(Row(entry, setting, bytes_per_vector, build_s, 0.0, recalls, labels), timer)
+        self.rows.append(row)
+        self.timers[row.method] = timer
+        if len(self.rows) > 1:  # others' indexes need not be kept
+            named = {row.method for row in demo_tables.compared(self.rows)}
+            self.timers = {method: timer for method, timer in self.timers.items() if method in named}
+        return row
 
 
 def read(arguments):

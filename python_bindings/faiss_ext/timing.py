@@ -42,7 +42,7 @@ class Timer:
     def turn(self):
         calls, wall, processor = 0, time.perf_counter(), time.process_time()
         seconds = 0
-        while seconds < TURN_S:
+        while calls == 0 or seconds < TURN_S:
             self.call()
             calls += 1
             ran = time.process_time() - processor

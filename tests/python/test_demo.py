@@ -442,21 +442,15 @@ def test_effort_is_raised_as_far_as_it_is_worth_it(measure, monkeypatch):
 
     def settings(recalls, slow=()):
         """Of a sweep where each setting has that recall."""
-        asked = {}
         found = []
 
-        def set_parameter(index, name, value):
-            asked[name] = value
-
-
-        def add(entry, index, setting, costs):
-            key = asked["nprobe"], asked["k_factor"]
+        def add(entry, index, parameters, costs):
+            assert list(parameters) == ["nprobe", "k_factor"]
+            key = tuple(parameters.values())
             found.append(key)
-            assert setting == f"nprobe={key[0]} k_factor={key[1]}"
             speed, recall = 10.0 if key in slow else 50.0, recalls(*key)
-            return measure.Row(entry, setting, 1, 1.0, speed, (recall, recall), None)
+            return measure.Row(entry, "", 1, 1.0, speed, (recall, recall), None)
 
-        monkeypatch.setattr(measure.faiss_ext, "set_index_parameter", set_parameter)
         monkeypatch.setattr(demo, "_add", add)
         demo._sweep(entry, None, (1.0, 1))
         return found
@@ -531,6 +525,43 @@ def test_the_conclusion_is_that_of_the_table(measure):
     assert "Smallest such without the vectors: SIK128(gaussian),BFlat" in tables.conclusion(rows)
     assert tables.best(rows[:3]) is rows[2]
     assert "Only the exact scan reaches recall@10 >= 0.9; next is SIK64" in tables.conclusion(rows[:3])
+    assert "busy" not in tables.conclusion(rows)
+    # half the exact searches took four times as long
+    rows[3] = rows[3]._replace(recalls=(0.5, 0.7))
+    rows[0] = rows[0]._replace(usual_queries_per_s=25.0, disturbed=True)
+    rows[4] = rows[4]._replace(usual_queries_per_s=1500.0)
+    said = tables.conclusion(rows)
+    assert "2,000 queries/s (between 15 and 80 times the exact kernel scan)" in said
+    assert said.endswith("Other programs kept the machine busy: on a quiet one all may be faster.")
+
+
+def test_what_the_conclusion_compares_is_timed_in_turn(measure, monkeypatch):
+    demo = measure.Demo.__new__(measure.Demo)
+    rng = np.random.default_rng(1)
+    demo.data = measure.datasets.Dataset("some", rng.random((500, 8), "float32"), rng.random((20, 8), "float32"))
+    entries = measure.demo_indexes.Plan("chi2", None, 500, 8, ",store=f16", [64], 1).entries()
+    demo.rows, demo.timers = [], {}
+    exact = measure.demo_indexes.exact("chi2")
+    chosen = [entry for entry in entries if entry.family.group == measure.demo_indexes.CODES][:2]
+    searched = []
+    for entry in (exact, *chosen):
+        index = entry.make(8)
+        costs = measure.build(index, demo.data.base)
+        if entry is exact:
+            demo.truth = measure.Truth(index, demo.data.queries)
+        demo._add(entry, index, {}, costs)
+    for method, timer in demo.timers.items():
+        timer.call = lambda method=method, call=timer.call: (searched.append(method), call())
+    assert list(demo.timers) == [row.method for row in measure.demo_tables.compared(demo.rows)[:len(demo.timers)]]
+    monkeypatch.setattr(measure.timing, "TURN_S", 0)  # one call a turn
+    before = {method: timer.turns.copy() for method, timer in demo.timers.items()}
+    demo._compare()
+    n = len(demo.timers)
+    assert len(searched) >= 2 * n and searched == searched[:n] * (len(searched) // n)
+    for row in demo.rows:
+        if row.method in before:
+            turns = demo.timers[row.method].turns
+            assert turns[:len(before[row.method])] == before[row.method] and row.queries_per_s == 20 / min(turns)
 
 
 def test_the_contact_sheet_frames_misses(measure, tmp_path):
