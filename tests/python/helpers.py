@@ -2,11 +2,8 @@
 """What several of the test files use: data, scripts, indexes, comparisons."""
 
 import importlib.util
-import os
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 import faiss
@@ -93,17 +90,16 @@ def relative_error(found, expected):
 
 
 def is_interrupted(call, seconds):
-    """Whether Ctrl-C, pressed after that time, came before the end of a call."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    """Whether Ctrl-C, pressed after that much processor time, came before the end of a call."""
+    before = [(number, signal.signal(number, handler)) for number, handler in (
+        (signal.SIGINT, signal.default_int_handler), (signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT)))]
     try:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         call()
-        timer.join()
-        time.sleep(0.05)  # the interrupt must not hit anything else
         return False
     except KeyboardInterrupt:
         return True
     finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for number, handler in before:
+            signal.signal(number, handler)

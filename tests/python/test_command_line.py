@@ -463,10 +463,10 @@ def in_process(folder, *words):
 
 def test_as_a_module(folder):
     process = in_process(folder, "info", "index")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0 and "IndexRefineKernel" in out and err == ""
     process = in_process(folder, "--help")
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0 and "recommend" in out and "130 after Ctrl-C" in out
 
 
@@ -476,7 +476,7 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     assert process.stdout.readline().startswith("0: ")
     process.stdout.close()
     err = process.stderr.read()
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=600) == 141
     assert [line for line in err.splitlines() if "queries in" not in line] == []
 
 
@@ -494,11 +494,15 @@ def test_exact_file_without_effect_is_said(run, folder):
 def test_interrupted_while_it_writes(folder):
     np.save(folder / "wide.npy", np.zeros((60000, 784), "float32"))
     before = (folder / "index").read_bytes()
-    process = in_process(folder, "build", "wide.npy", "KFlat(chi2)", "-o", "index", "--exact", "memory", "--quiet")
-    while process.poll() is None and not list(folder.glob(".faiss_ext_*")):
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=600)
+    for _ in range(100):  # on a busy machine it may be done before it is seen to write
+        process = in_process(folder, "build", "wide.npy", "KFlat(chi2)", "-o", "index", "--exact", "memory", "--quiet")
+        while process.poll() is None and not list(folder.glob(".faiss_ext_*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=600)
+        if process.returncode != 0:
+            break
+        (folder / "index").write_bytes(before)
     assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
     assert (folder / "index").read_bytes() == before
     assert not list(folder.glob(".faiss_ext_*"))
@@ -512,7 +516,6 @@ def test_an_interrupted_build_leaves_the_old_file(folder):
     while "add" not in said:  # its progress
         said += process.stderr.read(1)
         assert process.poll() is None, said
-    time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
