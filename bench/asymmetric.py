@@ -13,7 +13,6 @@ kernel's map, with codes of as many bits.
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -24,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import datasets  # noqa: E402
 
 import faiss  # noqa: E402
-from faiss_ext import index_factory  # noqa: E402
+from faiss_ext import index_factory, timing  # noqa: E402
 
 SCHEMES = [
     ("chi2", "AHK{bits}(chi2,proj=dense,seed={seed})"),
@@ -56,27 +55,18 @@ def parse_arguments():
     parser.add_argument("--limit", type=int, help="base vectors (default: all)")
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--repeat", type=int, default=5)
     return parser.parse_args()
 
 
 def filled(string, base):
     """An index, and the seconds that its training took."""
     index = index_factory(base.shape[1], string)
-    start = time.perf_counter()
-    index.train(base)
-    seconds = time.perf_counter() - start
+    seconds, _ = timing.timed(lambda: index.train(base), faiss.omp_get_max_threads())
     index.add(base)
     return index, seconds
 
 
-def seconds_of(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def scan_times(indexes, queries, repeat):
+def scan_times(indexes, queries):
     """ns for each query and code, in a batch and one at a time, the indexes taking turns."""
     faiss.omp_set_num_threads(1)
     few = queries[:50]
@@ -85,14 +75,13 @@ def scan_times(indexes, queries, repeat):
         for i in range(len(few)):
             index.search(few[i:i + 1], 10)
 
-    best = np.full((len(indexes), 2), np.inf)
-    for _ in range(repeat):
-        for times, index in zip(best, indexes):
-            pairs = index.ntotal * 1e-9
-            times[0] = min(times[0], seconds_of(lambda: index.search(queries, 10)) / len(queries) / pairs)
-            times[1] = min(times[1], seconds_of(lambda: single(index)) / len(few) / pairs)
+    batches = [timing.Timer(lambda index=index: index.search(queries, 10), 1) for index in indexes]
+    singles = [timing.Timer(lambda index=index: single(index), 1) for index in indexes]
+    for timers in (batches, singles):
+        timing.take_turns(timers)
     faiss.omp_set_num_threads(os.cpu_count())
-    return best
+    return [(1e9 * batch.least / len(queries) / index.ntotal, 1e9 * alone.least / len(few) / index.ntotal)
+            for index, batch, alone in zip(indexes, batches, singles)]
 
 
 def share_found(index, queries, truth):
@@ -144,7 +133,7 @@ def of_scheme(args, scheme, storages, base, queries, truth):
         made = [filled(f"{string},{storage}", base) for storage in storages] or [filled(string, base)]
         indexes = [index for index, _ in made]
         shares.append([share_found(index, queries, truth) for index in indexes])
-    times = scan_times(indexes, queries, args.repeat)
+    times = scan_times(indexes, queries)
     print_row(without_seed(scheme.format(bits=args.bits, parts=args.bits // 4, seed="")), shares, times, made[0][1])
 
 

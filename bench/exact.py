@@ -4,13 +4,12 @@
     OPENBLAS_NUM_THREADS=1 PYTHONPATH=build/python /usr/bin/python3 bench/exact.py --data FOLDER --dataset NAME
 
 Prints queries per second of the processor's time in Markdown, of the vectors as they are and of 128 random projections of
-them; the best of several passes in turn. With --threads N they are queries per second of N threads.
+them; the best of several turns. With --threads N they are queries per second of N threads.
 """
 
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -21,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import datasets  # noqa: E402
 
 import faiss  # noqa: E402
-import faiss_ext  # noqa: E402, F401
+from faiss_ext import timing  # noqa: E402
 
 KERNELS = ("gaussian", "linear", "laplacian")
-K, PASSES = 10, 5
+K = 10
 
 
 def parse_args():
@@ -46,21 +45,17 @@ def indexes_of(base):
     return found
 
 
-def seconds_of(indexes, queries, clock):
-    """The least of several passes, of each index."""
-    least = dict.fromkeys(indexes, np.inf)
-    for _ in range(PASSES):
-        for name, index in indexes.items():
-            start = clock()
-            index.search(queries, K)
-            least[name] = min(least[name], clock() - start)
-    return least
+def seconds_of(indexes, queries):
+    """The least of several turns, of each index."""
+    timers = {name: timing.Timer(lambda index=index: index.search(queries, K), faiss.omp_get_max_threads())
+              for name, index in indexes.items()}
+    timing.take_turns(list(timers.values()))
+    return {name: timer.least for name, timer in timers.items()}
 
 
 def main():
     args = parse_args()
     faiss.omp_set_num_threads(args.threads or 1)
-    clock = time.perf_counter if args.threads else time.process_time
     data = datasets.load(args.data, args.dataset, queries=max(args.queries))
     columns = ["FAISS, L2", *(f"KFlat({kernel})" for kernel in KERNELS)]
     print("| d | queries | " + " | ".join(columns) + " |\n" + "|---" * (2 + len(columns)) + "|")
@@ -70,7 +65,7 @@ def main():
         base, queries = (x @ axes if few else x for x in (data.base, data.queries))
         indexes = indexes_of(base)
         for n in args.queries:
-            seconds = seconds_of(indexes, queries[:n], clock)
+            seconds = seconds_of(indexes, queries[:n])
             print(f"| {base.shape[1]} | {n} | " + " | ".join(f"{n / seconds[c]:,.0f}" for c in columns) + " |", flush=True)
 
 

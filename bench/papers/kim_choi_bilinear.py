@@ -6,7 +6,6 @@ The paper's form of the scheme is w=dense,shuffle=0. Numbers of bits are multipl
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from scipy import ndimage, optimize, stats
 from vectors import Dataset, datasets
 
 import faiss
-from faiss_ext import BilinearShiftInvariantHash, kernel_hash_factory
+from faiss_ext import BilinearShiftInvariantHash, kernel_hash_factory, timing
 
 PAPER_FORM = "w=dense,shuffle=0"
 NORM = 0.8  # of the matrices in lemma 1
@@ -596,18 +595,14 @@ def vlad_by_m(run: Run) -> Outcome:
 # ---------------------------------------------------------------- Figures 7 and 8: time
 
 
-def encoding_seconds(hashes, x, turns=10) -> list[float]:
+def encoding_seconds(hashes, x) -> list[float]:
     """For one vector, on one thread: the least of several turns, in which the hashes alternate."""
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
-    least = [np.inf] * len(hashes)
-    for _ in range(turns):
-        for i, h in enumerate(hashes):
-            begin = time.perf_counter()
-            h.encode(x)
-            least[i] = min(least[i], (time.perf_counter() - begin) / len(x))
+    timers = [timing.Timer(lambda h=h: h.encode(x), 1) for h in hashes]
+    timing.take_turns(timers)
     faiss.omp_set_num_threads(threads)
-    return least
+    return [timer.least / len(x) for timer in timers]
 
 
 def bilinear_multiplications(d, h) -> int:

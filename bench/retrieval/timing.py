@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Times of a search, a batch at once and one query at a time, over a grid of its parameters."""
 
-import time
+import importlib.util
+from pathlib import Path
 
-REPETITIONS = 3
 MOST_SINGLE = 200  # queries that are asked one at a time
-LONG_S = 0.5  # what takes longer than this is not repeated
+LONG_S = 0.5  # of a search, that is always allowed
 GOOD_ENOUGH = 0.995  # no setting that finds more is tried
 WORTH_TIMING = 0.7  # nor is one timed that finds less
 SMALL_GAIN = 0.001
@@ -14,31 +14,26 @@ CLEARLY_SLOWER = 1.3  # than a setting that finds as much: not timed again
 MOST_CANDIDATES = 2000
 
 
-def least(function, *times):
-    """The least time of a few calls, in seconds; `times` are those of calls already made."""
-    times = list(times)
-    while len(times) < REPETITIONS and sum(times) < LONG_S:
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def module_of_the_library():
+    """faiss_ext.timing, without faiss_ext: peers have Pythons of their own."""
+    path = Path(__file__).resolve().parents[2] / "python_bindings" / "faiss_ext" / "timing.py"
+    spec = importlib.util.spec_from_file_location("faiss_ext_timing", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def timed(function, *args):
-    """Seconds that a call took, and its result."""
-    start = time.perf_counter()
-    result = function(*args)
-    return time.perf_counter() - start, result
+least, timed = (getattr(module_of_the_library(), name) for name in ("least", "timed"))
 
 
-def per_query(search, queries, *times):
-    """Seconds for a query: in one batch, of which `times` are known already, and one at a time."""
-    batch = least(lambda: search(queries), *times)
+def per_query(search, queries, threads):
+    """Seconds for a query: in one batch, and one at a time."""
+    batch = least(lambda: search(queries), threads)
     rows = [queries[i : i + 1] for i in range(min(len(queries), MOST_SINGLE))]
-    return batch / len(queries), least(lambda: [search(row) for row in rows]) / len(rows)
+    return batch / len(queries), least(lambda: [search(row) for row in rows], threads) / len(rows)
 
 
-def sweep(searcher, contender, queries, truth, k, slowest, visit):
+def sweep(searcher, contender, queries, truth, k, slowest, visit, threads):
     """Times a contender's search for k over its grid of (effort, candidates for each result).
 
     `visit(labels, point)` is called for each setting that is timed. Along both axes the grid is left where recall is
@@ -57,14 +52,14 @@ def sweep(searcher, contender, queries, truth, k, slowest, visit):
             if k * (factor or 1) > MOST_CANDIDATES or contender["effort_is_candidates"] and effort < found:
                 break
             searcher.configure(effort, factor)
-            seconds, labels = timed(searcher.search, queries, found)
+            seconds, labels = timed(lambda found=found: searcher.search(queries, found), threads)
             recall = truth.recall(labels, k)
             if recall < last + SMALL_GAIN or seconds > max(LONG_S, TOO_SLOW * slowest * len(queries)):
                 break
             last = recall
             is_beaten = any(r >= recall and seconds > CLEARLY_SLOWER * s * len(queries) for r, s in timed_points)
             if recall >= WORTH_TIMING and not is_beaten:
-                batch, single = per_query(lambda x: searcher.search(x, found), queries, seconds)
+                batch, single = per_query(lambda x: searcher.search(x, found), queries, threads)
                 point = {"k": k, "effort": effort, "factor": factor, "batch_s": batch, "single_s": single}
                 timed_points.append((recall, batch))
                 visit(labels, point)

@@ -25,7 +25,7 @@ def build(job):
     if job["contender"].get("compiled"):  # by numba, at the first use
         LIBRARIES[job["contender"]["library"]](job["contender"], job["threads"]).build(base[:500])
     base = np.array(base)  # reading is not building
-    seconds, _ = timed(library.build, base)
+    seconds, _ = timed(lambda: library.build(base), job["threads"])
     library.save(job["index"])
     return {"build_s": seconds}
 
@@ -48,7 +48,7 @@ def search(job):
 
     wall, cpu = time.perf_counter(), time.process_time()
     for k in job["ks"]:
-        sweep(library, contender, queries, truth, k, job["slowest"].get(str(k), float("inf")), visit)
+        sweep(library, contender, queries, truth, k, job["slowest"].get(str(k), float("inf")), visit, job["threads"])
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {"points": points, "cores": cpu / max(wall, 1e-9)}
 
@@ -63,7 +63,7 @@ def map_queries(job):
     transform = index.chain.at(0)
     queries = np.load(job["queries"])
     out = np.empty((len(queries), transform.d_out), np.float32)
-    batch, single = least_of_c_calls(transform.apply_noalloc, queries, out)
+    batch, single = least_of_c_calls(job["threads"], transform.apply_noalloc, queries, out)
     return {"batch_s": batch, "single_s": single}
 
 
@@ -86,7 +86,8 @@ def rerank(job):
         def compare(n, x, d, i, width=width):
             exact._compute_distance_subset_c(n, x, width, d, i)
 
-        point["rerank_batch_s"], point["rerank_single_s"] = least_of_c_calls(compare, queries, distances, labels)
+        point["rerank_batch_s"], point["rerank_single_s"] = least_of_c_calls(
+            job["threads"], compare, queries, distances, labels)
         distances[labels < 0] = np.inf
         order = np.argsort(distances, axis=1, kind="stable")[:, : point["k"]]
         point["labels"] = np.take_along_axis(labels, order, axis=1)
@@ -110,7 +111,7 @@ def recalls(point, truth):
             point[f"recall_at_{r}"] = truth.recall(labels[:, :r], r)
 
 
-def least_of_c_calls(function, *arrays):
+def least_of_c_calls(threads, function, *arrays):
     """Seconds for a row of a C++ function of (n, pointers): of all rows, and one row at a time; without NumPy's checks."""
     import faiss
 
@@ -122,7 +123,7 @@ def least_of_c_calls(function, *arrays):
         for pointers in rows:
             function(1, *pointers)
 
-    return least(lambda: function(n, *whole)) / n, least(one_by_one) / len(rows)
+    return least(lambda: function(n, *whole), threads) / n, least(one_by_one, threads) / len(rows)
 
 
 TASKS = {f.__name__: f for f in (build, search, map_queries, rerank, rate)}

@@ -307,6 +307,8 @@ def run_recommend(args):
         "string": found.string, "parameters": found.parameters,
         "recall": found.recall,
         "queries_per_second": found.queries_per_second,
+        "usual_queries_per_second": found.usual_queries_per_second,
+        "disturbed": found.disturbed, "as_fast": found.as_fast,
         "bytes_per_vector": found.bytes_per_vector,
         "build_seconds": found.build_seconds, "fits": found.fits,
         "n": found.n, "sample_size": found.sample_size, "k": found.k,

@@ -240,7 +240,7 @@ def test_the_grid_is_left_where_recall_is_enough(retrieval, monkeypatch):
     contender = {"efforts": [1, 2, 4, 8, 16], "factors": [2, 4, 8], "ranks_itself": True, "effort_is_candidates": False}
     retrieval.timing.sweep(
         shelf, contender, np.zeros((3, 1)), truth, 10, float("inf"),
-        lambda labels, point: points.append((point["effort"], point["factor"])))
+        lambda labels, point: points.append((point["effort"], point["factor"])), 1)
     # at effort 2 eight candidates are enough; one effort more is tried, then none
     assert list(dict.fromkeys(shelf.asked)) == [(1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (2, 8), (4, 2), (4, 4)]
     # found by too few to be worth timing: (1, 2), (1, 4) and (2, 2)
