@@ -1198,8 +1198,7 @@ TEST(Io, IndexesThatComputeNoDistances) {
     }
     faiss::IndexHNSW graph(lists.get(), 8);
     graph.ntotal = n;
-    EXPECT_TRUE(
-            throws([&] { to_bytes<Index>(graph); }, "computes no distances"));
+    EXPECT_TRUE(throws([&] { to_bytes<Index>(graph); }));
     delete indexes[0];
     delete indexes[1];
 }

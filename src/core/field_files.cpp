@@ -134,11 +134,11 @@ struct FileWriter : FieldVisitor {
         write_string(f, part.get() ? part.name() : "");
         if (part.get()) {
             const Nesting nesting(f->name);
-            check_restorable(part);
             if (part.is_trained()) {
                 write_value(f, *part.is_trained());
             }
             part.get()->fields(*this);
+            check_restorable(part);
         }
     }
 
@@ -315,6 +315,21 @@ PartsInMemory::~PartsInMemory() {
 void write_fields(const HasFields& object, faiss::IOWriter* f) {
     FileWriter writer(f);
     object.fields(writer);
+}
+
+void check_fields_in_file(const HasFields& object, const std::string& file) {
+    struct Nowhere : faiss::IOWriter {
+        size_t operator()(const void*, size_t, size_t n) override {
+            return n;
+        }
+    };
+    std::optional<PartsInMemory> copies; // apart from those of a copy
+    if (in_memory) {
+        copies.emplace();
+    }
+    Nowhere nowhere;
+    nowhere.name = file;
+    write_fields(object, &nowhere);
 }
 
 void read_fields(HasFields& object, faiss::IOReader* f) {

@@ -15,6 +15,9 @@ namespace faiss_ext {
 
 void write_fields(const HasFields& object, faiss::IOWriter* f);
 
+/// Throws if read_fields would refuse the values that write_fields writes.
+void check_fields_in_file(const HasFields& object, const std::string& file);
+
 /// Reads the fields of a default-constructed object and calls its restore().
 /// Throws if a value is out of its range, an array of another size than it must
 /// have, or a number not finite.

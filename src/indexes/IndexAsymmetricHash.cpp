@@ -259,8 +259,7 @@ void IndexAsymmetricHash::check_parts() const {
     check_ready(*this, "read");
     check_bits(*hash);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            hash->d_in == d && hash->is_trained == is_trained &&
-                    (is_trained || ntotal == 0),
+            hash->d_in == d && (hash->is_trained || ntotal == 0),
             "the hash does not fit the index");
 }
 

@@ -188,7 +188,7 @@ void check_counts_of_both(const IndexT& index) {
         remedy = "call syncWithSubIndexes()";
     }
     FAISS_EXT_THROW_FMT(
-            "%s: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
+            "%s: its parts do not fit: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
             type_name(typeid(index)).c_str(),
             unequal.c_str(),
             remedy);
@@ -367,7 +367,8 @@ std::string unequal_counts(const faiss::Index& index) {
     if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         unequal.see("storage", hnsw->storage);
     }
-    if (auto* graph = dynamic_cast<const IndexHNSWKernel*>(&index)) {
+    if (auto* graph = dynamic_cast<const IndexHNSWKernel*>(&index);
+        graph && graph->graph_is_complete) {
         unequal.see("graph", idx_t(graph->hnsw.offsets.size()) - 1);
     }
     return unequal.text;

@@ -313,6 +313,10 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     vt.release();
     index->hash = std::unique_ptr<KernelHash>(hash);
     read_aligned(f, index->codes, "codes");
+    check_file(
+            index->is_trained == index->hash->is_trained,
+            f,
+            "the hash does not fit the index");
     check_asymmetric_hash(*index, Place(*f));
     return index;
 }
@@ -367,8 +371,9 @@ void write_registered(const IndexT& index, IOWriter* f) {
 
 template <class IndexT>
 void check_registered(const IndexT& index, const Place& place) {
-    place.pass(
-            [&] { dynamic_cast<const HasFields&>(index).check_restorable(); });
+    const auto& fields = dynamic_cast<const HasFields&>(index);
+    check_fields_in_file(fields, place.file);
+    place.pass([&] { fields.check_restorable(); });
 }
 
 template <class IndexT>

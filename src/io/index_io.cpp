@@ -545,7 +545,9 @@ void check_ours(const VectorTransform* vt, const std::string& file) {
     };
     check("d_in", vt->d_in);
     check("d_out", vt->d_out);
-    const auto copy = dynamic_cast<const Transform&>(*vt).copy_transform();
+    const auto& transform = dynamic_cast<const Transform&>(*vt);
+    check_fields_in_file(transform, file);
+    const auto copy = transform.copy_transform();
     try {
         copy->restore();
     } catch (const faiss::FaissException& e) {

@@ -750,7 +750,7 @@ def test_searches_of_hash_tables_end(storage, nflip):
 
 def test_what_could_not_be_read_is_not_written(tmp_path):
     index = faiss.index_factory(2**24 + 1, "KFlat(chi2)")
-    with pytest.raises(RuntimeError, match="16777217 dimensions cannot be written, expected at most 16777216"):
+    with pytest.raises(RuntimeError, match="dimension 16777217 cannot be written, expected 0 to 16777216"):
         faiss.write_index(index, str(tmp_path / "index"))
     assert not list(tmp_path.iterdir())
 
