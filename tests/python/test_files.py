@@ -478,3 +478,115 @@ def test_no_index_is_written_as_faiss_does(tmp_path):
     assert faiss.deserialize_index(faiss.serialize_index(None)) is None
     faiss.write_index(None, str(tmp_path / "x"))
     assert faiss.read_index(str(tmp_path / "x")) is None
+
+
+def spoilt(name):
+    """An index that no file can hold, and what mends it."""
+    x = np.random.default_rng(3).random((64, 16), "float32")
+
+    def filled(string):
+        index = faiss.index_factory(16, string)
+        index.train(x)
+        index.add(x)
+        return index
+
+    if name == "codes behind a hash":
+        index = filled("SIK64(gaussian),BFlat")
+        index.storage.add(np.zeros((5, 8), "uint8"))
+    elif name == "vectors behind a transformation":
+        index = filled("L2norm,KFlat(linear)")
+        index.index.add(x)
+    elif name == "vectors behind ids":
+        index = faiss.index_factory(16, "IDMap,KFlat(linear)")
+        index.add_with_ids(x, np.arange(64))
+        index.index.add(x)
+    elif name == "candidates":
+        index = filled("SIK64(gaussian),BFlat,Refine(KFlat(linear))")
+        index.base_index.add(x)
+    elif name == "vectors behind a graph":
+        index = filled("HNSW8,KFlat(linear)")
+        index.storage.remove_ids(np.arange(9))
+    elif name == "a shard":
+        index = faiss.IndexShards(16, False, True)
+        index.own_fields = False
+        parts = [filled("KFlat(linear)") for _ in range(2)]
+        for part in parts:
+            index.add_shard(part)
+        parts[0].add(x)
+        index.parts = parts
+    elif name.startswith("efSearch"):
+        index = filled("HNSW8,KFlat(linear)")
+        index.hnsw.efSearch = 0 if name.endswith("0") else 2**24 + 1
+    else:
+        index = filled("L2norm,KFlat(linear)")
+        for _ in range(1000):
+            transform = faiss.NormalizationTransform(16)
+            transform.this.disown()  # the index deletes it
+            index.prepend_transform(transform)
+    return index
+
+
+@pytest.mark.parametrize("name, message", [
+    ("codes behind a hash", "reset the index"),
+    ("vectors behind a transformation", "reset the index"),
+    ("vectors behind ids", "reset the index"),
+    ("candidates", "reset the index"),
+    ("vectors behind a graph", r"rebuild\(\)"),
+    ("a shard", "syncWithSubIndexes"),
+    ("efSearch of 0", "efSearch is 0, expected a number from 1 to 16777216"),
+    ("efSearch beyond", "efSearch is 16777217"),
+    ("a long chain", "1001 transformations, expected at most 1000")])
+def test_what_no_file_can_hold_is_not_written(tmp_path, name, message):
+    path = tmp_path / "index"
+    path.write_bytes(b"a good old file")
+    index = spoilt(name)
+    for write in (lambda: faiss.write_index(index, str(path)),
+                  lambda: faiss.serialize_index(index),
+                  lambda: faiss.clone_index(index),
+                  lambda: copy.copy(index), lambda: pickle.dumps(index)):
+        with pytest.raises(RuntimeError, match=message):
+            write()
+    assert path.read_bytes() == b"a good old file"
+    assert os.listdir(tmp_path) == ["index"]
+
+
+@pytest.mark.parametrize("name", [
+    "codes behind a hash", "vectors behind a transformation",
+    "vectors behind ids", "candidates", "vectors behind a graph"])
+def test_counts_that_differ_are_an_error_everywhere(name):
+    index = spoilt(name)
+    x = np.ones((3, 16), "float32")
+    for call in (lambda: index.add_with_ids(x, np.arange(3))
+                 if "ids" in name else index.add(x),
+                 lambda: index.search(x, 2)):
+        with pytest.raises(RuntimeError, match="its parts do not fit"):
+            call()
+    index.reset()
+    assert index.ntotal == 0
+
+
+def test_the_largest_settings_are_read_again():
+    x = np.random.default_rng(3).random((64, 16), "float32")
+    for string, name, most in (("HNSW8,KFlat(linear)", "efSearch", 2**24),
+                               ("KFlat(linear),Refine(KFlat(linear))",
+                                "k_factor", 10**9)):
+        index = faiss.index_factory(16, string)
+        index.add(x)
+        faiss_ext.set_index_parameter(index, name, most)
+        read = faiss.deserialize_index(faiss.serialize_index(index))
+        assert faiss_ext.index_parameters(read)[name] == most
+        with pytest.raises(ValueError, match=f"from 1 to {most}"):
+            faiss_ext.set_index_parameter(index, name, most + 100)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 64, 65])
+@pytest.mark.parametrize("storage", ["BHash4x8", "BHash8"])
+def test_buckets_that_hold_all_vectors(storage, n):
+    x = np.tile(np.random.default_rng(1).random((1, 16), "float32"), (n, 1))
+    index = faiss.index_factory(16, f"SIK64(gaussian,gamma=1),{storage}")
+    index.add(x)
+    expected = index.search(x[:1], n)
+    assert (expected[1] >= 0).all()
+    for other in (faiss.deserialize_index(faiss.serialize_index(index)),
+                  faiss.clone_index(index), pickle.loads(pickle.dumps(index))):
+        assert_equal(other.search(x[:1], n), expected)
