@@ -511,7 +511,10 @@ class Recommendation:
             lines.append(
                 "Other programs kept the machine busy: the first index answers "
                 f"{self.usual_queries_per_second:,.0f} to "
-                f"{self.queries_per_second:,.0f} queries/s.")
+                f"{self.queries_per_second:,.0f} queries/s."
+                + (" Processor time, which is measured with one thread, tells "
+                   "more (faiss.omp_set_num_threads(1))."
+                   if threads > 1 else ""))
         if self.as_fast:
             lines.append("Too close to tell which is faster: "
                          + "; ".join([self.string, *self.as_fast]))

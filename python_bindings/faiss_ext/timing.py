@@ -14,8 +14,7 @@ import time
 
 TURN_S = 0.001  # a turn repeats a call for at least so long
 FEWEST, MOST = 3, 12  # turns
-LONG_S = 1.0  # two turns are enough of calls that take longer
-LONGEST_S = 3.0  # for a call; then the order may stay unclear
+LONG_S = 1.0  # for a call; then the order may stay unclear, and two turns do
 VARIES = 1.25  # times the fastest turn: what half the turns of a quiet machine keep
 LOADED = 1.5  # programs that are ready to run, for each processor
 
@@ -107,7 +106,7 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
         is_long = min(timer.least for timer in timers) > LONG_S
         if turns < (2 if is_long else FEWEST) or passed < shortest:
             continue
-        if turns >= MOST or passed > LONGEST_S or are_clear(timers):
+        if turns >= MOST or passed > LONG_S or are_clear(timers):
             return
 
 
