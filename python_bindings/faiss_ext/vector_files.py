@@ -266,6 +266,8 @@ def _read_npz(path, name):
     with zipfile.ZipFile(path) as file:
         arrays = []
         for info in file.infolist():
+            if not info.filename.endswith(".npy"):
+                continue
             key = info.filename.removesuffix(".npy")
             with file.open(info) as member:
                 shape, dtype = _npy_header(member)
@@ -301,15 +303,25 @@ def _read_csv(path):
         rest = next((line for line in lines if line.strip()), None)
         if rest is None:
             return np.empty((0, 0), "float32")
-        with np.errstate(over="ignore"):  # infinite, as numbers beyond float32
-            return np.loadtxt(itertools.chain([rest], lines), "float32",
-                              delimiter=",", comments=None, ndmin=2)
+        try:
+            with np.errstate(over="ignore"):  # of numbers beyond float32
+                return np.loadtxt(
+                    itertools.chain([rest], lines), "float32", delimiter=",",
+                    comments=None, quotechar='"', ndmin=2)
+        except ValueError as error:
+            if isinstance(error, UnicodeDecodeError):
+                raise
+            text = str(error).split("; use `usecols`")[0].rstrip(".")[:300]
+            raise VectorFileError(
+                f"{path}: expected lines of as many numbers each, with commas "
+                f"between them: {text} (counted without the line of names)"
+            ) from error
 
 
 def _are_names(line):
     for word in line.split(","):
         with contextlib.suppress(ValueError):
-            float(word)
+            float(word.strip().strip('"'))
             return False
     return True
 

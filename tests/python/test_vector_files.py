@@ -5,6 +5,7 @@ import gzip
 import os
 import resource
 import sys
+import zipfile
 
 import faiss_ext
 import numpy as np
@@ -132,6 +133,8 @@ def test_arrays_of_npz_by_name(tmp_path):
     np.testing.assert_array_equal(read_vectors(path), X)
     np.savez_compressed(path, first=X, second=2 * X)
     np.testing.assert_array_equal(read_vectors(path, "second"), 2 * X)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("README", "no array")
     with pytest.raises(VectorFileError, match="x.npz: which array of two dimensions. It has first, second"):
         read_vectors(path)
     with pytest.raises(VectorFileError, match="x.npz: no array of two dimensions 'third' in it; it has first, second"):
@@ -139,7 +142,8 @@ def test_arrays_of_npz_by_name(tmp_path):
 
 
 @pytest.mark.parametrize("text", [
-    "0,1,2\n3,4,5\n6,7,8\n9,10,11\n", "\ufeffr,g,b\n0,1,2\n3,4,5\n\n6,7,8\n9,10,11", "\n0, 1, 2\r\n3,4,5\r\n6,7,8\r\n9e0,1e1,11\r\n"])
+    "0,1,2\n3,4,5\n6,7,8\n9,10,11\n", "\ufeffr,g,b\n0,1,2\n3,4,5\n\n6,7,8\n9,10,11", "\n0, 1, 2\r\n3,4,5\r\n6,7,8\r\n9e0,1e1,11\r\n",
+    '"r","g","b"\n"0","1","2"\n3,4,5\n6,7,8\n9,10,11\n'])
 def test_lines_of_csv(tmp_path, text):
     (tmp_path / "x.csv").write_bytes(text.encode())
     read = read_vectors(tmp_path / "x.csv")
@@ -148,7 +152,7 @@ def test_lines_of_csv(tmp_path, text):
 
 
 @pytest.mark.parametrize("content, message", [
-    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1;2\n3;4\n", "'3;4'"), (b"1,2\n3,\xff\n", "utf-8")])
+    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1;2\n3;4\n", "with commas between them: .*'3;4'"), (b"1,2\n3,\xff\n", "utf-8")])
 def test_csv_without_vectors(tmp_path, content, message):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(VectorFileError, match=f"x.csv: .*{message}"):
