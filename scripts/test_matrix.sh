@@ -122,7 +122,7 @@ trixie() { debian trixie; }
 
 # the tests' own needs, for an environment of its own
 test_packages=(pytest pytest-xdist "hypothesis<7" scikit-learn scipy
-    matplotlib tqdm mypy pyyaml xxhash "dask[array,distributed]")
+    matplotlib tqdm mypy basedpyright pyyaml xxhash "dask[array,distributed]")
 
 cpp_tests() {
     configure "$@" -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_BUILD_TESTS=ON \

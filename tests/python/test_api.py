@@ -382,7 +382,7 @@ def test_types_of_ordinary_use_by_mypy(mypy):
 
 def test_types_of_ordinary_use_by_pyright(tmp_path):
     pyright = shutil.which("basedpyright", path=os.pathsep.join(
-        [str(ROOT / "build" / "pyright" / "bin"), os.environ["PATH"]]))
+        [str(ROOT / "build" / "pyright" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]))
     if pyright is None:
         pytest.skip("basedpyright is not installed: scripts/install_deps.sh test")
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({
