@@ -184,7 +184,7 @@ class IndexWalk {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<faiss::Index> index;
     std::vector<Entry> entries;
-    idx_t next_id = 1000;
+    idx_t given_id = 1000, next_id = 0;
 
     static void check(const std::string& what, bool good) {
         if (!good) {
@@ -229,7 +229,8 @@ class IndexWalk {
     }
 
     /// Adds to an index and gives what it is then expected to have in addition.
-    std::vector<Entry> add_to(faiss::Index& to, size_t n) {
+    /// `next` is the id after all that were in the index.
+    std::vector<Entry> add_to(faiss::Index& to, idx_t& next, size_t n) {
         std::vector<Entry> added;
         std::vector<idx_t> ids;
         const std::vector<size_t> which = draw(n);
@@ -237,7 +238,12 @@ class IndexWalk {
                 (row.ids == WalkRow::Ids::kept && is_plain() &&
                  choose.below(2));
         for (size_t i = 0; i < n; i++) {
-            ids.push_back(gives ? next_id++ : to.ntotal + idx_t(i));
+            const bool keeps = row.ids == WalkRow::Ids::kept;
+            ids.push_back(
+                    gives           ? given_id++
+                            : keeps ? next
+                                    : to.ntotal + idx_t(i));
+            next = std::max(next, ids.back() + 1);
             added.push_back({ids.back(), which[i]});
         }
         const Floats x = vectors(which);
@@ -259,7 +265,7 @@ class IndexWalk {
         if (size() + n > most) {
             return;
         }
-        for (const Entry& entry : add_to(*index, n)) {
+        for (const Entry& entry : add_to(*index, next_id, n)) {
             entries.push_back(entry);
         }
     }
@@ -452,7 +458,8 @@ class IndexWalk {
             return;
         }
         const auto other = make_trained();
-        std::vector<Entry> added = add_to(*other, choose.below(8));
+        idx_t next = 0;
+        std::vector<Entry> added = add_to(*other, next, choose.below(8));
         const idx_t shift = row.ids == WalkRow::Ids::kept ? index->ntotal : 0;
         if (!row.merges) {
             refuses([&] { index->merge_from(*other, shift); });
@@ -462,6 +469,7 @@ class IndexWalk {
         for (Entry& entry : added) {
             entry.id = row.ids == WalkRow::Ids::places ? idx_t(size())
                                                        : entry.id + shift;
+            next_id = std::max(next_id, entry.id + 1);
             entries.push_back(entry);
         }
     }
@@ -471,17 +479,30 @@ class IndexWalk {
         faiss::VectorIOReader reader;
         reader.data = file;
         index = read_index(&reader);
+        forget_removed_ids();
         search_some();
     }
 
     void through_clone() {
         index = faiss_ext::clone_index(index.get());
+        forget_removed_ids();
         search_some();
+    }
+
+    /// Files of BIVF, which are FAISS's, do not say which ids were removed.
+    void forget_removed_ids() {
+        if (!is_plain()) {
+            next_id = 0;
+            for (const Entry& entry : entries) {
+                next_id = std::max(next_id, entry.id + 1);
+            }
+        }
     }
 
     void reset() {
         index->reset();
         entries.clear();
+        next_id = 0;
     }
 };
 

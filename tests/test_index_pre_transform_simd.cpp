@@ -213,7 +213,7 @@ TEST(IndexPreTransformSIMD, SeesThatOneNumberOfAMatrixHasChanged) {
     IndexPreTransformSIMD index(&behind);
     index.prepend_transform(&matrix);
     EXPECT_TRUE(index.verify_chain);
-    const auto made = make_index(d, "RR64,Flat");
+    const auto made = make_index(d, "RR64,KFlat(linear)");
     auto& rotation = dynamic_cast<faiss::LinearTransform&>(*made->chain[0]);
     EXPECT_FALSE(made->verify_chain);
     made->train(1, x.data());

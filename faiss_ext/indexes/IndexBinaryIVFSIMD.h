@@ -103,6 +103,7 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
 
    private:
     idx_t next_id = -1; ///< that add gives; -1: not known
+    void find_next_id();
 };
 
 } // namespace faiss_ext

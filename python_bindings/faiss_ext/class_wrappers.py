@@ -1219,8 +1219,14 @@ def wrap_chain():
         self.verify_chain = True
         return chain.fget(self)
 
-    @functools.wraps(prepend)
-    def prepend_transform(self, ltrans):
+    def prepend_transform(self, ltrans: "faiss.VectorTransform") -> None:
+        """Puts a transformation in front of the others.
+
+        Parameters
+        ----------
+        ltrans : faiss.VectorTransform
+            Kept alive. The index owns it from then on if it owns its parts.
+        """
         prepend(self, ltrans)
         self.verify_chain = True
         if self.own_fields and ltrans.thisown:  # both would delete it

@@ -401,9 +401,7 @@ void IndexBinaryIVFSIMD::add_with_ids(
         next_id = next_id < 0 ? -1 : std::max(next_id, above(largest));
         return;
     }
-    if (next_id < 0) {
-        next_id = first_free_id(*this);
-    }
+    find_next_id();
     check_free_ids(next_id, n, "IndexBinaryIVFSIMD::add");
     if (next_id == ntotal) { // as a direct map wants it
         IndexBinaryIVF::add_with_ids(n, x, nullptr);
@@ -415,15 +413,24 @@ void IndexBinaryIVFSIMD::add_with_ids(
     next_id += n;
 }
 
+void IndexBinaryIVFSIMD::find_next_id() {
+    if (next_id < 0) {
+        next_id = first_free_id(*this);
+    }
+}
+
 void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     IndexBinaryIVF::merge_from(other, add_id);
-    next_id = -1;
+    if (next_id >= 0) {
+        next_id = std::max(next_id, first_free_id(*this));
+    }
 }
 
 size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::IndexBinary>(
             *this, sel, "IndexBinaryIVFSIMD::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
+    find_next_id(); // of those that are about to go, too
     return IndexBinaryIVF::remove_ids(sel);
 }
 

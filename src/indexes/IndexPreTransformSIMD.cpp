@@ -440,6 +440,7 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
                 }
                 chain[i]->train(n, i == 0 ? x : xt.data());
             }
+            forget_packed();
         }
         if (!index->is_trained) {
             index->train(n, transformed_for_index(n, x, "train").data());
@@ -448,10 +449,10 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
         for (Untrained& u : untrained) {
             u.restore();
         }
+        forget_packed();
         throw;
     }
     is_trained = true;
-    forget_packed();
 }
 
 void IndexPreTransformSIMD::forget_packed() {
