@@ -47,6 +47,12 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /// file. Without ids, codes get those from the largest one on that was ever
     /// in the index, or, after reading, that is in it.
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
+    /// precomputed_idx: the lists of the codes, size n; null if not known
+    void add_core(
+            idx_t n,
+            const uint8_t* x,
+            const idx_t* xids,
+            const idx_t* precomputed_idx);
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;

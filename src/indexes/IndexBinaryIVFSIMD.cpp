@@ -394,22 +394,30 @@ void IndexBinaryIVFSIMD::add_with_ids(
         idx_t n,
         const uint8_t* x,
         const idx_t* xids) {
+    add_core(n, x, xids, nullptr);
+}
+
+void IndexBinaryIVFSIMD::add_core(
+        idx_t n,
+        const uint8_t* x,
+        const idx_t* xids,
+        const idx_t* precomputed_idx) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
     if (xids) {
-        IndexBinaryIVF::add_with_ids(n, x, xids);
+        IndexBinaryIVF::add_core(n, x, xids, precomputed_idx);
         const idx_t largest = n == 0 ? -1 : *std::max_element(xids, xids + n);
         next_id = next_id < 0 ? -1 : std::max(next_id, above(largest));
         return;
     }
     find_next_id();
     check_free_ids(next_id, n, "IndexBinaryIVFSIMD::add");
-    if (next_id == ntotal) { // as a direct map wants it
-        IndexBinaryIVF::add_with_ids(n, x, nullptr);
-    } else {
-        std::vector<idx_t> ids(n);
+    std::vector<idx_t> ids;
+    if (next_id != ntotal) { // or else none, as a direct map wants it
+        ids.resize(n);
         std::iota(ids.begin(), ids.end(), next_id);
-        IndexBinaryIVF::add_with_ids(n, x, ids.data());
     }
+    IndexBinaryIVF::add_core(
+            n, x, ids.empty() ? nullptr : ids.data(), precomputed_idx);
     next_id += n;
 }
 

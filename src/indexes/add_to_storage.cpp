@@ -11,6 +11,8 @@
 #include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexBinaryIVF.h>
 
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
+
 #include "core/errors.h"
 #include "core/progress.h"
 #include "core/slices.h"
@@ -66,7 +68,11 @@ void add_to_lists(
         ivf.quantizer->assign(
                 end - begin, x + begin * ivf.code_size, &lists[begin]);
     });
-    ivf.add_core(n, x, ids, lists.data());
+    if (auto* fast = dynamic_cast<IndexBinaryIVFSIMD*>(&ivf)) {
+        fast->add_core(n, x, ids, lists.data());
+    } else {
+        ivf.add_core(n, x, ids, lists.data());
+    }
 }
 
 /// The first bits of a code, the first one the lowest, as FAISS's hash table
