@@ -2,11 +2,13 @@
 // What every scheme, map, kernel and index must do, for each row of
 // testing_strings.h.
 
+#include <functional>
 #include <regex>
 
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
@@ -14,6 +16,7 @@
 #include <faiss_ext/kernels/kernel_registry.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
+#include "indexes/index_parts.h"
 #include "testing.h"
 #include "testing_strings.h"
 
@@ -598,6 +601,41 @@ TEST_P(EachIndex, FilesAndClones) {
     }
     add(*read, q); // goes on as the original would
     EXPECT_EQ(read->ntotal, n + nq);
+}
+
+/// Ways to empty one of the parts of an index, at any depth.
+std::vector<std::function<void()>> ways_to_empty_a_part(faiss::Index& index) {
+    std::vector<std::function<void()>> ways;
+    for (const faiss::Index* part : faiss_ext::parts_of(index)) {
+        auto* inside = const_cast<faiss::Index*>(part);
+        ways.emplace_back([inside] { inside->reset(); });
+        for (auto& way : ways_to_empty_a_part(*inside)) {
+            ways.push_back(std::move(way));
+        }
+    }
+    if (auto* hash = dynamic_cast<faiss_ext::IndexKernelHash*>(&index)) {
+        ways.emplace_back([hash] { hash->storage->reset(); });
+    }
+    return ways;
+}
+
+TEST_P(EachIndex, IsNotWrittenIfAPartWasChangedAlone) {
+    const size_t count = ways_to_empty_a_part(*filled()).size();
+    const TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const auto expected = search(*filled(), q, 5);
+    for (size_t i = 0; i < count; i++) {
+        const auto index = filled();
+        write_index(index.get(), name.c_str());
+        ways_to_empty_a_part(*index)[i]();
+        expect_throws(
+                {{[&] { write_index(index.get(), name.c_str()); }, "add"},
+                 {[&] { clone_index(index.get()); }, "add"}});
+        expect_same(search(*read_index(name.c_str()), q, 5), expected);
+        index->reset();
+        add(*index, x);
+        EXPECT_EQ(clone_index(index.get())->ntotal, n);
+    }
 }
 
 TEST_P(EachIndex, ThreadsAndBatches) {
