@@ -31,7 +31,7 @@ void IndexBinaryKernelHash::train(idx_t n, const float* x) {
 }
 
 void IndexBinaryKernelHash::add(idx_t n, const uint8_t* codes) {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     add_codes(n, codes, nullptr);
     ntotal = storage->ntotal;
 }
@@ -44,7 +44,7 @@ void IndexBinaryKernelHash::add_with_ids(
         idx_t n,
         const uint8_t* codes,
         const idx_t* xids) {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_batch(n, xids, "add_with_ids");
     add_codes(n, codes, xids);
     ntotal = storage->ntotal;
@@ -64,7 +64,7 @@ void IndexBinaryKernelHash::search(
         int32_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     search_codes(n, codes, k, distances, labels, params);
 }
 
@@ -84,7 +84,7 @@ void IndexBinaryKernelHash::range_search(
         int radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     range_search_codes(n, codes, radius, result, params);
 }
 
@@ -105,21 +105,21 @@ void IndexBinaryKernelHash::reset() {
 size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::IndexBinary>(
             *this, sel, "IndexBinaryKernelHash::remove_ids");
-    check_counts(*this);
+    check_counts_with(*this, storage);
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;
     return removed;
 }
 
 void IndexBinaryKernelHash::reconstruct(idx_t key, uint8_t* recons) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_stored_ids(key, 1);
     storage->reconstruct(key, recons);
 }
 
 void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_stored_ids(i0, ni);
     // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
     for (idx_t i = 0; i < ni; i++) {
@@ -142,7 +142,7 @@ void IndexBinaryKernelHash::check_compatible_for_merge(
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "only another IndexBinaryKernelHash can be merged");
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_counts(other);
     check_mergeable(*source);
 }

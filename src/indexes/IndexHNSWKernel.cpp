@@ -62,7 +62,10 @@ void IndexHNSWKernel::check_graph(const char* where) const {
             graph_is_complete,
             "IndexHNSWKernel::%s: an add that failed or was interrupted has left the graph incomplete; call rebuild(), or reset() and add the vectors again",
             where);
-    check_counts(*this);
+    check_counts_with(*this, storage);
+    if (hnsw.offsets.size() != size_t(ntotal) + 1) {
+        check_counts(*this);
+    }
 }
 
 void IndexHNSWKernel::add(idx_t n, const float* x) {
@@ -269,7 +272,7 @@ void IndexHNSWKernel::reconstruct(idx_t key, float* recons) const {
 }
 
 void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     vectors().reconstruct_n(i0, ni, recons);
 }
 

@@ -127,14 +127,14 @@ void IndexKernelHash::train(idx_t n, const float* x) {
 }
 
 void IndexKernelHash::add(idx_t n, const float* x) {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     add_codes(n, codes.data(), nullptr);
     ntotal = storage->ntotal;
 }
 
 void IndexKernelHash::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_batch(n, xids, "add_with_ids");
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     add_codes(n, codes.data(), xids);
@@ -148,7 +148,7 @@ void IndexKernelHash::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     std::vector<int32_t> hamming(n * std::max<idx_t>(k, 0));
     search_codes(n, codes.data(), k, hamming.data(), labels, params);
@@ -166,7 +166,7 @@ void IndexKernelHash::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     range_search_codes(
@@ -196,7 +196,7 @@ void IndexKernelHash::reset() {
 
 size_t IndexKernelHash::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::Index>(*this, sel, "IndexKernelHash::remove_ids");
-    check_counts(*this);
+    check_counts_with(*this, storage);
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;
     return removed;
@@ -217,13 +217,13 @@ void IndexKernelHash::check_compatible_for_merge(
             source, "only another IndexKernelHash can be merged");
     FAISS_EXT_THROW_IF_NOT_MSG(
             metric_type == source->metric_type, "the metrics differ");
-    check_counts(*this);
+    check_counts_with(*this, storage);
     check_counts(other);
     check_mergeable(*source);
 }
 
 faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
-    check_counts(*this);
+    check_counts_with(*this, storage);
     if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(storage)) {
         return new HashDistanceComputer(*this, *multi->storage);
     }

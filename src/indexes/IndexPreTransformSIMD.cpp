@@ -325,7 +325,7 @@ void IndexPreTransformSIMD::prepend_transform(
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
-    check_counts(*this);
+    check_counts_with(*this, index);
     check_counts(other);
     auto* source = dynamic_cast<IndexPreTransform*>(&other);
     faiss::IndexFlat* flat = plain_flat(index);
@@ -461,7 +461,7 @@ void IndexPreTransformSIMD::forget_packed() {
 }
 
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
-    check_counts(*this);
+    check_counts_with(*this, index);
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexPreTransformSIMD::add: call train first");
     index->add(n, transformed_for_index(n, x, "add").data());
@@ -475,7 +475,7 @@ void IndexPreTransformSIMD::add_with_ids(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::add_with_ids: call train first");
-    check_counts(*this);
+    check_counts_with(*this, index);
     index->add_with_ids(
             n, transformed_for_index(n, x, "add_with_ids").data(), xids);
     ntotal = index->ntotal;
@@ -490,7 +490,7 @@ void IndexPreTransformSIMD::search(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexPreTransformSIMD::search: call train first");
-    check_counts(*this);
+    check_counts_with(*this, index);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexPreTransformSIMD::search: k is %" PRId64
@@ -518,7 +518,7 @@ void IndexPreTransformSIMD::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::range_search: call train first");
-    check_counts(*this);
+    check_counts_with(*this, index);
     const auto xt = transformed_for_index(n, x, "range_search");
     index->range_search(n, xt.data(), radius, result, params_behind(params));
 }
@@ -526,19 +526,19 @@ void IndexPreTransformSIMD::range_search(
 size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::Index>(
             *this, sel, "IndexPreTransformSIMD::remove_ids");
-    check_counts(*this);
+    check_counts_with(*this, index);
     return IndexPreTransform::remove_ids(sel);
 }
 
 void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
-    check_counts(*this);
+    check_counts_with(*this, index);
     check_positions(*index, key, 1);
     IndexPreTransform::reconstruct(key, recons);
 }
 
 void IndexPreTransformSIMD::reconstruct_n(idx_t i0, idx_t ni, float* recons)
         const {
-    check_counts(*this);
+    check_counts_with(*this, index);
     check_positions(*index, i0, ni);
     IndexPreTransform::reconstruct_n(i0, ni, recons);
 }

@@ -74,7 +74,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
-    check_counts(*this);
+    check_counts_with(*this, base_index, refine_index);
     check_for(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
@@ -96,7 +96,7 @@ void IndexRefineKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_counts(*this);
+    check_counts_with(*this, base_index, refine_index);
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
     check_batch(n, x, "IndexRefineKernel::search");
@@ -174,7 +174,7 @@ void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {
 }
 
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_counts(*this);
+    check_counts_with(*this, base_index, refine_index);
     check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
     refine_index->reconstruct_n(i0, ni, recons);
 }

@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <mutex>
+#include <typeinfo>
 
 #include <faiss/IndexRefine.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
@@ -44,6 +48,15 @@ bool KernelExceptions::has_failed() const {
 
 namespace {
 
+/// Whether it is of a class that compares the counts of its parts itself.
+bool checks_counts(const faiss::Index& index) {
+    const std::type_info& type = typeid(index);
+    return type == typeid(IndexFlatKernel) || type == typeid(IndexKernelHash) ||
+            type == typeid(IndexHNSWKernel) ||
+            type == typeid(IndexPreTransformSIMD) ||
+            type == typeid(IndexRefineKernel);
+}
+
 void find_exceptions(
         const faiss::Index* index,
         std::vector<KernelExceptions*>& found) {
@@ -67,7 +80,9 @@ void find_exceptions(
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     if (index) {
-        check_all_counts(*index);
+        if (!checks_counts(*index)) {
+            check_all_counts(*index);
+        }
         find_exceptions(index, watched);
     }
     for (const KernelExceptions* exceptions : watched) {

@@ -81,6 +81,15 @@ std::string unequal_counts(const faiss::IndexBinary& index);
 void check_counts(const faiss::Index& index);
 void check_counts(const faiss::IndexBinary& index);
 
+/// check_counts of an index of a known class, whose parts are these: at once if
+/// their counts agree.
+template <class IndexT, class... Parts>
+void check_counts_with(const IndexT& index, const Parts*... parts) {
+    if ((... || (!parts || parts->ntotal != index.ntotal))) {
+        check_counts(index);
+    }
+}
+
 /// check_counts of an index and of all indexes inside it.
 void check_all_counts(const faiss::Index& index);
 void check_all_counts(const faiss::IndexBinary& index);
