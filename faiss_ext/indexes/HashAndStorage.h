@@ -57,6 +57,9 @@ struct HashAndStorage {
     /// Throws unless the storage is trained, and n and codes agree.
     void check_codes(idx_t n, const void* codes, const char* where) const;
 
+    /// Throws if a part of the storage has another number of codes.
+    void check_counts_inside() const;
+
     /// Throws unless ids i0 to i0 + ni - 1 are there, for storages whose ids
     /// are their positions.
     void check_stored_ids(idx_t i0, idx_t ni) const;

@@ -74,6 +74,15 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
+    void search_and_reconstruct(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            float* recons,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// Throws if an IndexIDMap in front of inverted lists calls it.
     size_t remove_ids(const faiss::IDSelector& sel) override;
 

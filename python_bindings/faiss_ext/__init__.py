@@ -40,6 +40,7 @@ from .shard_building import build_shards, open_shards
 from .shard_folder import ShardError
 from .shards import ShardedIndex
 from .strings import index_string
+from .vector_files import VectorFileError
 
 # what takes NumPy's and Python's types, under this package's name as well
 # (index_binary_factory, read_index_binary and clone_binary_index are this
@@ -54,6 +55,7 @@ __all__ = sorted(
     {"Calibration", "Description", "Field", "build_from", "calibrate",
      "describe", "file_index", "mean_neighbor_distance",
      "ParameterSpace", "Recommendation", "ShardError", "ShardedIndex",
+     "VectorFileError",
      "build_shards", "index_parameters", "index_string", "kernel_values",
      "open_shards", "recommend", "set_index_parameter",
      "show_progress", "show_versions", "versions"}

@@ -75,6 +75,7 @@ __all__ = [
     "SpectralHash",
     "StructuredProjection",
     "Transform",
+    "VectorFileError",
     "WrappedKernel",
     "bits_for",
     "build_from",
@@ -219,6 +220,7 @@ class Recommendation:
     sample_size: int
     k: int
     d: int
+    threads: int
     make: Callable[[int], _AnyIndex]
     @property
     def as_fast(self) -> list[str]: ...
@@ -243,6 +245,7 @@ class Recommendation:
         sample_size: int,
         k: int,
         d: int,
+        threads: int,
         make: Callable[[int], faiss.Index],
     ) -> None: ...
 
@@ -1507,6 +1510,8 @@ class SpectralHash(KernelHash):
     def __init__(self, d: int, nbits: int, seed: int = ...) -> None: ...
     def expected_hamming(self, values: ArrayLike) -> Any: ...
     def kernel_estimate(self, values: ArrayLike) -> Any: ...
+
+class VectorFileError(faiss.ValueError): ...
 
 class CenteredHash(ProjectionHash):
     @property

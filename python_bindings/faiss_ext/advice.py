@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which index, by measurement on the caller's vectors."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -17,7 +18,7 @@ from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
-from .timing import Timer, are_apart, take_turns, timed
+from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # below it an exact scan is the answer
 GROWTH = 4  # between the two sizes that are measured
@@ -410,6 +411,8 @@ class Recommendation:
     n, sample_size, k, d : int
         Vectors, those that were measured, neighbours, and components of a
         vector.
+    threads : int
+        That were used; 1 if other programs kept the processors busy.
     """
 
     string: str
@@ -428,6 +431,7 @@ class Recommendation:
     sample_size: int
     k: int
     d: int
+    threads: int
     make: "Callable[[int], faiss.Index]" = dataclasses.field(repr=False)
 
     @property
@@ -497,7 +501,7 @@ class Recommendation:
         lines += [f"not possible: {string}: {reason}"
                   for string, reason in self.impossible.items()]
         lines.append("")
-        threads = faiss.omp_get_max_threads()
+        threads = self.threads
         times = self.n / self.sample_size
         lines.append(
             f"Recall of the {min(self.k, self.sample_size)} nearest among "
@@ -577,6 +581,19 @@ def check_number(name, value, low, none_too=True):
             f"recommend: {name} must be above {low}, got {value!r}")
 
 
+@contextlib.contextmanager
+def one_thread_if_busy():
+    """The number of threads to measure with: all, or one while other programs
+    keep the processors busy, as its processor time tells more then."""
+    threads = faiss.omp_get_max_threads()
+    try:
+        if threads > 1 and is_loaded():
+            faiss.omp_set_num_threads(1)
+        yield faiss.omp_get_max_threads()
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
 def recommend(
     x: "ArrayLike", kernel: "str | Kernel | Callable", recall: float = 0.95, *,
     k: int = 10, queries: "ArrayLike | None" = None, n: "int | None" = None,
@@ -598,8 +615,8 @@ def recommend(
 
     Each candidate takes turns with the fastest one before it until it is clear
     which is faster, and each counts by its fastest turn. With one thread,
-    processor time is measured, so that other programs hardly matter
-    (`faiss.omp_set_num_threads(1)`).
+    processor time is measured, so that other programs hardly matter. One thread
+    is used if other programs keep the processors busy.
 
     Parameters
     ----------
@@ -725,25 +742,26 @@ def recommend(
 
     tried, impossible = [], {}
     rival, disturbed = None, False  # the fastest so far within all limits
-    for candidate, smaller, final in bar(
-            list(zip(*map(candidates, (len(whole), len(part), n)))),
-            "recommend", progress):
-        try:
-            contender = Contender(
-                candidate, smaller, n, (whole, truth), (part, few), recall)
-            disturbed |= contender.take_turns(rival)
-        except RuntimeError as error:
-            if getattr(error, "interrupted", False):
-                raise
-            impossible[final.string] = str(error).split("\n", 1)[0]
-            continue
-        found = contender.tried
-        found.string = final.string
-        found.fits = found.recall >= recall and excess(found) == 1
-        tried.append((found, final))
-        if found.fits and (rival is None or found.queries_per_second
-                           > rival.tried.queries_per_second):
-            rival = contender
+    with one_thread_if_busy() as threads:
+        for candidate, smaller, final in bar(
+                list(zip(*map(candidates, (len(whole), len(part), n)))),
+                "recommend", progress):
+            try:
+                contender = Contender(
+                    candidate, smaller, n, (whole, truth), (part, few), recall)
+                disturbed |= contender.take_turns(rival)
+            except RuntimeError as error:
+                if getattr(error, "interrupted", False):
+                    raise
+                impossible[final.string] = str(error).split("\n", 1)[0]
+                continue
+            found = contender.tried
+            found.string = final.string
+            found.fits = found.recall >= recall and excess(found) == 1
+            tried.append((found, final))
+            if found.fits and (rival is None or found.queries_per_second
+                               > rival.tried.queries_per_second):
+                rival = contender
     tried.sort(key=lambda pair: -pair[0].queries_per_second)
     good = [pair for pair in tried if pair[0].fits]
     best, final = good[0] if good else min(
@@ -752,4 +770,5 @@ def recommend(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         disturbed=disturbed, impossible=impossible,
         limits={"recall": recall, **costs}, n=n,
-        sample_size=len(whole), k=k, d=x.shape[1], make=final.make)
+        sample_size=len(whole), k=k, d=x.shape[1], threads=threads,
+        make=final.make)

@@ -101,9 +101,13 @@ def as_radius(radius, where):
         raise TypeError(f"{where}: the radius must be a number, got {radius!r}")
     try:
         radius = float(radius)
+    except OverflowError:
+        radius = np.inf if radius > 0 else -np.inf
     except (TypeError, ValueError):
         raise TypeError(f"{where}: the radius must be a number, "
                         f"got {radius!r}") from None
+    if abs(radius) > np.finfo("float32").max:  # as the index takes it
+        radius = np.copysign(np.inf, radius)
     if np.isnan(radius):
         raise ValueError(f"{where}: the radius is NaN")
     return radius
@@ -140,6 +144,9 @@ def as_selected(x, name, where):
     """What remove_ids takes."""
     if isinstance(x, faiss.IDSelector):
         return x
+    if np.ndim(x) != 1:
+        raise TypeError(f"{where}: expected an array of ids or an IDSelector, "
+                        f"got {x!r}")
     return as_ids(x, np.size(x), where)
 
 

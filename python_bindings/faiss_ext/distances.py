@@ -241,13 +241,15 @@ def values_of_ids(index, x, ids):
         return index._kernel_values(x, ids)
     index = real(index)
     if isinstance(index, faiss.IndexIDMap):
-        return values_of_ids(index.index, x, positions(index, ids))
+        return values_of_ids(
+            fitting(index, index.index), x, positions(index, ids))
     if isinstance(index, faiss.IndexRefine):
-        return values_of_ids(index.refine_index, x, ids)
+        return values_of_ids(fitting(index, index.refine_index), x, ids)
     if isinstance(index, swig.IndexHNSWKernel):
-        return values_of_ids(index.storage, x, ids)
+        return values_of_ids(fitting(index, index.storage), x, ids)
     if isinstance(index, faiss.IndexPreTransform):
-        return values_of_ids(index.index, transformed(index, x), ids)
+        return values_of_ids(
+            fitting(index, index.index), transformed(index, x), ids)
     if isinstance(index, faiss.IndexReplicas):
         return values_of_ids(index.at(0), x, ids)
     if isinstance(index, faiss.IndexShards):
@@ -257,6 +259,16 @@ def values_of_ids(index, x, ids):
             values[mine] = values_of_ids(shard, x[rows], own[rows])[mine[rows]]
         return values
     return index.compute_kernel_subset(x, ids)
+
+
+def fitting(index, part):
+    """The part, which has as many vectors as the index."""
+    if part.ntotal != index.ntotal:
+        raise ValueError(
+            f"kernel_values: {type(index).__name__} has {index.ntotal} vectors, "
+            f"and the {type(real(part)).__name__} in it {part.ntotal}: vectors "
+            "were added to one of them, or removed from it, alone")
+    return part
 
 
 def transformed(index, x):

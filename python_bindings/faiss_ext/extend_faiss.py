@@ -76,10 +76,31 @@ def replace(name, make):
     template = getattr(documentation.Functions, name, None)
     function = functools.wraps(original)(
         with_keywords(functools.wraps(original)(make(original)), template))
+    reach_early_import(name, function)
     function.without_faiss_ext = original
     if template:
         documentation.document(function, template)
     setattr(faiss, name, function)
+
+
+def reach_early_import(name, function):
+    """`from faiss import index_factory` before the import of this package keeps
+    FAISS's function, which calls one of this name in FAISS's C module: for
+    strings of this package it calls the replacement."""
+    inner = getattr(getattr(faiss, name), "__globals__", {}).get("_swigfaiss")
+    if name not in ("index_factory", "index_binary_factory") or not hasattr(
+            inner, name):
+        return
+    of_faiss = getattr(inner, name)
+
+    @functools.wraps(of_faiss)
+    def early(*args):
+        if (len(args) > 1 and isinstance(args[1], str)
+                and swig.is_faiss_ext_string(args[1])):
+            return function(*args)
+        return of_faiss(*args)
+
+    setattr(inner, name, early)
 
 
 def with_keywords(function, template):
@@ -91,9 +112,23 @@ def with_keywords(function, template):
             if p.kind is not p.VAR_POSITIONAL:
                 places.setdefault(p.name, place)
 
+    def in_words(*args):
+        try:
+            return function(*args)
+        except (TypeError, OverflowError) as error:
+            concerns_us = any(is_ours(a) or isinstance(a, str)
+                              and swig.is_faiss_ext_string(a) for a in args)
+            if not concerns_us or not re.search(
+                    r"in method '\w+', argument|Wrong number or type of",
+                    str(error)):
+                raise
+            given = ", ".join(map(repr, args))
+        raise TypeError(f"{function.__name__}: wrong number or type of "
+                        f"arguments, expected {', '.join(places)}, got {given}")
+
     def call(*args, **kwargs):
         if not kwargs:
-            return function(*args)
+            return in_words(*args)
         name, given = function.__name__, dict(enumerate(args))
         for key, value in kwargs.items():
             if key not in places:
@@ -106,7 +141,7 @@ def with_keywords(function, template):
         if missing:
             keys = [k for k, place in places.items() if place in missing]
             raise TypeError(f"{name}: {keys[0]} is missing")
-        return function(*(given[place] for place in sorted(given)))
+        return in_words(*(given[place] for place in sorted(given)))
 
     return call
 
@@ -160,13 +195,14 @@ def check_not_none(thing, function, expected):
         raise TypeError(f"{function}: expected {expected}, got None")
 
 
-def codes_are_mapped(thing):
-    """Whether it holds flat codes that lie in a file, where FAISS does not look
-    for them."""
+def faiss_loses_codes(thing):
+    """Whether FAISS's writer may lose codes: flat ones that lie in a file, and
+    buckets that hold all codes of a multi-hash table."""
     while isinstance(thing, faiss.IndexBinaryIDMap) and thing.index is not None:
         thing = faiss.downcast_IndexBinary(thing.index)
-    return (isinstance(thing, faiss.IndexBinaryFlat) and thing.ntotal > 0
-            and thing.xb.size() == 0)
+    return isinstance(thing, faiss.IndexBinaryMultiHash) or (
+        isinstance(thing, faiss.IndexBinaryFlat) and thing.ntotal > 0
+        and thing.xb.size() == 0)
 
 
 def writer(ours):
@@ -177,7 +213,7 @@ def writer(ours):
                 check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
             target = as_file_name(target)
-            if not (is_ours(thing) or codes_are_mapped(thing)):
+            if not (is_ours(thing) or faiss_loses_codes(thing)):
                 return original(thing, target, *args)
             return ours(thing, target)
         return function
@@ -268,7 +304,7 @@ def cloner(ours):
     def make(original):
         def function(thing):
             check_not_none(thing, original.__name__, "an index")
-            if is_ours(thing) or codes_are_mapped(thing):
+            if is_ours(thing) or faiss_loses_codes(thing):
                 return ours(thing)
             return original(thing)
         return function
@@ -376,7 +412,9 @@ def with_errors(method, name):
                 raise failure
         finally:
             watch.end()
-            failure = None  # its traceback holds this frame
+            # the traceback of an error holds this frame, perhaps longer than
+            # the index that the guard points to
+            failure = guard = None
         return result
 
     function.with_errors = True
@@ -561,7 +599,19 @@ def extend_wrappers():
             method = getattr(cls, name, None)
             if method and not hasattr(method, "without_faiss_ext"):
                 setattr(cls, name, only_for_ours(
-                    method, checked_scalars(method, name)))
+                    method, counts_checked(checked_scalars(method, name))))
+
+
+def counts_checked(method):
+    """The method, of an index whose parts have as many vectors: FAISS's loops
+    end the process if not."""
+
+    @functools.wraps(method)
+    def function(self, *args, **kwargs):
+        swig._KernelExceptionGuard(self)  # throws if not
+        return method(self, *args, **kwargs)
+
+    return function
 
 
 def extend_id_maps():

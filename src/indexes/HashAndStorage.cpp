@@ -21,6 +21,8 @@
 #include "core/errors.h"
 #include "core/slices.h"
 #include "indexes/add_to_storage.h"
+#include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
 
@@ -46,10 +48,14 @@ void check_flips(const faiss::IndexBinary& storage) {
     }
 }
 
-/// Parameters with which a search of FAISS would not end.
+/// Parameters with which a search of FAISS would not end, and parts whose
+/// vectors it would look for in vain.
 void check_parameters(const faiss::IndexBinary& storage) {
     check_flips<faiss::IndexBinaryHash>(storage);
     check_flips<faiss::IndexBinaryMultiHash>(storage);
+    if (auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(&storage)) {
+        check_ef(graph->hnsw.efSearch, "efSearch", "the storage");
+    }
 }
 
 } // namespace
@@ -116,9 +122,21 @@ void HashAndStorage::add_codes(
         const uint8_t* codes,
         const idx_t* xids) {
     check_codes(n, codes, xids ? "add_with_ids" : "add");
+    check_counts_inside();
     check_interrupt();
     if (n > 0) {
         add_to_storage(*storage, n, codes, xids);
+    }
+}
+
+void HashAndStorage::check_counts_inside() const {
+    const auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);
+    const auto* tables =
+            dynamic_cast<const faiss::IndexBinaryMultiHash*>(storage);
+    if (graph || tables) {
+        const faiss::IndexBinary* codes =
+                graph ? graph->storage : tables->storage;
+        check_counts_with<faiss::IndexBinary>(*storage, codes);
     }
 }
 
@@ -149,6 +167,7 @@ void HashAndStorage::search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
     check_parameters(*storage);
+    check_counts_inside();
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "search: k is %" PRId64 ", expected a positive number",
@@ -177,6 +196,7 @@ void HashAndStorage::range_search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "range_search");
     check_parameters(*storage);
+    check_counts_inside();
     if (is_ours(*storage) || n == 0) {
         storage->range_search(n, codes, radius, result, params);
         return;

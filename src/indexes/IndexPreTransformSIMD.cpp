@@ -523,6 +523,19 @@ void IndexPreTransformSIMD::range_search(
     index->range_search(n, xt.data(), radius, result, params_behind(params));
 }
 
+void IndexPreTransformSIMD::search_and_reconstruct(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) const {
+    check_counts_with(*this, index);
+    IndexPreTransform::search_and_reconstruct(
+            n, x, k, distances, labels, recons, params);
+}
+
 size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::Index>(
             *this, sel, "IndexPreTransformSIMD::remove_ids");

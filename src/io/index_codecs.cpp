@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
@@ -267,6 +268,12 @@ void check_hash_index(const HashIndex& index, const Place& place) {
                     index.storage->metric_type == faiss::METRIC_L2,
             "its hash and its binary index do not fit");
     says_trained(index.storage->is_trained, place.file);
+    if (auto* graph =
+                dynamic_cast<const faiss::IndexBinaryHNSW*>(index.storage)) {
+        place.pass([&] {
+            check_ef(graph->hnsw.efSearch, "efSearch", "the storage");
+        });
+    }
 }
 
 template <class HashIndex>

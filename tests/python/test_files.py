@@ -590,3 +590,75 @@ def test_buckets_that_hold_all_vectors(storage, n):
     for other in (faiss.deserialize_index(faiss.serialize_index(index)),
                   faiss.clone_index(index), pickle.loads(pickle.dumps(index))):
         assert_equal(other.search(x[:1], n), expected)
+
+
+@pytest.mark.parametrize("string", ["BHash4x8", "IDMap2,BHash4x8"])
+def test_buckets_of_tables_without_a_hash(string, tmp_path):
+    codes = np.tile(np.random.default_rng(1).integers(0, 256, (1, 8)).astype("uint8"), (4, 1))
+    index = faiss_ext.index_binary_factory(64, string)
+    if "IDMap" in string:
+        index.add_with_ids(codes, np.arange(4))
+    else:
+        index.add(codes)
+    expected = index.search(codes[:1], 3)
+    assert (expected[1] >= 0).all()
+    faiss_ext.write_index_binary(index, str(tmp_path / "index"))
+    for read in (faiss_ext.read_index_binary, faiss.read_index_binary):
+        assert_equal(read(str(tmp_path / "index")).search(codes[:1], 3), expected)
+
+
+def test_parts_inside_parts_that_were_changed_alone():
+    x = np.random.default_rng(3).random((64, 16), "float32")
+
+    def filled(string):
+        index = faiss.index_factory(16, string)
+        index.train(x)
+        index.add(x) if "IDMap" not in string else index.add_with_ids(x, np.arange(64))
+        return index
+
+    graph = filled("SIK64(gaussian),BHNSW8")
+    graph.storage.storage.remove_ids(np.arange(5))
+    ids, codes = filled("IDMap2,KFlat(chi2)"), filled("IDMap,SIK64(gaussian),BFlat")
+    for index in (ids, codes):
+        index.index.remove_ids(np.arange(5))
+    behind = filled("PCAR8,KFlat(linear)")
+    behind.index.remove_ids(np.arange(5))
+    broken = filled("HNSW8,KFlat(chi2)")
+    broken.hnsw.entry_point = 10**6
+    huge = filled("SIK64(gaussian),BHNSW8")
+    huge.storage.hnsw.efSearch = -1
+    for index, call in (
+            (graph, lambda: graph.search(x, 2)), (graph, lambda: graph.add(x)),
+            (ids, lambda: ids.remove_ids(np.arange(10, 12))), (ids, lambda: ids.reconstruct(1)),
+            (codes, lambda: codes.remove_ids(np.arange(10, 12))),
+            (behind, lambda: behind.search_and_reconstruct(x, 2)),
+            (broken, lambda: broken.search(x, 2)), (broken, lambda: broken.add(x)),
+            (huge, lambda: huge.search(x, 2))):
+        with pytest.raises(RuntimeError, match="fit|as many|efSearch"):
+            call()
+        with pytest.raises(RuntimeError):
+            faiss.serialize_index(index)
+    exact = filled("HNSW8,KFlat(chi2)")
+    D, I = exact.search(x, 2)
+    exact.storage.remove_ids(np.arange(5))
+    with pytest.raises(ValueError, match="has 64 vectors"):
+        faiss_ext.kernel_values(exact, D, I, x)
+
+
+def test_functions_of_faiss_that_were_imported_before(run_python):
+    assert "done" in run_python("""if True:
+        from faiss import index_factory, index_binary_factory
+        import faiss_ext
+        assert isinstance(index_factory(64, "KFlat(chi2)"), faiss_ext.IndexFlatKernel)
+        assert isinstance(index_binary_factory(64, "BKFlat(jaccard)"), faiss_ext.IndexBinaryFlatKernel)
+        assert type(index_factory(64, "Flat")).__name__.startswith("IndexFlat")
+        print("done")""")
+
+
+@pytest.mark.parametrize("call", [
+    lambda: faiss_ext.index_factory("KFlat(chi2)", 64), lambda: faiss_ext.index_factory(2**40, "KFlat(chi2)"),
+    lambda: faiss_ext.write_index("f", faiss_ext.index_factory(8, "KFlat(chi2)"))])
+def test_arguments_of_replaced_functions_of_a_wrong_type(call):
+    with pytest.raises(TypeError) as error:
+        call()
+    assert "prototypes" not in str(error.value) and "in method" not in str(error.value)

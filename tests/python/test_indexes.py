@@ -712,3 +712,11 @@ def test_a_matrix_that_has_changed_is_seen():
     by_faiss = faiss.downcast_VectorTransform(index.chain.at(1)).apply(more.apply(x))
     np.testing.assert_allclose(
         index.search(x, 1)[0], index.index.search(by_faiss, 1)[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "IDMap2,KFlat(chi2)", "SIK64(gaussian),BFlat", "PCAR8,KFlat(linear)"])
+def test_a_radius_beyond_all_numbers_finds_all(string, digits):
+    index = made(string, digits.base[:50])
+    for radius in (1e300, np.float64(1e300), 10**400, np.inf):
+        assert index.range_search(digits.queries[:2], radius)[0].tolist() == [0, 50, 100]
+    assert index.range_search(digits.queries[:2], -10**400)[0].tolist() == [0, 0, 0]

@@ -397,3 +397,22 @@ def test_copies_of_local_subclasses_of_faiss():
         twin = make(index)
         assert type(twin) is Local
         assert twin.ntotal == 3
+
+
+@pytest.mark.parametrize("call", [
+    "faiss_ext.index_factory(32, 'IDMap2,KFlat(chi2)').add_with_ids(x[:2], [1., 2.])",
+    "faiss_ext.index_factory(32, 'IDMap2,KFlat(chi2)').search(x[:, :3], 2)",
+    "faiss_ext.index_factory(32, 'IDMap2,RR8,KFlat(linear)').search(x[:, :3], 2)",
+    "faiss.IndexRefine(faiss.IndexFlatL2(32), faiss_ext.index_factory(32, 'KFlat(chi2)')).search(x, 0)"])
+def test_refused_arguments_of_an_index_without_a_name(call, run_python):
+    code = f"""if True:
+        import gc, faiss, faiss_ext, numpy as np
+        x = np.ones((3, 32), "float32")
+        for _ in range(20):
+            try:
+                {call}
+            except (TypeError, ValueError):
+                pass
+            gc.collect()
+        print("done")"""
+    assert "done" in run_python(code)

@@ -139,7 +139,7 @@ def test_a_recommendation_says_that_it_cannot_tell(clocks):
     tried = sorted((one.tried, other.tried), key=lambda t: -t.queries_per_second)
     found = advice.Recommendation(
         **vars(tried[0]), tried=tried, disturbed=disturbed, impossible={}, limits={"recall": 0.9}, n=9, sample_size=9, k=3,
-        d=64, make=None)
+        d=64, threads=1, make=None)
     assert disturbed and found.as_fast == [tried[1].string]
     text = str(found)
     assert f"{found.usual_queries_per_second:,.0f} to {found.queries_per_second:,.0f} queries/s" in text
@@ -187,3 +187,13 @@ def test_beside_busy_processes_the_order_stays():
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def test_a_recommendation_takes_one_thread_on_a_busy_machine(monkeypatch):
+    threads = faiss.omp_get_max_threads()
+    x = np.random.default_rng(1).random((300, 8))
+    for busy in (True, False):
+        monkeypatch.setattr(advice, "is_loaded", lambda: busy)
+        found = faiss_ext.recommend(x, "chi2")
+        assert found.threads == (1 if busy else threads)
+        assert faiss.omp_get_max_threads() == threads
