@@ -449,6 +449,8 @@ TEST(IndexBinaryIVFSIMD, IdsAreNeverGivenTwice) {
     add_one(index, largest + 3);
     const idx_t far = 1000;
     index.add_with_ids(1, code, &far);
+    const idx_t none = -1;
+    EXPECT_TRUE(throws([&] { index.add_with_ids(1, code, &none); }, "-1"));
     const auto copy = clone_binary_index(&index);
     add_one(*copy, far + 1);
     add_one(index, far + 1);

@@ -404,6 +404,9 @@ void IndexBinaryIVFSIMD::add_core(
         const idx_t* precomputed_idx) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
     if (xids) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                std::find(xids, xids + n, -1) == xids + n,
+                "IndexBinaryIVFSIMD::add_with_ids: an id is -1, which stands for none in the results of searches");
         IndexBinaryIVF::add_core(n, x, xids, precomputed_idx);
         const idx_t largest = n == 0 ? -1 : *std::max_element(xids, xids + n);
         next_id = next_id < 0 ? -1 : std::max(next_id, above(largest));

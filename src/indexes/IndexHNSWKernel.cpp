@@ -66,12 +66,8 @@ void IndexHNSWKernel::check_graph(const char* where) const {
     if (hnsw.offsets.size() != size_t(ntotal) + 1) {
         check_counts(*this);
     }
-    const idx_t entry = hnsw.entry_point;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            hnsw.neighbors.size() == hnsw.offsets.back() &&
-                    (ntotal == 0 ||
-                     (entry >= 0 && entry < ntotal &&
-                      hnsw.levels[entry] == hnsw.max_level + 1)),
+            graph_fits(hnsw, ntotal),
             "IndexHNSWKernel::%s: the graph's entry point, levels and links do not fit; call rebuild(), or reset() and add the vectors again",
             where);
 }

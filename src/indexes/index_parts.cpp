@@ -308,6 +308,15 @@ bool labels_are_below(const faiss::Index* index, idx_t limit) {
     return !index || labels_are_below_of_both(*index, limit);
 }
 
+bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
+    const idx_t entry = hnsw.entry_point;
+    return hnsw.offsets.size() == size_t(ntotal) + 1 &&
+            hnsw.neighbors.size() == hnsw.offsets.back() &&
+            (ntotal == 0 ||
+             (entry >= 0 && entry < ntotal &&
+              hnsw.levels[entry] == hnsw.max_level + 1));
+}
+
 void check_for(
         const faiss::Index& index,
         idx_t n,
@@ -320,6 +329,15 @@ void check_for(
                IndexPreTransformSIMD,
                IndexRefineKernel>(index)) {
         return;
+    }
+    if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+        check_counts_with(index, graph->storage);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                graph_fits(graph->hnsw, index.ntotal),
+                "%s: the graph of an IndexHNSW does not fit its %" PRId64
+                " vectors; reset the index and add the vectors again",
+                where,
+                int64_t(index.ntotal));
     }
     const auto parts = parts_of_both(index);
     for (const faiss::Index* part : parts) {
@@ -366,10 +384,10 @@ std::string unequal_counts(const faiss::Index& index) {
     }
     if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         unequal.see("storage", hnsw->storage);
-    }
-    if (auto* graph = dynamic_cast<const IndexHNSWKernel*>(&index);
-        graph && graph->graph_is_complete) {
-        unequal.see("graph", idx_t(graph->hnsw.offsets.size()) - 1);
+        const auto* ours = dynamic_cast<const IndexHNSWKernel*>(hnsw);
+        if (!ours || ours->graph_is_complete) {
+            unequal.see("graph", idx_t(hnsw->hnsw.offsets.size()) - 1);
+        }
     }
     return unequal.text;
 }

@@ -11,6 +11,7 @@
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
 #include <faiss/VectorTransform.h>
+#include <faiss/impl/HNSW.h>
 
 #include <faiss_ext/core/compat.h>
 
@@ -54,9 +55,14 @@ void check_free_ids(idx_t next, idx_t n, const char* where);
 bool labels_are_below(const faiss::Index* index, idx_t limit);
 bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
 
+/// Whether the sizes of a graph fit the number of its vectors, and it has an
+/// entry point: a search or an addition would read beyond its arrays if not.
+bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal);
+
 /** Throws if vectors that a class of FAISS is to take are not finite, or their
  * squares would overflow: its k-means and its lists end the process then, and
- * its distances are wrong. Classes of this library check what they take.
+ * its distances are wrong. Throws as well if the graph of a faiss::IndexHNSW
+ * does not fit its vectors. Classes of this library check what they take.
  */
 void check_for(
         const faiss::Index& index,

@@ -625,6 +625,9 @@ def test_parts_inside_parts_that_were_changed_alone():
     behind.index.remove_ids(np.arange(5))
     broken = filled("HNSW8,KFlat(chi2)")
     broken.hnsw.entry_point = 10**6
+    maps, refined = filled("HKM1(chi2),HNSW8"), filled("HNSW8,Refine(KFlat(chi2))")
+    faiss.downcast_index(maps.index).storage.remove_ids(np.arange(5))
+    faiss.downcast_index(refined.base_index).hnsw.reset()
     huge = filled("SIK64(gaussian),BHNSW8")
     huge.storage.hnsw.efSearch = -1
     for index, call in (
@@ -632,6 +635,8 @@ def test_parts_inside_parts_that_were_changed_alone():
             (ids, lambda: ids.remove_ids(np.arange(10, 12))), (ids, lambda: ids.reconstruct(1)),
             (codes, lambda: codes.remove_ids(np.arange(10, 12))),
             (behind, lambda: behind.search_and_reconstruct(x, 2)),
+            (maps, lambda: maps.search(x, 2)), (maps, lambda: maps.add(x)),
+            (refined, lambda: refined.search(x, 2)), (refined, lambda: refined.add(x)),
             (broken, lambda: broken.search(x, 2)), (broken, lambda: broken.add(x)),
             (huge, lambda: huge.search(x, 2))):
         with pytest.raises(RuntimeError, match="fit|as many|efSearch"):
