@@ -224,6 +224,12 @@ def checked_arguments(self, name, n, args, kwargs, where):
         if not isinstance(params, faiss.SearchParameters):
             raise TypeError(f"{where}: params must be faiss.SearchParameters, "
                             f"got {params!r}")
+        if (name in RANGE_SEARCHES and getattr(params, "sel", None) is None
+                and isinstance(self, (faiss.IndexIDMap,
+                                      faiss.IndexBinaryIDMap))):
+            # (FAISS would follow a null pointer)
+            raise ValueError(f"{where}: params of an ID map are for a selector, "
+                             "expected faiss.SearchParameters(sel=...)")
         if not getattr(params, "k_factor", 1) >= 1:
             raise ValueError(f"{where}: k_factor must be at least 1, "
                              f"got {params.k_factor}")
