@@ -219,7 +219,7 @@ def test_search_parameters_of_refine():
     with pytest.raises(RuntimeError, match="expected IndexRefineSearchParameters"):
         index.search(X[:5], 5, params=faiss.SearchParametersIVF(nprobe=4))
     params.k_factor = 2.0**60
-    with pytest.raises(RuntimeError, match="k_factor is .*, expected a number from 1 to 1e9"):
+    with pytest.raises(RuntimeError, match=r"k_factor is .*, expected a number from 1 to 1e\+09"):
         index.search(X[:16], 1, params=params)
     everything = faiss.index_factory(64, "Flat,Refine(KFlat(chi2))")
     everything.add(X)
