@@ -122,6 +122,7 @@ void HashAndStorage::add_codes(
         const uint8_t* codes,
         const idx_t* xids) {
     check_codes(n, codes, xids ? "add_with_ids" : "add");
+    check_new_ids(n, xids, "add_with_ids");
     check_counts_inside();
     check_interrupt();
     if (n > 0) {
@@ -166,6 +167,7 @@ void HashAndStorage::search_codes(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
+    check_params_for(*storage, params, "search");
     check_parameters(*storage);
     check_counts_inside();
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -195,6 +197,7 @@ void HashAndStorage::range_search_codes(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "range_search");
+    check_params_for(*storage, params, "range_search");
     check_parameters(*storage);
     check_counts_inside();
     if (is_ours(*storage) || n == 0) {

@@ -19,6 +19,7 @@
 #include "indexes/nibble_codes.h"
 #include "indexes/no_vectors.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
@@ -302,7 +303,8 @@ void IndexAsymmetricHash::search(
             "IndexAsymmetricHash::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexAsymmetricHash::search");
     check_queries(*this, n, x);
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
     in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
@@ -355,7 +357,8 @@ void IndexAsymmetricHash::range_search(
     check_ready(*this, "range_search");
     check_batch(n, x, "IndexAsymmetricHash::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexAsymmetricHash::range_search");
     check_queries(*this, n, x);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     // what is too large by rounding is let through, and looked at again

@@ -22,6 +22,7 @@
 #include "indexes/blocked_scan.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 #include "simd/hamming_scan.h"
 
 namespace faiss_ext {
@@ -161,7 +162,7 @@ void scan_all(
         const uint8_t* x,
         idx_t k,
         int32_t largest,
-        const faiss::SearchParameters* params,
+        const faiss::IDSelector* sel,
         Result&& result) {
     const size_t code_size = index.code_size, words = (code_size + 7) / 8;
     std::vector<int> ones(n);
@@ -178,7 +179,6 @@ void scan_all(
     for (idx_t i = 0; i < n; i++) {
         std::memcpy(&queries[i * words], x + order[i] * code_size, code_size);
     }
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const BlockedScan blocks(n, index.ntotal, query_block, 1, 16384);
     std::vector<std::vector<Neighbor>> found(n * blocks.nslices);
     const auto scan = [&](idx_t q0, idx_t nq, idx_t slice, idx_t, idx_t) {
@@ -393,6 +393,8 @@ void IndexBinaryFlatKernel::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::search");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryFlatKernel::search");
     check_lists();
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -412,7 +414,7 @@ void IndexBinaryFlatKernel::search(
         }
         return;
     }
-    scan_all(*this, n, x, k, no_distance, params, fill);
+    scan_all(*this, n, x, k, no_distance, sel, fill);
 }
 
 void IndexBinaryFlatKernel::range_search(
@@ -422,13 +424,15 @@ void IndexBinaryFlatKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatKernel::range_search");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryFlatKernel::range_search");
     check_lists();
     std::vector<std::vector<Neighbor>> found(n);
     if (radius > 0 && ntotal > 0) {
         const auto keep = [&](idx_t q, std::vector<Neighbor>& hits) {
             found[q].swap(hits);
         };
-        scan_all(*this, n, x, 0, radius - 1, params, keep);
+        scan_all(*this, n, x, 0, radius - 1, sel, keep);
     }
     fill_range_result(
             found,

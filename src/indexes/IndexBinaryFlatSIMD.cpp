@@ -18,6 +18,7 @@
 #include "indexes/blocked_scan.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 #include "simd/hamming_scan.h"
 
 namespace faiss_ext {
@@ -50,14 +51,14 @@ void scan_all(
         const uint8_t* x,
         idx_t k,
         uint32_t bound,
-        const faiss::SearchParameters* params,
+        const faiss::IDSelector* sel,
         Result&& result) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.ntotal < most_codes,
             "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
             int64_t(index.ntotal));
     const size_t words = (index.code_size + 7) / 8;
-    const auto is_wanted = wanted(params ? params->sel : nullptr);
+    const auto is_wanted = wanted(sel);
     const idx_t threads = omp_get_max_threads();
     // (a large k makes blocks smaller)
     const idx_t largest = std::clamp<idx_t>(
@@ -194,6 +195,8 @@ void IndexBinaryFlatSIMD::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::search");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryFlatSIMD::search");
     check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -211,7 +214,7 @@ void IndexBinaryFlatSIMD::search(
             labels[q * k + i] = found ? position_of(keys[i]) : -1;
         }
     };
-    scan_all(*this, n, x, k, uint32_t(d) + 1, params, fill);
+    scan_all(*this, n, x, k, uint32_t(d) + 1, sel, fill);
 }
 
 void IndexBinaryFlatSIMD::range_search(
@@ -221,6 +224,8 @@ void IndexBinaryFlatSIMD::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryFlatSIMD::range_search");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryFlatSIMD::range_search");
     check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
     std::vector<std::vector<uint64_t>> found(n);
     if (n > 0) {
@@ -228,7 +233,7 @@ void IndexBinaryFlatSIMD::range_search(
         const auto keep = [&](idx_t q, std::vector<uint64_t>& keys) {
             found[q].swap(keys);
         };
-        scan_all(*this, n, x, 0, bound, params, keep);
+        scan_all(*this, n, x, 0, bound, sel, keep);
     }
     fill_range_result(
             found,

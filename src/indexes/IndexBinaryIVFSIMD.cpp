@@ -28,6 +28,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 
 namespace faiss_ext {
 
@@ -64,8 +65,8 @@ struct ListSearch {
             : nprobe(index.nprobe),
               max_codes(index.max_codes),
               sel(params ? params->sel : nullptr) {
-        const auto* given =
-                dynamic_cast<const faiss::SearchParametersIVF*>(params);
+        const auto* given = known_params<faiss::SearchParametersIVF>(
+                params, "IndexBinaryIVFSIMD::search");
         if (given) {
             nprobe = given->nprobe;
             max_codes = given->max_codes;
@@ -404,9 +405,7 @@ void IndexBinaryIVFSIMD::add_core(
         const idx_t* precomputed_idx) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
     if (xids) {
-        FAISS_EXT_THROW_IF_NOT_MSG(
-                std::find(xids, xids + n, -1) == xids + n,
-                "IndexBinaryIVFSIMD::add_with_ids: an id is -1, which stands for none in the results of searches");
+        check_new_ids(n, xids, "IndexBinaryIVFSIMD::add_with_ids");
         IndexBinaryIVF::add_core(n, x, xids, precomputed_idx);
         const idx_t largest = n == 0 ? -1 : *std::max_element(xids, xids + n);
         next_id = next_id < 0 ? -1 : std::max(next_id, above(largest));

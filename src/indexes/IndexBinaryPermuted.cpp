@@ -21,6 +21,7 @@
 #include "core/hamming.h"
 #include "core/parallel.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 
 namespace faiss_ext {
 
@@ -422,7 +423,8 @@ void IndexBinaryPermuted::search(
             "IndexBinaryPermuted::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryPermuted::search");
     std::atomic<size_t> ncandidates{0};
     parallel_blocks(n, 1, [&](idx_t q, idx_t) {
         const uint8_t* query = x + q * code_size;
@@ -456,7 +458,8 @@ void IndexBinaryPermuted::range_search(
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryPermuted::range_search");
     check_parameters();
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexBinaryPermuted::range_search");
     std::vector<std::vector<std::pair<int32_t, int32_t>>> found(n);
     std::atomic<size_t> ncandidates{0};
     parallel_blocks(n, 1, [&](idx_t q, idx_t) {

@@ -28,6 +28,7 @@
 #include "indexes/range_result.h"
 #include "indexes/row_codec.h"
 #include "indexes/row_scores.h"
+#include "indexes/search_params.h"
 #include "simd/selection.h"
 
 namespace faiss_ext {
@@ -463,6 +464,8 @@ void IndexFlatKernel::search_scores(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
             "IndexFlatKernel::search: call train first");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexFlatKernel::search");
     const StoredRows stored = StoredRows::of(*this, "IndexFlatKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -482,7 +485,7 @@ void IndexFlatKernel::search_scores(
                 k,
                 scores + i * k,
                 labels + i * k,
-                params ? params->sel : nullptr);
+                sel);
     }
 }
 
@@ -514,7 +517,8 @@ void IndexFlatKernel::range_search(
             StoredRows::of(*this, "IndexFlatKernel::range_search");
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
-    const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexFlatKernel::range_search");
     const bool is_distance = metric_type == faiss::METRIC_L2;
     const float bound = is_distance ? radius : -radius;
 

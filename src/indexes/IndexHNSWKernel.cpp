@@ -150,7 +150,7 @@ void IndexHNSWKernel::for_walks(
             hnsw.levels.size(),
             int64_t(ntotal));
     flat.kernel->check_input(n, x, d, name.c_str());
-    const GraphSearch how = graph_search(hnsw, params);
+    const GraphSearch how = graph_search(hnsw, params, name.c_str());
     check_ef(how.ef, "efSearch", name.c_str());
     const size_t kept = std::max<size_t>(how.ef, std::min(k, ntotal));
     WalkLimits limits = {how.bounded_queue ? size_t(how.ef) : kept};

@@ -29,6 +29,7 @@
 #include "indexes/k_means.h"
 #include "indexes/nibble_codes.h"
 #include "indexes/range_result.h"
+#include "indexes/search_params.h"
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
 #include "simd/selection.h"
@@ -137,16 +138,16 @@ Search search_of(
         const IndexIVFPQ4& index,
         const faiss::SearchParameters* params) {
     Search search{index.nprobe, params ? params->sel : nullptr};
-    if (params && typeid(*params) != typeid(faiss::SearchParameters)) {
-        auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params);
-        FAISS_EXT_THROW_IF_NOT_MSG(
-                ivf,
-                "IndexIVFPQ4::search: the search parameters are of another class, expected SearchParametersIVF");
+    if (const auto* ivf = known_params<faiss::SearchParametersIVF>(
+                params, "IndexIVFPQ4::search")) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 ivf->nprobe > 0 && ivf->max_codes == 0,
                 "IndexIVFPQ4::search: nprobe is %zu and max_codes %zu, expected a positive number and 0",
                 ivf->nprobe,
                 ivf->max_codes);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !ivf->quantizer_params,
+                "IndexIVFPQ4::search: quantizer_params have no effect: the centroids are not in an index");
         search.nprobe = idx_t(std::min<size_t>(ivf->nprobe, index.nlist));
     }
     search.nprobe = std::min(search.nprobe, index.nlist);
@@ -696,9 +697,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     check_ready(*this, "add");
     check_not_mapped(is_mapped(*this), "IndexIVFPQ4::add");
     check_vectors(d, n, x, "IndexIVFPQ4::add");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !xids || std::find(xids, xids + n, -1) == xids + n,
-            "IndexIVFPQ4::add_with_ids: an id is -1, which stands for none in the results of searches");
+    check_new_ids(n, xids, "IndexIVFPQ4::add_with_ids");
     idx_t next_after = next_id;
     if (!xids) {
         check_free_ids(next_id, n, "IndexIVFPQ4::add");

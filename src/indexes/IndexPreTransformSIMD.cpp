@@ -286,11 +286,23 @@ void check_same_chain(
     }
 }
 
+/// Search parameters for the index behind the transformations, which knows
+/// them.
 const faiss::SearchParameters* params_behind(
-        const faiss::SearchParameters* params) {
-    const auto* pre =
-            dynamic_cast<const faiss::SearchParametersPreTransform*>(params);
-    return pre ? pre->index_params : params;
+        const faiss::Index& index,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (const auto* pre =
+                dynamic_cast<const faiss::SearchParametersPreTransform*>(
+                        params)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !pre->sel,
+                "%s: a selector in SearchParametersPreTransform has no effect; give it in index_params",
+                where);
+        params = pre->index_params;
+    }
+    check_params_for(index, params, where);
+    return params;
 }
 
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
@@ -496,6 +508,7 @@ void IndexPreTransformSIMD::search(
             "IndexPreTransformSIMD::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
+    params = params_behind(*index, params, "IndexPreTransformSIMD::search");
     const auto xt = transformed_for_index(n, x, "search");
     if (index->ntotal == 0) { // FAISS's flat indexes leave results as they are
         constexpr float worst = std::numeric_limits<float>::max();
@@ -506,7 +519,7 @@ void IndexPreTransformSIMD::search(
         std::fill_n(labels, n * k, -1);
         return;
     }
-    index->search(n, xt.data(), k, distances, labels, params_behind(params));
+    index->search(n, xt.data(), k, distances, labels, params);
 }
 
 void IndexPreTransformSIMD::range_search(
@@ -519,8 +532,10 @@ void IndexPreTransformSIMD::range_search(
             is_trained,
             "IndexPreTransformSIMD::range_search: call train first");
     check_counts_with(*this, index);
+    params = params_behind(
+            *index, params, "IndexPreTransformSIMD::range_search");
     const auto xt = transformed_for_index(n, x, "range_search");
-    index->range_search(n, xt.data(), radius, result, params_behind(params));
+    index->range_search(n, xt.data(), radius, result, params);
 }
 
 void IndexPreTransformSIMD::search_and_reconstruct(
@@ -532,6 +547,8 @@ void IndexPreTransformSIMD::search_and_reconstruct(
         float* recons,
         const faiss::SearchParameters* params) const {
     check_counts_with(*this, index);
+    params = params_behind(
+            *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
     IndexPreTransform::search_and_reconstruct(
             n, x, k, distances, labels, recons, params);
 }

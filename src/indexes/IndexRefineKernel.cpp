@@ -112,6 +112,7 @@ void IndexRefineKernel::search(
     }
     KernelExceptionGuard guard(this); // checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
+    check_params_for(*base_index, how.base_params, "search of a Refine index");
     if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
         std::fill_n(distances, n * k, worst_of(metric_type));
         std::fill_n(labels, n * k, -1);

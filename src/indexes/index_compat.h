@@ -15,6 +15,7 @@
 #include <faiss_ext/indexes/search_limits.h>
 
 #include "core/errors.h"
+#include "indexes/search_params.h"
 
 namespace faiss {
 struct IndexRefineSearchParameters; // defined since 1.8.0
@@ -84,16 +85,17 @@ struct GraphSearch {
 };
 
 /// From the index or the search parameters, which have a bounded_queue since
-/// FAISS 1.9.0. Parameters of another class give a selector only.
+/// FAISS 1.9.0. Plain ones give a selector only.
 template <class Params = faiss::SearchParametersHNSW>
 GraphSearch graph_search(
         const faiss::HNSW& hnsw,
-        const faiss::SearchParameters* params) {
+        const faiss::SearchParameters* params,
+        const char* where) {
     GraphSearch how = {
             hnsw.efSearch,
             hnsw.check_relative_distance,
             hnsw.search_bounded_queue};
-    if (const auto* given = dynamic_cast<const Params*>(params)) {
+    if (const auto* given = known_params<Params>(params, where)) {
         how.ef = given->efSearch;
         how.check_relative_distance = given->check_relative_distance;
         if constexpr (requires { given->bounded_queue; }) {

@@ -7,9 +7,11 @@
 #include <string>
 #include <typeinfo>
 
+#include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexBinaryHNSW.h>
 #include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexBinaryIVF.h>
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
@@ -33,6 +35,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/search_params.h"
 
 namespace faiss_ext {
 
@@ -249,6 +252,13 @@ void check_free_ids(idx_t next, idx_t n, const char* where) {
             int64_t(next) - 1);
 }
 
+void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !ids || std::find(ids, ids + n, -1) == ids + n,
+            "%s: an id is -1, which stands for none in the results of searches",
+            where);
+}
+
 bool keeps_ids(const faiss::IndexBinary& index) {
     if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
         return keeps_ids(*hash->storage);
@@ -359,6 +369,26 @@ void check_for(
     const bool squares =
             !dynamic_cast<const faiss::RemapDimensionsTransform*>(&vt);
     (squares ? check_norms : check_finite)(n, x, vt.d_in, where);
+}
+
+void check_params_for(
+        const faiss::Index& index,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (is_any<faiss::IndexFlat>(index)) {
+        known_params(params, where);
+    } else if (is_any<faiss::IndexHNSW>(index)) {
+        known_params<faiss::SearchParametersHNSW>(params, where);
+    }
+}
+
+void check_params_for(
+        const faiss::IndexBinary& index,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (dynamic_cast<const faiss::IndexBinaryFlat*>(&index)) {
+        known_params(params, where);
+    }
 }
 
 std::string unequal_counts(const faiss::IndexBinary& index) {

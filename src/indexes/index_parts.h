@@ -48,6 +48,9 @@ inline idx_t above(idx_t id) {
 /// Throws if there are no n ids from `next` on.
 void check_free_ids(idx_t next, idx_t n, const char* where);
 
+/// Throws if one of n ids, if there are any, is -1.
+void check_new_ids(idx_t n, const idx_t* ids, const char* where);
+
 /// Whether labels of searches are below a limit, and not negative: IndexIDMap
 /// and IndexRefine take labels of the index inside for positions. Those of an
 /// IndexIVFPQ4 with as many vectors have to be there once each. FAISS's own
@@ -73,6 +76,18 @@ void check_for(
         const faiss::VectorTransform& vt,
         idx_t n,
         const float* x,
+        const char* where);
+
+/// Throws if search parameters are of a class that FAISS's flat indexes and
+/// graphs ignore. Other classes of FAISS, and all of this library, check what
+/// they take.
+void check_params_for(
+        const faiss::Index& index,
+        const faiss::SearchParameters* params,
+        const char* where);
+void check_params_for(
+        const faiss::IndexBinary& index,
+        const faiss::SearchParameters* params,
         const char* where);
 
 /** Says how the counts of vectors of an index and of the parts directly inside

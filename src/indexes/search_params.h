@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Search parameters of classes that an index does not know would be ignored.
+
+#pragma once
+
+#include <typeinfo>
+
+#include <faiss/Index.h>
+
+#include "core/errors.h"
+
+namespace faiss_ext {
+
+/// Throws unless search parameters are plain ones, which hold a selector, or of
+/// the class Known. The latter are returned; null if there are none.
+template <class Known = faiss::SearchParameters>
+const Known* known_params(
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (!params || typeid(*params) == typeid(faiss::SearchParameters)) {
+        return nullptr;
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            typeid(*params) == typeid(Known),
+            "%s: the search parameters are of class %s, expected %s",
+            where,
+            type_name(typeid(*params)).c_str(),
+            type_name(typeid(Known)).c_str());
+    return static_cast<const Known*>(params);
+}
+
+/// The selector of plain search parameters, null if there is none. Throws if
+/// they are of another class.
+inline const faiss::IDSelector* plain_selector(
+        const faiss::SearchParameters* params,
+        const char* where) {
+    known_params(params, where);
+    return params ? params->sel : nullptr;
+}
+
+} // namespace faiss_ext
