@@ -133,6 +133,6 @@ def describe(name: str) -> Description:
     if name not in names:
         raise ValueError(
             f"unknown name {name!r}, expected {', '.join(names[:-1])} or "
-            f"{names[-1]}")
+            f"{names[-1]}{swig._described_name_hint(name)}")
     fields = tuple(Field(*row) for row in swig._describe(name))
     return Description(name, summary_of(name), fields)

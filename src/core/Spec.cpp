@@ -5,13 +5,13 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include <faiss/impl/FaissException.h>
 
 #include "core/errors.h"
+#include "core/name_hint.h"
 
 namespace faiss_ext {
 
@@ -59,62 +59,6 @@ std::string unexpected(char c) {
 
 } // namespace
 
-namespace {
-
-/// Names that other libraries have, and ours.
-const std::pair<const char*, const char*> other_names[] = {
-        {"rbf", "gaussian"},
-        {"tanimoto", "jaccard"},
-        {"polynomial", "poly"},
-        {"jensenshannon", "js"},
-        {"float32", "f32"},
-        {"float16", "f16"},
-        {"half", "f16"},
-        {"uint8", "u8"},
-        {"byte", "u8"}};
-
-/// Letters that have to be put in, left out or changed.
-size_t edits(const std::string& a, const std::string& b) {
-    std::vector<size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), 0);
-    for (size_t i = 0; i < a.size(); i++) {
-        size_t diagonal = row[0]++;
-        for (size_t j = 0; j < b.size(); j++) {
-            const size_t changed = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-        }
-    }
-    return row.back();
-}
-
-/// The accepted word that was probably meant, or nothing.
-std::string meant(std::string word, const std::vector<std::string>& expected) {
-    const auto lower = [](std::string s) {
-        std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) {
-            return char(std::tolower(c));
-        });
-        return s;
-    };
-    const auto length = [](const std::string& s) {
-        return std::find_if_not(s.begin(), s.end(), is_name_char) - s.begin();
-    };
-    const std::string given = word.substr(0, length(word));
-    word = lower(given);
-    for (const auto& [other, ours] : other_names) {
-        word = word == other ? ours : word;
-    }
-    for (const std::string& accepted : expected) {
-        const std::string name = accepted.substr(0, length(accepted));
-        if (!word.empty() && edits(word, lower(name)) <= name.size() / 5) {
-            return name == given ? "" : name;
-        }
-    }
-    return "";
-}
-
-} // namespace
-
 void throw_parse_error(
         const std::string& text,
         size_t position,
@@ -135,10 +79,8 @@ void throw_parse_error(
         for (size_t i = 0; i < expected.size(); i++) {
             out << (i ? ", " : "") << expected[i];
         }
-        const std::string name = meant(text.substr(position), expected);
-        if (!name.empty()) {
-            out << "\n  did you mean " << name << "?";
-        }
+        const std::string hint = name_hint(text.substr(position), expected);
+        out << (hint.empty() ? "" : "\n  ") << hint;
     }
     throw faiss::FaissException(out.str());
 }
@@ -235,7 +177,12 @@ Spec Spec::parse(
     if (i == end || !std::isalpha(static_cast<unsigned char>(s[i]))) {
         throw_parse_error(s, i, "expected a name");
     }
-    while (i < end && is_name_char(s[i])) {
+    // no name has a '-', but that of jensen-shannon is to be quoted as a whole
+    const auto is_hyphen = [&](size_t at) {
+        return s[at] == '-' && at + 1 < end &&
+                std::isalpha(static_cast<unsigned char>(s[at + 1]));
+    };
+    while (i < end && (is_name_char(s[i]) || is_hyphen(i))) {
         i++;
     }
     spec.name = s.substr(begin, i - begin);

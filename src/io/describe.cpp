@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "core/name_hint.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -38,9 +39,10 @@ std::vector<FieldInfo> describe(const std::string& name) {
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_known,
-            "unknown name '%s', expected %s",
+            "unknown name '%s', expected %s%s",
             printable(name).c_str(),
-            join(described_names()).c_str());
+            join(described_names()).c_str(),
+            described_name_hint(name).c_str());
     return infos;
 }
 
@@ -52,6 +54,11 @@ std::vector<std::string> described_names() {
         }
     });
     return names;
+}
+
+std::string described_name_hint(const std::string& name) {
+    const std::string hint = name_hint(name, described_names());
+    return hint.empty() ? "" : "; " + hint;
 }
 
 std::string instruction_set() {

@@ -561,8 +561,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
             if (is_codes(one)) {
                 one.fail(
                         "'" + one.str() +
-                                "' is a binary index: index_binary_factory makes it",
-                        index_forms());
+                        "' is a binary index: index_binary_factory makes it");
             }
         }
         part.fail("unknown index '" + part.str() + "'", index_forms());

@@ -652,12 +652,30 @@ def test_misspelt_names(string):
 
 @pytest.mark.parametrize("string, meant", [
     ("KFlat(rbf)", "gaussian"), ("SIK64(rbf),BFlat", "gaussian"), ("KFlat(gausian)", "gaussian"),
+    ("KPCA64(rbf),Flat", "gaussian"), ("KLSH64(laplace),BFlat", "laplacian"), ("KFlat(cos)", "cosine"),
+    ("KFlat(gauss)", "gaussian"), ("KFlat(jensen-shannon)", "js"), ("KFlat(chi_squared)", "chi2"), ("KFlat(hik)", "intersection"),
+    ("KFlat(chi2,store=fp16)", "f16"), ("AHK64(chi2,centre=1),BFlat", "center"), ("SIK64(gaussian,sigma=2),BFlat", "gamma"),
     ("KFlat(tanimoto)", "jaccard"), ("KFlat(chi2,store=float16)", "f16"), ("KFlat(chi2,store=uint8)", "u8"),
     ("KFlat(gaussian(gama=1))", "gamma"), ("AHK64(chi2),bflat", "BFlat"), ("kflat", "KFlat"), ("kflat(chi2)", "KFlat"),
     ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK")])
 def test_names_that_were_probably_meant(string, meant):
     with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
         faiss.index_factory(D, string)
+
+
+@pytest.mark.parametrize("name, meant", [("rbf", "gaussian"), ("laplace", "laplacian"), ("kflat", "KFlat"), ("BKflat", "BKFlat")])
+def test_names_that_describe_was_probably_asked_for(name, meant):
+    with pytest.raises(ValueError, match=rf"unknown name '{name}'.*did you mean {meant}\?"):
+        faiss_ext.describe(name)
+
+
+def test_the_hint_at_sigma_is_right():
+    with pytest.raises(RuntimeError, match=r"gamma is 1/sigma\^2 for gaussian and matern, 1/sigma for laplacian"):
+        faiss_ext.kernel_factory("gaussian(sigma=2)")
+    x, y = vectors(2)
+    sigma = 2
+    value = faiss_ext.kernel_factory(f"gaussian(gamma={1 / sigma**2})")(x, y)
+    assert value == pytest.approx(np.exp(-((x - y) ** 2).sum() / (2 * sigma**2)), rel=1e-5)
 
 
 def test_no_guess_of_a_name_that_is_like_none():
@@ -690,6 +708,9 @@ def test_search_parameters_of_a_part():
 def test_binary_and_float_strings_that_are_mixed_up():
     with pytest.raises(RuntimeError, match="is a binary index: index_binary_factory makes it"):
         faiss.index_factory(64, "BKFlat(jaccard)")
+    with pytest.raises(RuntimeError) as caught:
+        faiss.index_factory(64, "IDMap,BKFlat(jaccard)")
+    assert "did you mean" not in str(caught.value)
     with pytest.raises(RuntimeError, match="unknown binary index.*(.|\n)*BKFlat"):
         faiss.index_binary_factory(64, "KFlat(chi2)")
 
