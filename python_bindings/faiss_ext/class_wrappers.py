@@ -78,6 +78,15 @@ def as_ids(ids, n, where):
     return np.ascontiguousarray(ids, dtype="int64")
 
 
+def as_new_ids(ids, n, where):
+    """Ids of vectors that are added."""
+    ids = as_ids(ids, n, where)
+    if (ids == -1).any():
+        raise ValueError(f"{where}: an id is -1, which stands for none in the "
+                         "results of searches")
+    return ids
+
+
 def rows_for(index, n0, ni, x, width, dtype):
     """Where reconstruct_n puts ni rows, -1 for all from n0 on: x, or what is
     made for them."""
@@ -216,9 +225,9 @@ def checked_arguments(self, name, n, args, kwargs, where):
                       "thresh": index_radius(self, kwargs["thresh"], where)}
     elif name in TAKE_IDS:
         if args:
-            args = (as_ids(args[0], n, where), *args[1:])
+            args = (as_new_ids(args[0], n, where), *args[1:])
         elif "ids" in kwargs:
-            kwargs = {**kwargs, "ids": as_ids(kwargs["ids"], n, where)}
+            kwargs = {**kwargs, "ids": as_new_ids(kwargs["ids"], n, where)}
     params = kwargs.get("params")
     if params is not None:
         if not isinstance(params, faiss.SearchParameters):

@@ -920,3 +920,40 @@ def test_errors_of_wrong_arguments_read_well(string):
                   lambda: index.reconstruct_batch([1, 2])]
     for call in calls:
         outcome(call)
+
+
+@pytest.mark.parametrize("string", [
+    "KIVF4", "AHK64(chi2),BIVF4", "HKM1(chi2),IVF4,Flat", "IDMap,KFlat(chi2)", "IDMap2,KFlat(chi2)", "BIVF4"])
+def test_no_vector_gets_the_id_of_padding(string):
+    rng = np.random.default_rng(1)
+    is_binary = string.startswith("B")
+    x = rng.integers(0, 256, (400, 8)).astype("uint8") if is_binary else rng.random((400, 16), "float32")
+    index = (faiss_ext.index_binary_factory(64, string) if is_binary else faiss_ext.index_factory(16, string))
+    index.train(x)
+    with pytest.raises(ValueError, match="an id is -1"):
+        index.add_with_ids(x[:3], [5, -1, 7])
+    assert index.ntotal == 0
+    index.add_with_ids(x[:3], [5, 6, 7])
+    assert index.ntotal == 3
+
+
+@pytest.mark.parametrize("string, made", [
+    ("KFlat(chi2)", "IVF"), ("HNSW8,KFlat(chi2)", "IVF"), ("KIVF4", "HNSW"), ("AHK64(chi2),BFlat", "IVF"),
+    ("AHK64(chi2),BIVF4", "HNSW"), ("HKM1(chi2),Flat", "IVF"), ("HKM1(chi2),HNSW8,Flat", "IVF"),
+    ("KFlat(chi2)", "PreTransform"), ("BFlat", "IVF"), ("BKFlat(jaccard)", "IVF"), ("BIVF4", "HNSW")])
+def test_search_parameters_of_another_class_are_refused(string, made):
+    rng = np.random.default_rng(1)
+    is_binary = string.startswith("B")
+    x = rng.integers(0, 256, (400, 8)).astype("uint8") if is_binary else rng.random((400, 16), "float32")
+    index = (faiss_ext.index_binary_factory(64, string) if is_binary else faiss_ext.index_factory(16, string))
+    index.train(x)
+    index.add(x)
+    params = getattr(faiss, "SearchParameters" + made)()
+    calls = [lambda: index.search(x[:3], 2, params=params)]
+    if "HNSW" not in string or "KFlat" in string:
+        calls.append(lambda: index.range_search(x[:3], 1, params=params))
+    for call in calls:
+        with pytest.raises(RuntimeError, match="search parameters are of class .*expected .*SearchParameters"):
+            call()
+    if string != "HKM1(chi2),HNSW8,Flat":  # older versions of FAISS's graphs want their own
+        assert index.search(x[:3], 2, params=faiss.SearchParameters())[1].shape == (3, 2)
