@@ -658,7 +658,8 @@ TEST(IndexIVFPQ4, BadCalls) {
             {{[&] { search(*index, huge, 3); }, "length of vector 0"},
              {[&] { range_search(*index, huge, 3); }, "length of vector 0"},
              {[&] { index->add(1, huge.data()); }, "length of vector 0"},
-             {[&] { search(*index, x, 1, &of_graphs); }, "of another class"}});
+             {[&] { search(*index, x, 1, &of_graphs); },
+              "expected faiss::SearchParametersIVF"}});
     EXPECT_EQ(index->ntotal, n);
     expect_same(search(*index, x, 3), found);
     // ids that are not there, one by one and together

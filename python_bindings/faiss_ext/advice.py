@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import numbers
+import os
 import re
 from typing import Any, Callable, NamedTuple
 
@@ -13,7 +14,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import python_number
+from .class_wrappers import as_array, python_number
 from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
@@ -656,10 +657,10 @@ def recommend(
     >>> print(found)
     >>> index = found.build(xb)
     """
-    if hasattr(x, "toarray"):
-        raise TypeError("recommend: expected an array, got a sparse matrix, of "
-                        "which toarray() makes one")
-    x = np.asarray(x)
+    if isinstance(x, (str, os.PathLike)):
+        raise TypeError("recommend: expected an array, got a file name: faiss_ext."
+                        "vector_files.read_vectors reads the vectors of a file")
+    x = as_array(x, "recommend")
     if x.ndim != 2 or len(x) < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
                          f"of shape (n, d), got shape {x.shape}")

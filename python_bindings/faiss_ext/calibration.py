@@ -14,7 +14,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .class_wrappers import python_number
+from .class_wrappers import as_array, python_number
 from .distances import (
     exact_values, has_no_map, is_normalised, part_that_compares)
 from .parameters import real
@@ -334,9 +334,9 @@ def calibrate(
 
 
 def as_vectors(x, packed):
+    x = as_array(x, "calibrate")
     if not packed:
         return np.ascontiguousarray(x, dtype="float32")
-    x = np.asarray(x)
     if x.dtype != np.uint8:
         raise TypeError("calibrate: the index takes packed bits, uint8, got "
                         f"{x.dtype}")

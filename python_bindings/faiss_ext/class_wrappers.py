@@ -24,15 +24,27 @@ from .documentation import Attribute
 FLOAT = np.dtype("float32")
 
 
+def as_array(x, where):
+    """x as an array, if it can be one without a guess."""
+    if hasattr(x, "toarray"):
+        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
+                        "which toarray() makes one")
+    if np.ma.is_masked(x):
+        raise ValueError(f"{where}: expected an array without masked values; "
+                         "filled(value) gives them values, and rows with masked "
+                         "values can be left out")
+    return np.asarray(x)
+
+
 def as_vectors(x, d, where):
     """x as a C-contiguous float32 array of shape (n, d)."""
     if (type(x) is np.ndarray and x.dtype == FLOAT and x.shape[1:] == (d,)
             and x.flags.c_contiguous):
         return x  # single queries come here: the rest takes microseconds
-    if hasattr(x, "toarray"):
-        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
-                        "which toarray() makes one")
-    x = np.asarray(x)
+    if x is None:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, {d}), got None")
+    x = as_array(x, where)
     if x.ndim != 2 or x.shape[1] != d:
         raise ValueError(
             f"{where}: expected an array of shape (n, {d}), got {x.shape}")
@@ -45,7 +57,7 @@ def as_vectors(x, d, where):
 
 def as_matrix(x, where):
     """x as a C-contiguous float32 array of shape (n, d), whatever d is."""
-    x = np.asarray(x)
+    x = as_array(x, where)
     if x.ndim != 2:
         raise ValueError(
             f"{where}: expected an array of shape (n, d), got {x.shape}")
@@ -54,7 +66,7 @@ def as_matrix(x, where):
 
 def as_codes(x, code_size, where):
     """x as a C-contiguous uint8 array of shape (n, code_size)."""
-    x = np.asarray(x)
+    x = as_array(x, where)
     if x.dtype != np.uint8:
         raise TypeError(
             f"{where}: expected codes (uint8), got an array of {x.dtype}")
@@ -98,23 +110,21 @@ def rows_for(index, n0, ni, x, width, dtype):
         raise ValueError(f"{where}: ni is {ni}, expected a number from 0")
     if x is None:
         return np.empty((ni, width), dtype=dtype)
-    if x.shape != (ni, width) or x.dtype != dtype:
-        raise ValueError(f"{where}: expected an array of {dtype} of shape "
-                         f"({ni}, {width}), got {x.dtype} of shape {x.shape}")
+    check_result(x, "x", dtype, (ni, width), where)
     return x
 
 
 def as_radius(radius, where):
     """A radius as a float."""
     if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:
-        raise TypeError(f"{where}: the radius must be a number, got {radius!r}")
+        raise TypeError(f"{where}: the radius must be a number, got {shown(radius)}")
     try:
         radius = float(radius)
     except OverflowError:
         radius = np.inf if radius > 0 else -np.inf
     except (TypeError, ValueError):
         raise TypeError(f"{where}: the radius must be a number, "
-                        f"got {radius!r}") from None
+                        f"got {shown(radius)}") from None
     if abs(radius) > np.finfo("float32").max:  # as the index takes it
         radius = np.copysign(np.inf, radius)
     if np.isnan(radius):
@@ -128,7 +138,7 @@ def as_k(k, where):
         k = operator.index(k)
     except TypeError:
         raise TypeError(
-            f"{where}: k must be a positive integer, got {k!r}") from None
+            f"{where}: k must be a positive integer, got {shown(k)}") from None
     if k <= 0:
         raise ValueError(f"{where}: k must be positive, got {k}")
     return k
@@ -140,12 +150,12 @@ def as_integer(value, name, where):
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{where}: {name} must be an integer, got {value!r}") from None
+            f"{where}: {name} must be an integer, got {shown(value)}") from None
 
 
 def as_other_index(value, name, where):
     if not isinstance(value, (faiss.Index, faiss.IndexBinary)):
-        raise TypeError(f"{where}: {name} must be an index, got {value!r}")
+        raise TypeError(f"{where}: {name} must be an index, got {shown(value)}")
     return value
 
 
@@ -155,7 +165,7 @@ def as_selected(x, name, where):
         return x
     if np.ndim(x) != 1:
         raise TypeError(f"{where}: expected an array of ids or an IDSelector, "
-                        f"got {x!r}")
+                        f"got {shown(x)}")
     return as_ids(x, np.size(x), where)
 
 
@@ -228,11 +238,16 @@ def checked_arguments(self, name, n, args, kwargs, where):
             args = (as_new_ids(args[0], n, where), *args[1:])
         elif "ids" in kwargs:
             kwargs = {**kwargs, "ids": as_new_ids(kwargs["ids"], n, where)}
+    check_results(self, name, n, args, kwargs, where)
     params = kwargs.get("params")
     if params is not None:
+        if isinstance(params, faiss.IDSelector):
+            raise TypeError(f"{where}: params must be faiss.SearchParameters, "
+                            "got a selector: write params=faiss."
+                            "SearchParameters(sel=...)")
         if not isinstance(params, faiss.SearchParameters):
             raise TypeError(f"{where}: params must be faiss.SearchParameters, "
-                            f"got {params!r}")
+                            f"got {shown(params)}")
         if (name in RANGE_SEARCHES and getattr(params, "sel", None) is None
                 and isinstance(self, (faiss.IndexIDMap,
                                       faiss.IndexBinaryIDMap))):
@@ -243,6 +258,38 @@ def checked_arguments(self, name, n, args, kwargs, where):
             raise ValueError(f"{where}: k_factor must be at least 1, "
                              f"got {params.k_factor}")
     return args, kwargs
+
+
+def check_results(self, name, n, args, kwargs, where):
+    """The arrays that a search writes its results to."""
+    given = {key: kwargs[key] for key in ("D", "I", "R", "labels")
+             if kwargs.get(key) is not None}
+    if name == "assign" and len(args) > 1 and args[1] is not None:
+        given["labels"] = args[1]
+    if not given:
+        return
+    k = args[0] if args else kwargs.get("k", 1)
+    is_binary = isinstance(self, faiss.IndexBinary)
+    width = self.d // 8 if is_binary else self.d
+    shapes = {"D": ("int32" if is_binary else "float32", (n, k)),
+              "I": ("int64", (n, k)), "labels": ("int64", (n, k)),
+              "R": ("uint8" if is_binary else "float32", (n, k, width))}
+    for key, value in given.items():
+        dtype, shape = shapes[key]
+        check_result(value, key, dtype, shape, where)
+
+
+def check_result(value, name, dtype, shape, where):
+    """An array that is written to."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{where}: {name} must be an array, got {shown(value)}")
+    if value.dtype != dtype or value.shape != shape or not (
+            value.flags.c_contiguous and value.flags.writeable):
+        kind = (" that is read-only" if not value.flags.writeable else
+                "" if value.flags.c_contiguous else
+                " that is not C-contiguous")
+        raise ValueError(f"{where}: {name} must be a writeable array of {dtype} "
+                         f"of shape {shape}, got {shown(value)}{kind}")
 
 
 # ------------------------------------------------- errors of FAISS and SWIG
@@ -261,6 +308,21 @@ INSTEAD["add_codes_with_ids"] = INSTEAD["add_with_ids"]
 INSTEAD["check_compatible_for_merge"] = INSTEAD["merge_from"]
 for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
     INSTEAD[name] = INSTEAD["reconstruct"]
+
+
+def hint_instead(self, name):
+    """What to do instead of what an index cannot do, or nothing."""
+    if name == "search_and_reconstruct" or name.startswith("reconstruct"):
+        if type(self) in (faiss.IndexIDMap, faiss.IndexBinaryIDMap):
+            return "; put IDMap2 in front instead of IDMap"
+    instead = INSTEAD.get(name)
+    if instead and hasattr(self, "add_codes_with_ids"):
+        instead = instead.replace(
+            "call add_with_ids", "call add_with_ids, or with codes "
+            "add_codes_with_ids")
+    return f"; {instead}" if instead else ""
+
+
 UNSUPPORTED = re.compile(r"not implemented|not supported|does not make sense")
 WRONG_PARAMETERS = re.compile(
     r"'!?params' failed|params type invalid|params have incorrect type|"
@@ -299,24 +361,23 @@ def words_for(error, method, self, name, args, kwargs):
             return ("the inverted lists do not know where each vector is; call "
                     "faiss.extract_index_ivf(index).make_direct_map()")
         if UNSUPPORTED.search(message):
-            instead = INSTEAD.get(name)
+            culprit = re.search(r"Error in .*?faiss::(\w+Transform)::", message)
             return f"not supported by {text(self)}" + (
-                f"; {instead}" if instead else "")
+                f": a {culprit[1]} cannot do it" if culprit
+                else hint_instead(self, name))
         words = without_place(message)
         others = [a for a in (*args, *kwargs.values())
                   if isinstance(a, (faiss.Index, faiss.IndexBinary))]
         if others and words.startswith("FAISS's check"):
             return f"expected an index like {text(self)}, got {text(others[0])}"
         return words
-    try:
-        inspect.signature(method).bind(self, *args, **kwargs)
-    except TypeError as problem:
+    problem = unfit_arguments(inspect.signature(method), (self, *args), kwargs)
+    if problem:
         if "params" in kwargs and "params" not in parameters:
             return (f"search parameters are not supported by {text(self)} in "
                     f"FAISS {faiss.__version__}; faiss_ext.set_index_parameter "
                     "sets them in the index")
-        names = [key for key in parameters if key != "self"]
-        return f"{problem}; expected ({', '.join(names)})"
+        return problem
     if isinstance(error, AssertionError) or re.search(
             r"in method '\w+', argument|Wrong number or type of arguments",
             message):
@@ -327,10 +388,13 @@ def words_for(error, method, self, name, args, kwargs):
     return None
 
 
-def shown(value):
-    if isinstance(value, np.ndarray):
+def shown(value, most=200):
+    """A value in a message, which is never longer than a few lines."""
+    if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of {value.dtype} of shape {value.shape}"
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= most else (
+        f"{text[:most // 2]} ... {text[-most // 2:]}")
 
 
 def without_place(message):
@@ -389,7 +453,7 @@ OF_CODES = {"train": "train_codes", "add": "add_codes",
 def vectors_for_hash(self, x, where):
     """Vectors of what has a hash in front, of any type of numbers."""
     d_in = hash_in_front(self).d_in
-    x = np.asarray(x)
+    x = as_array(x, where)
     if x.ndim == 2 and x.shape[1] == self.d // 8 != d_in:
         name = where.split(".")[-1]
         raise ValueError(
@@ -448,16 +512,17 @@ def argument_errors_in_words(function, where):
                 raise
             message = str(error)
             number = re.search(r"in method '\w+', argument (\d+) of", message)
-            if number:
+            problem = unfit_arguments(signature, args, kwargs)
+            if problem:
+                message = f"{where}: {problem}"
+            elif number:
                 names = list(signature.parameters)
                 name = names[int(number[1]) - (not is_constructor)]
                 given = signature.bind(*args, **kwargs).arguments[name]
                 kind = inspect.formatannotation(
                     signature.parameters[name].annotation).strip("'")
-                message = f"{where}: {name} must be {kind}, got {given!r}"
-                if kind.endswith("Kernel") and isinstance(given, str):
-                    message += (f"; kernel_factory({given!r}) makes a kernel "
-                                "from a string")
+                message = (f"{where}: {name} must be {kind}, got "
+                           f"{shown(given)}{hint_at(kind, given)}")
             elif "Wrong number or type of arguments" in message:
                 message = (f"{where}: wrong number or type of arguments, "
                            f"expected {where}{signature}")
@@ -466,6 +531,32 @@ def argument_errors_in_words(function, where):
         raise TypeError(message)
 
     return wrapper
+
+
+def hint_at(kind, given):
+    """How to make an object of a class, from something that is not one."""
+    if kind == "Kernel" and isinstance(given, str):
+        return f"; kernel_factory({shown(given)}) makes a kernel from a string"
+    if kind == "Kernel" and callable(given):
+        return "; CallbackKernel(function) makes a kernel from a function"
+    if kind == "KernelHash":
+        return ("; write a class such as ShiftInvariantHash, or use the hash of "
+                "an index: index_factory(d, 'SIK512(gaussian),BFlat').hash")
+    if kind in ("faiss.Index", "IndexFlatKernel") and isinstance(given, str):
+        return "; index_factory makes an index from a string"
+    if kind == "faiss.IndexBinary" and isinstance(given, str):
+        return "; index_binary_factory makes an index from a string"
+    return ""
+
+
+def unfit_arguments(signature, args, kwargs):
+    """How the arguments of a call do not fit its signature, or None."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        names = [key for key in signature.parameters if key != "self"]
+        return f"{problem}, expected ({', '.join(names)})"
+    return None
 
 
 def name_arguments():
@@ -761,7 +852,7 @@ def init_callback_kernel(
         np.frombuffer(out, dtype="float32").reshape(n, m)[...] = values
 
     if not callable(function):
-        raise TypeError(f"CallbackKernel: {function!r} is not callable")
+        raise TypeError(f"CallbackKernel: {shown(function)} is not callable")
     self.this = swig._make_callback_kernel(fill).this
 
 
@@ -1481,7 +1572,7 @@ def check_settings(the_class):
         except TypeError:
             kind = (getattr(member, "type", None)
                     or type(getattr(self, name)).__name__)
-            raise TypeError(f"{what} must be {kind}, got {value!r}") from None
+            raise TypeError(f"{what} must be {kind}, got {shown(value)}") from None
         if before is not None:
             try:
                 for check in checks:
@@ -1558,7 +1649,7 @@ def mean_neighbor_distance(
     float
     """
     if norm not in ("l1", "l2"):
-        raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
+        raise ValueError(f"norm must be 'l1' or 'l2', got {shown(norm)}")
     x = as_matrix(x, "mean_neighbor_distance")
     counts = {"neighbor": neighbor, "max_queries": max_queries,
               "max_points": max_points, "seed": seed}

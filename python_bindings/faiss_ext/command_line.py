@@ -379,8 +379,12 @@ def run_search(args):
     radius = args.radius
     if radius is not None and isinstance(index, faiss.IndexBinary):
         if not (radius.is_integer() and abs(radius) < 2**31):
+            hint = ("; the radius of a kernel value is faiss_ext."
+                    "IndexBinaryFlatKernel.distance(value)"
+                    if isinstance(index, swig.IndexBinaryFlatKernel)
+                    and 0 < radius < 1 else "")
             raise UsageError("distances of this index are integers below 2^31, "
-                             f"and so must the radius be, got {radius:g}")
+                             f"and so must the radius be, got {radius:g}{hint}")
         radius = int(radius)
     if shards is None:
         set_all(index, args.parameter)

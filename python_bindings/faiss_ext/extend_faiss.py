@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import re
+import sys
 import threading
 
 import faiss
@@ -21,7 +22,7 @@ from . import swigfaiss_ext as swig
 from .class_wrappers import (
     OF_CODES, TAKE_NO_VECTORS, Owners, checked, checked_scalars, codes,
     copy_by, deepcopy_by, from_bytes, hash_in_front, in_words, parts_of,
-    reduced, rows_for, to_bytes, vectors_for_hash, vectors_of)
+    reduced, rows_for, shown, to_bytes, vectors_for_hash, vectors_of)
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
@@ -85,22 +86,32 @@ def replace(name, make):
 
 def reach_early_import(name, function):
     """`from faiss import index_factory` before the import of this package keeps
-    FAISS's function, which calls one of this name in FAISS's C module: for
-    strings of this package it calls the replacement."""
-    inner = getattr(getattr(faiss, name), "__globals__", {}).get("_swigfaiss")
-    if name not in ("index_factory", "index_binary_factory") or not hasattr(
-            inner, name):
+    FAISS's function, which calls one of this name in FAISS's C module: what
+    concerns this package goes to the replacement."""
+    module = sys.modules.get(getattr(faiss, name).__module__)
+    inner = getattr(module, "_swigfaiss", None)
+    if not name.startswith(("index_", "read_", "write_", "clone_")) or not (
+            hasattr(inner, name)):
         return
     of_faiss = getattr(inner, name)
 
     @functools.wraps(of_faiss)
     def early(*args):
-        if (len(args) > 1 and isinstance(args[1], str)
-                and swig.is_faiss_ext_string(args[1])):
-            return function(*args)
-        return of_faiss(*args)
+        call = function if concerns_us(name, args) else of_faiss
+        return call(*args)
 
     setattr(inner, name, early)
+
+
+def concerns_us(name, args):
+    """Whether arguments of one of FAISS's functions are strings, files or
+    objects of this package."""
+    if name.startswith("index_"):
+        return len(args) > 1 and isinstance(
+            args[1], str) and swig.is_faiss_ext_string(args[1])
+    if name.startswith("read_"):
+        return bool(args) and bool(holds_magic(args[0]))
+    return bool(args) and is_ours(args[0])
 
 
 def with_keywords(function, template):
@@ -157,12 +168,35 @@ def meant_names(string):
             if names.get(word.lower(), word) != word]
 
 
-def factory(ours):
+def check_factory_string(description, function):
+    if isinstance(description, bytes):
+        raise TypeError(f"{function}: expected a string, got "
+                        f"{shown(description)}; decode() makes one")
+    start = 0
+    for part in description and re.split(r"(,)(?![^()]*\))", description):
+        if not part.strip():
+            raise RuntimeError(
+                f"invalid factory string {shown(description)}, position "
+                f"{start}: expected the name of an index or a transformation")
+        start += len(part)
+
+
+def makes(make, description):
+    """Whether a factory takes a string, whatever the dimension is."""
+    try:
+        make(64, description)
+    except (RuntimeError, TypeError, ValueError):
+        return False
+    return True
+
+
+def factory(ours, other_name):
     def make(original):
         def function(d, description, *args):
-            check_not_none(description, original.__name__, "a string")
-            if (isinstance(description, str)
-                    and swig.is_faiss_ext_string(description)):
+            if not isinstance(description, (str, bytes)):
+                return original(d, description, *args)
+            check_factory_string(description, original.__name__)
+            if swig.is_faiss_ext_string(description):
                 return ours(d, description, *args)
             try:
                 return original(d, description, *args)
@@ -170,14 +204,18 @@ def factory(ours):
                 if "could not parse" not in str(error):
                     raise
                 meant = meant_names(description)
-                # kernels are lower-case, what FAISS has in parentheses is not
-                if not meant and re.search(r"\([a-z]", description):
-                    ours(d, description, *args)  # says what is accepted
-                if not meant:
+                if makes(getattr(swig, other_name), description):
+                    problem = f"{other_name} takes this string"
+                elif meant:
+                    word, name = meant[0]
+                    problem = f"unknown name {word!r}, did you mean {name}?"
+                else:
+                    # kernels are lower-case, what FAISS has in parentheses is not
+                    if re.search(r"\([a-z]", description):
+                        ours(d, description, *args)  # says what is accepted
                     raise
-            word, name = meant[0]
-            raise RuntimeError(f"invalid factory string {description!r}: "
-                               f"unknown name {word!r}, did you mean {name}?")
+            raise RuntimeError(
+                f"invalid factory string {shown(description)}: {problem}")
         return function
     return make
 
@@ -212,27 +250,36 @@ def writer(ours):
             if name != "write_index" or not WRITES_NONE:
                 check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
-            target = as_file_name(target)
+            if isinstance(target, (str, bytes, os.PathLike)):
+                target = as_place(target, name, ())
             if not (is_ours(thing) or faiss_loses_codes(thing)):
                 return original(thing, target, *args)
-            return ours(thing, target)
+            return ours(thing, as_place(target, name, (faiss.IOWriter,)))
         return function
     return make
 
 
-def as_file_name(file):
-    """A path as a string; anything else as it is."""
-    if not isinstance(file, (str, bytes, os.PathLike)):
-        return file
-    name = os.fsdecode(file)
+def as_place(place, function, streams):
+    """Where a function of this name reads or writes: a path as a string, or one
+    of FAISS's streams as it is."""
+    kinds = " or ".join(f"a faiss.{c.__name__}" for c in streams)
+    expected = f"{function}: expected a file name or {kinds}, got "
+    if isinstance(place, streams) or type(place).__name__ == "SwigPyObject":
+        return place  # (the latter is a FILE* of FAISS)
+    if hasattr(place, "read") or hasattr(place, "write"):
+        raise TypeError(f"{expected}{shown(place)}; faiss.PyCallbackIOReader and "
+                        "faiss.PyCallbackIOWriter take open files")
+    if not isinstance(place, (str, bytes, os.PathLike)):
+        raise TypeError(expected + shown(place))
+    name = os.fsdecode(place)
     if "\0" in name:
-        raise ValueError("a file name with a null character")
+        raise ValueError(f"{function}: a file name with a null character")
     try:
         name.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"a file name that is not UTF-8: {os.fsencode(name)}; faiss."
-            "PyCallbackIOReader and PyCallbackIOWriter take open files"
+            f"{function}: a file name that is not UTF-8: {os.fsencode(name)}; "
+            "faiss.PyCallbackIOReader and PyCallbackIOWriter take open files"
         ) from None
     return name
 
@@ -261,8 +308,7 @@ def holds_magic(source):
 
 
 def read_by(ours, source, *args):
-    check_not_none(source, "reading", "a file name or an IOReader")
-    thing = ours(as_file_name(source), *args)
+    thing = ours(source, *args)
     return thing if is_ours(thing) else as_faiss_would(thing)
 
 
@@ -271,17 +317,18 @@ def reader(ours):
         def function(source, *args):
             check_not_none(
                 source, original.__name__, "a file name or an IOReader")
-            source = as_file_name(source)
-            if holds_magic(source) is False:
-                return original(source, *args)
-            return read_by(ours, source, *args)
+            if isinstance(source, (str, bytes, os.PathLike)):
+                source = as_place(source, original.__name__, ())
+            if holds_magic(source) is not False:
+                return read_by(ours, source, *args)
+            return original(source, *args)
         return function
     return make
 
 
 def read_index_binary(f, io_flags=0):
-    check_not_none(f, "read_index_binary", "a file name or an IOReader")
-    return swig.read_index_binary(as_file_name(f), io_flags)
+    source = as_place(f, "read_index_binary", (faiss.IOReader,))
+    return swig.read_index_binary(source, io_flags)
 
 
 def as_faiss_would(thing):
@@ -315,8 +362,33 @@ def clone_binary_index(index):
     return swig.clone_binary_index(index)
 
 
+def check_object(thing, function):
+    if thing is not None and not isinstance(thing, CLASSES):
+        raise TypeError(f"{function}: expected an object of FAISS, got "
+                        f"{shown(thing)}")
+
+
+def ivf_of(original):
+    """extract_index_ivf: of what has no lists, an error that says so."""
+    find = with_real_class(original)
+
+    def function(index):
+        check_not_none(index, original.__name__, "an index")
+        check_object(index, original.__name__)
+        if (not original.__name__.startswith("try") and is_ours(index)
+                and faiss.try_extract_index_ivf(index) is None):
+            raise RuntimeError(
+                f"{original.__name__}: {showing.text(index)} holds no "
+                "faiss.IndexIVF; faiss_ext.index_parameters and "
+                "faiss_ext.set_index_parameter know the parameters of any index")
+        return find(index)
+
+    return function
+
+
 def downcast(original):
     def function(thing):
+        check_object(thing, original.__name__)
         real = real_class(thing)
         if real is thing:
             real = original(thing)
@@ -357,7 +429,8 @@ def extend_parts():
                 setattr(cls, name, with_real_class(member, name != "at"))
     for name in list(vars(faiss)):
         if name.startswith(("downcast_", "extract_index", "try_extract_index")):
-            replace(name, with_real_class)
+            replace(name, ivf_of if "index_ivf" in name.lower()
+                    else with_real_class)
 
 
 def extend_chains():
@@ -457,10 +530,13 @@ def extend_parameter_space():
     def with_hint(method):
         @functools.wraps(method)
         def function(self, index, *args):
+            ours = is_known(index) or is_ours(index)
             try:
-                return method(self, index, *args)
+                # (initialize passes over parts that it does not know)
+                if not (ours and method.__name__ == "initialize"):
+                    return method(self, index, *args)
             except (RuntimeError, TypeError):
-                if not is_known(index) and not is_ours(index):
+                if not ours:
                     raise
             raise RuntimeError(
                 f"faiss.ParameterSpace.{method.__name__} does not know the "
@@ -669,8 +745,10 @@ def extend_interrupts():
 
 
 def extend():
-    replace("index_factory", factory(swig.index_factory))
-    replace("index_binary_factory", factory(index_binary_factory))
+    replace("index_factory", factory(
+        swig.index_factory, "index_binary_factory"))
+    replace("index_binary_factory", factory(
+        index_binary_factory, "index_factory"))
     for kind in ("index", "index_binary", "VectorTransform"):
         replace("write_" + kind, writer(getattr(swig, "write_" + kind)))
         replace("read_" + kind, reader(getattr(swig, "read_" + kind)))

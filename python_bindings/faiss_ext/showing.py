@@ -13,6 +13,8 @@ from .parameters import real as real_of
 
 def real(index):
     """An index as its own class, also where FAISS knows the base of it only."""
+    if isinstance(index, str):
+        return index
     index = real_of(index)
     if isinstance(index, faiss.IndexBinary):
         found = swig._downcast(index)
@@ -40,6 +42,8 @@ def is_group(index):
 
 
 def transform_text(transform):
+    if isinstance(transform, str):
+        return transform
     if isinstance(transform, swig.Transform):
         return transform.description()
     return f"{class_name(transform)}({transform.d_in}, {transform.d_out})"
@@ -60,6 +64,15 @@ def text(index, settings_behind=()):
     inside = [part if isinstance(part, str) else text(part)
               for part in contents(index)] + list(settings_behind)
     return class_name(index) + (f"({', '.join(inside)})" if inside else "")
+
+
+def few(parts, most=16):
+    """The first and the last parts, if there are many."""
+    left_out = len(parts) - most
+    if left_out <= 0:
+        return parts
+    return [*parts[:most // 2], f"... {left_out} more ...",
+            *parts[-most // 2:]]
 
 
 def contents(index):
@@ -85,7 +98,7 @@ def contents(index):
         return ([] if plain else [quantizer]) + settings(
             index, "nlist", "nprobe")
     if isinstance(index, faiss.IndexPreTransform):
-        return [*map(transform_text, transforms_of(index)),
+        return [*map(transform_text, few(transforms_of(index))),
                 real(index.index)]
     if isinstance(index, faiss.IndexRefine):
         return [real(index.base_index), real(index.refine_index),
@@ -94,7 +107,8 @@ def contents(index):
         return [real(index.storage),
                 f"efSearch={index.hnsw.efSearch}"]
     if is_group(index):
-        return [real(index.at(i)) for i in range(index.count())]
+        return list(map(real, few(
+            [index.at(i) for i in range(index.count())])))
     if hasattr(index, "index"):  # IDMap
         return [real(index.index)]
     return []

@@ -5,14 +5,15 @@ import os
 
 import numpy as np
 
-from .vector_files import VectorFileError, lazy_vectors
+from .class_wrappers import as_array
+from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
 class FileSource:
     """Vectors of a file, and whether it is still the same."""
 
     def __init__(self, path, part=None):
-        self.path = os.path.abspath(path)
+        self.path = os.path.abspath(checked_name(path))
         self.part = part
         self.name = self.path if part is None else f"{self.path}:{part}"
         self.vectors = lazy_vectors(self.path, part)
@@ -41,7 +42,7 @@ class ArraySource:
 
     def __init__(self, array, name):
         self.name = name
-        self.vectors = np.asarray(array)
+        self.vectors = as_array(array, name)
         if (self.vectors.ndim != 2 or self.vectors.dtype.kind not in "fiub"
                 or self.vectors.shape[1] == 0):
             raise VectorFileError(

@@ -125,8 +125,15 @@ def _check_size(path, shape, itemsize):
             f"{os.path.getsize(path):,}")
 
 
+def checked_name(path):
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError("expected the name of a file of vectors, got an object "
+                        f"of class {type(path).__name__}")
+    return path
+
+
 def _read(path, part, read_hdf5):
-    path = Path(path)
+    path = Path(checked_name(path))
     with errors_named(path):
         status = path.stat()
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
@@ -295,31 +302,34 @@ def _npy_header(file):
 
 
 def _read_csv(path):
-    """A vector a line, its components with commas between them; the first line
-    may have names, none of which is a number."""
+    """A vector a line, its components with commas, semicolons or tabs between
+    them; the first line may have names, none of which is a number."""
     with open(path, encoding="utf-8-sig") as file:
         first = file.readline()
-        lines = file if _are_names(first) else itertools.chain([first], file)
+        has_names = _are_names(first)
+        lines = file if has_names else itertools.chain([first], file)
         rest = next((line for line in lines if line.strip()), None)
         if rest is None:
             return np.empty((0, 0), "float32")
+        separator = next((c for c in "\t;" if c in rest), ",")
         try:
             with np.errstate(over="ignore"):  # of numbers beyond float32
                 return np.loadtxt(
-                    itertools.chain([rest], lines), "float32", delimiter=",",
+                    itertools.chain([rest], lines), "float32", delimiter=separator,
                     comments=None, quotechar='"', ndmin=2)
         except ValueError as error:
             if isinstance(error, UnicodeDecodeError):
                 raise
             text = str(error).split("; use `usecols`")[0].rstrip(".")[:300]
             raise VectorFileError(
-                f"{path}: expected lines of as many numbers each, with commas "
-                f"between them: {text} (counted without the line of names)"
+                f"{path}: expected lines of as many numbers each, separated by "
+                f"{separator!r}: {text}"
+                + " (counted behind the line of names)" * has_names
             ) from error
 
 
 def _are_names(line):
-    for word in line.split(","):
+    for word in re.split("[,;\t]", line):
         with contextlib.suppress(ValueError):
             float(word.strip().strip('"'))
             return False
@@ -449,32 +459,29 @@ def _checked_array(path, vectors):
 def _read_idx(path):
     """IDX: two zero bytes, the type, the number of dimensions, each dimension
     as a big-endian uint32, the values."""
-    if path.suffix == ".gz":
-        with gzip.open(path) as file:
-            raw = file.read()
-    else:
-        raw = path.read_bytes()
-    if len(raw) < 4:
-        raise VectorFileError(
-            f"{path}: truncated: {len(raw)} bytes, too short for an IDX header")
-    ndim = raw[3]
-    if raw[0] or raw[1] or raw[2] not in IDX_TYPES or ndim < 2:
-        raise VectorFileError(
-            f"{path}: malformed: an IDX file of vectors does not begin with "
-            f"{raw[:4].hex(' ')}")
-    header = 4 + 4 * ndim
-    if len(raw) < header:
-        raise VectorFileError(f"{path}: truncated: ends inside the IDX header")
-    shape = [int(size) for size in np.frombuffer(raw, ">u4", ndim, 4)]
-    dtype = np.dtype(IDX_TYPES[raw[2]])
-    d = 1
-    for size in shape[1:]:
-        d *= size
-    expected = header + shape[0] * d * dtype.itemsize
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        kind = file.read(4)
+        if len(kind) < 4:
+            raise VectorFileError(
+                f"{path}: truncated: {len(kind)} bytes, too short for an IDX "
+                "header")
+        ndim = kind[3]
+        if kind[0] or kind[1] or kind[2] not in IDX_TYPES or ndim < 2:
+            raise VectorFileError(
+                f"{path}: malformed: an IDX file of vectors does not begin with "
+                f"{kind.hex(' ')}")
+        sizes = file.read(4 * ndim)
+        if len(sizes) < 4 * ndim:
+            raise VectorFileError(
+                f"{path}: truncated: ends inside the IDX header")
+        shape = [int(size) for size in np.frombuffer(sizes, ">u4")]
+        dtype = np.dtype(IDX_TYPES[kind[2]])
+        _check_size(path, shape, dtype.itemsize)
+        expected = math.prod(shape) * dtype.itemsize
+        raw = file.read(expected + 1)
     if len(raw) != expected:
-        kind = "truncated" if len(raw) < expected else "malformed"
-        sizes = " x ".join(map(str, shape))
-        raise VectorFileError(
-            f"{path}: {kind}: {sizes} values need {expected} bytes, "
-            f"there are {len(raw)}")
-    return np.frombuffer(raw, dtype, offset=header).reshape(shape[0], d)
+        problem = (f"truncated: there are {len(raw)}" if len(raw) < expected
+                   else "malformed: there are more")
+        raise VectorFileError(f"{path}: {' x '.join(map(str, shape))} values "
+                              f"need {expected} bytes, {problem}")
+    return np.frombuffer(raw, dtype).reshape(shape[0], math.prod(shape[1:]))

@@ -487,6 +487,7 @@ void IndexPreTransformSIMD::add_with_ids(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::add_with_ids: call train first");
+    check_new_ids(n, xids, "IndexPreTransformSIMD::add_with_ids");
     check_counts_with(*this, index);
     index->add_with_ids(
             n, transformed_for_index(n, x, "add_with_ids").data(), xids);

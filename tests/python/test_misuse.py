@@ -6,7 +6,10 @@ Each gives an error that says what was wrong, and leaves the object usable.
 
 import copy
 import gc
+import inspect
 import re
+import subprocess
+import sys
 import time
 import weakref
 
@@ -749,7 +752,7 @@ def test_ids_that_a_map_of_ids_does_not_have():
     with pytest.raises(ValueError, match="ni is -2, expected"):
         index.reconstruct_n(0, -2)
     for bad in (np.zeros((5, 4), "int32"), np.zeros((1, D), "float32"), np.zeros((2, D))):
-        with pytest.raises(ValueError, match=r"expected an array of float32 of shape \(2, 16\), got"):
+        with pytest.raises(ValueError, match=r"a writeable array of float32 of shape \(2, 16\), got"):
             index.reconstruct_n(0, 2, bad)
     without_ids = filled("IDMap,KFlat(chi2)", x)
     with pytest.raises(RuntimeError, match="IndexIDMap.reconstruct: not supported by IndexIDMap"):
@@ -957,3 +960,159 @@ def test_search_parameters_of_another_class_are_refused(string, made):
             call()
     if string != "HKM1(chi2),HNSW8,Flat":  # older versions of FAISS's graphs want their own
         assert index.search(x[:3], 2, params=faiss.SearchParameters())[1].shape == (3, 2)
+
+
+# ------------------------------------------------- what is checked before a call
+
+def some_indexes():
+    x = np.random.default_rng(5).random((60, 16), dtype="float32")
+    for string in ("KFlat(chi2)", "SIK64(gaussian(gamma=1)),BFlat", "HKM1(chi2),PCAR8,KIVF4(M=2)",
+                   "IDMap2,KFlat(chi2)", "SIK64(gaussian(gamma=1)),BFlat,Refine(KFlat(chi2))"):
+        index = faiss.index_factory(16, string)
+        index.train(x)
+        index.add_with_ids(x, np.arange(60)) if "IDMap" in string else index.add(x)
+        yield index, x
+
+
+def test_results_are_written_only_where_they_fit():
+    for index, x in some_indexes():
+        D, I = index.search(x[:3], 2)
+        good = {"D": np.zeros_like(D), "I": np.zeros_like(I)}
+        if "D" not in inspect.signature(type(index).search).parameters:
+            continue
+        for name in good:
+            frozen = np.full_like(good[name], 77)
+            frozen.flags.writeable = False
+            for bad in (frozen, good[name][:, :1], good[name].astype("float64"),
+                        np.asfortranarray(np.zeros((3, 4), good[name].dtype))[:, :2], good[name].tolist()):
+                with pytest.raises((ValueError, TypeError), match=rf"search: {name} must be"):
+                    index.search(x[:3], 2, **{**good, name: bad})
+            assert (frozen == 77).all()
+        index.search(x[:3], 2, **good)
+        np.testing.assert_array_equal(good["I"], I)
+
+
+def test_a_selector_in_place_of_parameters_says_what_to_write():
+    for index, x in some_indexes():
+        with pytest.raises(TypeError, match=r"params=faiss.SearchParameters\(sel=...\)"):
+            index.search(x[:1], 2, params=faiss.IDSelectorRange(0, 3))
+
+
+def test_masked_values_are_not_vectors():
+    for index, x in some_indexes():
+        masked = np.ma.masked_greater(x, 0.5)
+        for method in (index.train, index.add, lambda m: index.search(m, 2)):
+            with pytest.raises(ValueError, match="masked values"):
+                method(masked)
+        index.search(np.ma.masked_array(x), 2)  # none is masked
+    for function in (faiss_ext.mean_neighbor_distance, lambda m: faiss_ext.recommend(m, "chi2"),
+                     faiss_ext.kernel_factory("chi2").gram):
+        with pytest.raises(ValueError, match="masked values"):
+            function(masked)
+
+
+@pytest.mark.parametrize("string, problem", [
+    (b"KFlat(chi2)", "expected a string, got b.*decode"),
+    (",KFlat(chi2)", "position 0"), ("PCA8,", "position 5"),
+    ("PCA8,,Flat", "position 5")])
+def test_what_is_not_a_factory_string(string, problem):
+    for factory in (faiss.index_factory, faiss.index_binary_factory):
+        with pytest.raises((TypeError, RuntimeError), match=problem):
+            factory(16, string)
+
+
+@pytest.mark.parametrize("string", ["BFlat", "BHash8", "BIVF4", "BKFlat(jaccard)"])
+def test_binary_strings_name_their_factory(string):
+    with pytest.raises(RuntimeError, match="index_binary_factory"):
+        faiss.index_factory(16, string)
+
+
+def test_what_is_not_a_file():
+    index = faiss.index_factory(4, "KFlat(chi2)")
+    for bad in (3, 1.5, [1], np.zeros(3)):
+        with pytest.raises(TypeError, match="expected a file name or a faiss.IOReader"):
+            faiss_ext.read_index_binary(bad)
+        with pytest.raises(TypeError, match="expected a file name or a faiss.IOWriter"):
+            faiss.write_index(index, bad)
+
+
+def test_an_open_file_is_told_apart_from_its_name(tmp_path):
+    with open(tmp_path / "file", "wb") as file:
+        with pytest.raises(TypeError, match="PyCallbackIOWriter"):
+            faiss.write_index(faiss.index_factory(4, "KFlat(chi2)"), file)
+
+
+def test_lists_of_faiss_are_asked_of_an_index_without():
+    for index, _ in some_indexes():
+        assert faiss.try_extract_index_ivf(index) is None
+        with pytest.raises(RuntimeError, match="holds no faiss.IndexIVF; faiss_ext.index_parameters"):
+            faiss.extract_index_ivf(index)
+    for bad in (3, "KIVF4", None):
+        with pytest.raises(TypeError, match="extract_index_ivf: expected"):
+            faiss.extract_index_ivf(bad)
+
+
+def test_arguments_that_are_missing_are_named():
+    for call, text in (
+            (lambda: faiss_ext.IndexFlatKernel(64), "'kernel', expected \\(d, kernel"),
+            (lambda: faiss_ext.ShiftInvariantHash(64), "'nbits', expected \\(d, nbits"),
+            (lambda: faiss_ext.IndexBinaryFlatKernel.distance(), "'kernel_value'")):
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(TypeError, match="kernel_value must be float, got '0.8'"):
+        faiss_ext.IndexBinaryFlatKernel.distance("0.8")
+    assert faiss_ext.IndexBinaryFlatKernel.kernel_value(faiss_ext.IndexBinaryFlatKernel.distance(0.75)) == (
+        pytest.approx(0.75, abs=1e-6))
+
+
+def test_objects_that_are_not_kernels_say_how_to_make_one():
+    with pytest.raises(TypeError, match="kernel_factory"):
+        faiss_ext.IndexFlatKernel(4, "chi2")
+    with pytest.raises(TypeError, match="CallbackKernel"):
+        faiss_ext.IndexFlatKernel(4, lambda x, y: x @ y.T)
+    with pytest.raises(TypeError, match="index_factory"):
+        faiss_ext.IndexRefineKernel("Flat", faiss.IndexFlatL2(4))
+
+
+def test_messages_are_bounded():
+    index = faiss_ext.IndexPreTransformSIMD(faiss.index_factory(4, "KFlat(gaussian(gamma=1))"))
+    for _ in range(300):
+        index.prepend_transform(faiss.RandomRotationMatrix(4, 4))
+    index.train(np.eye(4, dtype="float32"))
+    with pytest.raises(RuntimeError) as error:
+        index.add_with_ids(np.eye(4, dtype="float32"), np.arange(4))
+    assert len(str(error.value)) < 2000
+    assert "more" in repr(index) and len(repr(index)) < 2000
+    with pytest.raises((TypeError, ValueError)) as error:
+        index.search(np.eye(4, dtype="float32"), "k" * 10000)
+    assert len(str(error.value)) < 500
+
+
+def test_a_file_name_in_place_of_vectors():
+    with pytest.raises(TypeError, match="read_vectors"):
+        faiss_ext.recommend("base.npy", "chi2")
+    for function in (lambda x: faiss_ext.file_index(x, "chi2"), lambda x: faiss_ext.build_from(x, "KFlat(chi2)")):
+        with pytest.raises(TypeError, match="expected (the|a) (name of a )?file"):
+            function(np.zeros((3, 4), "float32"))
+
+
+def test_parameters_of_ours_are_not_passed_over():
+    index = faiss.index_factory(16, "HKM1(chi2),PCAR8,KIVF4(M=2),Refine(KFlat(chi2))")
+    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace"):
+        faiss.ParameterSpace().initialize(index)
+
+
+EARLY = """
+import numpy as np, sys
+from faiss import clone_index, index_factory, read_index, write_index
+import faiss_ext
+index = index_factory(4, "KFlat(chi2)")
+index.add(np.eye(4, dtype="float32"))
+write_index(index, sys.argv[1])
+for copy in (read_index(sys.argv[1]), clone_index(index)):
+    assert type(faiss_ext.swigfaiss_ext._downcast(copy)) is type(index) and copy.ntotal == 4
+"""
+
+
+def test_functions_imported_before_this_package(tmp_path):
+    subprocess.run([sys.executable, "-c", EARLY, str(tmp_path / "file")], check=True)

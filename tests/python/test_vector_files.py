@@ -143,6 +143,7 @@ def test_arrays_of_npz_by_name(tmp_path):
 
 @pytest.mark.parametrize("text", [
     "0,1,2\n3,4,5\n6,7,8\n9,10,11\n", "\ufeffr,g,b\n0,1,2\n3,4,5\n\n6,7,8\n9,10,11", "\n0, 1, 2\r\n3,4,5\r\n6,7,8\r\n9e0,1e1,11\r\n",
+    "0;1;2\n3;4;5\n6;7;8\n9;10;11\n", "r\tg\tb\n0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n",
     '"r","g","b"\n"0","1","2"\n3,4,5\n6,7,8\n9,10,11\n'])
 def test_lines_of_csv(tmp_path, text):
     (tmp_path / "x.csv").write_bytes(text.encode())
@@ -152,7 +153,7 @@ def test_lines_of_csv(tmp_path, text):
 
 
 @pytest.mark.parametrize("content, message", [
-    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1;2\n3;4\n", "with commas between them: .*'3;4'"), (b"1,2\n3,\xff\n", "utf-8")])
+    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1 2\n3 4\n", "separated by ',': .*'3 4'"), (b"1,2\n3,\xff\n", "utf-8")])
 def test_csv_without_vectors(tmp_path, content, message):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(VectorFileError, match=f"x.csv: .*{message}"):
