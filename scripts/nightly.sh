@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Runs the checks that take too long for each change (about five hours on two cores):
+#
+#   scripts/nightly.sh [STAGE...]     (default: all of them)
+#
+#   fuzzing    each fuzzer for half an hour
+#   soak       half an hour of adding, removing and searching with two threads, at
+#              constant memory
+#   sanitizers all Python tests with AddressSanitizer and
+#              UndefinedBehaviorSanitizer
+#   mutants    the tests notice each of about a hundred faults put into src/
+#   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
+#   arm64      the inner loops, compiled for arm64, under qemu (needs root)
+#
+# Every stage runs, even if one before it failed. The last lines say how each
+# ended; the exit status is 0 only if all passed.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+# shellcheck source=scripts/stages.sh
+source scripts/stages.sh
+
+known=(fuzzing soak sanitizers mutants machines arm64)
+for stage in "$@"; do
+    if [[ "$stage" == --help || "$stage" == -h ]]; then
+        print_usage
+        exit
+    fi
+    if [[ " ${known[*]} " != *" $stage "* ]]; then
+        echo "nightly.sh: unknown stage '$stage', expected ${known[*]}" >&2
+        exit 2
+    fi
+done
+
+stage_fuzzing() {
+    ./scripts/fuzz.sh 30
+}
+
+stage_soak() {
+    build_package
+    PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
+        "$PYTHON" scripts/soak.py --minutes 30
+}
+
+stage_sanitizers() {
+    # (memory that is given back cannot be measured)
+    ./scripts/sanitize.sh python -- -k "not give_their_memory_back" tests/python
+}
+
+stage_mutants() {
+    build_package
+    "$PYTHON" scripts/mutants.py --work build/mutants --jobs "$(build_jobs)"
+}
+
+stage_machines() {
+    ./scripts/test_matrix.sh bookworm trixie wheel
+}
+
+stage_arm64() {
+    ./scripts/test_arm64.sh
+}
+
+build_package() {
+    install_deps build test
+    find_tools
+    configure build -DCMAKE_BUILD_TYPE=Release -DFAISS_EXT_BUILD_TESTS=ON \
+        -DFAISS_EXT_BUILD_PYTHON=ON -DFAISS_EXT_SANITIZE= -DPython3_EXECUTABLE="$PYTHON"
+    "$CMAKE" --build build --parallel "$(build_jobs)"
+}
+
+(($#)) || set -- "${known[@]}"
+run_stages "$@"
