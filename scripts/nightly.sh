@@ -9,7 +9,7 @@
 #              constant memory
 #   sanitizers all Python tests with AddressSanitizer and
 #              UndefinedBehaviorSanitizer
-#   mutants    the tests notice each of about a hundred faults put into src/
+#   mutants    the tests notice each of more than a hundred faults put into src/
 #   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
 #   arm64      the inner loops, compiled for arm64, under qemu (needs root)
 #
@@ -52,7 +52,7 @@ stage_sanitizers() {
 
 stage_mutants() {
     build_package
-    "$PYTHON" scripts/mutants.py --work build/mutants --jobs "$(build_jobs)"
+    "$PYTHON" scripts/mutants.py --python "$PYTHON" --work build/mutants --jobs "$(build_jobs)"
 }
 
 stage_machines() {

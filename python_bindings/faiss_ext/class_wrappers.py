@@ -78,7 +78,7 @@ def as_codes(x, code_size, where):
 
 
 def as_ids(ids, n, where):
-    ids = np.asarray(ids)
+    ids = as_array(ids, where)
     if ids.shape != (n,):
         raise ValueError(
             f"{where}: expected {n} ids, got an array of shape {ids.shape}")
@@ -266,9 +266,9 @@ def check_results(self, name, n, args, kwargs, where):
              if kwargs.get(key) is not None}
     if name == "assign" and len(args) > 1 and args[1] is not None:
         given["labels"] = args[1]
-    if not given:
+    k = args[0] if args else kwargs.get("k", 1 if name == "assign" else None)
+    if not given or name not in TAKE_K or k is None:
         return
-    k = args[0] if args else kwargs.get("k", 1)
     is_binary = isinstance(self, faiss.IndexBinary)
     width = self.d // 8 if is_binary else self.d
     shapes = {"D": ("int32" if is_binary else "float32", (n, k)),
@@ -535,10 +535,12 @@ def argument_errors_in_words(function, where):
 
 def hint_at(kind, given):
     """How to make an object of a class, from something that is not one."""
-    if kind == "Kernel" and isinstance(given, str):
-        return f"; kernel_factory({shown(given)}) makes a kernel from a string"
-    if kind == "Kernel" and callable(given):
-        return "; CallbackKernel(function) makes a kernel from a function"
+    if re.search(r"Kernel\b", kind) and not kind.startswith("Index"):
+        if isinstance(given, str):
+            return (f"; kernel_factory({shown(given)}) makes a kernel from a "
+                    "string")
+        if callable(given) and not isinstance(given, type):
+            return "; CallbackKernel(function) makes a kernel from a function"
     if kind == "KernelHash":
         return ("; write a class such as ShiftInvariantHash, or use the hash of "
                 "an index: index_factory(d, 'SIK512(gaussian),BFlat').hash")
@@ -798,6 +800,7 @@ def wrap_kernels():
                 f"{x.shape} and {y.shape}")
         return float(self.gram(x[None], y[None])[0, 0])
 
+    init_callback_kernel.__qualname__ = "CallbackKernel.__init__"
     swig.CallbackKernel.__init__ = init_callback_kernel
     swig.Kernel.train = train
     swig.Kernel.gram = gram
@@ -837,7 +840,7 @@ def init_callback_kernel(
     def fill(x, y, out, n, m, d):
         X = np.frombuffer(x, dtype="float32").reshape(n, d).copy()
         Y = np.frombuffer(y, dtype="float32").reshape(m, d).copy()
-        values = np.asarray(function(X, Y))
+        values = as_array(function(X, Y), "CallbackKernel")
         if values.shape != (n, m):
             raise ValueError(
                 f"CallbackKernel: expected kernel values of shape ({n}, {m}), "

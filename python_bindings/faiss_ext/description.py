@@ -7,6 +7,7 @@ import textwrap
 from typing import Iterator, NamedTuple
 
 from . import swigfaiss_ext as swig
+from .class_wrappers import shown
 
 
 class Field(NamedTuple):
@@ -131,8 +132,12 @@ def describe(name: str) -> Description:
         raise TypeError(f"describe: expected a name, got {name!r}")
     names = swig.described_names()
     if name not in names:
+        try:
+            hint = swig._described_name_hint(name)
+        except TypeError:  # no text in UTF-8
+            hint = ""
         raise ValueError(
-            f"unknown name {name!r}, expected {', '.join(names[:-1])} or "
-            f"{names[-1]}{swig._described_name_hint(name)}")
+            f"unknown name {shown(name)}, expected {', '.join(names[:-1])} or "
+            f"{names[-1]}{hint}")
     fields = tuple(Field(*row) for row in swig._describe(name))
     return Description(name, summary_of(name), fields)

@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 
 NUMBERS = {
-    "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int",
+    "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int", "int32_t": "int",
     "idx_t": "int", "faiss::MetricType": "int", "float": "float",
     "double": "float"}
 VECTORS = {

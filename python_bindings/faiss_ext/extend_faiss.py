@@ -17,7 +17,7 @@ import threading
 import faiss
 import numpy as np
 
-from . import documentation, showing, strings
+from . import documentation, parameters, showing, strings
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
     OF_CODES, TAKE_NO_VECTORS, Owners, checked, checked_scalars, codes,
@@ -89,7 +89,8 @@ def reach_early_import(name, function):
     FAISS's function, which calls one of this name in FAISS's C module: what
     concerns this package goes to the replacement."""
     module = sys.modules.get(getattr(faiss, name).__module__)
-    inner = getattr(module, "_swigfaiss", None)
+    inner = next((m for n, m in vars(module).items()
+                  if n.startswith("_swigfaiss")), None)
     if not name.startswith(("index_", "read_", "write_", "clone_")) or not (
             hasattr(inner, name)):
         return
@@ -110,7 +111,7 @@ def concerns_us(name, args):
         return len(args) > 1 and isinstance(
             args[1], str) and swig.is_faiss_ext_string(args[1])
     if name.startswith("read_"):
-        return bool(args) and bool(holds_magic(args[0]))
+        return bool(args) and holds_magic(args[0]) is not False
     return bool(args) and is_ours(args[0])
 
 
@@ -173,7 +174,8 @@ def check_factory_string(description, function):
         raise TypeError(f"{function}: expected a string, got "
                         f"{shown(description)}; decode() makes one")
     start = 0
-    for part in description and re.split(r"(,)(?![^()]*\))", description):
+    # (C++ refuses longer ones)
+    for part in description[:10_000] and re.split(r"(,)(?![^()]*\))", description):
         if not part.strip():
             raise RuntimeError(
                 f"invalid factory string {shown(description)}, position "
@@ -193,29 +195,32 @@ def makes(make, description):
 def factory(ours, other_name):
     def make(original):
         def function(d, description, *args):
+            name = original.__name__
+            check_not_none(description, name, "a string")
             if not isinstance(description, (str, bytes)):
                 return original(d, description, *args)
-            check_factory_string(description, original.__name__)
-            if swig.is_faiss_ext_string(description):
-                return ours(d, description, *args)
+            check_factory_string(description, name)
+            is_string_of_ours = swig.is_faiss_ext_string(description)
+            make = ours if is_string_of_ours else original
             try:
-                return original(d, description, *args)
+                return make(d, description, *args)
             except RuntimeError as error:
-                if "could not parse" not in str(error):
-                    raise
-                meant = meant_names(description)
+                problem = str(error)
+                meant = [] if is_string_of_ours else meant_names(description)
                 if makes(getattr(swig, other_name), description):
-                    problem = f"{other_name} takes this string"
-                elif meant:
-                    word, name = meant[0]
-                    problem = f"unknown name {word!r}, did you mean {name}?"
+                    hint = f"{other_name} takes this string"
+                elif meant and "could not parse" in problem:
+                    hint = "unknown name {!r}, did you mean {}?".format(*meant[0])
                 else:
                     # kernels are lower-case, what FAISS has in parentheses is not
-                    if re.search(r"\([a-z]", description):
+                    if not is_string_of_ours and re.search(
+                            r"\([a-z]", description):
                         ours(d, description, *args)  # says what is accepted
                     raise
-            raise RuntimeError(
-                f"invalid factory string {shown(description)}: {problem}")
+            if not is_string_of_ours:
+                problem = f"invalid factory string {shown(description)}"
+            raise RuntimeError(problem if other_name in problem
+                               else f"{problem}: {hint}")
         return function
     return make
 
@@ -373,8 +378,9 @@ def ivf_of(original):
     find = with_real_class(original)
 
     def function(index):
-        check_not_none(index, original.__name__, "an index")
-        check_object(index, original.__name__)
+        if not isinstance(index, faiss.Index):
+            raise TypeError(f"{original.__name__}: expected a faiss.Index, got "
+                            f"{shown(index)}")
         if (not original.__name__.startswith("try") and is_ours(index)
                 and faiss.try_extract_index_ivf(index) is None):
             raise RuntimeError(
@@ -524,6 +530,14 @@ def extend_refine():
         member.fget, set_k_factor, doc=member.__doc__)
 
 
+def parameters_left_out(space, index):
+    """Those that decide how much an index finds, and that a space lacks."""
+    known = {setting.split("=")[0]
+             for setting in space.combination_name(0).split(",")}
+    return {"nprobe", "efSearch", "nflip", "B"}.intersection(
+        parameters.index_parameters(index)) - known
+
+
 def extend_parameter_space():
     """FAISS's ParameterSpace knows no parts of ours: it says which one does."""
 
@@ -532,9 +546,10 @@ def extend_parameter_space():
         def function(self, index, *args):
             ours = is_known(index) or is_ours(index)
             try:
-                # (initialize passes over parts that it does not know)
-                if not (ours and method.__name__ == "initialize"):
-                    return method(self, index, *args)
+                result = method(self, index, *args)
+                if not (ours and method.__name__ == "initialize"
+                        and parameters_left_out(self, index)):
+                    return result
             except (RuntimeError, TypeError):
                 if not ours:
                     raise

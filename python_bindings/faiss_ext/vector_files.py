@@ -311,7 +311,7 @@ def _read_csv(path):
         rest = next((line for line in lines if line.strip()), None)
         if rest is None:
             return np.empty((0, 0), "float32")
-        separator = next((c for c in "\t;" if c in rest), ",")
+        separator = next((c for c in ";,\t" if c in rest), ",")
         try:
             with np.errstate(over="ignore"):  # of numbers beyond float32
                 return np.loadtxt(
@@ -324,7 +324,7 @@ def _read_csv(path):
             raise VectorFileError(
                 f"{path}: expected lines of as many numbers each, separated by "
                 f"{separator!r}: {text}"
-                + " (counted behind the line of names)" * has_names
+                + " (rows are counted after the line of names)" * has_names
             ) from error
 
 

@@ -720,6 +720,7 @@ void IndexFlatKernel::check_compatible_for_merge(
             &other != this, "an index cannot be merged with itself");
     rows("IndexFlatKernel::merge_from");
     if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {
+        source->rows("IndexFlatKernel::merge_from");
         const IndexFlatKernel fresh;
         const std::string mine = fields_to_string(*this, fresh),
                           others = fields_to_string(*source, fresh);

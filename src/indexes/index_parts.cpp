@@ -18,6 +18,7 @@
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
+#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/IndexShards.h>
 #include <faiss/impl/DistanceComputer.h>
 
@@ -375,7 +376,7 @@ void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
-    if (is_any<faiss::IndexFlat>(index)) {
+    if (is_any<faiss::IndexFlat, faiss::IndexScalarQuantizer>(index)) {
         known_params(params, where);
     } else if (is_any<faiss::IndexHNSW>(index)) {
         known_params<faiss::SearchParametersHNSW>(params, where);

@@ -78,9 +78,8 @@ void check_for(
         const float* x,
         const char* where);
 
-/// Throws if search parameters are of a class that FAISS's flat indexes and
-/// graphs ignore. Other classes of FAISS, and all of this library, check what
-/// they take.
+/// Throws if search parameters are of a class that FAISS's flat indexes, scalar
+/// quantizers or graphs ignore. Indexes of this library check them in search.
 void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <type_traits>
 #include <typeinfo>
 
 #include <faiss/Index.h>
@@ -12,7 +13,8 @@
 namespace faiss_ext {
 
 /// Throws unless search parameters are plain ones, which hold a selector, or of
-/// the class Known. The latter are returned; null if there are none.
+/// the class Known or one derived from it. The latter are returned; null if
+/// there are none.
 template <class Known = faiss::SearchParameters>
 const Known* known_params(
         const faiss::SearchParameters* params,
@@ -20,13 +22,15 @@ const Known* known_params(
     if (!params || typeid(*params) == typeid(faiss::SearchParameters)) {
         return nullptr;
     }
+    const auto* known = dynamic_cast<const Known*>(params);
+    const bool is_base = std::is_same_v<Known, faiss::SearchParameters>;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            typeid(*params) == typeid(Known),
+            known && !is_base,
             "%s: the search parameters are of class %s, expected %s",
             where,
             type_name(typeid(*params)).c_str(),
             type_name(typeid(Known)).c_str());
-    return static_cast<const Known*>(params);
+    return known;
 }
 
 /// The selector of plain search parameters, null if there is none. Throws if

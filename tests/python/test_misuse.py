@@ -998,6 +998,23 @@ def test_a_selector_in_place_of_parameters_says_what_to_write():
             index.search(x[:1], 2, params=faiss.IDSelectorRange(0, 3))
 
 
+def test_masked_kernel_values_are_refused():
+    index = faiss_ext.IndexFlatKernel(4, faiss_ext.CallbackKernel(lambda x, y: np.ma.masked_less(x @ y.T, 0.5)))
+    with pytest.raises(ValueError, match="CallbackKernel: .*masked"):
+        index.add(np.eye(4, dtype="float32"))
+        index.search(np.eye(4, dtype="float32"), 2)
+
+
+def test_vectors_of_a_damaged_index_are_not_merged():
+    index, other = (faiss.index_factory(4, "KFlat(chi2)") for _ in range(2))
+    for each in (index, other):
+        each.add(np.eye(4, dtype="float32"))
+    other.codes.resize(8)
+    with pytest.raises(RuntimeError, match="merge_from"):
+        index.merge_from(other)
+    assert index.ntotal == 4
+
+
 def test_masked_values_are_not_vectors():
     for index, x in some_indexes():
         masked = np.ma.masked_greater(x, 0.5)
@@ -1005,6 +1022,8 @@ def test_masked_values_are_not_vectors():
             with pytest.raises(ValueError, match="masked values"):
                 method(masked)
         index.search(np.ma.masked_array(x), 2)  # none is masked
+    with pytest.raises(ValueError, match="masked values"):
+        faiss.index_factory(16, "IDMap2,KFlat(chi2)").add_with_ids(x, np.ma.masked_less(np.arange(60), 3))
     for function in (faiss_ext.mean_neighbor_distance, lambda m: faiss_ext.recommend(m, "chi2"),
                      faiss_ext.kernel_factory("chi2").gram):
         with pytest.raises(ValueError, match="masked values"):
@@ -1013,7 +1032,7 @@ def test_masked_values_are_not_vectors():
 
 @pytest.mark.parametrize("string, problem", [
     (b"KFlat(chi2)", "expected a string, got b.*decode"),
-    (",KFlat(chi2)", "position 0"), ("PCA8,", "position 5"),
+    (None, "expected a string, got None"), (",KFlat(chi2)", "position 0"), ("PCA8,", "position 5"),
     ("PCA8,,Flat", "position 5")])
 def test_what_is_not_a_factory_string(string, problem):
     for factory in (faiss.index_factory, faiss.index_binary_factory):
@@ -1025,6 +1044,12 @@ def test_what_is_not_a_factory_string(string, problem):
 def test_binary_strings_name_their_factory(string):
     with pytest.raises(RuntimeError, match="index_binary_factory"):
         faiss.index_factory(16, string)
+
+
+@pytest.mark.parametrize("string", ["Flat", "IVF4,Flat", "KFlat(chi2)", "HNSW8,KFlat(chi2)"])
+def test_float_strings_name_their_factory(string):
+    with pytest.raises(RuntimeError, match=": index_factory takes this string"):
+        faiss.index_binary_factory(16, string)
 
 
 def test_what_is_not_a_file():
@@ -1061,8 +1086,9 @@ def test_arguments_that_are_missing_are_named():
             call()
     with pytest.raises(TypeError, match="kernel_value must be float, got '0.8'"):
         faiss_ext.IndexBinaryFlatKernel.distance("0.8")
-    assert faiss_ext.IndexBinaryFlatKernel.kernel_value(faiss_ext.IndexBinaryFlatKernel.distance(0.75)) == (
-        pytest.approx(0.75, abs=1e-6))
+    distance = faiss_ext.IndexBinaryFlatKernel.distance(0.75)
+    for each in (distance, np.int32(distance)):
+        assert faiss_ext.IndexBinaryFlatKernel.kernel_value(each) == pytest.approx(0.75, abs=1e-6)
 
 
 def test_objects_that_are_not_kernels_say_how_to_make_one():
@@ -1070,6 +1096,9 @@ def test_objects_that_are_not_kernels_say_how_to_make_one():
         faiss_ext.IndexFlatKernel(4, "chi2")
     with pytest.raises(TypeError, match="CallbackKernel"):
         faiss_ext.IndexFlatKernel(4, lambda x, y: x @ y.T)
+    for make in (lambda k: faiss_ext.ShiftInvariantHash(4, 64, k), lambda k: faiss_ext.KernelizedLSH(4, 64, k)):
+        with pytest.raises(TypeError, match="kernel_factory"):
+            make("gaussian")
     with pytest.raises(TypeError, match="index_factory"):
         faiss_ext.IndexRefineKernel("Flat", faiss.IndexFlatL2(4))
 
@@ -1100,6 +1129,9 @@ def test_parameters_of_ours_are_not_passed_over():
     index = faiss.index_factory(16, "HKM1(chi2),PCAR8,KIVF4(M=2),Refine(KFlat(chi2))")
     with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace"):
         faiss.ParameterSpace().initialize(index)
+    space = faiss.ParameterSpace()
+    space.initialize(faiss.index_factory(16, "HKM1(chi2),IVF16,Flat"))  # FAISS knows its parameters
+    assert "nprobe=" in space.combination_name(0)
 
 
 EARLY = """

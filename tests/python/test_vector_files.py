@@ -143,7 +143,7 @@ def test_arrays_of_npz_by_name(tmp_path):
 
 @pytest.mark.parametrize("text", [
     "0,1,2\n3,4,5\n6,7,8\n9,10,11\n", "\ufeffr,g,b\n0,1,2\n3,4,5\n\n6,7,8\n9,10,11", "\n0, 1, 2\r\n3,4,5\r\n6,7,8\r\n9e0,1e1,11\r\n",
-    "0;1;2\n3;4;5\n6;7;8\n9;10;11\n", "r\tg\tb\n0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n",
+    "0;1;2\n3;4;5\n6;7;8\n9;10;11\n", "0,\t1,\t2\n3,4,5\n6,7,8\n9,10,11\n", "r\tg\tb\n0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n",
     '"r","g","b"\n"0","1","2"\n3,4,5\n6,7,8\n9,10,11\n'])
 def test_lines_of_csv(tmp_path, text):
     (tmp_path / "x.csv").write_bytes(text.encode())
