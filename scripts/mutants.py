@@ -272,12 +272,12 @@ FAULTS = [
     ("io/index_factory.cpp", "m < 2 || m > 1024", "m < 1 || m > 1024"),
     ("io/index_factory.cpp", "delete refine->get_distance_computer();", ""),
     # shuffled scans, lists, compact rows, selections
-    ("simd/nibble_scan.cpp", "scale = widest > 0 ? widest / "
-     "(nibble_max_sum - 2) : 1;", "scale = widest > 0 ? widest / "
-     "(2 * nibble_max_sum) : 1;"),
-    ("simd/nibble_scan.cpp", "constexpr size_t apart = 2 / rows_per_vector;",
+    ("simd/pq4_scan.cpp", "scale = widest > 0 ? widest / "
+     "(pq4_max_sum - 2) : 1;", "scale = widest > 0 ? widest / "
+     "(2 * pq4_max_sum) : 1;"),
+    ("simd/pq4_scan.cpp", "constexpr size_t apart = 2 / rows_per_vector;",
      "constexpr size_t apart = 2;"),
-    ("simd/nibble_scan.cpp", "std::memset(arranged, 0, 16);",
+    ("simd/pq4_scan.cpp", "std::memset(arranged, 0, 16);",
      "std::memset(arranged, 1, 16);"),
     ("simd/selection.cpp", "while (i < n && !(v[i] < bound)) {",
      "while (i < n && !(v[i] <= bound)) {"),
@@ -288,14 +288,14 @@ FAULTS = [
     ("indexes/k_means.cpp", "sizes[largest] -= sizes[c];", ""),
     ("indexes/k_means.cpp", "half_squares[c] += value * value / 2;",
      "half_squares[c] += value * value;"),
-    ("indexes/nibble_codes.cpp", "code[m] | high << 4", "code[m] | high"),
-    ("indexes/nibble_codes.cpp", "uint64_t seed) {\n    constexpr int iterations "
+    ("indexes/pq4_codes.cpp", "code[m] | high << 4", "code[m] | high"),
+    ("indexes/pq4_codes.cpp", "uint64_t seed) {\n    constexpr int iterations "
      "= 25;", "uint64_t seed) {\n    constexpr int iterations = 0;"),
     ("indexes/IndexIVFPQ4.cpp", "sum += r[j] * (r[j] + (residual ? 2 * c[j] : "
      "0));", "sum += r[j] * (r[j] + (residual ? c[j] : 0));"),
     ("indexes/IndexIVFPQ4.cpp", "subtract(index.mean, y);", ""),
     ("indexes/IndexIVFPQ4.cpp", "std::fill(offsets.begin() + n, "
-     "offsets.end(), no_score);", ""),
+     "offsets.end(), worst_score);", ""),
     ("indexes/IndexIVFPQ4.cpp", "const float base = visit.base + tables.bias;",
      "const float base = visit.base;"),
     ("indexes/IndexIVFPQ4.cpp", "index.make_direct_map(has_map);", ""),

@@ -1177,7 +1177,7 @@ TEST(Io, IndexesThatComputeNoDistances) {
             begin_of(Bytes(good.begin() + behind, good.end()), part);
     const auto lists = make("KIVF2(M=3)");
     auto& of_lists = dynamic_cast<IndexIVFPQ4&>(*lists);
-    auto& ids = of_lists.lists[0].ids.own();
+    auto& ids = of_lists.lists[0].ids.make_owned();
     std::fill(ids.begin(), ids.end(), 0); // twice
     const std::vector<Index*> indexes = {
             make(sik + ",AFlat").release(),

@@ -11,8 +11,8 @@
 
 #include "simd/elementwise.h"
 #include "simd/margins.h"
-#include "simd/nibble_scan.h"
 #include "simd/pairwise.h"
+#include "simd/pq4_scan.h"
 #include "simd/rows.h"
 #include "simd/selection.h"
 #include "testing.h"
@@ -332,34 +332,34 @@ TEST_P(EveryTarget, SmallestValues) {
     }
 }
 
-TEST_P(EveryTarget, NibbleSums) {
+TEST_P(EveryTarget, Pq4Sums) {
     std::mt19937 random(1);
     for (size_t rows : {1, 2, 3, 7, 32, 33, 256}) {
-        const size_t nblocks = 5, n = nblocks * simd::nibble_block;
+        const size_t nblocks = 5, n = nblocks * simd::pq4_block;
         std::vector<uint8_t> codes(n * rows), tables(rows * 32);
         for (uint8_t& byte : codes) {
             byte = uint8_t(random());
         }
         for (uint8_t& entry : tables) {
-            entry = uint8_t(random() % (simd::nibble_max_sum / 4 + 1));
+            entry = uint8_t(random() % (simd::pq4_max_sum / 4 + 1));
         }
         // (the largest entry, with zeros in the parts that it is added to)
         std::fill_n(tables.begin(), 32, 0);
         if (rows > 2) {
             std::fill_n(tables.begin() + 64, 32, 0);
         }
-        tables[3] = simd::nibble_max_sum;
+        tables[3] = simd::pq4_max_sum;
         std::vector<float> offsets(n);
         for (float& offset : offsets) {
             offset = float(random() % 1000);
         }
         offsets[11] = offsets[n - 1] = std::numeric_limits<float>::max();
-        std::vector<uint8_t> arranged(simd::nibble_tables_size(rows));
-        simd::arrange_nibble_tables(rows, tables.data(), arranged.data());
+        std::vector<uint8_t> arranged(simd::pq4_tables_size(rows));
+        simd::arrange_pq4_tables(rows, tables.data(), arranged.data());
         std::vector<std::pair<uint32_t, float>> all;
         for (size_t i = 0; i < n; i++) {
             const uint8_t* code =
-                    &codes[i / 32 * rows * 32 + simd::nibble_byte(i % 32)];
+                    &codes[i / 32 * rows * 32 + simd::pq4_byte(i % 32)];
             int sum = 0;
             for (size_t r = 0; r < rows; r++) {
                 sum += tables[32 * r + code[32 * r] % 16] +
@@ -372,8 +372,8 @@ TEST_P(EveryTarget, NibbleSums) {
              {all[17].second, std::numeric_limits<float>::max(), 0.0f}) {
             std::vector<float> scores(n + 16);
             std::vector<uint32_t> positions(n + 16);
-            simd::NibbleHits hits{scores.data(), positions.data(), 0};
-            simd::scan_nibbles(
+            simd::Pq4Hits hits{scores.data(), positions.data(), 0};
+            simd::scan_pq4(
                     rows,
                     arranged.data(),
                     0.5f,

@@ -15,8 +15,9 @@ struct FileRange {
     std::shared_ptr<const MappedFile> file; ///< null: there are none
     size_t begin = 0;                       ///< in the file
     size_t size = 0;
-    const uint8_t* in_order = nullptr; ///< to read one after another
-    const uint8_t* anywhere = nullptr; ///< the same, to read here and there
+    const uint8_t* sequential = nullptr; ///< to read one after another
+    const uint8_t* random_access =
+            nullptr; ///< the same, to read here and there
 
     FileRange() = default;
     FileRange(

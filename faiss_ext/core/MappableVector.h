@@ -10,7 +10,8 @@
 namespace faiss_ext {
 
 /// An AlignedVector, or items that lie in a file that is mapped into memory.
-/// They are read through the constant functions, and changed through own().
+/// They are read through the constant functions, and changed through
+/// make_owned().
 template <class T>
 struct MappableVector {
     size_t size() const {
@@ -20,10 +21,10 @@ struct MappableVector {
         return size() == 0;
     }
     const T* data() const { ///< to read here and there
-        return range ? typed(range.anywhere) : items.data();
+        return range ? typed(range.random_access) : items.data();
     }
-    const T* in_order() const { ///< to read one after another
-        return range ? typed(range.in_order) : items.data();
+    const T* sequential() const { ///< to read one after another
+        return range ? typed(range.sequential) : items.data();
     }
     const T& operator[](size_t i) const {
         return data()[i];
@@ -36,7 +37,7 @@ struct MappableVector {
     }
 
     /// What can be changed; throws if it lies in a file.
-    AlignedVector<T>& own() {
+    AlignedVector<T>& make_owned() {
         check_not_mapped(bool(range), "own");
         return items;
     }
@@ -70,12 +71,12 @@ struct MappableBytes {
         return range ? range.size : items.size();
     }
     const uint8_t* data() const {
-        return range ? range.anywhere : std::as_const(items).data();
+        return range ? range.random_access : std::as_const(items).data();
     }
-    const uint8_t* in_order() const {
-        return range ? range.in_order : std::as_const(items).data();
+    const uint8_t* sequential() const {
+        return range ? range.sequential : std::as_const(items).data();
     }
-    Vector& own() {
+    Vector& make_owned() {
         check_not_mapped(bool(range), "own");
         return items;
     }

@@ -53,9 +53,9 @@ ClassEntry<Base> class_entry(
 
 /// Where the names of a table's classes stand in strings.
 enum class Names {
-    inside,  ///< in parentheses: letters, digits and `_`
-    in_front ///< at the beginning of a part, before numbers: letters, not
-             ///< those that FAISS has a meaning for
+    inside, ///< in parentheses: letters, digits and `_`
+    prefix  ///< at the beginning of a part, before numbers: letters, not
+            ///< those that FAISS has a meaning for
 };
 
 /// The classes derived from Base that are known. Thread-safe.

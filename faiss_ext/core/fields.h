@@ -95,8 +95,8 @@ T& settable(const T& member) {
 
 /// An object that is held by another one, whatever its class. The functions
 /// that are not const belong to a FieldSetter.
-struct PartSlot {
-    virtual ~PartSlot() = default;
+struct ObjectRef {
+    virtual ~ObjectRef() = default;
     virtual const HasFields* get() const = 0; ///< null if there is none
     virtual HasFields* get_settable() = 0;
     /// none if it has no such field
@@ -114,12 +114,12 @@ struct PartSlot {
 };
 
 /// An array, whatever its type.
-struct ArraySlot {
-    virtual ~ArraySlot() = default;
+struct ArrayRef {
+    virtual ~ArrayRef() = default;
     virtual size_t size() const = 0;
     virtual size_t item_size() const = 0;
     virtual bool is_float() const = 0;
-    virtual const void* in_order() const = 0; ///< to read from end to end
+    virtual const void* sequential() const = 0; ///< to read from end to end
 
     // For a FieldSetter.
     virtual void* resize(size_t n) = 0; ///< returns the items, to be written
@@ -180,7 +180,7 @@ struct ShapeField : Field {
 /// An object with parameters of its own; `none`, if given, is the word for its
 /// absence.
 struct PartField : Field {
-    PartSlot& part;
+    ObjectRef& part;
     const char* none;
 };
 
@@ -294,9 +294,9 @@ struct FieldVisitor {
     virtual void on(const WordField& f) = 0;
     virtual void on(const ShapeField& f) = 0;
     virtual void on(const PartField& f) = 0;
-    virtual void on_array(const char*, ArraySlot&, size_t) {}
+    virtual void on_array(const char*, ArrayRef&, size_t) {}
     virtual void on_learned(const char*, const double&) {}
-    virtual void on_learned_part(const char*, PartSlot&) {}
+    virtual void on_learned_part(const char*, ObjectRef&) {}
 };
 
 /// A visitor that sets the fields of an object that is not const, by
@@ -310,11 +310,11 @@ struct FieldSetter : FieldVisitor {
 // The rest makes slots of pointers and vectors.
 
 template <class T>
-struct PartSlotOf : PartSlot {
+struct ObjectRefOf : ObjectRef {
     using Base = typename T::Registered; ///< whose class table knows T
     const ClonePtr<T>& part;
 
-    explicit PartSlotOf(const ClonePtr<T>& part) : part(part) {}
+    explicit ObjectRefOf(const ClonePtr<T>& part) : part(part) {}
 
     const HasFields* get() const override {
         return part.get();
@@ -388,14 +388,14 @@ struct PartSlotOf : PartSlot {
 };
 
 template <class Vector>
-struct ArraySlotOf : ArraySlot {
+struct ArrayRefOf : ArrayRef {
     using T = std::remove_reference_t<decltype(*std::declval<Vector>().data())>;
     static constexpr bool mappable = requires(Vector & v, FileRange range) {
         v.map(range);
     };
     const Vector& values;
 
-    explicit ArraySlotOf(const Vector& values) : values(values) {}
+    explicit ArrayRefOf(const Vector& values) : values(values) {}
 
     size_t size() const override {
         return values.size();
@@ -408,7 +408,7 @@ struct ArraySlotOf : ArraySlot {
     }
     void* resize(size_t n) override {
         if constexpr (mappable) {
-            auto& own = settable(values).own();
+            auto& own = settable(values).make_owned();
             own.resize(n);
             return own.data();
         } else {
@@ -416,9 +416,9 @@ struct ArraySlotOf : ArraySlot {
             return settable(values).data();
         }
     }
-    const void* in_order() const override {
+    const void* sequential() const override {
         if constexpr (mappable) {
-            return values.in_order();
+            return values.sequential();
         } else {
             return values.data();
         }
@@ -439,13 +439,13 @@ void FieldVisitor::part(
         const ClonePtr<T>& part,
         const char* meaning,
         const char* none) {
-    PartSlotOf<T> slot(part);
+    ObjectRefOf<T> slot(part);
     on(PartField{{key, meaning}, slot, none});
 }
 
 template <class Vector>
 void FieldVisitor::array(const char* name, const Vector& values, size_t size) {
-    ArraySlotOf<Vector> slot(values);
+    ArrayRefOf<Vector> slot(values);
     on_array(name, slot, size);
 }
 
@@ -479,7 +479,7 @@ void FieldVisitor::items(
 
 template <class T>
 void FieldVisitor::learned_part(const char* name, const ClonePtr<T>& part) {
-    PartSlotOf<T> slot(part);
+    ObjectRefOf<T> slot(part);
     on_learned_part(name, slot);
 }
 

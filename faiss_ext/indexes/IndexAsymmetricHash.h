@@ -28,7 +28,7 @@ namespace faiss_ext {
  * Weights are rounded to whole numbers, such that those of the bits of bytes r
  * and r + 2 (r = 0 or 1 mod 4) add up to at most 255 (with more than 4,112 bits
  * to less), and D is that of the rounded weights. Sums are integers, which 4
- * bits of a code at a time choose from tables (simd/nibble_scan.h): they are
+ * bits of a code at a time choose from tables (simd/pq4_scan.h): they are
  * the same for every instruction set. Results are ordered by distance and then
  * by id, whatever the number of threads or the split into batches. Removing
  * vectors moves the ids of those behind them.

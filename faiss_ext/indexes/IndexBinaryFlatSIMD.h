@@ -36,7 +36,7 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
     FileRange mapped;
 
     const uint8_t* codes() const { ///< xb, or what stands for it
-        return mapped ? mapped.in_order : xb.data();
+        return mapped ? mapped.sequential : xb.data();
     }
     size_t num_bytes() const {
         return mapped ? mapped.size : xb.size();

@@ -119,7 +119,7 @@ struct IndexFileKernel : IndexFlatKernel {
     idx_t vectors_per_block() const;
     uint64_t checksum(idx_t block, idx_t n) const;
     void verify_block(idx_t block) const;
-    void ask_for(size_t n, const idx_t* labels) const;
+    void prefetch(size_t n, const idx_t* labels) const;
 };
 
 } // namespace faiss_ext

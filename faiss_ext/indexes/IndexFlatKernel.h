@@ -161,10 +161,11 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     /// The ntotal stored vectors.
     struct Rows {
-        const uint8_t* data;     ///< to read one here and one there
-        const uint8_t* in_order; ///< the same bytes, to read one after another
-        size_t stride;           ///< bytes from one vector to the next
-        bool has_factors;        ///< of f16 and u8: in front of each vector
+        const uint8_t* data; ///< to read one here and one there
+        const uint8_t*
+                sequential; ///< the same bytes, to read one after another
+        size_t stride;      ///< bytes from one vector to the next
+        bool has_factors;   ///< of f16 and u8: in front of each vector
     };
 
     /// Throws unless the index holds as many as it says: fields may have been
@@ -178,7 +179,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     const float* get_xb() const {
         return store == Store::f32
                 ? reinterpret_cast<const float*>(
-                          mapped ? mapped.anywhere : codes.data())
+                          mapped ? mapped.random_access : codes.data())
                 : nullptr;
     }
 

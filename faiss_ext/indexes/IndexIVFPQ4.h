@@ -69,7 +69,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     /// reset() lets go of the file.
     struct List {
         MappableVector<idx_t> ids;
-        MappableVector<uint8_t> codes; ///< as in simd/nibble_scan.h
+        MappableVector<uint8_t> codes; ///< as in simd/pq4_scan.h
         MappableVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;

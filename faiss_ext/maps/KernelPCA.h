@@ -65,7 +65,7 @@ struct KernelPCA : FeatureMap {
 
     /// Whether a scheme holds this map that has another last step (KLSH): rank
     /// 0 then keeps all eigenvectors, and rank and scale may be left to train.
-    bool is_part = false;
+    bool owned_by_hash = false;
     bool auto_rank = false, auto_scale = false;
 
     std::vector<float> landmarks;    ///< size p * d_in; empty if precomputed

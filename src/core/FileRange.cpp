@@ -15,8 +15,8 @@ FileRange::FileRange(
         : file(std::move(mapped)),
           begin(begin),
           size(size),
-          in_order(file->in_order() + begin),
-          anywhere(file->anywhere() + begin) {}
+          sequential(file->sequential() + begin),
+          random_access(file->random_access() + begin) {}
 
 void check_not_mapped(bool is_mapped, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(

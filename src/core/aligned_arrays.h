@@ -57,7 +57,7 @@ uint64_t read_aligned_size(faiss::IOReader* f, const char* field);
 /// The same of what is mappable, as a MappableVector.
 template <class Mappable>
 void write_aligned(faiss::IOWriter* f, const Mappable& array) {
-    write_aligned(f, array.in_order(), array.size(), sizeof(*array.data()));
+    write_aligned(f, array.sequential(), array.size(), sizeof(*array.data()));
 }
 
 /// Reads, or maps, any number of items.
@@ -73,8 +73,8 @@ void read_aligned(faiss::IOReader* f, Mappable&& array, const char* field) {
             f,
             size,
             item_size,
-            [&](size_t n) { array.own().resize(n); },
-            [&] { return array.own().data(); },
+            [&](size_t n) { array.make_owned().resize(n); },
+            [&] { return array.make_owned().data(); },
             field);
 }
 

@@ -110,7 +110,7 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
     });
 }
 
-void check_beyond(
+void check_rows_exceeding(
         float safe,
         idx_t n,
         const float* x,
@@ -140,7 +140,7 @@ void check_beyond(
 void check_norms(idx_t n, const float* x, size_t d, const char* where) {
     // components up to it cannot have a larger norm
     const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
-    check_beyond(safe, n, x, d, where, [&](idx_t i, const float* row) {
+    check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {
         double sum = 0;
         for (size_t k = 0; k < d; k++) {
             sum += double(row[k]) * row[k];

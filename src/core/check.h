@@ -26,7 +26,7 @@ void check_finite(idx_t n, const float* x, size_t d, const char* where);
  * throws has the caller's number(N) of its vector N.
  */
 template <class F>
-void with_numbers(const std::function<idx_t(idx_t)>& number, F&& fn) {
+void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
     try {
         fn();
     } catch (VectorError& e) {
@@ -35,10 +35,10 @@ void with_numbers(const std::function<idx_t(idx_t)>& number, F&& fn) {
     }
 }
 
-/// with_numbers for a block of vectors that begins with number `first`.
+/// rethrow_with_index for a block of vectors that begins with number `first`.
 template <class F>
 void with_numbers_from(idx_t first, F&& fn) {
-    with_numbers([first](idx_t i) { return first + i; }, fn);
+    rethrow_with_index([first](idx_t i) { return first + i; }, fn);
 }
 
 /// Whether none is NaN or infinite; on the calling thread.
@@ -57,7 +57,7 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where);
 
 /// check_finite, and check(i, row) of each vector, unless no component is above
 /// `safe` in magnitude.
-void check_beyond(
+void check_rows_exceeding(
         float safe,
         idx_t n,
         const float* x,

@@ -31,21 +31,24 @@ struct NamesInFront {
 
 } // namespace
 
-void claim_name(const std::string& name, Names names, const std::string& noun) {
-    const bool in_front = names == Names::in_front;
+void reserve_name(
+        const std::string& name,
+        Names names,
+        const std::string& noun) {
+    const bool prefix = names == Names::prefix;
     const bool good = !name.empty() &&
             std::isalpha(static_cast<unsigned char>(name[0])) &&
             std::all_of(name.begin(), name.end(), [&](unsigned char c) {
                 return std::isalpha(c) ||
-                        (!in_front && (std::isdigit(c) || c == '_'));
+                        (!prefix && (std::isdigit(c) || c == '_'));
             });
     FAISS_EXT_THROW_IF_NOT_FMT(
             good,
             "'%s' cannot be the name of a class (%s): expected %s",
             name.c_str(),
             noun.c_str(),
-            in_front ? "letters" : "a letter, then letters, digits and '_'");
-    if (!in_front) {
+            prefix ? "letters" : "a letter, then letters, digits and '_'");
+    if (!prefix) {
         return;
     }
     static NamesInFront all;

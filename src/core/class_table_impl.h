@@ -13,7 +13,10 @@
 namespace faiss_ext {
 
 /// Throws unless a name can stand there in strings, or if it is taken.
-void claim_name(const std::string& name, Names names, const std::string& noun);
+void reserve_name(
+        const std::string& name,
+        Names names,
+        const std::string& noun);
 
 template <class Base>
 struct ClassTable<Base>::State {
@@ -57,7 +60,7 @@ void ClassTable<Base>::add(const ClassEntry<Base>& entry) {
             "%s, or its class, is already registered (as %s)",
             entry.name.c_str(),
             known->name.c_str());
-    claim_name(entry.name, state->names, state->noun);
+    reserve_name(entry.name, state->names, state->noun);
     state->entries.push_back(entry);
 }
 

@@ -45,11 +45,11 @@ std::string not_finite(const char* name) {
     return std::string(name) + " has a component that is NaN or infinite";
 }
 
-bool is_finite(const ArraySlot& values) {
+bool is_finite(const ArrayRef& values) {
     return !values.is_float() ||
             all_finite(
                     values.size(),
-                    static_cast<const float*>(values.in_order()));
+                    static_cast<const float*>(values.sequential()));
 }
 
 struct FileWriter : FieldVisitor {
@@ -112,17 +112,17 @@ struct FileWriter : FieldVisitor {
         }
     }
 
-    void on_array(const char* name, ArraySlot& values, size_t size) override {
+    void on_array(const char* name, ArrayRef& values, size_t size) override {
         require(size == any_size || values.size() == size,
                 wrong_size(name, values.size(), size));
         require(is_finite(values), not_finite(name));
         if (values.is_mappable()) {
             write_aligned(
-                    f, values.in_order(), values.size(), values.item_size());
+                    f, values.sequential(), values.size(), values.item_size());
             return;
         }
         write_value(f, uint64_t(values.size()));
-        write_bytes(f, values.in_order(), values.size() * values.item_size());
+        write_bytes(f, values.sequential(), values.size() * values.item_size());
     }
 
     void on_learned(const char* name, const double& value) override {
@@ -130,7 +130,7 @@ struct FileWriter : FieldVisitor {
         write_value(f, value);
     }
 
-    void on_learned_part(const char*, PartSlot& part) override {
+    void on_learned_part(const char*, ObjectRef& part) override {
         write_string(f, part.get() ? part.name() : "");
         if (part.get()) {
             const Nesting nesting(f->name);
@@ -142,7 +142,7 @@ struct FileWriter : FieldVisitor {
         }
     }
 
-    void check_restorable(const PartSlot& part) const {
+    void check_restorable(const ObjectRef& part) const {
         const auto copy = part.copy();
         try {
             copy->restore();
@@ -230,7 +230,7 @@ struct FileReader : FieldSetter {
         }
     }
 
-    void on_array(const char* name, ArraySlot& values, size_t size) override {
+    void on_array(const char* name, ArrayRef& values, size_t size) override {
         const auto given = values.is_mappable() ? read_aligned_size(f, name)
                                                 : read_value<uint64_t>(f, name);
         if (size != any_size && given != size) {
@@ -265,7 +265,7 @@ struct FileReader : FieldSetter {
         }
     }
 
-    void on_learned_part(const char* name, PartSlot& part) override {
+    void on_learned_part(const char* name, ObjectRef& part) override {
         const std::string class_name = read_string(f, name);
         if (class_name.empty()) {
             part.clear();

@@ -74,14 +74,14 @@ void MappedFile::close_all() {
     }
 }
 
-bool MappedFile::is_absent(size_t at) const {
+bool MappedFile::is_resident(size_t at) const {
     char byte;
     const iovec to = {&byte, 1};
-    return preadv2(descriptor, &to, 1, off_t(at), RWF_NOWAIT) < 0 &&
-            errno == EAGAIN;
+    return preadv2(descriptor, &to, 1, off_t(at), RWF_NOWAIT) >= 0 ||
+            errno != EAGAIN;
 }
 
-void MappedFile::ask_for(size_t begin, size_t end) const {
+void MappedFile::prefetch(size_t begin, size_t end) const {
     const size_t page = sysconf(_SC_PAGESIZE);
     const size_t first = begin / page * page;
     madvise(static_cast<char*>(scattered) + first, end - first, MADV_WILLNEED);

@@ -30,19 +30,19 @@ struct MappedFile {
     int64_t modified() const { ///< in ns since 1970
         return time;
     }
-    const uint8_t* in_order() const {
+    const uint8_t* sequential() const {
         return static_cast<const uint8_t*>(ordered);
     }
-    const uint8_t* anywhere() const {
+    const uint8_t* random_access() const {
         return static_cast<const uint8_t*>(scattered);
     }
 
-    /// Whether a byte would have to be read from the disk; false where the
+    /// Whether a byte can be read without waiting for the disk; true if the
     /// system does not say.
-    bool is_absent(size_t at) const;
+    bool is_resident(size_t at) const;
 
-    /// Starts to read these bytes, and does not wait for them.
-    void ask_for(size_t begin, size_t end) const;
+    /// Asks the system to read these bytes, and returns at once.
+    void prefetch(size_t begin, size_t end) const;
 
    private:
     int descriptor = -1;

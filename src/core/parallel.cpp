@@ -5,7 +5,7 @@
 
 namespace faiss_ext {
 
-void survive_forks() {
+void single_thread_after_fork() {
     static const int registered =
             pthread_atfork(nullptr, nullptr, [] { omp_set_num_threads(1); });
     (void)registered;

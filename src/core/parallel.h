@@ -55,7 +55,7 @@ class Steps {
 /** Has a child process that this one forks from now on use one thread: those of
  * OpenMP do not survive a fork, and libgomp would wait for them without end.
  */
-void survive_forks();
+void single_thread_after_fork();
 
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
@@ -73,7 +73,7 @@ void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {
         }
         return;
     }
-    survive_forks();
+    single_thread_after_fork();
     Progress progress(task, n);
     std::atomic<idx_t> num_done{0};
     std::exception_ptr error;

@@ -20,7 +20,7 @@ namespace faiss_ext {
  * depend on where a slice ends.
  */
 template <class F>
-void in_slices(idx_t n, F&& fn) {
+void for_timed_batches(idx_t n, F&& fn) {
     using Clock = std::chrono::steady_clock;
     using std::chrono::milliseconds;
     const idx_t least = std::max(128, 4 * omp_get_max_threads());
@@ -43,7 +43,7 @@ void in_slices(idx_t n, F&& fn) {
 /// Calls fn(begin, end) for consecutive parts of [0, n), of at most `most`: for
 /// searches that need memory for each query.
 template <class F>
-void in_parts(idx_t n, idx_t most, F&& fn) {
+void for_batches(idx_t n, idx_t most, F&& fn) {
     for (idx_t begin = 0; begin < n;) {
         const idx_t end = begin + std::min(most, n - begin);
         fn(begin, end);

@@ -21,7 +21,7 @@ using std::numbers::pi;
 
 KernelizedLSH::KernelizedLSH() {
     is_trained = false;
-    map.is_part = true;
+    map.owned_by_hash = true;
 }
 
 KernelizedLSH::KernelizedLSH(int d, int nbits, const Kernel* kernel)

@@ -20,7 +20,7 @@ template <>
 ClassTable<KernelHash>& class_table<KernelHash>() {
     static ClassTable<KernelHash> table(
             "hash",
-            Names::in_front,
+            Names::prefix,
             {
                     class_entry<KernelHash, AdditiveKernelHash>("AHK"),
                     class_entry<KernelHash, BilinearShiftInvariantHash>("BSIK"),

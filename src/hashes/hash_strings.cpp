@@ -16,17 +16,17 @@ std::vector<std::string> hash_forms() {
     return forms;
 }
 
-bool is_hash(const Part& part) {
-    return bool(class_table<KernelHash>().find(Head(part).letters));
+bool is_hash(const Token& part) {
+    return bool(class_table<KernelHash>().find(TokenHead(part).letters));
 }
 
-std::unique_ptr<KernelHash> make_hash(int d, const Part& part) {
-    const auto [name, digits, next] = Head(part);
+std::unique_ptr<KernelHash> make_hash(int d, const Token& part) {
+    const auto [name, digits, next] = TokenHead(part);
     const auto entry = class_table<KernelHash>().find(name);
     if (!entry) {
         part.fail("unknown hash '" + part.str() + "'", hash_forms());
     }
-    const Part at_bits = part.after(name.size());
+    const Token at_bits = part.after(name.size());
     const bool is_whole = next == '\0' || next == '(';
     if (digits.empty() && is_whole) {
         at_bits.fail(

@@ -9,7 +9,7 @@
 
 #include <faiss_ext/hashes/KernelHash.h>
 
-#include "core/string_part.h"
+#include "core/string_token.h"
 
 namespace faiss_ext {
 
@@ -17,9 +17,9 @@ namespace faiss_ext {
 std::vector<std::string> hash_forms();
 
 /// Whether a part begins with the name of a hash.
-bool is_hash(const Part& part);
+bool is_hash(const Token& part);
 
 /// Throws an error that marks the place.
-std::unique_ptr<KernelHash> make_hash(int d, const Part& part);
+std::unique_ptr<KernelHash> make_hash(int d, const Token& part);
 
 } // namespace faiss_ext

@@ -184,7 +184,7 @@ void HashAndStorage::search_codes(
                 params);
     };
     if (!is_ours(*storage)) {
-        in_slices(n, search);
+        for_timed_batches(n, search);
     } else if (n > 0) {
         search(0, n);
     }
@@ -205,7 +205,7 @@ void HashAndStorage::range_search_codes(
         return;
     }
     std::vector<std::unique_ptr<faiss::RangeSearchResult>> parts;
-    in_slices(n, [&](idx_t begin, idx_t end) {
+    for_timed_batches(n, [&](idx_t begin, idx_t end) {
         auto part = std::make_unique<faiss::RangeSearchResult>(end - begin);
         storage->range_search(
                 end - begin,

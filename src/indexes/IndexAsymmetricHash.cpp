@@ -16,8 +16,8 @@
 #include "core/slices.h"
 #include "indexes/best_hits.h"
 #include "indexes/blocked_scan.h"
-#include "indexes/nibble_codes.h"
 #include "indexes/no_vectors.h"
+#include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/elementwise.h"
@@ -26,16 +26,16 @@ namespace faiss_ext {
 
 namespace {
 
-using simd::nibble_block;
+using simd::pq4_block;
 
 constexpr int most_bits = 8192;
 
 size_t blocks_of(size_t n) {
-    return (n + nibble_block - 1) / nibble_block;
+    return (n + pq4_block - 1) / pq4_block;
 }
 
-NibbleSlot slot_of(IndexAsymmetricHash& index, size_t i) {
-    return NibbleSlot(index.codes.own().data(), i, index.hash->code_size());
+Pq4Slot slot_of(IndexAsymmetricHash& index, size_t i) {
+    return Pq4Slot(index.codes.make_owned().data(), i, index.hash->code_size());
 }
 
 void check_bits(const KernelHash& hash) {
@@ -54,24 +54,24 @@ struct AsymmetricQuery {
     /// @param weights  are rounded
     void make(size_t nbits, float* weights) {
         const size_t parts = nbits / 4;
-        const int most = std::min<int>(simd::nibble_max_sum, 4 * 65535 / parts);
+        const int most = std::min<int>(simd::pq4_max_sum, 4 * 65535 / parts);
         round_weights(nbits, weights, float(most));
         float total = 0;
-        AlignedVector<uint8_t> entries(parts * nibble_numbers);
+        AlignedVector<uint8_t> entries(parts * pq4_numbers);
         for (size_t p = 0; p < parts; p++) {
             for (size_t j = 0; j < 4; j++) {
                 const float w = weights[4 * p + j];
                 total += std::abs(w);
-                for (size_t e = 0; e < nibble_numbers; e++) {
+                for (size_t e = 0; e < pq4_numbers; e++) {
                     const bool is_set = e >> j & 1;
-                    entries[p * nibble_numbers + e] +=
+                    entries[p * pq4_numbers + e] +=
                             is_set == (w >= 0) ? 0 : uint8_t(std::abs(w));
                 }
             }
         }
         scale = float(nbits) / total;
-        tables.resize(simd::nibble_tables_size(parts / 2));
-        simd::arrange_nibble_tables(parts / 2, entries.data(), tables.data());
+        tables.resize(simd::pq4_tables_size(parts / 2));
+        simd::arrange_pq4_tables(parts / 2, entries.data(), tables.data());
     }
 
    private:
@@ -92,8 +92,7 @@ struct AsymmetricQuery {
         for (size_t j = 0; j < nbits; j++) {
             width[j / 4] += std::abs(weights[j]);
         }
-        const float largest =
-                simd::widest_nibble_pair(width.size(), width.data());
+        const float largest = simd::widest_pq4_pair(width.size(), width.data());
         // sixteen of them may be rounded up by a half
         const float factor = (most - 8) / largest;
         for (size_t j = 0; j < nbits; j++) {
@@ -145,28 +144,28 @@ void scan_blocks(
         Bound&& bound,
         F&& fn) {
     constexpr size_t together = 32, slack = 16;
-    constexpr size_t size = together * nibble_block;
+    constexpr size_t size = together * pq4_block;
     static const std::array<float, size> zeros{};
     const size_t rows = index.hash->code_size();
     float scores[size + slack];
     uint32_t positions[size + slack];
     std::array<float, size> last;
     for (idx_t b = begin; b < end; b += together) {
-        const size_t first = b * nibble_block;
+        const size_t first = b * pq4_block;
         const size_t nblocks = std::min<idx_t>(together, end - b);
         const float* offsets = zeros.data();
-        if (first + nblocks * nibble_block > size_t(index.ntotal)) {
-            last.fill(no_score);
+        if (first + nblocks * pq4_block > size_t(index.ntotal)) {
+            last.fill(worst_score);
             std::fill_n(last.begin(), index.ntotal - first, 0.0f);
             offsets = last.data();
         }
-        simd::NibbleHits hits{scores, positions, 0};
-        simd::scan_nibbles(
+        simd::Pq4Hits hits{scores, positions, 0};
+        simd::scan_pq4(
                 rows,
                 query.tables.data(),
                 query.scale,
                 nblocks,
-                index.codes.in_order() + b * rows * nibble_block,
+                index.codes.sequential() + b * rows * pq4_block,
                 offsets,
                 bound(),
                 hits);
@@ -191,7 +190,7 @@ idx_t scan_all(
     constexpr size_t chunk_bytes = 65536;
     const idx_t nblocks = blocks_of(index.ntotal);
     const idx_t chunk = std::max<idx_t>(
-            1, chunk_bytes / (index.hash->code_size() * nibble_block));
+            1, chunk_bytes / (index.hash->code_size() * pq4_block));
     const BlockedScan blocks(n, nblocks, query_block, 1, least_slice);
     found.resize(n * blocks.nslices);
     blocks.run(
@@ -230,7 +229,7 @@ void write_hits(
     for (idx_t j = 0; j < k; j++) {
         const bool is_there = size_t(j) < hits.size();
         distances[j] = is_there ? metric_of(index, hits[j].first)
-                                : (is_l2 ? no_score : -no_score);
+                                : (is_l2 ? worst_score : -worst_score);
         labels[j] = is_there ? hits[j].second : -1;
     }
 }
@@ -239,7 +238,7 @@ void check_ready(const IndexAsymmetricHash& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.hash, "IndexAsymmetricHash::%s: it has no hash", where);
     check_stored(
-            blocks_of(index.ntotal) * nibble_block,
+            blocks_of(index.ntotal) * pq4_block,
             index.codes.size(),
             index.hash->code_size(),
             "IndexAsymmetricHash");
@@ -279,11 +278,11 @@ void IndexAsymmetricHash::add(idx_t n, const float* x) {
     check_batch(n, x, "IndexAsymmetricHash::add");
     std::vector<uint8_t> added(n * size);
     hash->encode(n, x, added.data());
-    codes.own().resize(blocks_of(ntotal + n) * size * nibble_block);
+    codes.make_owned().resize(blocks_of(ntotal + n) * size * pq4_block);
     for (idx_t i = 0; i < n; i++) {
         uint8_t* to = slot_of(*this, ntotal + i).bytes;
         for (size_t r = 0; r < size; r++) {
-            to[r * nibble_block] = added[i * size + r];
+            to[r * pq4_block] = added[i * size + r];
         }
     }
     ntotal += n;
@@ -307,14 +306,14 @@ void IndexAsymmetricHash::search(
             plain_selector(params, "IndexAsymmetricHash::search");
     check_queries(*this, n, x);
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
-    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
-        std::vector<Best> found;
+        std::vector<TopK> found;
         const idx_t nslices = scan_all(
                 *this,
                 q1 - q0,
                 found,
-                [&](Best& best, idx_t q, idx_t begin, idx_t end) {
+                [&](TopK& best, idx_t q, idx_t begin, idx_t end) {
                     best.k = kept;
                     scan_blocks(
                             *this,
@@ -363,9 +362,10 @@ void IndexAsymmetricHash::range_search(
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     // what is too large by rounding is let through, and looked at again
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
-    const float bound = std::min(limit + 1e-6f * (hash->nbits + 1), no_score);
+    const float bound =
+            std::min(limit + 1e-6f * (hash->nbits + 1), worst_score);
     std::vector<std::vector<Hit>> all(n);
-    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
         std::vector<std::vector<Hit>> found;
         const idx_t nslices = scan_all(
@@ -433,7 +433,7 @@ size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
         }
     }
     const size_t removed = ntotal - kept;
-    codes.own().resize(blocks_of(kept) * size * nibble_block);
+    codes.make_owned().resize(blocks_of(kept) * size * pq4_block);
     ntotal = kept;
     return removed;
 }
@@ -458,10 +458,11 @@ void IndexAsymmetricHash::merge_from(faiss::Index& other, idx_t add_id) {
             add_id == 0, "ids are positions, and cannot be shifted");
     auto& source = dynamic_cast<IndexAsymmetricHash&>(other);
     const size_t size = hash->code_size();
-    codes.own().resize(blocks_of(ntotal + source.ntotal) * size * nibble_block);
+    codes.make_owned().resize(
+            blocks_of(ntotal + source.ntotal) * size * pq4_block);
     for (idx_t i = 0; i < source.ntotal; i++) {
         slot_of(*this, ntotal + i)
-                .copy(read_slot(source.codes.in_order(), i, size), size);
+                .copy(read_slot(source.codes.sequential(), i, size), size);
     }
     ntotal += source.ntotal;
     source.reset();

@@ -208,13 +208,13 @@ void scan_lists(
  *
  * FAISS adds the centroids before the first iteration and after each.
  */
-struct ToldCentroids : faiss::IndexFlatL2 {
+struct ProgressFlatL2 : faiss::IndexFlatL2 {
     size_t vectors_together, total;
     size_t num_added = 0;
     mutable size_t num_searched = 0; ///< since centroids were added
     mutable Progress progress;
 
-    ToldCentroids(const faiss::IndexBinaryIVF& index, idx_t n)
+    ProgressFlatL2(const faiss::IndexBinaryIVF& index, idx_t n)
             : IndexFlatL2(index.d),
               vectors_together(std::min(
                       size_t(n),
@@ -295,7 +295,7 @@ void IndexBinaryIVFSIMD::train(idx_t n, const uint8_t* x) {
         IndexBinaryIVF::train(n, x);
         return;
     }
-    ToldCentroids centroids(*this, n);
+    ProgressFlatL2 centroids(*this, n);
     clustering_index = &centroids;
     const std::unique_ptr<faiss::Index*, void (*)(faiss::Index**)> restore(
             &clustering_index, [](faiss::Index** p) { *p = nullptr; });

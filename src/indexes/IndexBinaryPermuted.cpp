@@ -273,7 +273,7 @@ void IndexBinaryPermuted::build_lists(idx_t n0) {
 
 template <class F>
 void IndexBinaryPermuted::keep_entries(F&& new_id) {
-    survive_forks();
+    single_thread_after_fork();
 #pragma omp parallel for
     for (size_t l = 0; l < lists.size(); l++) {
         List& list = lists[l];

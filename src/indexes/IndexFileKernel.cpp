@@ -193,8 +193,8 @@ IndexFlatKernel::Rows IndexFileKernel::rows(const char* where) const {
             " vectors and its file fewer; fields must not be set by hand",
             where,
             int64_t(ntotal));
-    return {file->anywhere() + offset,
-            file->in_order() + offset,
+    return {file->random_access() + offset,
+            file->sequential() + offset,
             size_t(stride),
             false};
 }
@@ -287,7 +287,7 @@ uint64_t IndexFileKernel::checksum(idx_t block, idx_t n) const {
     const idx_t begin = block * vectors_per_block(),
                 end = std::min(begin + vectors_per_block(), n);
     return XXH3_64bits(
-            file->in_order() + offset + begin * stride,
+            file->sequential() + offset + begin * stride,
             (end - begin - 1) * stride + code_size);
 }
 
@@ -320,28 +320,29 @@ void IndexFileKernel::compare_subset(
             ? n
             : std::max<idx_t>(1, bytes_at_a_time / code_size / size_t(k));
     if (k > 0) {
-        ask_for(std::min(n, step) * k, labels);
+        prefetch(std::min(n, step) * k, labels);
     }
     for (idx_t i = 0; i < n; i += step) {
         const idx_t m = std::min(step, n - i), next = i + m;
         if (next < n) { // while these are compared
-            ask_for(std::min(n - next, step) * k, labels + next * k);
+            prefetch(std::min(n - next, step) * k, labels + next * k);
         }
         IndexFlatKernel::compare_subset(
                 what, m, x + i * d, k, out + i * k, labels + i * k);
     }
 }
 
-void IndexFileKernel::ask_for(size_t n, const idx_t* labels) const {
+void IndexFileKernel::prefetch(size_t n, const idx_t* labels) const {
     const auto is_stored = [&](idx_t id) { return id >= 0 && id < ntotal; };
     // to ask for what is in memory takes longer than to compare it
     constexpr size_t sample = 64;
-    bool are_absent = false;
-    for (size_t i = 0; i < std::min(n, sample) && !are_absent; i++) {
+    bool are_resident = true;
+    for (size_t i = 0; i < std::min(n, sample) && are_resident; i++) {
         const idx_t id = labels[i * n / std::min(n, sample)];
-        are_absent = is_stored(id) && file->is_absent(offset + id * stride);
+        are_resident =
+                !is_stored(id) || file->is_resident(offset + id * stride);
     }
-    if (!are_absent) {
+    if (are_resident) {
         return;
     }
     std::vector<idx_t> ids;
@@ -357,7 +358,7 @@ void IndexFileKernel::ask_for(size_t n, const idx_t* labels) const {
         for (i++; i < ids.size() && place(i) <= end + close; i++) {
             end = place(i) + code_size;
         }
-        file->ask_for(begin, end);
+        file->prefetch(begin, end);
     }
 }
 

@@ -342,8 +342,8 @@ IndexFlatKernel::Rows IndexFlatKernel::rows(const char* where) const {
             where,
             code_size,
             expected);
-    return {mapped ? mapped.anywhere : codes.data(),
-            mapped ? mapped.in_order : codes.data(),
+    return {mapped ? mapped.random_access : codes.data(),
+            mapped ? mapped.sequential : codes.data(),
             code_size,
             true};
 }
@@ -390,7 +390,7 @@ void IndexFlatKernel::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
             "the kernel and the vectors do not fit");
-    check_rows(ntotal, rows("IndexFlatKernel").in_order, "IndexFlatKernel");
+    check_rows(ntotal, rows("IndexFlatKernel").sequential, "IndexFlatKernel");
 }
 
 void IndexFlatKernel::check_rows(
@@ -747,7 +747,7 @@ void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
             add_id == 0, "ids are positions, and cannot be shifted");
     codes.resize((ntotal + source->ntotal) * code_size);
     std::copy_n(
-            source->mapped.in_order,
+            source->mapped.sequential,
             source->mapped.size,
             &codes[ntotal * code_size]);
     ntotal += source->ntotal;

@@ -27,7 +27,7 @@
 #include "indexes/best_hits.h"
 #include "indexes/index_parts.h"
 #include "indexes/k_means.h"
-#include "indexes/nibble_codes.h"
+#include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "projections/principal_components.h"
@@ -38,39 +38,39 @@ namespace faiss_ext {
 
 namespace {
 
-using simd::nibble_block;
+using simd::pq4_block;
 
 /// queries whose distances to the centroids are computed together
 constexpr idx_t query_block = 16;
 
-NibbleCodes codes_of(const IndexIVFPQ4& index) {
-    return NibbleCodes(index.d, index.M, index.codebook.data());
+Pq4Codes codes_of(const IndexIVFPQ4& index) {
+    return Pq4Codes(index.d, index.M, index.codebook.data());
 }
 
-NibbleSlot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
-    return NibbleSlot(list.codes.own().data(), i, rows);
+Pq4Slot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
+    return Pq4Slot(list.codes.make_owned().data(), i, rows);
 }
 
 /// Makes a list of n vectors out of one with more or fewer. New ones have no
 /// code yet.
 void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
-    const size_t blocks = (n + nibble_block - 1) / nibble_block;
-    list.codes.own().resize(blocks * rows * nibble_block);
-    auto& offsets = list.offsets.own();
-    offsets.resize(blocks * nibble_block, no_score);
-    std::fill(offsets.begin() + n, offsets.end(), no_score);
-    list.ids.own().resize(n, -1);
+    const size_t blocks = (n + pq4_block - 1) / pq4_block;
+    list.codes.make_owned().resize(blocks * rows * pq4_block);
+    auto& offsets = list.offsets.make_owned();
+    offsets.resize(blocks * pq4_block, worst_score);
+    std::fill(offsets.begin() + n, offsets.end(), worst_score);
+    list.ids.make_owned().resize(n, -1);
 }
 
 /// Makes room for so many more vectors.
 void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     const size_t n = list.ids.size() + more;
-    if (n > list.ids.own().capacity()) {
+    if (n > list.ids.make_owned().capacity()) {
         const size_t room = n + n / 2;
-        const size_t blocks = (room + nibble_block - 1) / nibble_block;
-        list.codes.own().reserve(blocks * rows * nibble_block);
-        list.offsets.own().reserve(blocks * nibble_block);
-        list.ids.own().reserve(room);
+        const size_t blocks = (room + pq4_block - 1) / pq4_block;
+        list.codes.make_owned().reserve(blocks * rows * pq4_block);
+        list.offsets.make_owned().reserve(blocks * pq4_block);
+        list.ids.make_owned().reserve(room);
     }
 }
 
@@ -160,8 +160,8 @@ void prefetch(const IndexIVFPQ4::List& list) {
     prefetch_stream(list.offsets.data(), list.offsets.size() * sizeof(float));
 }
 
-/// A list to visit for a query, and what is added to the scores of its vectors.
-struct Visit {
+/// A list to probe for a query, and what is added to the scores of its vectors.
+struct Probe {
     float base;
     idx_t list;
 };
@@ -169,17 +169,17 @@ struct Visit {
 /// Has the system read the lists of a query, all at once, where they lie in a
 /// file and the last of them, the least likely one to be, is not in memory: to
 /// ask for each would take as long as to scan a short one.
-void ask_for(const IndexIVFPQ4& index, const std::vector<Visit>& visits) {
-    const FileRange& last = index.lists[visits.back().list].codes.mapped();
-    if (!last || !last.file->is_absent(last.begin + last.size / 2)) {
+void prefetch(const IndexIVFPQ4& index, const std::vector<Probe>& probes) {
+    const FileRange& last = index.lists[probes.back().list].codes.mapped();
+    if (!last || last.file->is_resident(last.begin + last.size / 2)) {
         return;
     }
-    for (const Visit& visit : visits) {
-        const auto& list = index.lists[visit.list];
+    for (const Probe& probe : probes) {
+        const auto& list = index.lists[probe.list];
         const FileRange &ids = list.ids.mapped(),
                         &offsets = list.offsets.mapped();
         if (ids && offsets) { // its codes lie between these
-            ids.file->ask_for(ids.begin, offsets.begin + offsets.size);
+            ids.file->prefetch(ids.begin, offsets.begin + offsets.size);
         }
     }
 }
@@ -214,8 +214,8 @@ float score_of_centroid(const IndexIVFPQ4& index, const float* q, idx_t list) {
 /// A query with its tables.
 struct Query {
     const float* q;
-    NibbleTables tables;
-    std::vector<Visit> visits; ///< the best lists first
+    Pq4Tables tables;
+    std::vector<Probe> probes; ///< the best lists first
     float nearest; ///< squared distance to the centroid of the best list
     bool by_list;  ///< each list has tables of its own
 
@@ -225,14 +225,14 @@ struct Query {
     /// than others, `floats` gets them without rounding, or else it is empty.
     void make_tables(
             const IndexIVFPQ4& index,
-            const Visit& visit,
-            NibbleTables& rounded,
+            const Probe& probe,
+            Pq4Tables& rounded,
             std::vector<float>& floats) const {
-        const NibbleCodes codes = codes_of(index);
+        const Pq4Codes codes = codes_of(index);
         thread_local std::vector<float> difference;
         difference.assign(q, q + index.d);
         if (index.residual) {
-            const float* c = &index.centroids[visit.list * index.d];
+            const float* c = &index.centroids[probe.list * index.d];
             std::transform(
                     q, q + index.d, c, difference.begin(), std::minus<>());
         }
@@ -260,16 +260,16 @@ struct Query {
         if (!index.residual && is_l2) {
             base = std::inner_product(q, q + index.d, q, 0.0f);
         }
-        visits.clear();
+        probes.clear();
         for (const auto& [unused, l] : chosen) {
             if (index.residual) {
                 base = score_of_centroid(index, q, l);
             }
-            visits.push_back({base, idx_t(l)});
+            probes.push_back({base, idx_t(l)});
         }
         nearest = index.residual
-                ? visits.front().base
-                : score_of_centroid(index, q, visits.front().list);
+                ? probes.front().base
+                : score_of_centroid(index, q, probes.front().list);
         by_list =
                 is_l2 && !is_fine(index, tables.scale, nearest, most_of_query);
     }
@@ -280,18 +280,18 @@ template <class Bound, class F>
 void scan_list_by_floats(
         const IndexIVFPQ4& index,
         const float* tables,
-        const Visit& visit,
+        const Probe& probe,
         const faiss::IDSelector* sel,
         Bound&& bound,
         F&& fn) {
     const size_t rows = codes_of(index).rows;
-    const auto& list = index.lists[visit.list];
-    float sums[nibble_block];
+    const auto& list = index.lists[probe.list];
+    float sums[pq4_block];
     for (size_t i = 0; i < list.ids.size(); i++) {
-        if (i % nibble_block == 0) {
+        if (i % pq4_block == 0) {
             sum_block(rows, tables, list.codes.data() + i * rows, sums);
         }
-        const float score = sums[i % nibble_block] + visit.base;
+        const float score = sums[i % pq4_block] + probe.base;
         if (score <= bound() && (!sel || sel->is_member(list.ids[i]))) {
             fn(score, list.ids[i]);
         }
@@ -307,62 +307,62 @@ template <class Bound, class F>
 void scan_list(
         const IndexIVFPQ4& index,
         const Query& query,
-        const Visit& visit,
+        const Probe& probe,
         const faiss::IDSelector* sel,
         size_t without_bound,
         Bound&& bound,
         F&& fn) {
     constexpr size_t most_at_once = 16, slack = 16;
-    float scores[most_at_once * nibble_block + slack];
-    uint32_t positions[most_at_once * nibble_block + slack];
+    float scores[most_at_once * pq4_block + slack];
+    uint32_t positions[most_at_once * pq4_block + slack];
     const size_t rows = codes_of(index).rows;
-    const auto& list = index.lists[visit.list];
-    const size_t nblocks = list.offsets.size() / nibble_block;
-    thread_local NibbleTables of_list;
-    float no_offsets[most_at_once * nibble_block];
+    const auto& list = index.lists[probe.list];
+    const size_t nblocks = list.offsets.size() / pq4_block;
+    thread_local Pq4Tables of_list;
+    float no_offsets[most_at_once * pq4_block];
     if (query.by_list) {
         thread_local std::vector<float> floats;
-        query.make_tables(index, visit, of_list, floats);
+        query.make_tables(index, probe, of_list, floats);
         if (!floats.empty()) {
-            scan_list_by_floats(index, floats.data(), visit, sel, bound, fn);
+            scan_list_by_floats(index, floats.data(), probe, sel, bound, fn);
             return;
         }
-        std::fill_n(no_offsets, most_at_once * nibble_block, 0.0f);
+        std::fill_n(no_offsets, most_at_once * pq4_block, 0.0f);
     }
-    const NibbleTables& tables = query.by_list ? of_list : query.tables;
-    const float base = visit.base + tables.bias;
+    const Pq4Tables& tables = query.by_list ? of_list : query.tables;
+    const float base = probe.base + tables.bias;
     for (size_t b = 0; b < nblocks;) {
         const float limit = bound();
         size_t at_once = std::min(most_at_once, nblocks - b);
-        if (limit == no_score) {
-            at_once = std::min(at_once, without_bound / nibble_block + 1);
+        if (limit == worst_score) {
+            at_once = std::min(at_once, without_bound / pq4_block + 1);
         }
-        const float* offsets = list.offsets.data() + b * nibble_block;
+        const float* offsets = list.offsets.data() + b * pq4_block;
         if (query.by_list) { // tables have all but the ends
-            const size_t count = list.ids.size() - b * nibble_block;
-            if (count < at_once * nibble_block) {
+            const size_t count = list.ids.size() - b * pq4_block;
+            if (count < at_once * pq4_block) {
                 std::fill(
                         no_offsets + count,
-                        no_offsets + at_once * nibble_block,
-                        no_score);
+                        no_offsets + at_once * pq4_block,
+                        worst_score);
             }
             offsets = no_offsets;
         }
         // a difference is rounded; what is too large by that is let through
         const float loose = 1e-6f * (std::abs(limit) + std::abs(base)) +
                 std::numeric_limits<float>::min();
-        simd::NibbleHits hits{scores, positions, 0};
-        simd::scan_nibbles(
+        simd::Pq4Hits hits{scores, positions, 0};
+        simd::scan_pq4(
                 rows,
                 tables.arranged.data(),
                 tables.scale,
                 at_once,
-                list.codes.data() + b * rows * nibble_block,
+                list.codes.data() + b * rows * pq4_block,
                 offsets,
-                std::min(limit - base + loose, no_score),
+                std::min(limit - base + loose, worst_score),
                 hits);
         for (size_t i = 0; i < hits.size; i++) {
-            const idx_t id = list.ids[b * nibble_block + positions[i]];
+            const idx_t id = list.ids[b * pq4_block + positions[i]];
             if (!sel || sel->is_member(id)) {
                 fn(scores[i] + base, id);
             }
@@ -404,7 +404,7 @@ std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
     return sorted;
 }
 
-/** Visits the lists of all queries, in parallel: calls scan(i, query, visit)
+/** Probes the lists of all queries, in parallel: calls scan(i, query, probe)
  * for each of them, and then done(i), both on one thread for a query.
  *
  * Queries of a batch come to a list one after the other, so that it comes from
@@ -412,7 +412,7 @@ std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
  * which give it a bound.
  */
 template <class Scan, class Done>
-void for_visits(
+void scan_probes(
         const IndexIVFPQ4& index,
         idx_t n,
         const float* x,
@@ -426,11 +426,11 @@ void for_visits(
     parallel_blocks(n, together, [&](idx_t begin, idx_t end) {
         thread_local std::vector<Query> queries;
         queries.resize(std::max<size_t>(queries.size(), end - begin));
-        struct Later {
+        struct DeferredProbe {
             idx_t query;
-            const Visit* visit;
+            const Probe* probe;
         };
-        std::vector<Later> later;
+        std::vector<DeferredProbe> deferred;
         for (idx_t i0 = begin; i0 < end; i0 += query_block) {
             const idx_t m = std::min(query_block, end - i0);
             const Scratch order(m * nlist);
@@ -442,33 +442,33 @@ void for_visits(
                         x + i * d,
                         order.get() + (i - i0) * nlist,
                         nprobe);
-                const auto& visits = query.visits;
-                ask_for(index, visits);
+                const auto& probes = query.probes;
+                prefetch(index, probes);
                 const size_t first = end - begin == 1
-                        ? visits.size()
-                        : std::min<size_t>(nearest, visits.size());
+                        ? probes.size()
+                        : std::min<size_t>(nearest, probes.size());
                 for (size_t v = 0; v < first; v++) {
-                    if (v + 1 < visits.size()) {
-                        prefetch(index.lists[visits[v + 1].list]);
+                    if (v + 1 < probes.size()) {
+                        prefetch(index.lists[probes[v + 1].list]);
                     }
-                    scan(i, query, visits[v]);
+                    scan(i, query, probes[v]);
                 }
-                for (size_t v = first; v < visits.size(); v++) {
-                    later.push_back({i, &visits[v]});
+                for (size_t v = first; v < probes.size(); v++) {
+                    deferred.push_back({i, &probes[v]});
                 }
             }
         }
-        const auto list_of = [](const Later& visit) {
-            return visit.visit->list;
+        const auto list_of = [](const DeferredProbe& probe) {
+            return probe.probe->list;
         };
-        const auto in_turn = by_key(later, nlist, list_of);
+        const auto in_turn = by_key(deferred, nlist, list_of);
         for (size_t j = 0; j < in_turn.size(); j++) {
-            const auto& [i, visit] = in_turn[j];
+            const auto& [i, probe] = in_turn[j];
             if (j + 1 < in_turn.size() &&
-                list_of(in_turn[j + 1]) != visit->list) {
+                list_of(in_turn[j + 1]) != probe->list) {
                 prefetch(index.lists[list_of(in_turn[j + 1])]);
             }
-            scan(i, queries[i - begin], *visit);
+            scan(i, queries[i - begin], *probe);
         }
         for (idx_t i = begin; i < end; i++) {
             done(i);
@@ -553,7 +553,7 @@ void IndexIVFPQ4::fields(FieldVisitor& v) const {
             "M",
             M,
             1,
-            simd::nibble_max_parts,
+            simd::pq4_max_parts,
             "parts of 4 bits; divides the dimension; auto: half of it, all of it if it is odd, less where that is above 512",
             &auto_M);
     v.flag("residual", residual, "codes are those of x - its centroid");
@@ -564,14 +564,13 @@ void IndexIVFPQ4::fields(FieldVisitor& v) const {
     v.assign(next_id, next[0]);
     v.array("mean", mean, is_trained ? d : 0);
     v.array("centroids", centroids, is_trained ? nlist * d : 0);
-    v.array("codebook", codebook, is_trained ? d * nibble_numbers : 0);
+    v.array("codebook", codebook, is_trained ? d * pq4_numbers : 0);
     const size_t rows = (M + 1) / 2;
     v.items(lists, is_trained ? nlist : 0, [&](const List& list) {
         v.array("ids", list.ids);
-        const size_t blocks =
-                (list.ids.size() + nibble_block - 1) / nibble_block;
-        v.array("codes", list.codes, blocks * rows * nibble_block);
-        v.array("offsets", list.offsets, blocks * nibble_block);
+        const size_t blocks = (list.ids.size() + pq4_block - 1) / pq4_block;
+        v.array("codes", list.codes, blocks * rows * pq4_block);
+        v.array("offsets", list.offsets, blocks * pq4_block);
     });
 }
 
@@ -580,18 +579,18 @@ void IndexIVFPQ4::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     if (auto_M && M == 0) {
-        M = std::min(d % 2 == 0 ? d / 2 : d, int(simd::nibble_max_parts));
+        M = std::min(d % 2 == 0 ? d / 2 : d, int(simd::pq4_max_parts));
         while (d % M != 0) {
             M--;
         }
     }
-    if (M > int(simd::nibble_max_parts) || M < 1 || d % M != 0) {
+    if (M > int(simd::pq4_max_parts) || M < 1 || d % M != 0) {
         throw FieldError(
                 "M",
                 format_message(
                         "M is %d, expected a number up to %zu that divides the dimension, %d",
                         M,
-                        simd::nibble_max_parts,
+                        simd::pq4_max_parts,
                         d));
     }
     check_fields(*this);
@@ -613,8 +612,8 @@ void IndexIVFPQ4::check_restorable() const {
     size_t total = 0;
     for (const List& list : lists) {
         const size_t n = list.ids.size();
-        const idx_t* ids = list.ids.in_order();
-        const float* offsets = list.offsets.in_order();
+        const idx_t* ids = list.ids.sequential();
+        const float* offsets = list.offsets.sequential();
         total += n;
         FAISS_EXT_THROW_IF_NOT_MSG(
                 std::find(ids, ids + n, -1) == ids + n,
@@ -625,7 +624,7 @@ void IndexIVFPQ4::check_restorable() const {
                 int64_t(next_id));
         for (size_t i = n; i < list.offsets.size(); i++) {
             FAISS_EXT_THROW_IF_NOT_MSG(
-                    offsets[i] == no_score,
+                    offsets[i] == worst_score,
                     "a list has offsets without vectors");
         }
     }
@@ -643,13 +642,13 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
         return;
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n >= nlist && n >= idx_t(nibble_numbers),
+            n >= nlist && n >= idx_t(pq4_numbers),
             "IndexIVFPQ4::train: %" PRId64
             " vectors, expected at least %" PRId64
             ": one for each list, and %zu for the codes",
             int64_t(n),
-            int64_t(std::max<idx_t>(nlist, nibble_numbers)),
-            nibble_numbers);
+            int64_t(std::max<idx_t>(nlist, pq4_numbers)),
+            pq4_numbers);
     AlignedVector<float> found_mean(d);
     auto sample = gather_rows(sample_ids(n, nlist * 256, seed), x, d);
     const idx_t nsample = sample.size() / d;
@@ -679,7 +678,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
                int64_t(nvectors));
     }
     auto of_parts =
-            train_nibble_codebook(d, M, nvectors, vectors.data(), seed + 2);
+            train_pq4_codebook(d, M, nvectors, vectors.data(), seed + 2);
     mean = std::move(found_mean);
     centroids = std::move(found);
     packed = std::move(found_packed);
@@ -708,7 +707,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     }
     const auto y = centred(*this, n, x);
     const auto list = packed->nearest(n, y.data());
-    const NibbleCodes parts = codes_of(*this);
+    const Pq4Codes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);
     parallel_blocks("encoding", n, 64, [&](idx_t begin, idx_t end) {
@@ -748,8 +747,8 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
         List& to = lists[list[i]];
         const size_t at = to.ids.size();
         resize_list(to, at + 1, parts.rows);
-        to.ids.own()[at] = xids ? xids[i] : next_id + i;
-        to.offsets.own()[at] = offsets[i];
+        to.ids.make_owned()[at] = xids ? xids[i] : next_id + i;
+        to.offsets.make_owned()[at] = offsets[i];
         slot_of(to, at, parts.rows).set(&codes[i * M], M);
     }
     ntotal += n;
@@ -770,23 +769,23 @@ void IndexIVFPQ4::search(
             int64_t(k));
     check_vectors(d, n, x, "IndexIVFPQ4::search");
     const Search how = search_of(*this, params);
-    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
-        std::vector<Best> best(q1 - q0);
-        for_visits(
+        std::vector<TopK> best(q1 - q0);
+        scan_probes(
                 *this,
                 q1 - q0,
                 y.data(),
                 how.nprobe,
-                [&](idx_t i, const Query& query, const Visit& visit) {
-                    Best& found = best[i];
-                    if (&visit == query.visits.data()) {
+                [&](idx_t i, const Query& query, const Probe& probe) {
+                    TopK& found = best[i];
+                    if (&probe == query.probes.data()) {
                         found.start(std::max<idx_t>(1, std::min(k, ntotal)));
                     }
                     scan_list(
                             *this,
                             query,
-                            visit,
+                            probe,
                             how.sel,
                             found.room(),
                             [&] { return found.bound; },
@@ -800,7 +799,7 @@ void IndexIVFPQ4::search(
                     }
                     std::vector<Hit> hits = best[i].sorted(k);
                     best[i] = {};
-                    hits.resize(k, {no_score, -1});
+                    hits.resize(k, {worst_score, -1});
                     for (idx_t j = 0; j < k; j++) {
                         const idx_t to = (q0 + i) * k + j;
                         distances[to] = distance_of(*this, hits[j].first);
@@ -823,19 +822,19 @@ void IndexIVFPQ4::range_search(
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     std::vector<std::vector<Hit>> found(n);
     // no distance is below 0, though its rounded parts may be together
-    const float bound = !is_l2 ? -radius : radius > 0 ? radius : -no_score;
-    in_parts(n, most_queries, [&](idx_t q0, idx_t q1) {
+    const float bound = !is_l2 ? -radius : radius > 0 ? radius : -worst_score;
+    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
-        for_visits(
+        scan_probes(
                 *this,
                 q1 - q0,
                 y.data(),
                 how.nprobe,
-                [&](idx_t i, const Query& query, const Visit& visit) {
+                [&](idx_t i, const Query& query, const Probe& probe) {
                     scan_list(
                             *this,
                             query,
-                            visit,
+                            probe,
                             how.sel,
                             0,
                             [&] { return bound; },
@@ -874,7 +873,7 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
             ? Places()
             : places_of(*this, i0, std::max<idx_t>(0, ni));
     const Places& places = direct_map ? *direct_map : found;
-    const NibbleCodes parts = codes_of(*this);
+    const Pq4Codes parts = codes_of(*this);
     std::vector<uint8_t> code(M);
     for (idx_t i = 0; i < ni; i++, recons += d) {
         const idx_t id = idx_t(uint64_t(i0) + uint64_t(i));
@@ -903,8 +902,8 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
         size_t kept = 0;
         for (size_t i = 0; i < n; i++) {
             if (!sel.is_member(list.ids[i])) {
-                list.ids.own()[kept] = list.ids[i];
-                list.offsets.own()[kept] = list.offsets[i];
+                list.ids.make_owned()[kept] = list.ids[i];
+                list.offsets.make_owned()[kept] = list.offsets[i];
                 slot_of(list, kept, rows).copy(slot_of(list, i, rows), rows);
                 kept++;
             }
@@ -967,9 +966,9 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
         const size_t n = to.ids.size();
         resize_list(to, n + from.ids.size(), rows);
         for (size_t i = 0; i < from.ids.size(); i++) {
-            to.ids.own()[n + i] = from.ids[i] + add_id;
+            to.ids.make_owned()[n + i] = from.ids[i] + add_id;
             next_after = std::max(next_after, above(from.ids[i] + add_id));
-            to.offsets.own()[n + i] = from.offsets[i];
+            to.offsets.make_owned()[n + i] = from.offsets[i];
             slot_of(to, n + i, rows)
                     .copy(read_slot(from.codes.data(), i, rows), rows);
         }

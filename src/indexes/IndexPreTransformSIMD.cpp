@@ -361,7 +361,7 @@ std::vector<float> IndexPreTransformSIMD::transformed(
         const float* x,
         size_t count) const {
     if (count > 0) {
-        check_for(*chain[0], n, x, "IndexPreTransformSIMD::apply");
+        check_faiss_input(*chain[0], n, x, "IndexPreTransformSIMD::apply");
     }
     std::vector<float> whole;
     const size_t first = first_in_blocks(chain, count);
@@ -408,7 +408,7 @@ std::vector<float> IndexPreTransformSIMD::transformed_for_index(
     std::vector<float> xt = transformed(n, x, chain.size());
     const std::string behind =
             std::string("IndexPreTransformSIMD::") + where + ", transformed";
-    check_for(*index, n, xt.data(), behind.c_str());
+    check_faiss_input(*index, n, xt.data(), behind.c_str());
     return xt;
 }
 
@@ -418,7 +418,7 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
         first->check_input(n, x, "train");
     } else if (!chain.empty()) {
-        check_for(*chain[0], n, x, "IndexPreTransformSIMD::train");
+        check_faiss_input(*chain[0], n, x, "IndexPreTransformSIMD::train");
     }
     std::vector<Untrained> untrained;
     for (faiss::VectorTransform* transform : chain) {
@@ -438,7 +438,7 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
                 const auto number = [&](idx_t j) {
                     return size_t(j) < ids.size() ? ids[j] : j;
                 };
-                with_numbers(number, [&] {
+                rethrow_with_index(number, [&] {
                     train_pca(
                             *pca,
                             ids.size(),
@@ -448,7 +448,8 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
                 std::vector<float> xt;
                 if (i > 0) {
                     xt = transformed(n, x, i);
-                    check_for(*chain[i], n, xt.data(), "train, transformed");
+                    check_faiss_input(
+                            *chain[i], n, xt.data(), "train, transformed");
                 }
                 chain[i]->train(n, i == 0 ? x : xt.data());
             }

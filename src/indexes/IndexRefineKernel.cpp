@@ -59,7 +59,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
             flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
     refine_index->train(n, x);
     try {
-        check_for(*base_index, n, x, "IndexRefineKernel::train");
+        check_faiss_input(*base_index, n, x, "IndexRefineKernel::train");
         base_index->train(n, x);
     } catch (...) {
         if (before) {
@@ -75,7 +75,7 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
     check_counts_with(*this, base_index, refine_index);
-    check_for(*base_index, n, x, "IndexRefineKernel::add");
+    check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
         // exact search is the one that refuses vectors, and can take them out
@@ -100,7 +100,7 @@ void IndexRefineKernel::search(
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
     check_batch(n, x, "IndexRefineKernel::search");
-    check_for(*base_index, n, x, "IndexRefineKernel::search");
+    check_faiss_input(*base_index, n, x, "IndexRefineKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexRefineKernel::search: k is %" PRId64
@@ -151,7 +151,7 @@ void IndexRefineKernel::search(
                 }
             }
             keep_smallest(found, k);
-            found.resize(k, {no_score, -1});
+            found.resize(k, {worst_score, -1});
             for (idx_t j = 0; j < k; j++) {
                 std::tie(distances[i * k + j], labels[i * k + j]) = found[j];
             }

@@ -64,7 +64,7 @@ void add_to_lists(
         const idx_t* ids) {
     check_not_mapped(is_mapped(ivf), "IndexBinaryIVF::add");
     std::vector<idx_t> lists(n);
-    in_slices(n, [&](idx_t begin, idx_t end) {
+    for_timed_batches(n, [&](idx_t begin, idx_t end) {
         ivf.quantizer->assign(
                 end - begin, x + begin * ivf.code_size, &lists[begin]);
     });

@@ -19,14 +19,15 @@ namespace faiss_ext {
 using Hit = std::pair<float, idx_t>;
 
 /// The score of what is not there; the largest that a bound can be.
-constexpr float no_score = std::numeric_limits<float>::max();
+constexpr float worst_score = std::numeric_limits<float>::max();
 
 /// The k smallest of what is pushed, by score and id, in whatever order.
-struct Best {
+struct TopK {
     size_t k = 1;
     std::vector<float> scores; ///< of those k and of others
     std::vector<idx_t> ids;
-    float bound = no_score; ///< at least the k-th smallest score of those seen
+    float bound =
+            worst_score; ///< at least the k-th smallest score of those seen
 
     void start(size_t size) {
         k = size;
@@ -34,7 +35,7 @@ struct Best {
         scores.reserve(room());
         ids.clear();
         ids.reserve(room());
-        bound = no_score;
+        bound = worst_score;
     }
 
     size_t room() const {

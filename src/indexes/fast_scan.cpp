@@ -13,7 +13,7 @@
 
 namespace faiss_ext {
 
-std::unique_ptr<faiss::IndexBinary> with_fast_scan(
+std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         std::unique_ptr<faiss::IndexBinary> index) {
     if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
         return std::make_unique<IndexBinaryFlatSIMD>(
@@ -26,7 +26,7 @@ std::unique_ptr<faiss::IndexBinary> with_fast_scan(
     if (auto* map = dynamic_cast<faiss::IndexBinaryIDMap*>(index.get())) {
         std::unique_ptr<faiss::IndexBinary> inside(
                 std::exchange(map->index, nullptr));
-        map->index = with_fast_scan(std::move(inside)).release();
+        map->index = with_simd_hamming(std::move(inside)).release();
     }
     return index;
 }

@@ -11,7 +11,7 @@ namespace faiss_ext {
 
 /// Makes a flat index and one of inverted lists the same with the faster scan,
 /// inside IDMap as well; others stay what they are.
-std::unique_ptr<faiss::IndexBinary> with_fast_scan(
+std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         std::unique_ptr<faiss::IndexBinary> index);
 
 } // namespace faiss_ext

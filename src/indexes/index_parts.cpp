@@ -328,7 +328,7 @@ bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
               hnsw.levels[entry] == hnsw.max_level + 1));
 }
 
-void check_for(
+void check_faiss_input(
         const faiss::Index& index,
         idx_t n,
         const float* x,
@@ -352,14 +352,14 @@ void check_for(
     }
     const auto parts = parts_of_both(index);
     for (const faiss::Index* part : parts) {
-        check_for(*part, n, x, where);
+        check_faiss_input(*part, n, x, where);
     }
     if (parts.empty()) {
         check_norms(n, x, index.d, where);
     }
 }
 
-void check_for(
+void check_faiss_input(
         const faiss::VectorTransform& vt,
         idx_t n,
         const float* x,

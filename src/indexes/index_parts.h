@@ -67,12 +67,12 @@ bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal);
  * its distances are wrong. Throws as well if the graph of a faiss::IndexHNSW
  * does not fit its vectors. Classes of this library check what they take.
  */
-void check_for(
+void check_faiss_input(
         const faiss::Index& index,
         idx_t n,
         const float* x,
         const char* where);
-void check_for(
+void check_faiss_input(
         const faiss::VectorTransform& vt,
         idx_t n,
         const float* x,

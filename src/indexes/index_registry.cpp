@@ -17,7 +17,7 @@ template <>
 ClassTable<faiss::Index>& class_table<faiss::Index>() {
     static ClassTable<faiss::Index> table(
             "index",
-            Names::in_front,
+            Names::prefix,
             {class_entry<faiss::Index, IndexFlatKernel>("KFlat"),
              class_entry<faiss::Index, IndexIVFPQ4>("KIVF", "nlist")});
     return table;
@@ -27,7 +27,7 @@ template <>
 ClassTable<faiss::IndexBinary>& class_table<faiss::IndexBinary>() {
     static ClassTable<faiss::IndexBinary> table(
             "binary index",
-            Names::in_front,
+            Names::prefix,
             {class_entry<faiss::IndexBinary, IndexBinaryFlatKernel>("BKFlat"),
              class_entry<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
     return table;

@@ -158,7 +158,7 @@ StoredRows StoredRows::of(const IndexFlatKernel& index, const char* where) {
     const IndexFlatKernel::Rows rows = index.rows(where);
     return {{index.store, size_t(index.d), rows.has_factors},
             rows.data,
-            rows.in_order,
+            rows.sequential,
             rows.stride};
 }
 

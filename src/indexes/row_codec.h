@@ -30,8 +30,8 @@ struct RowCodec {
 /// The vectors of an index.
 struct StoredRows {
     RowCodec codec;
-    const uint8_t *data, *in_order; ///< as IndexFlatKernel::Rows has them
-    size_t stride;                  ///< bytes from one vector to the next
+    const uint8_t *data, *sequential; ///< as IndexFlatKernel::Rows has them
+    size_t stride;                    ///< bytes from one vector to the next
 
     /// Throws unless the index holds as many as it says.
     static StoredRows of(const IndexFlatKernel& index, const char* where);
@@ -47,14 +47,14 @@ struct StoredRows {
 
     /// Vectors i to i + n - 1, of a scan, on the calling thread.
     void decode(size_t i, size_t n, float* x) const {
-        codec.decode(n, in_order + i * stride, stride, x);
+        codec.decode(n, sequential + i * stride, stride, x);
     }
 
     /// All of them, where they are floats one after the other; otherwise null.
     const float* floats() const {
         return codec.store == IndexFlatKernel::Store::f32 &&
                         stride == codec.code_size()
-                ? reinterpret_cast<const float*>(in_order)
+                ? reinterpret_cast<const float*>(sequential)
                 : nullptr;
     }
 };

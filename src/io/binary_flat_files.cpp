@@ -191,7 +191,7 @@ bool write_where_faiss_fails(const IndexBinary& index, IOWriter* f) {
         write_bytes(f, flat.data(), name_size);
         write_header(index, f);
         write_value(f, uint64_t(codes->mapped.size));
-        write_bytes(f, codes->mapped.in_order, codes->mapped.size);
+        write_bytes(f, codes->mapped.sequential, codes->mapped.size);
     } else {
         write_multi_hash(*tables, f);
     }

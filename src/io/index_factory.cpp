@@ -28,7 +28,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
-#include "core/string_part.h"
+#include "core/string_token.h"
 #include "hashes/hash_strings.h"
 #include "indexes/fast_scan.h"
 #include "indexes/index_parts.h"
@@ -43,7 +43,7 @@ using faiss::Index;
 using faiss::IndexBinary;
 
 /// All of a string for an index: what is all FAISS's stays as it is.
-Part whole_index(const std::string& text) {
+Token whole_index(const std::string& text) {
     return whole(is_faiss_ext_string(text) ? without_spaces(text) : text);
 }
 
@@ -68,27 +68,27 @@ std::vector<std::string> index_forms() {
 
 /// Whether a part begins with the name of a registered index, float or binary.
 template <class IndexT>
-bool is_registered(const Part& part) {
-    const Head head(part);
+bool is_registered(const Token& part) {
+    const TokenHead head(part);
     const auto entry = class_table<IndexT>().find(head.letters);
     return head.ends_well() && entry &&
             (head.digits.empty() || !entry->number_key.empty());
 }
 
-bool is_vectors(const Part& part) {
+bool is_vectors(const Token& part) {
     return is_registered<Index>(part);
 }
 
-bool is_codes(const Part& part) {
+bool is_codes(const Token& part) {
     return is_registered<IndexBinary>(part);
 }
 
 template <class IndexT>
 std::unique_ptr<IndexT> make_registered(
         int d,
-        const Part& part,
+        const Token& part,
         faiss::MetricType metric) {
-    const auto entry = class_table<IndexT>().find(Head(part).letters);
+    const auto entry = class_table<IndexT>().find(TokenHead(part).letters);
     Spec spec = arguments_of(part, *entry);
     auto index = entry->make();
     index->d = d;
@@ -122,7 +122,7 @@ std::vector<std::string> storage_forms(std::vector<std::string> more) {
 /// @param forms  what else may stand there
 std::unique_ptr<IndexBinary> make_storage(
         int nbits,
-        const Part& part,
+        const Token& part,
         std::vector<std::string> forms = {}) {
     forms = storage_forms(std::move(forms));
     const std::string s = part.str();
@@ -173,7 +173,7 @@ std::unique_ptr<IndexBinary> make_storage(
         }
     }
     try {
-        return with_fast_scan(std::unique_ptr<IndexBinary>(
+        return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(nbits, s.c_str())));
     } catch (const std::exception& e) {
         part.fail(std::string("FAISS says: ") + e.what(), forms);
@@ -182,8 +182,8 @@ std::unique_ptr<IndexBinary> make_storage(
 
 std::unique_ptr<Index> make_hnsw(
         int d,
-        const Part& hnsw,
-        const Part& flat,
+        const Token& hnsw,
+        const Token& flat,
         faiss::MetricType metric) {
     const std::string digits = hnsw.str().substr(4);
     const int m = digits.size() > 4 ? 0 : std::atoi(digits.c_str());
@@ -203,14 +203,14 @@ std::unique_ptr<Index> make_hnsw(
     return index;
 }
 
-bool is_hnsw(const Part& part) {
+bool is_hnsw(const Token& part) {
     const std::string s = part.str();
     return part.starts_with("HNSW") && s.size() > 4 &&
             num_digits(s, 4) == s.size() - 4;
 }
 
 /// IDMap or IDMap2 if that stands in front, else empty
-std::string id_map_name(const std::vector<Part>& parts) {
+std::string id_map_name(const std::vector<Token>& parts) {
     std::string name = parts[0].str();
     const auto is_id_map = [](const std::string& name) {
         return name == "IDMap" || name == "IDMap2";
@@ -228,7 +228,7 @@ std::string id_map_name(const std::vector<Part>& parts) {
 /// flat indexes; inverted lists keep ids.
 template <class IndexT>
 std::unique_ptr<IndexT> with_id_map(
-        const Part& part,
+        const Token& part,
         const std::string& name,
         std::unique_ptr<IndexT> sub) {
     if (keeps_ids(*sub)) {
@@ -248,7 +248,7 @@ std::unique_ptr<IndexT> with_id_map(
     return index;
 }
 
-std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric);
+std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
 
 /// An IndexPreTransformSIMD around an index, with the transformations that
 /// FAISS has put in front of it.
@@ -284,8 +284,8 @@ std::unique_ptr<Index> prepend(
 
 /// The output dimension of a map where it stands behind its name, as in
 /// `RFF64(gaussian)`; else 0.
-int output_dimension(const Part& map) {
-    const Head head(map);
+int output_dimension(const Token& map) {
+    const TokenHead head(map);
     const auto entry = class_table<FeatureMap>().find(head.letters);
     return entry->number_key == "dims" && head.digits.size() <= 8
             ? std::atoi(head.digits.c_str())
@@ -296,9 +296,9 @@ int output_dimension(const Part& map) {
 /// a map of many dimensions takes a while to draw.
 std::unique_ptr<Index> make_mapped(
         int d,
-        const Part& part,
+        const Token& part,
         faiss::MetricType metric) {
-    const Part head = part.split()[0];
+    const Token head = part.split()[0];
     if (head.end == part.end) {
         throw_parse_error(
                 *part.text,
@@ -306,7 +306,7 @@ std::unique_ptr<Index> make_mapped(
                 "expected an index for the mapped vectors",
                 {",Flat", ",IVF1024,PQ32", ",HNSW32"});
     }
-    const Part behind = {part.text, head.end + 1, part.end};
+    const Token behind = {part.text, head.end + 1, part.end};
     std::unique_ptr<Index> index;
     if (const int dims = output_dimension(head)) {
         index = make_index(dims, behind, metric);
@@ -320,8 +320,8 @@ std::unique_ptr<Index> make_mapped(
 
 std::unique_ptr<Index> make_with_refine(
         int d,
-        const Part& base_part,
-        const Part& refine_part,
+        const Token& base_part,
+        const Token& refine_part,
         faiss::MetricType metric) {
     // first what is made in a moment
     std::unique_ptr<Index> refine;
@@ -352,8 +352,8 @@ std::unique_ptr<Index> make_with_refine(
 }
 
 /// Says why what stands in front of one of our parts cannot stand there.
-[[noreturn]] void fail_in_front(const Part& front, const Part& behind) {
-    for (const Part& part : front.split()) {
+[[noreturn]] void fail_in_front(const Token& front, const Token& behind) {
+    for (const Token& part : front.split()) {
         const std::string s = part.str();
         if (s == "IDMap" || s == "IDMap2") {
             part.fail(s + " must come first in the string");
@@ -379,8 +379,8 @@ std::unique_ptr<Index> make_with_refine(
 /// The transformations that FAISS makes of a string such as `PCA64,L2norm`.
 std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
         int d,
-        const Part& part,
-        const Part& behind) {
+        const Token& part,
+        const Token& behind) {
     std::unique_ptr<Index> made;
     try {
         made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
@@ -406,7 +406,7 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
 /// What is all FAISS's.
 std::unique_ptr<Index> make_faiss_index(
         int d,
-        const Part& part,
+        const Token& part,
         faiss::MetricType metric) {
     const std::string s = part.str();
     try {
@@ -436,15 +436,15 @@ std::unique_ptr<Index> make_faiss_index(
 std::pair<std::unique_ptr<KernelHash>, std::unique_ptr<IndexBinary>>
 make_hash_and_storage(
         int d,
-        const Part& part,
-        const Part& storage_part,
+        const Token& part,
+        const Token& storage_part,
         std::vector<std::string> forms = {}) {
-    const std::string digits = Head(part).digits;
+    const std::string digits = TokenHead(part).digits;
     const int nbits = digits.size() > 8 ? 0 : std::atoi(digits.c_str());
     if (nbits <= 0 || nbits % 8 != 0) {
         make_hash(d, part); // says what is wrong
     }
-    if (Head(storage_part).letters == "BKFlat") {
+    if (TokenHead(storage_part).letters == "BKFlat") {
         storage_part.fail(
                 "codes of a hash are compared by Hamming distance, not by a kernel",
                 {"BFlat"});
@@ -456,10 +456,10 @@ make_hash_and_storage(
 /// An index without IDMap and Refine.
 std::unique_ptr<Index> make_core(
         int d,
-        const std::vector<Part>& parts,
+        const std::vector<Token>& parts,
         faiss::MetricType metric) {
-    const Part& head = parts[0];
-    const Part& second = parts.back();
+    const Token& head = parts[0];
+    const Token& second = parts.back();
     if (is_hash(head)) {
         if (parts.size() != 2) {
             const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
@@ -506,14 +506,14 @@ std::unique_ptr<Index> make_core(
 }
 
 /// Indexes inside each other: as few as can be read from files again.
-struct Inside {
+struct NestingGuard {
     static constexpr int limit = 12;
     static int& depth() {
         thread_local int value = 0;
         return value;
     }
 
-    explicit Inside(const Part& part) {
+    explicit NestingGuard(const Token& part) {
         if (depth() == limit) {
             part.fail(
                     "more than " + std::to_string(limit) +
@@ -521,17 +521,17 @@ struct Inside {
         }
         depth()++;
     }
-    ~Inside() {
+    ~NestingGuard() {
         depth()--;
     }
 };
 
-std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
-    const Inside inside(part);
+std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
+    const NestingGuard inside(part);
     if (!is_faiss_ext_string(part.str())) {
         return make_faiss_index(d, part, metric);
     }
-    std::vector<Part> parts = part.split();
+    std::vector<Token> parts = part.split();
 
     // IDMap stands outside of everything
     if (const auto name = id_map_name(parts); !name.empty()) {
@@ -542,7 +542,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     }
 
     // then Refine, which sees the vectors as they come
-    const Part last = parts.back();
+    const Token last = parts.back();
     if (parts.size() > 1 &&
         (last.str() == "RFlat" || last.starts_with("Refine("))) {
         return make_with_refine(
@@ -557,7 +557,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
         first++;
     }
     if (first == parts.size()) {
-        for (const Part& one : parts) {
+        for (const Token& one : parts) {
             if (is_codes(one)) {
                 one.fail(
                         "'" + one.str() +
@@ -573,7 +573,7 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
         }
         return make_core(
                 d,
-                std::vector<Part>(parts.begin() + first, parts.end()),
+                std::vector<Token>(parts.begin() + first, parts.end()),
                 metric);
     };
     if (first == 0) {
@@ -588,8 +588,8 @@ std::unique_ptr<Index> make_index(int d, Part part, faiss::MetricType metric) {
     return index;
 }
 
-std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
-    const std::vector<Part> parts = part.split();
+std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
+    const std::vector<Token> parts = part.split();
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(
                 parts[0],
@@ -605,7 +605,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Part& part) {
         return make_storage(d, part);
     }
     if (!is_faiss_ext_string(part.str())) {
-        return with_fast_scan(std::unique_ptr<IndexBinary>(
+        return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(d, part.str().c_str())));
     }
     if (!is_hash(parts[0]) || parts.size() != 2) {
@@ -660,7 +660,7 @@ bool is_faiss_ext_string(const std::string& text) {
         if (is_ivf_spectral_hash(description, i)) {
             continue;
         }
-        const Part rest = whole(description.substr(i));
+        const Token rest = whole(description.substr(i));
         if (is_vectors(rest) || is_hash(rest) || is_codes(rest) ||
             is_map(rest)) {
             return true;

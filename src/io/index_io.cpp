@@ -115,8 +115,9 @@ struct Kind<IndexBinary> {
         if (auto mapped = read_mapped_flat(from)) {
             return mapped.release();
         }
-        return with_fast_scan(std::unique_ptr<IndexBinary>(
-                                      faiss::read_index_binary(from, io_flags)))
+        return with_simd_hamming(
+                       std::unique_ptr<IndexBinary>(
+                               faiss::read_index_binary(from, io_flags)))
                 .release();
     }
 };

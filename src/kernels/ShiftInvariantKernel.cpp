@@ -162,7 +162,7 @@ void ShiftInvariantKernel::check_input(
     }
     // components up to it cannot have a larger norm
     const auto safe = float(max_l1_norm / (double(d) + 1));
-    check_beyond(safe, n, x, d, where, [&](idx_t i, const float* row) {
+    check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {
         const double length = l1_norm(row, d);
         FAISS_EXT_THROW_VECTOR_IF_NOT(
                 length <= max_l1_norm,
@@ -190,7 +190,7 @@ void ShiftInvariantKernel::check_phases(
     const double safe =
             max_radius / scale / (is_l1 ? double(d) + 1 : std::sqrt(d + 1.0));
     const auto bound = float(std::min(safe, 1e38));
-    check_beyond(bound, n, x, d, where, [&](idx_t i, const float* row) {
+    check_rows_exceeding(bound, n, x, d, where, [&](idx_t i, const float* row) {
         const double radius =
                 scale * (is_l1 ? l1_norm(row, d) : l2_norm(row, d));
         FAISS_EXT_THROW_VECTOR_IF_NOT(

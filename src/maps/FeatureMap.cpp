@@ -21,7 +21,7 @@ template <>
 ClassTable<FeatureMap>& class_table<FeatureMap>() {
     static ClassTable<FeatureMap> table(
             "map",
-            Names::in_front,
+            Names::prefix,
             {
                     class_entry<FeatureMap, HomogeneousKernelMap>(
                             "HKM", "order"),
@@ -73,13 +73,13 @@ std::vector<std::string> map_forms() {
     return forms;
 }
 
-bool is_map(const Part& part) {
-    const Head head(part);
+bool is_map(const Token& part) {
+    const TokenHead head(part);
     return head.ends_well() && class_table<FeatureMap>().find(head.letters);
 }
 
-std::unique_ptr<FeatureMap> make_map(int d, const Part& part) {
-    const Head head(part);
+std::unique_ptr<FeatureMap> make_map(int d, const Token& part) {
+    const TokenHead head(part);
     const auto entry = class_table<FeatureMap>().find(head.letters);
     if (!entry) {
         part.fail("unknown map '" + part.str() + "'", map_forms());

@@ -86,8 +86,8 @@ void KernelPCA::parameters(FieldVisitor& v) const {
             is_free ? max_landmarks : p,
             "landmarks, drawn by train");
     // values that are precomputed cannot be tried out
-    const bool can = is_part && is_free;
-    if ((auto_rank || auto_scale) && !(is_part && kernel)) {
+    const bool can = owned_by_hash && is_free;
+    if ((auto_rank || auto_scale) && !(owned_by_hash && kernel)) {
         throw FieldError(
                 auto_rank ? "rank" : "scale",
                 "only a hash with a kernel can choose rank=auto and scale=auto");
@@ -95,9 +95,10 @@ void KernelPCA::parameters(FieldVisitor& v) const {
     v.integer(
             "rank",
             rank,
-            is_part ? 0 : 1,
+            owned_by_hash ? 0 : 1,
             p,
-            is_part ? "eigenvectors kept, at most p; 0: all; auto: chosen by train"
+            owned_by_hash
+                    ? "eigenvectors kept, at most p; 0: all; auto: chosen by train"
                     : "eigenvectors kept, at most p: the output dimension",
             can ? &auto_rank : nullptr);
     v.number(
@@ -325,7 +326,8 @@ KernelSpectrum KernelPCA::decompose(const float* K) const {
 
 void KernelPCA::learn(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            !is_part, "train: this map is part of a hash, which trains it");
+            !owned_by_hash,
+            "train: this map is part of a hash, which trains it");
     FAISS_EXT_THROW_IF_NOT_FMT(
             rank == d_out,
             "train: rank is %d, but the map was made for %d dimensions",

@@ -9,7 +9,7 @@
 
 #include <faiss_ext/maps/FeatureMap.h>
 
-#include "core/string_part.h"
+#include "core/string_token.h"
 
 namespace faiss_ext {
 
@@ -17,9 +17,9 @@ namespace faiss_ext {
 std::vector<std::string> map_forms();
 
 /// Whether a part begins with the name of a map.
-bool is_map(const Part& part);
+bool is_map(const Token& part);
 
 /// Throws an error that marks the place.
-std::unique_ptr<FeatureMap> make_map(int d, const Part& part);
+std::unique_ptr<FeatureMap> make_map(int d, const Token& part);
 
 } // namespace faiss_ext

@@ -14,7 +14,7 @@
 namespace faiss_ext {
 
 /// A part of a factory string.
-struct Part {
+struct Token {
     std::shared_ptr<const std::string> text;
     size_t begin, end;
 
@@ -26,7 +26,7 @@ struct Part {
         return str().compare(0, prefix.size(), prefix) == 0;
     }
 
-    Part after(size_t n) const {
+    Token after(size_t n) const {
         return {text, begin + n, end};
     }
 
@@ -37,8 +37,8 @@ struct Part {
     }
 
     /// the pieces between the commas outside parentheses
-    std::vector<Part> split() const {
-        std::vector<Part> parts;
+    std::vector<Token> split() const {
+        std::vector<Token> parts;
         for (auto [from, to] : split_arguments(*text, begin, end)) {
             parts.push_back({text, from, to});
         }
@@ -46,7 +46,7 @@ struct Part {
     }
 };
 
-inline Part whole(const std::string& text) {
+inline Token whole(const std::string& text) {
     return {std::make_shared<const std::string>(text), 0, text.size()};
 }
 
@@ -57,11 +57,11 @@ inline size_t num_digits(const std::string& s, size_t from) {
 }
 
 /// The name at the beginning of a part: letters, and a number behind them.
-struct Head {
+struct TokenHead {
     std::string letters, digits;
     char next; ///< what follows, 0 at the end
 
-    explicit Head(const Part& part) {
+    explicit TokenHead(const Token& part) {
         const std::string s = part.str();
         size_t i = 0;
         while (i < s.size() && std::isalpha(static_cast<unsigned char>(s[i]))) {
@@ -82,8 +82,8 @@ struct Head {
 /// The arguments of a part that names a class; a number behind the name is one
 /// of them.
 template <class Entry>
-Spec arguments_of(const Part& part, const Entry& entry) {
-    const Head head(part);
+Spec arguments_of(const Token& part, const Entry& entry) {
+    const TokenHead head(part);
     Spec spec = Spec::parse(part.text, part.begin, part.end);
     spec.name = head.letters;
     if (!head.digits.empty()) {

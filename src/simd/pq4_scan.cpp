@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "simd/nibble_scan.h"
+#include "simd/pq4_scan.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "simd/nibble_scan.cpp"
+#define HWY_TARGET_INCLUDE "simd/pq4_scan.cpp"
 #include <hwy/foreach_target.h>
 // (must follow foreach_target.h)
 #include <hwy/highway.h>
@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Lanes = hn::CappedTag<float, 16>;
 
-void make_nibble_tables_target(
+void make_pq4_tables_target(
         size_t parts,
         size_t size,
         const float* HWY_RESTRICT codebook,
@@ -62,8 +62,8 @@ void make_nibble_tables_target(
         width[m] = hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m];
     }
     // each of the four entries may be rounded up by a half
-    const float widest = widest_nibble_pair(parts, width);
-    scale = widest > 0 ? widest / (nibble_max_sum - 2) : 1;
+    const float widest = widest_pq4_pair(parts, width);
+    scale = widest > 0 ? widest / (pq4_max_sum - 2) : 1;
     const auto inverse = hn::Set(tag, 1 / scale), half = hn::Set(tag, 0.5f);
     const hn::RebindToSigned<Lanes> ints;
     const hn::Rebind<uint8_t, Lanes> bytes;
@@ -82,8 +82,7 @@ void make_nibble_tables_target(
                             bytes,
                             hn::ConvertTo(
                                     ints,
-                                    hn::Min(entry,
-                                            hn::Set(tag, nibble_max_sum)))),
+                                    hn::Min(entry, hn::Set(tag, pq4_max_sum)))),
                     bytes,
                     tables + i);
         }
@@ -92,18 +91,18 @@ void make_nibble_tables_target(
 
 #if HWY_TARGET == HWY_SCALAR
 
-size_t nibble_tables_size_target(size_t rows) {
+size_t pq4_tables_size_target(size_t rows) {
     return rows * 32;
 }
 
-void arrange_nibble_tables_target(
+void arrange_pq4_tables_target(
         size_t rows,
         const uint8_t* tables,
         uint8_t* arranged) {
     std::memcpy(arranged, tables, rows * 32);
 }
 
-void scan_nibbles_target(
+void scan_pq4_target(
         size_t rows,
         const uint8_t* tables,
         float scale,
@@ -111,13 +110,13 @@ void scan_nibbles_target(
         const uint8_t* codes,
         const float* offsets,
         float bound,
-        NibbleHits& hits) {
-    for (size_t i = 0; i < nblocks * nibble_block; i++) {
-        const uint8_t* code = codes + i / nibble_block * rows * nibble_block +
-                nibble_byte(i % nibble_block);
+        Pq4Hits& hits) {
+    for (size_t i = 0; i < nblocks * pq4_block; i++) {
+        const uint8_t* code = codes + i / pq4_block * rows * pq4_block +
+                pq4_byte(i % pq4_block);
         int sum = 0;
         for (size_t r = 0; r < rows; r++) {
-            const uint8_t numbers = code[r * nibble_block];
+            const uint8_t numbers = code[r * pq4_block];
             sum += tables[32 * r + numbers % 16] +
                     tables[32 * r + 16 + numbers / 16];
         }
@@ -138,20 +137,20 @@ using Floats = hn::CappedTag<float, 16>;
 constexpr size_t vector_bytes = hn::MaxLanes(Bytes());
 /// rows side by side in one vector, or vectors for one row
 constexpr size_t rows_per_vector =
-        vector_bytes > nibble_block ? vector_bytes / nibble_block : 1;
+        vector_bytes > pq4_block ? vector_bytes / pq4_block : 1;
 constexpr size_t vectors_per_row =
-        vector_bytes < nibble_block ? nibble_block / vector_bytes : 1;
+        vector_bytes < pq4_block ? pq4_block / vector_bytes : 1;
 
 /// of steps, each with a vector for the low numbers and one for the high ones
 size_t num_steps(size_t rows) {
     return (rows + rows_per_vector - 1) / rows_per_vector;
 }
 
-size_t nibble_tables_size_target(size_t rows) {
+size_t pq4_tables_size_target(size_t rows) {
     return num_steps(rows) * 2 * vector_bytes;
 }
 
-void arrange_nibble_tables_target(
+void arrange_pq4_tables_target(
         size_t rows,
         const uint8_t* tables,
         uint8_t* arranged) {
@@ -160,7 +159,7 @@ void arrange_nibble_tables_target(
             for (size_t part = 0; part < vector_bytes / 16; part++) {
                 // a shuffle stays within 16 bytes
                 const size_t row =
-                        step * rows_per_vector + part * 16 / nibble_block;
+                        step * rows_per_vector + part * 16 / pq4_block;
                 if (row < rows) {
                     std::memcpy(arranged, tables + (2 * row + high) * 16, 16);
                 } else {
@@ -224,7 +223,7 @@ HWY_INLINE void sum_blocks(
         const uint8_t* HWY_RESTRICT codes,
         uint16_t* HWY_RESTRICT sums) {
     const Bytes bytes;
-    const size_t block_bytes = rows * nibble_block;
+    const size_t block_bytes = rows * pq4_block;
     hn::Vec<Words> all[B][vectors_per_row], odd[B][vectors_per_row];
     for (size_t b = 0; b < B; b++) {
         for (size_t v = 0; v < vectors_per_row; v++) {
@@ -277,10 +276,10 @@ HWY_INLINE void sum_blocks(
     }
     for (size_t b = 0; b < B; b++) {
         for (size_t v = 0; v < vectors_per_row; v++) {
-            uint16_t* out = sums + b * nibble_block + v * vector_bytes / 2;
+            uint16_t* out = sums + b * pq4_block + v * vector_bytes / 2;
             const auto even = hn::Sub(all[b][v], hn::ShiftLeft<8>(odd[b][v]));
             store_sums(even, out);
-            store_sums(odd[b][v], out + nibble_block / 2);
+            store_sums(odd[b][v], out + pq4_block / 2);
         }
     }
 }
@@ -292,13 +291,13 @@ HWY_INLINE void append_hits(
         float scale,
         float bound,
         size_t position,
-        NibbleHits& hits) {
+        Pq4Hits& hits) {
     const Floats floats;
     const hn::RebindToSigned<Floats> ints;
     const hn::RebindToUnsigned<Floats> positions;
     const hn::Rebind<uint16_t, Floats> words;
     const size_t lanes = hn::Lanes(floats);
-    for (size_t i = 0; i < nibble_block; i += lanes) {
+    for (size_t i = 0; i < pq4_block; i += lanes) {
         const auto sum = hn::ConvertTo(
                 floats, hn::PromoteTo(ints, hn::LoadU(words, sums + i)));
         const auto score = hn::MulAdd(
@@ -317,7 +316,7 @@ HWY_INLINE void append_hits(
     }
 }
 
-void scan_nibbles_target(
+void scan_pq4_target(
         size_t rows,
         const uint8_t* tables,
         float scale,
@@ -325,26 +324,21 @@ void scan_nibbles_target(
         const uint8_t* codes,
         const float* offsets,
         float bound,
-        NibbleHits& hits) {
+        Pq4Hits& hits) {
     constexpr size_t together = 2;
-    const size_t block_bytes = rows * nibble_block;
-    HWY_ALIGN uint16_t sums[together * nibble_block];
+    const size_t block_bytes = rows * pq4_block;
+    HWY_ALIGN uint16_t sums[together * pq4_block];
     size_t block = 0;
     for (; block + together <= nblocks; block += together) {
         sum_blocks<together>(rows, tables, codes + block * block_bytes, sums);
         for (size_t b = 0; b < together; b++) {
-            const size_t at = (block + b) * nibble_block;
+            const size_t at = (block + b) * pq4_block;
             append_hits(
-                    sums + b * nibble_block,
-                    offsets + at,
-                    scale,
-                    bound,
-                    at,
-                    hits);
+                    sums + b * pq4_block, offsets + at, scale, bound, at, hits);
         }
     }
     for (; block < nblocks; block++) {
-        const size_t at = block * nibble_block;
+        const size_t at = block * pq4_block;
         sum_blocks<1>(rows, tables, codes + block * block_bytes, sums);
         append_hits(sums, offsets + at, scale, bound, at, hits);
     }
@@ -359,12 +353,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace faiss_ext::simd {
 
-HWY_EXPORT(make_nibble_tables_target);
-HWY_EXPORT(nibble_tables_size_target);
-HWY_EXPORT(arrange_nibble_tables_target);
-HWY_EXPORT(scan_nibbles_target);
+HWY_EXPORT(make_pq4_tables_target);
+HWY_EXPORT(pq4_tables_size_target);
+HWY_EXPORT(arrange_pq4_tables_target);
+HWY_EXPORT(scan_pq4_target);
 
-void make_nibble_tables(
+void make_pq4_tables(
         size_t parts,
         size_t size,
         const float* codebook,
@@ -375,22 +369,19 @@ void make_nibble_tables(
         float& scale,
         float& bias,
         float* scratch) {
-    HWY_DYNAMIC_DISPATCH(make_nibble_tables_target)
+    HWY_DYNAMIC_DISPATCH(make_pq4_tables_target)
     (parts, size, codebook, q, factor, plus, tables, scale, bias, scratch);
 }
 
-size_t nibble_tables_size(size_t rows) {
-    return HWY_DYNAMIC_DISPATCH(nibble_tables_size_target)(rows);
+size_t pq4_tables_size(size_t rows) {
+    return HWY_DYNAMIC_DISPATCH(pq4_tables_size_target)(rows);
 }
 
-void arrange_nibble_tables(
-        size_t rows,
-        const uint8_t* tables,
-        uint8_t* arranged) {
-    HWY_DYNAMIC_DISPATCH(arrange_nibble_tables_target)(rows, tables, arranged);
+void arrange_pq4_tables(size_t rows, const uint8_t* tables, uint8_t* arranged) {
+    HWY_DYNAMIC_DISPATCH(arrange_pq4_tables_target)(rows, tables, arranged);
 }
 
-void scan_nibbles(
+void scan_pq4(
         size_t rows,
         const uint8_t* tables,
         float scale,
@@ -398,8 +389,8 @@ void scan_nibbles(
         const uint8_t* codes,
         const float* offsets,
         float bound,
-        NibbleHits& hits) {
-    HWY_DYNAMIC_DISPATCH(scan_nibbles_target)
+        Pq4Hits& hits) {
+    HWY_DYNAMIC_DISPATCH(scan_pq4_target)
     (rows, tables, scale, nblocks, codes, offsets, bound, hits);
 }
 

@@ -11,22 +11,22 @@
 namespace faiss_ext::simd {
 
 /// Codes that lie together. A block has a row of 32 bytes for each two parts:
-/// byte nibble_byte(i) of row r holds the number of part 2 r of code i in its
+/// byte pq4_byte(i) of row r holds the number of part 2 r of code i in its
 /// low bits, and that of part 2 r + 1 in its high ones.
-constexpr size_t nibble_block = 32;
+constexpr size_t pq4_block = 32;
 
-constexpr size_t nibble_byte(size_t i) {
+constexpr size_t pq4_byte(size_t i) {
     return i < 16 ? 2 * i : 2 * (i - 16) + 1;
 }
 
 /// The largest sum of entries of the four parts in rows r and r + 2, of each
 /// four rows that begin at a multiple of 4: scans add them up as bytes. Sums of
 /// all parts fit into 16 bits.
-constexpr int nibble_max_sum = 255;
-constexpr size_t nibble_max_parts = 512;
+constexpr int pq4_max_sum = 255;
+constexpr size_t pq4_max_parts = 512;
 
 /// The largest sum of the widths of such four parts.
-inline float widest_nibble_pair(size_t parts, const float* width) {
+inline float widest_pq4_pair(size_t parts, const float* width) {
     float widest = 0;
     for (size_t first = 0; first < parts; first += 8) {
         for (size_t m = first; m < first + 4; m += 2) {
@@ -52,7 +52,7 @@ inline float widest_nibble_pair(size_t parts, const float* width) {
  * @param tables    size parts * 16
  * @param scratch   size parts * 18
  */
-void make_nibble_tables(
+void make_pq4_tables(
         size_t parts,
         size_t size,
         const float* codebook,
@@ -64,18 +64,15 @@ void make_nibble_tables(
         float& bias,
         float* scratch);
 
-/// Bytes of the tables of one query for `rows` rows, as scan_nibbles takes
+/// Bytes of the tables of one query for `rows` rows, as scan_pq4 takes
 /// them.
-size_t nibble_tables_size(size_t rows);
+size_t pq4_tables_size(size_t rows);
 
 /// Arranges tables (size 2 * rows * 16) for the instruction set in use.
-void arrange_nibble_tables(
-        size_t rows,
-        const uint8_t* tables,
-        uint8_t* arranged);
+void arrange_pq4_tables(size_t rows, const uint8_t* tables, uint8_t* arranged);
 
 /// What a scan appends to.
-struct NibbleHits {
+struct Pq4Hits {
     float* scores;
     uint32_t* positions; ///< of codes in what is scanned
     size_t size;
@@ -84,13 +81,13 @@ struct NibbleHits {
 /** Appends all codes whose score is below the bound, by position: the score is
  * offsets[i] + scale * (the sum of the entries).
  *
- * @param tables   made by arrange_nibble_tables
+ * @param tables   made by arrange_pq4_tables
  * @param codes    nblocks blocks of rows * 32 bytes
  * @param offsets  size 32 * nblocks; the largest float where there is no code
  * @param bound    at most the largest float
  * @param hits     with room for 32 * nblocks + 16 more
  */
-void scan_nibbles(
+void scan_pq4(
         size_t rows,
         const uint8_t* tables,
         float scale,
@@ -98,6 +95,6 @@ void scan_nibbles(
         const uint8_t* codes,
         const float* offsets,
         float bound,
-        NibbleHits& hits);
+        Pq4Hits& hits);
 
 } // namespace faiss_ext::simd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Product-quantised vectors, 4 bits a part, as simd/nibble_scan.h scans them.
+// Product-quantised vectors, 4 bits a part, as simd/pq4_scan.h scans them.
 
 #pragma once
 
@@ -10,21 +10,21 @@
 #include <faiss_ext/core/AlignedVector.h>
 #include <faiss_ext/core/compat.h>
 
-#include "simd/nibble_scan.h"
+#include "simd/pq4_scan.h"
 
 namespace faiss_ext {
 
 /// Centroids of a part.
-constexpr size_t nibble_numbers = 16;
+constexpr size_t pq4_numbers = 16;
 
-struct NibbleCodes {
+struct Pq4Codes {
     size_t d, M; ///< M divides d
     size_t size; ///< of a part
     size_t rows; ///< of a block, each with two parts
     /// component j of centroid k of part m at [(m * size + j) * 16 + k]
     const float* codebook;
 
-    NibbleCodes(size_t d, size_t M, const float* codebook)
+    Pq4Codes(size_t d, size_t M, const float* codebook)
             : d(d), M(M), size(d / M), rows((M + 1) / 2), codebook(codebook) {}
 
     /// The number of the nearest centroid of each part. code: size M
@@ -35,9 +35,9 @@ struct NibbleCodes {
     AlignedVector<float> squares() const;
 };
 
-/// The centroids of the parts by k-means, as NibbleCodes takes them. M divides
+/// The centroids of the parts by k-means, as Pq4Codes takes them. M divides
 /// d; n is at least 16.
-AlignedVector<float> train_nibble_codebook(
+AlignedVector<float> train_pq4_codebook(
         size_t d,
         size_t M,
         idx_t n,
@@ -45,29 +45,28 @@ AlignedVector<float> train_nibble_codebook(
         uint64_t seed);
 
 /// The place of code i in blocks.
-struct NibbleSlot {
+struct Pq4Slot {
     uint8_t* bytes; ///< that of the first row
 
-    NibbleSlot(uint8_t* blocks, size_t i, size_t rows)
-            : bytes(blocks +
-                    i / simd::nibble_block * rows * simd::nibble_block +
-                    simd::nibble_byte(i % simd::nibble_block)) {}
+    Pq4Slot(uint8_t* blocks, size_t i, size_t rows)
+            : bytes(blocks + i / simd::pq4_block * rows * simd::pq4_block +
+                    simd::pq4_byte(i % simd::pq4_block)) {}
 
     void set(const uint8_t* code, size_t M);
     void get(uint8_t* code, size_t M) const;
-    void copy(const NibbleSlot& from, size_t rows);
+    void copy(const Pq4Slot& from, size_t rows);
 };
 
 /// The place of a code that is only read.
-inline NibbleSlot read_slot(const uint8_t* blocks, size_t i, size_t rows) {
-    return NibbleSlot(const_cast<uint8_t*>(blocks), i, rows);
+inline Pq4Slot read_slot(const uint8_t* blocks, size_t i, size_t rows) {
+    return Pq4Slot(const_cast<uint8_t*>(blocks), i, rows);
 }
 
 /// What a query sums up for each code, without rounding: factor * <q, centroid
 /// k of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
 /// lacks.
 void make_float_tables(
-        const NibbleCodes& codes,
+        const Pq4Codes& codes,
         const float* q,
         float factor,
         const float* plus,
@@ -81,7 +80,7 @@ void sum_block(
         float* sums);
 
 /// The same, rounded so that shuffles add them up.
-struct NibbleTables {
+struct Pq4Tables {
     AlignedVector<uint8_t> entries, arranged;
     float scale = 0; ///< of a sum of entries
     float bias = 0;  ///< what is to be added to it
@@ -91,7 +90,7 @@ struct NibbleTables {
      * @param plus  is added for centroid k of part m, at [m * 16 + k]; or null
      */
     void make(
-            const NibbleCodes& codes,
+            const Pq4Codes& codes,
             const float* q,
             float factor,
             const float* plus = nullptr);
