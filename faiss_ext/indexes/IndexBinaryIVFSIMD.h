@@ -110,6 +110,7 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
    private:
     idx_t next_id = -1; ///< that add gives; -1: not known
     void find_next_id();
+    friend idx_t next_new_id(const faiss::IndexBinary& index);
 };
 
 } // namespace faiss_ext

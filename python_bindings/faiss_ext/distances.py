@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_vectors
+from .class_wrappers import as_array, as_vectors
 from .parameters import is_sharded, real
 from .showing import is_group, transforms_of
 from .strings import string_of
@@ -88,7 +88,7 @@ def kernel_values(
             "kernel_values: I and xq go together, and lims with both: expected "
             "kernel_values(index, D, I, xq), or kernel_values(index, D, I, xq, "
             "lims) after range_search")
-    D = np.asarray(D)
+    D = as_array(D, "kernel_values")
     if D.dtype.kind not in "fiu":
         raise TypeError("kernel_values: expected an array of distances, got "
                         f"{D.dtype}")
@@ -195,7 +195,7 @@ def has_no_map(index):
 
 def values_of_results(index, d, D, I, xq, lims):
     """Kernel values of queries and the stored vectors of the ids."""
-    I, xq = np.asarray(I), np.asarray(xq)
+    I, xq = as_array(I, "kernel_values"), as_array(xq, "kernel_values")
     if I.shape != D.shape or I.dtype.kind not in "iu":
         raise ValueError(
             f"kernel_values: I has dtype {I.dtype} and shape {I.shape}, "

@@ -700,9 +700,30 @@ def counts_checked(method):
     @functools.wraps(method)
     def function(self, *args, **kwargs):
         swig._KernelExceptionGuard(self)  # throws if not
+        if method.__name__ == "merge_from" and args:
+            check_merge(self, *args)
         return method(self, *args, **kwargs)
 
     return function
+
+
+def check_merge(index, other, add_id=0):
+    """Throws if FAISS's ID maps would crash or give wrong ids."""
+    maps = (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
+    if not isinstance(index, maps) or not isinstance(
+            other, (faiss.Index, faiss.IndexBinary)):
+        return
+    where = f"{type(index).__name__}.merge_from"
+    if not isinstance(other, type(index)):
+        raise TypeError(f"{where}: expected an {type(index).__name__}, got "
+                        f"{showing.text(other)}")
+    swig._KernelExceptionGuard(other)
+    ids = faiss.vector_to_array(other.id_map)
+    sums = ids + np.int64(add_id)
+    wrong = (sums == -1) | ((ids ^ sums) & (np.int64(add_id) ^ sums) < 0)
+    if wrong.any():
+        raise ValueError(f"{where}: id {ids[wrong.argmax()]} + {add_id} is out "
+                         "of range, or -1, which stands for none")
 
 
 def extend_id_maps():

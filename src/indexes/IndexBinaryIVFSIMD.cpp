@@ -257,17 +257,22 @@ std::vector<uint8_t> centroids_of(const faiss::IndexBinaryIVF& index) {
     return codes;
 }
 
-/// Above all ids in the lists, and at least 0.
-idx_t first_free_id(const faiss::IndexBinaryIVF& index) {
-    idx_t free = 0;
+std::vector<idx_t> all_ids(const faiss::IndexBinaryIVF& index) {
+    std::vector<idx_t> all;
     for (size_t list = 0; list < index.nlist; list++) {
         const faiss::InvertedLists::ScopedIds ids(index.invlists, list);
         const size_t size = index.invlists->list_size(list);
         for (size_t i = 0; i < size; i++) {
-            free = std::max(free, above(ids[i]));
+            all.push_back(ids[i]);
         }
     }
-    return free;
+    return all;
+}
+
+/// Above all ids in the lists, and at least 0.
+idx_t first_free_id(const faiss::IndexBinaryIVF& index) {
+    const std::vector<idx_t> ids = all_ids(index);
+    return ids.empty() ? 0 : above(*std::max_element(ids.begin(), ids.end()));
 }
 
 } // namespace
@@ -430,6 +435,13 @@ void IndexBinaryIVFSIMD::find_next_id() {
 }
 
 void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    std::vector<idx_t> added =
+            all_ids(dynamic_cast<const faiss::IndexBinaryIVF&>(other));
+    for (idx_t& id : added) {
+        id = shifted_id(id, add_id, "IndexBinaryIVFSIMD::merge_from");
+    }
+    check_disjoint_ids(all_ids(*this), added, "IndexBinaryIVFSIMD::merge_from");
     IndexBinaryIVF::merge_from(other, add_id);
     if (next_id >= 0) {
         next_id = std::max(next_id, first_free_id(*this));

@@ -943,17 +943,16 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     check_not_mapped(is_mapped(*this), "IndexIVFPQ4::merge_from");
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIVFPQ4&>(other);
+    std::vector<idx_t> present, added;
+    for (const List& list : lists) {
+        present.insert(present.end(), list.ids.begin(), list.ids.end());
+    }
     for (const List& list : source.lists) {
         for (idx_t id : list.ids) {
-            idx_t sum;
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    !__builtin_add_overflow(id, add_id, &sum) && sum != -1,
-                    "IndexIVFPQ4::merge_from: id %" PRId64 " + %" PRId64
-                    " is out of range, or -1, which stands for none",
-                    int64_t(id),
-                    int64_t(add_id));
+            added.push_back(shifted_id(id, add_id, "IndexIVFPQ4::merge_from"));
         }
     }
+    check_disjoint_ids(std::move(present), added, "IndexIVFPQ4::merge_from");
     idx_t next_after = next_id;
     const size_t rows = (M + 1) / 2;
     for (idx_t l = 0; l < nlist; l++) { // what may fail comes first

@@ -122,6 +122,26 @@ namespace {
 
 using Chain = std::vector<faiss::VectorTransform*>;
 
+/// Throws unless the dimensions of the transformations and of the index behind
+/// follow one another: all of them can be set.
+void check_dimensions(const IndexPreTransformSIMD& index, const char* where) {
+    int dimension = index.d;
+    const auto check = [&](const char* part, const void* at, int expected) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                at && expected == dimension,
+                "IndexPreTransformSIMD::%s: %s of %d dimensions comes where vectors have %d",
+                where,
+                at ? part : "no index or transformation",
+                expected,
+                dimension);
+    };
+    for (const auto* vt : index.chain) {
+        check("a transformation", vt, vt ? vt->d_in : 0);
+        dimension = vt->d_out;
+    }
+    check("an index", index.index, index.index ? index.index->d : 0);
+}
+
 /// Where the last transform of this library stands before `count`, or 0. From
 /// there on vectors are transformed block by block; before, all at a time: then
 /// it is the batch that messages about vectors count in.
@@ -405,6 +425,7 @@ std::vector<float> IndexPreTransformSIMD::transformed_for_index(
         idx_t n,
         const float* x,
         const char* where) const {
+    check_dimensions(*this, where);
     std::vector<float> xt = transformed(n, x, chain.size());
     const std::string behind =
             std::string("IndexPreTransformSIMD::") + where + ", transformed";

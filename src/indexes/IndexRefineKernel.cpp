@@ -74,7 +74,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
-    check_counts_with(*this, base_index, refine_index);
+    check_counts(*this);
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {

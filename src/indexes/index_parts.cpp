@@ -25,6 +25,7 @@
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
@@ -140,6 +141,20 @@ struct UnequalCount {
             see(part, index->ntotal);
         }
     }
+
+    /// The index takes the ids of a part for positions.
+    template <class IndexT>
+    void see_positions(const char* part, const IndexT* index) {
+        see(part, index);
+        const idx_t next = index ? next_new_id(*index) : expected;
+        if (next != expected && text.empty()) {
+            text = "the " + std::string(part) + " has " +
+                    std::to_string(expected) +
+                    " vectors and numbers new ones from " +
+                    std::to_string(next) +
+                    " on, since others have been removed: reset() lets it begin at 0";
+        }
+    }
 };
 
 template <class IndexT>
@@ -152,7 +167,7 @@ UnequalCount unequal_count_of_both(const IndexT& index) {
                 dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
                         &index)) {
         unequal.see("id_map", idx_t(map->id_map.size()));
-        unequal.see("index inside", map->index);
+        unequal.see_positions("index inside", map->index);
     }
     if (const auto* shards =
                 dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(
@@ -160,6 +175,11 @@ UnequalCount unequal_count_of_both(const IndexT& index) {
         idx_t sum = 0;
         for (int i = 0; i < shards->count(); i++) {
             sum += shards->at(i)->ntotal;
+            if (shards->successive_ids) {
+                UnequalCount of_shard{shards->at(i)->ntotal, unequal.text};
+                of_shard.see_positions("shard", shards->at(i));
+                unequal.text = of_shard.text;
+            }
         }
         unequal.see("shards together", sum);
     }
@@ -251,6 +271,66 @@ void check_free_ids(idx_t next, idx_t n, const char* where) {
             where,
             int64_t(n),
             int64_t(next) - 1);
+}
+
+idx_t next_new_id(const faiss::IndexBinary& index) {
+    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
+        return next_new_id(*hash->storage);
+    }
+    auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(&index);
+    return lists && lists->next_id >= 0 ? lists->next_id : index.ntotal;
+}
+
+idx_t next_new_id(const faiss::Index& index) {
+    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
+        return lists->next_id;
+    }
+    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
+        return pre->index ? next_new_id(*pre->index) : index.ntotal;
+    }
+    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
+        return next_new_id(*hash->storage);
+    }
+    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
+        return refine->base_index ? next_new_id(*refine->base_index)
+                                  : index.ntotal;
+    }
+    return index.ntotal;
+}
+
+idx_t shifted_id(idx_t id, idx_t add_id, const char* where) {
+    idx_t sum = -1;
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !__builtin_add_overflow(id, add_id, &sum) && sum != -1,
+            "%s: id %" PRId64 " + %" PRId64
+            " is out of range, or -1, which stands for none",
+            where,
+            int64_t(id),
+            int64_t(add_id));
+    return sum;
+}
+
+void check_disjoint_ids(
+        std::vector<idx_t> present,
+        const std::vector<idx_t>& added,
+        const char* where) {
+    if (present.empty() || added.empty()) {
+        return;
+    }
+    const auto mine = std::minmax_element(present.begin(), present.end());
+    const auto others = std::minmax_element(added.begin(), added.end());
+    if (*others.first > *mine.second || *others.second < *mine.first) {
+        return;
+    }
+    std::sort(present.begin(), present.end());
+    for (idx_t id : added) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !std::binary_search(present.begin(), present.end(), id),
+                "%s: id %" PRId64
+                " is in both indexes; pass an add_id, which is added to the ids of the other index",
+                where,
+                int64_t(id));
+    }
 }
 
 void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
@@ -410,8 +490,8 @@ std::string unequal_counts(const faiss::Index& index) {
         unequal.see("index behind the transformations", pre->index);
     }
     if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        unequal.see("base_index", refine->base_index);
-        unequal.see("refine_index", refine->refine_index);
+        unequal.see_positions("base_index", refine->base_index);
+        unequal.see_positions("refine_index", refine->refine_index);
     }
     if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         unequal.see("storage", hnsw->storage);

@@ -48,6 +48,21 @@ inline idx_t above(idx_t id) {
 /// Throws if there are no n ids from `next` on.
 void check_free_ids(idx_t next, idx_t n, const char* where);
 
+/// The id that a plain add gives to its first vector. It is ntotal for indexes
+/// that number vectors by position, and for BIVF from a file, which does not
+/// know the ids of removed vectors.
+idx_t next_new_id(const faiss::Index& index);
+idx_t next_new_id(const faiss::IndexBinary& index);
+
+/// id + add_id; throws if that is out of range, or -1.
+idx_t shifted_id(idx_t id, idx_t add_id, const char* where);
+
+/// Throws if an id is in both lists, naming the first of `added` that is.
+void check_disjoint_ids(
+        std::vector<idx_t> present,
+        const std::vector<idx_t>& added,
+        const char* where);
+
 /// Throws if one of n ids, if there are any, is -1.
 void check_new_ids(idx_t n, const idx_t* ids, const char* where);
 

@@ -720,3 +720,104 @@ def test_a_radius_beyond_all_numbers_finds_all(string, digits):
     for radius in (1e300, np.float64(1e300), 10**400, np.inf):
         assert index.range_search(digits.queries[:2], radius)[0].tolist() == [0, 50, 100]
     assert index.range_search(digits.queries[:2], -10**400)[0].tolist() == [0, 0, 0]
+
+
+# ------------------------------------------------- lists that remember ids, inside of others
+
+def emptied(string):
+    """Lists whose vectors have been removed: new ids do not begin at 0."""
+    x = np.random.default_rng(2).random((40, 16), dtype="float32")
+    index = faiss.index_factory(16, string)
+    index.train(x)
+    index.add(x[:5])
+    index.remove_ids(np.arange(5))
+    assert index.ntotal == 0
+    return index, x
+
+
+@pytest.mark.parametrize("string", ["KIVF4(M=4)", "PCA8,KIVF4(M=4)", "SIK64(gaussian(gamma=1)),BIVF4"])
+def test_emptied_lists_are_no_positions(string):
+    index, x = emptied(string)
+    for make in (faiss.IndexIDMap2, lambda i: faiss.IndexRefine(i, faiss_ext.IndexFlatKernel(
+            16, faiss_ext.kernel_factory("linear"))), lambda i: faiss_ext.IndexRefineKernel(
+            i, faiss_ext.IndexFlatKernel(16, faiss_ext.kernel_factory("linear")))):
+        outer = make(index)
+        add = (lambda: outer.add_with_ids(x, np.arange(40) + 100)) if make is faiss.IndexIDMap2 else (
+            lambda: outer.add(x))
+        with pytest.raises(RuntimeError, match=r"numbers new ones from 5 on.*reset\(\)"):
+            add()
+        assert outer.ntotal == index.ntotal == 0
+        index.reset()
+        add()
+        _, ids = outer.search(x[7:8], 1)
+        assert ids[0, 0] >= 0
+        index, x = emptied(string)
+
+
+@pytest.mark.parametrize("string", ["KIVF4(M=4)", "PCA8,KIVF4(M=4)", "SIK64(gaussian(gamma=1)),BIVF4"])
+def test_merging_does_not_give_an_id_twice(string):
+    x = np.random.default_rng(2).random((40, 16), dtype="float32")
+    index = faiss.index_factory(16, string)
+    index.train(x)
+    other = faiss.clone_index(index)
+    index.add(x[:20])
+    other.add(x[20:])
+    with pytest.raises(RuntimeError, match="merge_from: id 0 is in both indexes; pass an add_id"):
+        index.merge_from(other, 0)
+    assert index.ntotal == 20 and other.ntotal == 20
+    index.merge_from(other, 20)
+    faiss_ext.set_index_parameter(index, "nprobe", 4)
+    assert sorted(index.search(x[:1], 40)[1][0]) == list(range(40))
+
+
+def test_merging_maps_of_lists_changes_nothing():
+    x = np.random.default_rng(2).random((40, 16), dtype="float32")
+    first = faiss.index_factory(16, "KIVF4(M=4)")
+    first.train(x)
+    second = faiss.clone_index(first)
+    maps = [faiss.IndexIDMap2(i) for i in (first, second)]
+    for map_, rows, start in zip(maps, (x[:20], x[20:]), (100, 200)):
+        map_.add_with_ids(rows, np.arange(20) + start)
+    with pytest.raises(RuntimeError, match="in both indexes"):
+        maps[0].merge_from(maps[1])
+    assert [m.ntotal for m in maps] == [20, 20]
+    faiss_ext.set_index_parameter(maps[0], "nprobe", 4)
+    assert set(maps[0].search(x[:1], 20)[1][0]) == set(range(100, 120))
+
+
+def test_merging_id_maps_makes_no_id_of_padding():
+    x = np.random.default_rng(2).random((6, 16), dtype="float32")
+    for string in ("IDMap2,KFlat(chi2)", "SIK64(gaussian(gamma=1)),BIVF2"):
+        first = faiss.index_factory(16, string)
+        first.train(np.tile(x, (20, 1)))
+        second = faiss.clone_index(first)
+        first.add_with_ids(x[:3], np.arange(3) + 100)
+        second.add_with_ids(x[3:], np.arange(3) + 7)
+        for add_id in (-8, 2**63 - 8):
+            with pytest.raises((ValueError, RuntimeError), match="is out of range, or -1"):
+                first.merge_from(second, add_id)
+        assert first.ntotal == second.ntotal == 3
+
+
+def test_an_id_map_of_another_class_is_not_merged():
+    x = np.random.default_rng(2).random((6, 16), dtype="float32")
+    first, second = (faiss.index_factory(16, s) for s in ("IDMap2,KFlat(chi2)", "IDMap,KFlat(chi2)"))
+    for index in (first, second):
+        index.add_with_ids(x, np.arange(6) + (index is second) * 10)
+    with pytest.raises(TypeError, match="expected an IndexIDMap2, got IndexIDMap"):
+        first.merge_from(second)
+    faiss.downcast_index(second.index).reset()
+    with pytest.raises(RuntimeError, match="id_map|vectors"):
+        second.merge_from(first)
+    assert first.ntotal == 6
+
+
+def test_transformations_that_do_not_fit_are_refused():
+    x = np.random.default_rng(2).random((60, 16), dtype="float32")
+    index = faiss.index_factory(16, "PCA8,KFlat(gaussian(gamma=1))")
+    index.train(x)
+    index.add(x)
+    index.chain.clear()
+    for call in (lambda: index.search(x[:1], 2), lambda: index.add(x)):
+        with pytest.raises(RuntimeError, match="an index of 8 dimensions comes where vectors have 16"):
+            call()
