@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/// Returns a copy of an object, with its own static type T. T derives from the
-/// class that declares clone().
+/// Copies an object and keeps its static type T, which derives from the class
+/// that declares clone().
 template <class T>
 std::unique_ptr<T> copy_as(const T& object) {
     auto copy = object.clone();

@@ -63,7 +63,7 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// CallbackKernel is shown as `callback`, which no factory accepts.
     virtual std::string description() const = 0;
 
-    /// Call clone() and assign() of the subclass.
+    /// These call clone() and assign() of the subclass.
     virtual std::unique_ptr<Transform> copy_transform() const = 0;
     virtual void assign_transform(const Transform& other) = 0;
 

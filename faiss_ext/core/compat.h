@@ -7,7 +7,7 @@
 
 #include <faiss/Index.h>
 
-/// override since FAISS 1.10.
+/// Expands to `override` since FAISS 1.10.
 #if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 10
 #define FAISS_EXT_OVERRIDE_1_10 override
 #else

@@ -13,8 +13,9 @@
 
 namespace faiss_ext {
 
-/// An error about one of the caller's vectors. It holds the vector's number,
-/// because messages quote the user's text, which may look like one.
+/// An error about one of the caller's vectors. The vector's number is a field,
+/// since it cannot be read from the message: text quoted from the user may look
+/// like such a number.
 struct VectorError : faiss::FaissException {
     idx_t vector;
     std::string before,

@@ -103,13 +103,13 @@ struct ObjectRef {
     /// Empty if the object has no such field.
     virtual std::optional<bool> is_trained() const = 0;
     virtual void set_trained(bool is_trained) = 0;
-    virtual std::string name() const = 0; ///< of its class
-    virtual std::string noun() const = 0; ///< for example "kernel"
-    /// of all classes that fit
+    virtual std::string name() const = 0; ///< name of its class
+    virtual std::string noun() const = 0; ///< its kind, for example "kernel"
+    /// names of all classes that fit
     virtual std::vector<std::string> names() const = 0;
-    /// whether it fits or not
+    /// whether a class has this name, even if it does not fit
     virtual bool knows(const std::string& name) const = 0;
-    /// false: unknown or does not fit
+    /// returns false if the class is unknown or does not fit
     virtual bool make(const std::string& name) = 0;
     virtual void clear() = 0;
     virtual std::string to_string() const = 0; ///< as in factory strings

@@ -26,10 +26,10 @@ using ProgressFunction =
  * report their progress. A call may have several tasks, one after the other,
  * and `done` ascends within a task.
  *
- * The function is called on the thread that made the scope, with at least
- * `interval` between two calls. A task that was reported once is also reported
- * at its end. An exception of the function aborts the call, as an interrupt
- * does.
+ * The function is called on the thread that made the scope. At least `interval`
+ * passes between two reports of a task. A task that was reported once is also
+ * reported at its end. An exception of the function aborts the call, as an
+ * interrupt does.
  *
  * Calls of other threads are not reported. If a thread has several scopes, only
  * the newest one gets reports. Scopes may end in any order, on any thread, and

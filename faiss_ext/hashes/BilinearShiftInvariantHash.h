@@ -73,9 +73,9 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
             bool shuffle = true);
     BilinearShiftInvariantHash();
 
-    /** E cos of the projected difference, for a given value of the Gaussian
-     * kernel. It assumes that all min(d_w, d_v) eigenvalues of the difference
-     * are equal.
+    /** E cos of the projected difference at the r for which the Gaussian kernel
+     * is profile(r). It assumes that all min(d_w, d_v) eigenvalues of the
+     * difference are equal.
      *
      * If few eigenvalues dominate, codes differ in fewer bits;
      * expected_hamming_of_pair takes this into account.
@@ -91,8 +91,8 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
     double expected_hamming_of_pair(const float* x, const float* y)
             const override;
 
-    /** The covariance of two bits that share a w or a v, for two vectors: of
-     * the events that x and y differ in the one bit and in the other.
+    /** The covariance of two events, for two bits that share a w or a v: that x
+     * and y differ in the one bit, and that they differ in the other.
      *
      * It is (lemma 5, and the proof of theorem 4 in the supplement)
      *
@@ -123,12 +123,12 @@ struct BilinearShiftInvariantHash : ShiftInvariantHash {
      *            - (sum_m u^(m^2) / (4 m^2 - 1))^2)
      *
      * It holds only under the conditions of lemma 1, under which u >=
-     * exp(-1.28). Even there it is computed, not proven: the proof applies
-     * lemma 1 to sqrt(m^2 + n^2) (X - Y), which does not meet its conditions.
-     * Of the spectra that lemma 1 admits, those nearest to a single eigenvalue
-     * reach 0.99 of the bound. If there is only one eigenvalue, the covariance
-     * exceeds the bound from gamma |x - y|^2 = 0.55 on, at 2.25 by a factor of
-     * 3 (docs/notes-on-the-papers.md).
+     * exp(-1.28). Even then it was found by computation, not proven: the proof
+     * applies lemma 1 to sqrt(m^2 + n^2) (X - Y), which does not meet its
+     * conditions. Of the spectra that lemma 1 admits, those nearest to a single
+     * eigenvalue reach 0.99 of the bound. If there is only one eigenvalue, the
+     * covariance exceeds the bound from gamma |x - y|^2 = 0.55 on, at 2.25 by a
+     * factor of 3 (docs/notes-on-the-papers.md).
      */
     static double covariance_bound(double u);
 

@@ -14,8 +14,8 @@ namespace faiss_ext {
  * value.
  *
  * It maps a vector to nbits real margins (apply, as any
- * faiss::VectorTransform). The bits of the code (encode) are 1 if the margin is
- * >= 0. Component j is bit j mod 8 of byte j / 8, as in faiss::fvecs2bitvecs.
+ * faiss::VectorTransform). A bit of the code (encode) is 1 if its margin is >=
+ * 0. Component j is bit j mod 8 of byte j / 8, as in faiss::fvecs2bitvecs.
  *
  * Subclasses implement margins(), the theory, and fields(); register_hash makes
  * them known by name. Most derive from ProjectionHash, which leaves only the
@@ -124,9 +124,8 @@ struct KernelHash : Transform {
     virtual double expected_hamming_of_pair(const float* x, const float* y)
             const;
 
-    /** The largest covariance of two bits of the codes of two vectors, over the
-     * random choices: of the events that x and y differ in the one bit and in
-     * the other.
+    /** The largest covariance, over the random choices, of two events: that the
+     * codes of two vectors differ in one bit, and that they differ in another.
      *
      * - It is 0 if bits are independent: SIK, AHK and RHBE with proj=dense and
      *   rot=random, SCR, and KLSH. In all of them this is given what was learnt

@@ -52,7 +52,7 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
 
     /** Adds codes as FAISS does.
      *
-     * This function, train and the next ones that change the index throw if the
+     * train, add_with_ids, add_core, remove_ids and merge_from throw if the
      * lists are mapped from a file. Without ids, codes get consecutive ids
      * after the largest id that was ever in the index. After reading from a
      * file, that is the largest id in the index.

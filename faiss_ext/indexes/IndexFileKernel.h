@@ -17,17 +17,17 @@ struct MappedFile;
  * the candidates that codes find.
  *
  * It is an IndexFlatKernel that keeps no vectors of its own, and can be used
- * wherever an IndexFlatKernel can. add() takes the vectors of the file, from
- * the first one on. It throws a faiss::FaissException if it is given other
- * vectors, so that an index in front holds the same ones. Only the last vectors
- * can be removed. Merging is not supported.
+ * wherever an IndexFlatKernel can. add() takes the vectors of the file in
+ * order, from the first one on. If it is given other vectors, it throws a
+ * faiss::FaissException. This ensures that an index in front holds the same
+ * vectors. Only the last vectors can be removed. Merging is not supported.
  *
- * The written index holds the path and checksums of the vectors that were
- * added. It is not written if the vectors' file has changed. read_index looks
- * for the vectors' file at its path, and for a file of the same name beside the
- * index's file. A file of another size is refused. If the time of its last
- * change differs, its vectors are read once, and the file is refused if they
- * differ.
+ * When the index is written, only the path and checksums of the added vectors
+ * are stored. write_index throws if the vectors' file has changed. read_index
+ * looks for the vectors' file at its path, and for a file of the same name
+ * beside the index's file. A file of another size is refused. If the time of
+ * its last change differs, its vectors are read once, and the file is refused
+ * if they have changed.
  *
  * Warning: do not truncate the file or write to it while it is in use. The
  * system ends a process that reads beyond the end of a mapped file.

@@ -37,10 +37,10 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      * - f16: in half precision, relative to the largest component of the vector
      *   rounded down to a power of two. The error is 2^-11 of the component, or
      *   2^-25 of the largest.
-     * - u8: as a multiple from 0 to 255 of a step, which each vector has; for
-     *   components >= 0. If all components are such multiples, as in normalised
-     *   counts, only the last bits of the floats are lost. Other components
-     *   have an error of up to 1/510 of the largest component.
+     * - u8: as a multiple, from 0 to 255, of a step that each vector has of its
+     *   own; for components >= 0. If all components are such multiples, as in
+     *   normalised counts, only the last bits of the floats are lost. Other
+     *   components have an error of up to 1/510 of the largest component.
      */
     enum class Store { f32, f16, u8 };
     Store store = Store::f32;

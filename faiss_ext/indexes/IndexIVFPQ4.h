@@ -29,14 +29,14 @@ struct PackedCentroids;
  * on the number of threads, nor on the split into batches. Squared lengths of
  * vectors may be up to 1e37.
  *
- * Ids are the caller's, any but -1, or are counted up from next_id. Do not put
- * an IndexIDMap in front: it expects vectors to be renumbered after a removal,
- * so remove_ids throws if an IndexIDMap calls it.
+ * The caller may give any ids but -1; otherwise ids are counted up from
+ * next_id. Do not put an IndexIDMap in front: it expects vectors to be
+ * renumbered after a removal, so remove_ids throws if an IndexIDMap calls it.
  *
  * The index works like faiss::IndexIVFPQFastScan (Andre, Kermarrec and Le
- * Scouarnec, VLDB 2015). But a query has one set of tables for all lists,
- * although codes are of residuals. With the centroid c of a list and the
- * quantised residual r of a vector in it,
+ * Scouarnec, VLDB 2015). But a query needs only one set of tables for all
+ * lists, although codes are those of residuals. With the centroid c of a list
+ * and the quantised residual r of a vector in it,
  *
  *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>.
  *
@@ -49,9 +49,9 @@ struct PackedCentroids;
  * centroid:
  *
  * - Usually the tables of the query serve all lists.
- * - If the rounding is coarse, since clusters are much farther apart than they
- *   are wide, each visited list has its own tables, of |r|^2 - 2 <q - c, r>.
- *   Such queries take about twice as long.
+ * - If the rounding is coarse in comparison, since clusters are much farther
+ *   apart than they are wide, each visited list gets its own tables, of |r|^2 -
+ *   2 <q - c, r>. Such queries take about twice as long.
  * - If these tables are coarse too, since some vectors lie far from all
  *   centroids, the list is scanned with tables of floats. This takes ten times
  *   as long or more.

@@ -22,9 +22,10 @@ namespace faiss_ext {
  *
  * An index that holds no object of this library is written by
  * faiss::write_index, in FAISS's own format. Any other index is written with
- * checksums (docs/file-format.md). The file is written beside its name and
- * renamed, so it appears only when it is complete. Throws a
- * faiss::FaissException on any failure, or for an unsupported class.
+ * checksums (docs/file-format.md). It is written to a temporary file in the
+ * same folder and then renamed, so it appears under its name only when it is
+ * complete. Throws a faiss::FaissException on any failure, or for an
+ * unsupported class.
  */
 void write_index(const faiss::Index* index, const char* fname);
 void write_index(const faiss::Index* index, faiss::IOWriter* f);
@@ -62,7 +63,7 @@ std::unique_ptr<faiss::VectorTransform> read_VectorTransform(
         faiss::IOReader* f);
 
 /// Whether an object belongs to this library or holds one that does. FAISS's
-/// own functions cannot write, read or copy it.
+/// own functions cannot write, read or copy such an object.
 bool holds_faiss_ext(const faiss::Index* index);
 bool holds_faiss_ext(const faiss::IndexBinary* index);
 bool holds_faiss_ext(const faiss::VectorTransform* vt);

@@ -24,10 +24,10 @@ namespace faiss_ext {
  * random rotation.
  *
  * Outputs of one R use orthogonal directions of the D dimensions. In the codes
- * measured this lowers the variance of Hamming distances: at right angles to 1
- * - 4 / pi^2 of that of independent bits, as for random rotations in many
- * dimensions. It is not proven for these R; for the bound that is proven see
- * bits_for.h.
+ * measured this lowers the variance of Hamming distances: for vectors at right
+ * angles, by the factor 1 - 4 / pi^2 against independent bits, as for random
+ * rotations in many dimensions. This is not proven for these R; bits_for.h has
+ * the proven bound.
  *
  * If fewer than D outputs of an R are needed, its last transform is a smaller
  * one, which costs less.
