@@ -40,7 +40,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     double max_gb = 8; ///< in 10^9 bytes
 
     /** The largest size of the lists of an index that is read from a file, in
-     * 10^9 bytes. It applies whatever the max_gb of the index.
+     * 10^9 bytes. It applies regardless of the index's own max_gb.
      *
      * Reading sorts the lists again, so a file of a few bytes could ask for any
      * amount of memory. In Python it is
