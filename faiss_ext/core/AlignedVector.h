@@ -7,7 +7,7 @@
 
 namespace faiss_ext {
 
-/// Memory that begins on a cache line.
+/// Allocates memory that begins on a cache line.
 template <class T>
 struct AlignedAllocator {
     using value_type = T;
@@ -33,8 +33,8 @@ struct AlignedAllocator {
     static constexpr std::align_val_t alignment{64};
 };
 
-/// What vector instructions read: loads of 64 bytes then never touch two cache
-/// lines.
+/// A vector for vector instructions: loads of 64 bytes never cross a cache
+/// line.
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 

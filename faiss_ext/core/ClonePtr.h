@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/// A copy of an object as a base class of its own; T derives from the class
-/// that clone() is declared for.
+/// Copies an object and keeps its static type T, which derives from the class
+/// that declares clone().
 template <class T>
 std::unique_ptr<T> copy_as(const T& object) {
     auto copy = object.clone();
@@ -19,8 +19,8 @@ std::unique_ptr<T> copy_as(const T& object) {
 
 /** An object of a class hierarchy as a value: copies are deep. It may be empty.
  *
- * Assigning an object of the same class assigns to the one that is there, so
- * that pointers to it stay valid. T has the functions clone() and assign().
+ * Assigning an object of the same class assigns to the present object, so that
+ * pointers to it stay valid. T must have the functions clone() and assign().
  */
 template <class T>
 struct ClonePtr {
@@ -29,7 +29,7 @@ struct ClonePtr {
     template <class U>
     requires std::is_convertible_v<U*, T*> ClonePtr(std::unique_ptr<U> pointer)
             : pointer(std::move(pointer)) {}
-    /// An object of a class derived from T, as a value.
+    /// Holds an object of a class derived from T, as a value.
     template <class U>
     requires std::is_base_of_v<T, U> ClonePtr(U object)
             : pointer(std::make_unique<U>(std::move(object))) {}

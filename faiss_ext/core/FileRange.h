@@ -9,15 +9,15 @@ namespace faiss_ext {
 
 struct MappedFile;
 
-/// Bytes of a file that is mapped into memory, read-only, and stays so as long
-/// as there is one of these.
+/// Bytes of a file that is mapped into memory, read-only. The file stays mapped
+/// as long as a FileRange refers to it.
 struct FileRange {
-    std::shared_ptr<const MappedFile> file; ///< null: there are none
-    size_t begin = 0;                       ///< in the file
+    std::shared_ptr<const MappedFile> file; ///< null: no bytes
+    size_t begin = 0;                       ///< position in the file
     size_t size = 0;
-    const uint8_t* sequential = nullptr; ///< to read one after another
+    const uint8_t* sequential = nullptr; ///< for sequential access
     const uint8_t* random_access =
-            nullptr; ///< the same, to read here and there
+            nullptr; ///< the same bytes, for random access
 
     FileRange() = default;
     FileRange(
@@ -30,7 +30,7 @@ struct FileRange {
     }
 };
 
-/// Throws a faiss::FaissException where what is to be changed is mapped from a
+/// Throws a faiss::FaissException if the data to be changed is mapped from a
 /// file. `where` names the function.
 void check_not_mapped(bool is_mapped, const char* where);
 

@@ -9,9 +9,8 @@
 
 namespace faiss_ext {
 
-/// An AlignedVector, or items that lie in a file that is mapped into memory.
-/// They are read through the constant functions, and changed through
-/// make_owned().
+/// An AlignedVector, or items in a file that is mapped into memory. The
+/// constant functions read the items; make_owned() gives access to change them.
 template <class T>
 struct MappableVector {
     size_t size() const {
@@ -20,10 +19,10 @@ struct MappableVector {
     bool empty() const {
         return size() == 0;
     }
-    const T* data() const { ///< to read here and there
+    const T* data() const { ///< for random access
         return range ? typed(range.random_access) : items.data();
     }
-    const T* sequential() const { ///< to read one after another
+    const T* sequential() const { ///< for sequential access
         return range ? typed(range.sequential) : items.data();
     }
     const T& operator[](size_t i) const {
@@ -36,13 +35,13 @@ struct MappableVector {
         return data() + size();
     }
 
-    /// What can be changed; throws if it lies in a file.
+    /// Returns the vector, to be changed. Throws if the items are in a file.
     AlignedVector<T>& make_owned() {
         check_not_mapped(bool(range), "own");
         return items;
     }
 
-    /// Takes these bytes in place of what it has.
+    /// Replaces the items by these bytes.
     void map(FileRange bytes) {
         items = {};
         range = std::move(bytes);
@@ -52,7 +51,7 @@ struct MappableVector {
     }
 
    private:
-    AlignedVector<T> items; ///< empty while there is a range
+    AlignedVector<T> items; ///< empty if there is a range
     FileRange range;
 
     static const T* typed(const uint8_t* bytes) {
@@ -60,8 +59,8 @@ struct MappableVector {
     }
 };
 
-/// The same of two fields of an index: bytes of its own, in one of FAISS's
-/// vectors, and a range that stands for them.
+/// The same for two fields of an index: its own bytes, in one of FAISS's
+/// vectors, or a range of a file in their place.
 template <class Vector>
 struct MappableBytes {
     Vector& items;

@@ -10,15 +10,16 @@
 
 namespace faiss_ext {
 
-/** What explicit feature maps and hashes have in common: a
- * faiss::VectorTransform with fields.
+/** A faiss::VectorTransform with fields: the base class of explicit feature
+ * maps and hashes.
  *
- * Subclasses implement map(), fields(), and learn() if they learn. Results do
- * not depend on the number of threads or on how the vectors are split into
- * batches. All const functions may be called from several threads at once.
+ * Subclasses implement map() and fields(), and learn() if they learn from data.
+ * Results do not depend on the number of threads, nor on how the vectors are
+ * split into batches. All const functions may be called from several threads at
+ * once.
  *
  * Every function that takes vectors throws a faiss::FaissException if the
- * transform is not defined on one of them, or is not trained; on error nothing
+ * transform is not defined on one of them, or is not trained. On error nothing
  * is modified.
  */
 struct Transform : faiss::VectorTransform, HasFields {
@@ -27,9 +28,11 @@ struct Transform : faiss::VectorTransform, HasFields {
     using VectorTransform::VectorTransform;
     Transform() = default;
 
-    /** Learns what the class takes from data: see its learn(). Calling train on
-     * a trained object has no effect. What fails, or is interrupted, leaves the
-     * object as it was; the class must be registered for that.
+    /** Learns the parameters that the class takes from data; see its learn().
+     * Calling train on a trained object has no effect.
+     *
+     * If training fails or is interrupted, the object stays as it was; for this
+     * the class must be registered.
      *
      * @param x  size n * d_in
      */
@@ -45,34 +48,35 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Transforms a few vectors, on the calling thread, without checks.
     virtual void map(size_t n, const float* x, float* xt) const = 0;
 
-    /// Vectors that a thread had best transform at a time, of n.
+    /// The best number of vectors, out of n, for a thread to transform at a
+    /// time.
     virtual idx_t rows_per_block(idx_t n) const = 0;
 
     /// Throws if the transform is not defined on one of the vectors. By default
-    /// all must be finite. `where` names the caller for the message.
+    /// all must be finite. `where` names the caller in the message.
     virtual void check_input(idx_t n, const float* x, const char* where) const;
 
-    /// Sets d_in and d_out, as far as they are known before the parameters.
+    /// Sets d_in and d_out, if they are known before the parameters.
     virtual void set_dimensions(int d_in, int d_out);
 
-    /// The string that makes it again, before training: `SIK512(gaussian)`.
-    /// (In it, `callback` stands for a CallbackKernel, which no string makes.)
+    /// The string that makes the object, before training: `SIK512(gaussian)`. A
+    /// CallbackKernel is shown as `callback`, which no factory accepts.
     virtual std::string description() const = 0;
 
-    /// clone() and assign() of subclasses, whatever these are.
+    /// These call clone() and assign() of the subclass.
     virtual std::unique_ptr<Transform> copy_transform() const = 0;
     virtual void assign_transform(const Transform& other) = 0;
 
    protected:
-    /// Training, on checked vectors, of an object that is not trained.
+    /// Trains on checked vectors. Called only if the object is not trained.
     virtual void learn(idx_t n, const float* x);
 
-    /// check_input, and throws if the object is not trained.
+    /// Calls check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
 
-    /// rows_per_block() where vectors are multiplied by a matrix: work for
-    /// every thread, and `floats` for each vector that stay in a cache of
-    /// `size`.
+    /// rows_per_block() for vectors that are multiplied by a matrix: enough
+    /// work for every thread, and `floats` for each vector that stay in a cache
+    /// of `size`.
     static idx_t rows_to_multiply(idx_t n, size_t floats, size_t size);
 };
 

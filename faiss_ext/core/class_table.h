@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Classes by name and by type: what strings, files and copies know a class by.
+// Tables of classes by name and by type. Strings, files and copies find a class
+// here.
 
 #pragma once
 
@@ -16,17 +17,17 @@ namespace faiss_ext {
 /// A class derived from Base.
 template <class Base>
 struct ClassEntry {
-    std::string name; ///< in strings and files
-    /// the parameter whose value may stand behind the name: `order` in `HKM2`
+    std::string name; ///< name in strings and files
+    /// The parameter whose value may follow the name: `order` in `HKM2`.
     std::string number_key;
     std::type_index type;
-    std::function<std::unique_ptr<Base>()> make; ///< by default
+    std::function<std::unique_ptr<Base>()> make; ///< makes a default object
     std::function<std::unique_ptr<Base>(const Base&)> copy;
     std::function<void(Base& to, const Base& from)> assign;
 };
 
-/// The entry of class C, which has a default constructor; what cannot be copied
-/// has no copy and no assign.
+/// Makes the entry of class C, which must have a default constructor. If C
+/// cannot be copied or assigned, copy or assign is empty.
 template <class Base, class C>
 ClassEntry<Base> class_entry(
         const std::string& name,
@@ -51,30 +52,32 @@ ClassEntry<Base> class_entry(
     return entry;
 }
 
-/// Where the names of a table's classes stand in strings.
+/// The place of a table's class names in strings.
 enum class Names {
     inside, ///< in parentheses: letters, digits and `_`
-    prefix  ///< at the beginning of a part, before numbers: letters, not
-            ///< those that FAISS has a meaning for
+    /// at the beginning of a part, before numbers: letters, except names that
+    /// FAISS has a meaning for
+    prefix
 };
 
-/// The classes derived from Base that are known. Thread-safe.
+/// The registered classes derived from Base. Thread-safe.
 template <class Base>
 struct ClassTable {
-    /// @param noun  what Base is called in messages
+    /// @param noun  the word for Base in messages
     ClassTable(
             const std::string& noun,
             Names names,
             const std::vector<ClassEntry<Base>>& entries);
     ~ClassTable();
 
-    /// Throws if the name is malformed, or if it or the class is known already.
+    /// Throws if the name is malformed, or if the name or the class is
+    /// registered already.
     void add(const ClassEntry<Base>& entry);
 
-    /// The entry of a name, or null.
+    /// Returns the entry of a name, or null.
     std::unique_ptr<ClassEntry<Base>> find(const std::string& name) const;
 
-    /// The entry of an object's class; throws if it is not known.
+    /// Returns the entry of an object's class. Throws if it is not registered.
     ClassEntry<Base> find(const Base& object) const;
 
     bool knows(const Base& object) const;
@@ -88,8 +91,8 @@ struct ClassTable {
     std::unique_ptr<State> state;
 };
 
-/// The table of Base: one each for Kernel, Projection, KernelHash, and, of
-/// FAISS, VectorTransform (explicit feature maps), Index and IndexBinary.
+/// The table of Base. There is one for Kernel, Projection and KernelHash, and
+/// for FAISS's VectorTransform (explicit feature maps), Index and IndexBinary.
 template <class Base>
 ClassTable<Base>& class_table();
 

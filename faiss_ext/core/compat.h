@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What differs between the FAISS versions that faiss_ext supports (1.7.3 to
-// 1.15), with indexes/index_compat.h and io/io_compat.h. No other file of the
-// project asks which version it is built with.
+// Differences between the FAISS versions that faiss_ext supports (1.7.3 to
+// 1.15). Only this file, indexes/index_compat.h and io/io_compat.h ask for the
+// version of FAISS.
 
 #pragma once
 
 #include <faiss/Index.h>
 
-/// Of what is an override since FAISS 1.10.
+/// Expands to `override` since FAISS 1.10.
 #if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 10
 #define FAISS_EXT_OVERRIDE_1_10 override
 #else
@@ -16,8 +16,8 @@
 
 namespace faiss_ext {
 
-/// Vector ids and counts. A member of faiss::Index in old versions, of
-/// namespace faiss in new ones.
+/// Vector ids and counts. Old versions of FAISS have this type as a member of
+/// faiss::Index, new ones in namespace faiss.
 using idx_t = decltype(faiss::Index::ntotal);
 
 } // namespace faiss_ext

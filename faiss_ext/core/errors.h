@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Errors that are more than a text.
+// Errors with more than a message.
 
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace faiss_ext {
 
-/// An error about one of the caller's vectors, as a number: texts that users
-/// give may look like numbers of vectors.
+/// An error about one of the caller's vectors. The vector's number is a field,
+/// since it cannot be read from the message: text quoted from the user may look
+/// like such a number.
 struct VectorError : faiss::FaissException {
     idx_t vector;
     std::string before,
@@ -22,20 +23,24 @@ struct VectorError : faiss::FaissException {
 
     VectorError(std::string before, idx_t vector, std::string after);
 
-    /// Names another vector, such as the caller's number of it.
+    /// Changes the vector that the message names, for example to the caller's
+    /// number of it.
     void set_vector(idx_t number);
 
-    /// Puts the message into another one, which contains it.
+    /// Embeds the message in another one, which contains it.
     void set_context(const std::string& whole);
 };
 
-/// The user or FAISS's InterruptCallback has ended a computation.
+/// Thrown if the user or FAISS's InterruptCallback has interrupted a
+/// computation.
 struct InterruptedError : faiss::FaissException {
     InterruptedError();
 };
 
-/** Is told the text of each error of the classes above when it gets it, and the
- * error; null by default. FAISS's Python wrappers keep only the text.
+/** Called with the message of each error of the classes above, when the message
+ * is set, and with the error. null by default.
+ *
+ * FAISS's Python wrappers keep only the message.
  */
 inline std::atomic<void (*)(const std::string&, std::exception_ptr)>
         error_listener{nullptr};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What an object says about itself: each parameter with its name, range and
-// meaning, and what it has drawn or learned. Factory strings, files, checks,
-// descriptions and the documentation are all visitors of this.
+// How an object describes itself: each parameter with its name, range and
+// meaning, and the data that it has drawn or learnt. Factory strings, files,
+// checks, descriptions and the documentation are visitors of these fields.
 
 #pragma once
 
@@ -27,34 +27,34 @@ namespace faiss_ext {
 
 struct FieldVisitor;
 
-/** A class whose parameters can be given in factory strings and whose objects
+/** A class whose parameters can be given in factory strings, and whose objects
  * can be written to files.
  *
- * The default of a parameter is its value in a default-constructed object, and
+ * The default of a parameter is its value in a default-constructed object; it
  * is written nowhere else.
  */
 struct HasFields {
     virtual ~HasFields() = default;
 
-    /** Shows all fields to a visitor: first the parameters, then what was drawn
-     * or learned. It changes nothing by itself; a FieldSetter sets the fields
-     * that it is shown.
+    /** Shows all fields to a visitor: first the parameters, then the data that
+     * was drawn or learnt. The function itself changes nothing; a FieldSetter
+     * sets the fields that it is shown.
      *
      * The order must be the same each time. Later fields may depend on earlier
-     * ones (a range, say, or whether there is such a field at all).
+     * ones, for example their range, or whether they exist at all.
      */
     virtual void fields(FieldVisitor& v) const = 0;
 
-    /// Called when the parameters have been set, by a constructor or by a
-    /// string: computes what follows from them. Throws a FieldError where they
-    /// do not go together.
+    /// Called when a constructor or a string has set the parameters. Computes
+    /// derived values. Throws a FieldError if the parameters contradict each
+    /// other.
     virtual void init() {}
 
-    /// Called when all fields have been read from a file: computes what files
-    /// do not hold. Throws where the parts do not fit each other.
+    /// Called when all fields have been read from a file. Computes the data
+    /// that files do not store. Throws if the fields do not match.
     virtual void restore() {}
 
-    /// Throws if restore() would, once the fields have been written and read.
+    /// Throws if restore() would fail after the fields are written and read.
     /// Called before they are written.
     virtual void check_restorable() const {}
 };
@@ -63,7 +63,7 @@ struct HasFields {
 struct FieldError : faiss::FaissException {
     std::string key;
 
-    /// `message` says what is wrong, and names the parameter.
+    /// `message` describes the error, and names the parameter.
     FieldError(const std::string& key, const std::string& message)
             : FaissException(message), key(key) {}
 };
@@ -71,14 +71,15 @@ struct FieldError : faiss::FaissException {
 /// Throws a FieldError if a parameter is out of its range.
 void check_fields(const HasFields& object);
 
-/// The parameters as in factory strings, without those that are as in `fresh`,
-/// a default-constructed object of the same class: `nu=2.5,gamma=0.02`, say.
+/// The parameters as in factory strings, such as `nu=2.5,gamma=0.02`.
+/// Parameters with the same value as in `fresh`, a default-constructed object
+/// of the same class, are left out.
 std::string fields_to_string(const HasFields& object, const HasFields& fresh);
 
-/// A parameter, in words.
+/// The description of a parameter.
 struct FieldInfo {
     std::string key;           ///< name in strings
-    std::string values;        ///< what it can be
+    std::string values;        ///< possible values
     std::string default_value; ///< empty if it must be given
     std::string meaning;
 };
@@ -86,65 +87,68 @@ struct FieldInfo {
 /// All parameters of a default-constructed object.
 std::vector<FieldInfo> list_fields(const HasFields& object);
 
-/// The same member, to be set. Only a FieldSetter, which is given objects that
-/// are not const, may use it.
+/// The same member, not const. Only a FieldSetter, whose objects are not const,
+/// may use it.
 template <class T>
 T& settable(const T& member) {
     return const_cast<T&>(member);
 }
 
-/// An object that is held by another one, whatever its class. The functions
-/// that are not const belong to a FieldSetter.
+/// An object of any class, held by another object. The functions that are not
+/// const belong to a FieldSetter.
 struct ObjectRef {
     virtual ~ObjectRef() = default;
     virtual const HasFields* get() const = 0; ///< null if there is none
     virtual HasFields* get_settable() = 0;
-    /// none if it has no such field
+    /// Empty if the object has no such field.
     virtual std::optional<bool> is_trained() const = 0;
     virtual void set_trained(bool is_trained) = 0;
-    virtual std::string name() const = 0;                  ///< of its class
-    virtual std::string noun() const = 0;                  ///< "kernel", say
-    virtual std::vector<std::string> names() const = 0;    ///< that fit
-    virtual bool knows(const std::string& name) const = 0; ///< fit or not
-    virtual bool make(const std::string& name) = 0; ///< false: unknown or unfit
+    virtual std::string name() const = 0; ///< name of its class
+    virtual std::string noun() const = 0; ///< its kind, for example "kernel"
+    /// names of all classes that fit
+    virtual std::vector<std::string> names() const = 0;
+    /// whether a class has this name, even if it does not fit
+    virtual bool knows(const std::string& name) const = 0;
+    /// returns false if the class is unknown or does not fit
+    virtual bool make(const std::string& name) = 0;
     virtual void clear() = 0;
     virtual std::string to_string() const = 0; ///< as in factory strings
     virtual std::unique_ptr<HasFields> copy() const = 0;
     virtual void set(std::unique_ptr<HasFields> object) = 0;
 };
 
-/// An array, whatever its type.
+/// An array of any type.
 struct ArrayRef {
     virtual ~ArrayRef() = default;
     virtual size_t size() const = 0;
     virtual size_t item_size() const = 0;
     virtual bool is_float() const = 0;
-    virtual const void* sequential() const = 0; ///< to read from end to end
+    virtual const void* sequential() const = 0; ///< for sequential access
 
-    // For a FieldSetter.
+    // The functions below belong to a FieldSetter.
     virtual void* resize(size_t n) = 0; ///< returns the items, to be written
 
-    /// Whether it can be used where it lies in a file, as a MappableVector can.
+    /// Whether its data can stay in a mapped file, as for a MappableVector.
     virtual bool is_mappable() const {
         return false;
     }
     virtual void map(const FileRange&) {}
 };
 
-/// A field as visitors see it: its name in strings, or for messages, and its
-/// meaning. What follows adds the value and what it may be.
+/// A field as visitors see it: its name in strings or messages, and its
+/// meaning. Derived classes add the value and its range.
 struct Field {
     const char* key;
     const char* meaning;
 };
 
-/// yes or no
+/// A parameter that is yes or no.
 struct FlagField : Field {
     const bool& value;
 };
 
-/// A number from low to high. Where `automatic` is given, the word `auto` sets
-/// it, and the value is 0 until it has been chosen.
+/// A number from low to high. If `automatic` is given, the word `auto` sets it,
+/// and the value is 0 until it has been chosen.
 template <class T> // int64_t or double
 struct NumberField : Field {
     const T& value;
@@ -159,13 +163,14 @@ struct NumberField : Field {
     }
 };
 
-/// words[value] of several words
+/// One of several words: words[value].
 struct WordField : Field {
     const int& value;
     const std::vector<std::string>& words;
 };
 
-/// `28x56` of a product of `components`, or `auto`, which is 0 x 0
+/// A shape such as `28x56`, whose product is `components`, or `auto`, which is
+/// 0 x 0.
 struct ShapeField : Field {
     const int &rows, &columns;
     int64_t components;
@@ -177,23 +182,25 @@ struct ShapeField : Field {
     }
 };
 
-/// An object with parameters of its own; `none`, if given, is the word for its
-/// absence.
+/// An object with its own parameters. If `none` is given, it is the word for
+/// its absence.
 struct PartField : Field {
     ObjectRef& part;
     const char* none;
 };
 
-/** A visitor of fields. The named functions are what HasFields::fields calls;
- * the overloads of `on` are what a visitor does. It only reads, so that several
- * threads may visit an object at once, unless it is a FieldSetter.
+/** A visitor of fields. HasFields::fields calls the named functions; visitors
+ * implement the overloads of `on`.
+ *
+ * A visitor only reads, so several threads may visit an object at once, unless
+ * it is a FieldSetter.
  */
 struct FieldVisitor {
     static constexpr size_t any_size = std::numeric_limits<size_t>::max();
 
     virtual ~FieldVisitor() = default;
 
-    /// Whether parameters are to be shown that have no effect at present.
+    /// Whether parameters that currently have no effect are shown too.
     virtual bool wants_all() const {
         return false;
     }
@@ -203,7 +210,8 @@ struct FieldVisitor {
         return false;
     }
 
-    /// Sets a member that follows from fields before it, in a FieldSetter only.
+    /// Sets a member that follows from the fields before it. Only a FieldSetter
+    /// does so.
     template <class T>
     void assign(const T& member, T value) {
         if (sets()) {
@@ -266,11 +274,11 @@ struct FieldVisitor {
             const char* meaning,
             const char* none = nullptr);
 
-    // What was drawn or learned, for files: with the size it must have.
+    // Data that was drawn or learnt, for files, with its required size.
 
     template <class Vector>
     void array(const char* name, const Vector& values, size_t size = any_size);
-    /// Bytes of an index, or the range of a file that stands for them.
+    /// Bytes of an index, or the range of a file in their place.
     template <class Vector>
     void bytes(
             const char* name,
@@ -282,8 +290,8 @@ struct FieldVisitor {
     }
     template <class T>
     void learned_part(const char* name, const ClonePtr<T>& part);
-    /// Calls show(item) for `count` items, each of which has fields of its own.
-    /// Items that are missing are shown as empty ones.
+    /// Calls show(item) for `count` items, each of which has its own fields.
+    /// Missing items are shown as empty ones.
     template <class Item, class F>
     void items(const std::vector<Item>& items, size_t count, F&& show);
 
@@ -307,11 +315,11 @@ struct FieldSetter : FieldVisitor {
     }
 };
 
-// The rest makes slots of pointers and vectors.
+// The rest makes ObjectRef and ArrayRef of pointers and vectors.
 
 template <class T>
 struct ObjectRefOf : ObjectRef {
-    using Base = typename T::Registered; ///< whose class table knows T
+    using Base = typename T::Registered; ///< its class table knows T
     const ClonePtr<T>& part;
 
     explicit ObjectRefOf(const ClonePtr<T>& part) : part(part) {}

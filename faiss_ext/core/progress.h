@@ -8,12 +8,12 @@
 
 namespace faiss_ext {
 
-/// Is told that `done` of `total` steps of a task, such as "graph" or
-/// "k-means", are done. What it throws ends the call.
+/// Progress callback: `done` of `total` steps of a task, such as "graph" or
+/// "k-means", are done. An exception aborts the call.
 using ProgressFunction =
         std::function<void(const char* task, size_t done, size_t total)>;
 
-/** Has a function told how far long calls of this thread are, for as long as
+/** Reports the progress of long calls of this thread to a function, as long as
  * the scope lives.
  *
  *     ProgressScope scope([](const char* task, size_t done, size_t total) {
@@ -22,15 +22,19 @@ using ProgressFunction =
  *     index->train(n, x);
  *     index->add(n, x);
  *
- * Training, adding, encoding, mapping and the building of graphs and lists tell
- * it; a call may have several tasks, one after the other. `done` ascends within
- * a task. The function is called on the thread that made the scope, a task that
- * was shown once is told its end, and in between at least `interval` lies
- * between two calls. An exception of the function ends the call as an interrupt
- * does. Calls of other threads are not told. Of several scopes of a thread the
- * one that was made last is told. They may end in any order, on any thread, and
- * in the function itself; a call that another thread has begun by then may
- * still be under way.
+ * Training, adding, encoding, mapping and the building of graphs and lists
+ * report their progress. A call may have several tasks, one after the other,
+ * and `done` ascends within a task.
+ *
+ * The function is called on the thread that made the scope. At least `interval`
+ * passes between two reports of a task. A task that was reported once is also
+ * reported at its end. An exception of the function aborts the call, as an
+ * interrupt does.
+ *
+ * Calls of other threads are not reported. If a thread has several scopes, only
+ * the newest one gets reports. Scopes may end in any order, on any thread, and
+ * in the function itself. When a scope ends, a call of the function that
+ * another thread has begun may still be running.
  */
 class ProgressScope {
    public:

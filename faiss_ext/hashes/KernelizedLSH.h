@@ -8,13 +8,17 @@
 
 namespace faiss_ext {
 
-/** KLSH: kernelised locality-sensitive hashing. For any kernel, through its
- * values against p landmarks alone: kernel PCA (KernelPCA, whose parameters it
- * shares), followed by random hyperplanes, the two being multiplied out.
+/** KLSH: binary codes for any kernel, also one of your own. It uses only kernel
+ * values against p landmarks.
+ *
+ * Kernelised locality-sensitive hashing is kernel PCA (KernelPCA, whose
+ * parameters it shares) followed by random hyperplanes, multiplied out into one
+ * projection.
  *
  * K is the kernel matrix of the landmarks, K' = HKH with H = I - 11'/p its
- * centred form, K' = U Theta U' its eigenvectors, of which the `rank` largest
- * are kept (all above `tolerance`, if rank is 0). A bit of x is 1 where
+ * centred form, and K' = U Theta U' its eigendecomposition. The `rank` largest
+ * eigenvalues are kept, or, if rank is 0, all above `tolerance`. A bit of x is
+ * 1 if
  *
  *     sum_i w_i k(x, x_i) >= c,
  *
@@ -23,36 +27,38 @@ namespace faiss_ext {
  *     draw=gauss  w = U Theta^(-1/2) g, g ~ N(0, I): hyperplanes after kernel
  *                 PCA (2015, section 3)
  *
- * and c = 0 as in the papers (center=0), or c = sum_i w_i mean_j k(x_i, x_j)
- * (center=1, the default), which centres the query too and balances the bits.
+ * With center=1, the default, c = sum_i w_i mean_j k(x_i, x_j), which also
+ * centres the query and balances the bits. With center=0, c = 0, as in the
+ * papers.
  *
  *     auto hash = kernel_hash_factory(d, "KLSH256(chi2,rank=64)");
  *     hash->train(n, x); // draws 300 landmarks
  *     std::vector<uint8_t> codes(n * hash->code_size());
  *     hash->encode(n, x, codes.data());
  *
+ * String: `KLSH256(chi2,p=1000,t=50,rank=64,scale=5)`.
+ *
+ * `KLSH256(precomputed)` is for objects that are not vectors. It takes rows of
+ * their kernel values against the landmarks in place of vectors, so d = p, and
+ * train takes the p x p matrix of the landmarks. These values are not
+ * normalised here.
+ *
+ * rank=auto and scale=auto try powers of two from 16 and the full rank, and no
+ * scale, 1, 3, 5, 7 and 9. They choose by the recall of a held-out part of the
+ * training set: the 10 nearest of up to 200 queries among the 100 nearest by
+ * Hamming distance, in up to 5,000 vectors.
+ *
+ * nystrom=1 leaves K uncentred. With draw=clt and center=0 all bits are then
+ * nearly constant, as measured (docs/klsh.md); no paper derives it.
+ *
+ * Training takes O(p^3) time and 28 p^2 bytes; with rank=auto and scale=auto 32
+ * p^2 bytes and 50 KB for each landmark. With verbose it prints its progress.
+ *
  * Source: B. Kulis and K. Grauman, Kernelized locality-sensitive hashing, PAMI
- * 2012; the low-rank projections, the monotone transform and the Gaussian draws
+ * 2012. The low-rank projections, the monotone transform and the Gaussian draws
  * are from K. Jiang, Q. Que and B. Kulis, Revisiting kernelized
  * locality-sensitive hashing for improved large-scale image retrieval, CVPR
  * 2015.
- *
- * nystrom=1 leaves K uncentred. With clt draws and center=0 all bits are then
- * nearly constant, as measured (docs/klsh.md); no paper derives it.
- *
- * rank=auto and scale=auto choose among powers of two from 16 and the full
- * rank, and among none, 1, 3, 5, 7 and 9, by the recall of a held-out part of
- * the training set (10 nearest of up to 200 queries among the 100 nearest by
- * Hamming distance in up to 5,000 vectors).
- *
- * `KLSH256(precomputed)` takes in place of a vector its row of kernel values
- * against the landmarks, so d = p, and train takes the p x p matrix of the
- * landmarks; these values are not normalised here.
- *
- * Training takes O(p^3) time and 28 p^2 bytes (rank=auto and scale=auto: 32 p^2
- * and 50 KB for each landmark), and with verbose prints its progress.
- *
- * String: `KLSH256(chi2,p=1000,t=50,rank=64,scale=5)`.
  */
 struct KernelizedLSH : ProjectionHash {
     enum class Draw { clt, gauss };
@@ -69,28 +75,34 @@ struct KernelizedLSH : ProjectionHash {
     KernelizedLSH(int d, int nbits, const Kernel* kernel);
     KernelizedLSH();
 
-    /// Sets the landmarks instead of sampling them. x: size n * d_in; p becomes
-    /// n.
+    /// Sets the landmarks instead of sampling them. x has size n * d_in; p
+    /// becomes n.
     void set_landmarks(idx_t n, const float* x);
 
-    /** By the angle between the two vectors in feature space, centred with the
-     * mean kernel value: nbits acos((k - m) / (1 - m)) / pi, m = 0 if
-     * center=0. An approximation: a pair's own means may differ from the mean,
-     * and the landmarks span only a part of the space. kernel_value is that
-     * before normalisation and transform have been applied, but of a
-     * normalised kernel: with normalize=0 it assumes k(x, x) = 1.
+    /** Expected Hamming distance by the angle in feature space, centred with
+     * the mean kernel value: nbits acos((k - m) / (1 - m)) / pi, with m = 0 if
+     * center=0.
+     *
+     * It is an approximation: the means of a pair may differ from the overall
+     * mean, and the landmarks span only a part of the space. kernel_value is
+     * the normalised kernel's value before `scale` is applied. With normalize=0
+     * the formula assumes k(x, x) = 1.
      */
     double expected_hamming(double kernel_value) const override;
     double kernel_estimate(double hamming) const override;
 
-    /// Normalised, unless normalize=0. Throws with precomputed values.
+    /// The kernel value of two vectors, normalised unless normalize=0. Throws
+    /// with precomputed values.
     double kernel_value(const float* x, const float* y) const override;
 
-    /** That at the kernel value of the pair: an approximation, see above. For
-     * nearest neighbours among handwritten digits and four settings, nine pairs
-     * in ten differ in 0.6 to 1.3 times as many bits, on average over draws;
-     * with nystrom=1 and center=0 bits are nearly constant, and it says
-     * nothing. Throws with normalize=0, too, where the angles are not known.
+    /** Expected Hamming distance at the kernel value of the pair: an
+     * approximation, as in expected_hamming.
+     *
+     * For nearest neighbours among handwritten digits and four settings, nine
+     * pairs in ten differ in 0.6 to 1.3 times as many bits, on average over
+     * draws. With nystrom=1 and center=0 bits are nearly constant, and the
+     * value is meaningless. Throws also with normalize=0, since the angles are
+     * then unknown.
      */
     double expected_hamming_of_pair(const float* x, const float* y)
             const override;

@@ -9,10 +9,11 @@
 
 namespace faiss_ext {
 
-/** Features of a vector, a random projection of them, and thresholds: what all
- * schemes of this library but SpectralHash are.
+/** A hash that projects features of the vector and compares the projections
+ * with thresholds. All schemes of this library have this form, except
+ * SpectralHash and ConsistentSamplingHash.
  *
- * Margin j is (A phi(x))_j - threshold_j, unless finish() is another.
+ * Margin j is (A phi(x))_j - threshold_j, unless finish() computes another one.
  */
 struct ProjectionHash : KernelHash {
     ClonePtr<Projection> projection; ///< A, from num_features() to nbits
@@ -24,11 +25,13 @@ struct ProjectionHash : KernelHash {
     void margins(size_t n, const float* x, float* margins) const override;
 
    protected:
-    /// Dimension of phi(x); by default phi(x) = x.
+    /// Dimension of phi(x). By default phi(x) = x.
     virtual int num_features() const;
 
-    /** phi of a few vectors, size n * num_features(): either x itself, as by
-     * default, or `space`, of n * features_space() floats, filled.
+    /** Computes phi of a few vectors, size n * num_features().
+     *
+     * Returns x itself, as by default, or `space`, filled, which has n *
+     * features_space() floats.
      */
     virtual const float* features(size_t n, const float* x, float* space) const;
     virtual size_t features_space() const;
@@ -39,46 +42,46 @@ struct ProjectionHash : KernelHash {
     /// Shows the projection and the thresholds.
     void learned_fields(FieldVisitor& v, size_t num_thresholds) const;
 
-    /// Throws unless the projection, if there must be one, fits.
+    /// Throws unless the projection, if there must be one, has the right size.
     void check_projection(bool is_drawn) const;
 };
 
-/** Hyperplanes through the origin or through the mean of the training vectors,
- * in a feature space: bit = [w . phi(x) >= w . mu].
- */
+/// Hyperplanes in a feature space, through the origin or through the mean of
+/// the training vectors: bit = [w . phi(x) >= w . mu].
 struct CenteredHash : ProjectionHash {
     /** How the directions w are chosen.
      *
-     * - random: as `proj` draws them, whatever the data
-     * - pca: phi(x) - mu is projected onto its first r = min(nbits, dimension
-     *   of phi) principal directions, and what that gives is rotated at random
-     * - itq: the same with a rotation R that brings the projections v of the
-     *   sample close to their signs, by 50 rounds of iterative quantisation (Y.
-     *   Gong and S. Lazebnik, Iterative quantization: a Procrustean approach to
-     *   learning binary codes, CVPR 2011): signs of R v, then the R that is
-     *   best for them. The rotation of pca is where it starts.
+     * - random: as `proj` draws them, independent of the data
+     * - pca: projects phi(x) - mu onto its first r = min(nbits, dimension of
+     *   phi) principal directions, then rotates the result at random
+     * - itq: as pca, with a learnt rotation R that brings the projections v of
+     *   the sample close to their signs. It starts from the rotation of pca and
+     *   does 50 rounds of iterative quantisation: signs of R v, then the best R
+     *   for these signs (Y. Gong and S. Lazebnik, Iterative quantization: a
+     *   Procrustean approach to learning binary codes, CVPR 2011).
      *
-     * Where there are more bits than dimensions, every r bits have another
-     * rotation. Directions are learnt from up to 16,384 vectors, of features of
-     * up to 8,192 dimensions, in memory of 32 bytes times the square of the
-     * dimension; rotations from up to 4,096 of them, or 10 r if that is more,
-     * in time that grows like r^3.
+     * If there are more bits than dimensions, each group of r bits has its own
+     * rotation. Directions are learnt from up to 16,384 vectors, with features
+     * of up to 8,192 dimensions, in memory of 32 bytes times the square of the
+     * dimension. Rotations are learnt from up to 4,096 of these vectors, or 10
+     * r if that is more, in time that grows like r^3.
      */
     enum class Rotation { random, pca, itq };
     Rotation rot = Rotation::random;
 
     bool center = false; ///< pca and itq are always centred
     int64_t seed = 1234;
-    ProjectionChoice proj; ///< of w, if random
+    ProjectionChoice proj; ///< how w is drawn, if rot is random
 
     /// |mu|^2 / mean |phi(x)|^2, the mean kernel value of two training vectors;
-    /// 0 if nothing is centred
+    /// 0 without centring.
     double mean_value = 0;
 
     using ProjectionHash::ProjectionHash;
 
-    /// By the angle between phi(x) and phi(y), exact where directions are
-    /// Gaussian; with center, rot or proj=bilinear as KernelHash says.
+    /// Expected Hamming distance by the angle between phi(x) and phi(y). Exact
+    /// for Gaussian directions; for center, rot or proj=bilinear see
+    /// KernelHash.
     double expected_hamming_of_pair(const float* x, const float* y)
             const override;
 
@@ -86,12 +89,12 @@ struct CenteredHash : ProjectionHash {
     void restore() override;
 
    protected:
-    /// Shows rot, center, seed and proj, and then what was drawn and learned.
+    /// Shows rot, center, seed and proj, and then what was drawn and learnt.
     void centered_fields(
             FieldVisitor& v,
             const std::vector<ProjectionChoice::Kind>& kinds) const;
 
-    /// Learns the mean, from at most 65,536 vectors, and the projection, unless
+    /// Learns the mean, from at most 65,536 vectors, and the projection unless
     /// that is random.
     void learn(idx_t n, const float* x) override;
     bool has_independent_bits() const override;
@@ -100,7 +103,7 @@ struct CenteredHash : ProjectionHash {
     bool is_centered() const {
         return center || rot != Rotation::random;
     }
-    /// Returns the mean; mean_square becomes that of |phi(x)|.
+    /// Returns the mean, and sets mean_square to the mean of |phi(x)|^2.
     std::vector<float> learn_mean(
             const std::vector<idx_t>& ids,
             const float* x,

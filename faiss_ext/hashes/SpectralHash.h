@@ -10,47 +10,49 @@
 
 namespace faiss_ext {
 
-/** SH: spectral hashing. Codes learnt from data, for few bits under L2; the
- * baseline that other schemes are compared with.
+/** SH: spectral hashing, codes learnt from data, for few bits under L2. It is a
+ * baseline for the other schemes.
  *
- * Along a principal direction v, where the projections of the training vectors
- * range from a to b, the eigenfunctions of the Laplacian of a uniform
- * distribution on [a, b] are sines of frequencies omega = j pi / (b - a), j =
- * 1, 2, ... Of all j and the first min(nbits, d) principal directions the nbits
- * smallest frequencies are taken, and a bit of x is 1 where
+ * Along a principal direction v, the projections of the training vectors range
+ * from a to b. The eigenfunctions of the Laplacian of a uniform distribution on
+ * [a, b] are sines of frequencies omega = j pi / (b - a), j = 1, 2, ... Of all
+ * j and the first min(nbits, d) principal directions, the nbits smallest
+ * frequencies are taken. A bit of x is 1 if
  *
  *     sin(pi / 2 + omega (v . x - a)) >= 0.
  *
- * The sine is the margin. Bits are in the order of their frequencies, equal
- * ones in that of the directions. Directions of large range have several bits,
- * those of small range none. Vectors beyond [a, b] get the same formula.
+ * The sine is the margin. Bits are ordered by frequency, and bits of equal
+ * frequency by direction. Directions of large range have several bits,
+ * directions of small range none. The formula also applies to vectors outside
+ * [a, b].
  *
  *     auto hash = kernel_hash_factory(d, "SH64");
  *     hash->train(n, x);
  *     std::vector<uint8_t> codes(n * hash->code_size());
  *     hash->encode(n, x, codes.data());
  *
- * Source: Y. Weiss, A. Torralba and R. Fergus, Spectral hashing, NIPS 2008.
+ * Strings: `SH64`, `SH64(seed=3)`.
  *
  * FAISS's IndexIVFSpectralHash (`IVF256,ITQ64,SH1.2`) is another method: it
- * takes one bit of each dimension, by a sine of one given period for all.
+ * takes one bit of each dimension, by a sine whose period is a parameter and
+ * the same for all dimensions.
  *
  * Directions are learnt from up to 16,384 vectors, of up to 8,192 dimensions,
- * in memory of 32 bytes times the square of the dimension, and ranges from all
- * vectors. Training throws if there are fewer than two vectors, or all are the
- * same.
+ * in memory of 32 bytes times the square of the dimension. Ranges are learnt
+ * from all vectors. Training throws if there are fewer than two vectors, or if
+ * all are the same.
  *
- * Strings: `SH64`, `SH64(seed=3)`.
+ * Source: Y. Weiss, A. Torralba and R. Fergus, Spectral hashing, NIPS 2008.
  */
 struct SpectralHash : KernelHash {
-    int64_t seed = 1234; ///< of the sample
+    int64_t seed = 1234; ///< seed of the sample
 
-    /// Onto those principal directions that have bits, the one of largest
-    /// variance first.
+    /// Projects onto the principal directions that have bits, the one of
+    /// largest variance first.
     ClonePtr<Projection> projection;
-    std::vector<float> lowest, highest; ///< a and b of each
+    std::vector<float> lowest, highest; ///< a and b of each direction
 
-    /// Of each bit the direction, as a row of the projection, and j.
+    /// The direction of each bit, as a row of the projection, and its j.
     std::vector<int32_t> component, mode;
 
     SpectralHash(int d, int nbits, int64_t seed = 1234);
@@ -58,7 +60,7 @@ struct SpectralHash : KernelHash {
 
     /// Throws: Hamming distances are not known to estimate a kernel.
     double expected_hamming(double kernel_value) const override;
-    /// Throws likewise.
+    /// Throws, as expected_hamming does.
     double kernel_estimate(double hamming) const override;
 
     void margins(size_t n, const float* x, float* margins) const override;

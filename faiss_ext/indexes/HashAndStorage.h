@@ -10,12 +10,13 @@
 
 namespace faiss_ext {
 
-/// A hash and the binary index that stores its codes: what IndexKernelHash and
-/// IndexBinaryKernelHash are made of, beside their base class of FAISS.
+/// A hash and the binary index that stores its codes. IndexKernelHash and
+/// IndexBinaryKernelHash derive from it, and from a base class of FAISS.
 struct HashAndStorage {
     KernelHash* hash = nullptr;
     faiss::IndexBinary* storage = nullptr;
-    bool own_fields = false; ///< whether hash and storage are deleted here
+    /// whether the destructor deletes hash and storage
+    bool own_fields = false;
 
     /// @param storage  an index of hash->nbits bits
     HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage);
@@ -25,18 +26,21 @@ struct HashAndStorage {
     ~HashAndStorage();
 
    protected:
-    /// Trains what is not trained yet. What fails leaves both as they were.
+    /// Trains the hash and the storage if they are not trained yet. On error,
+    /// both stay as they were.
     void train_parts(idx_t n, const float* x, bool verbose);
 
-    /// The codes of n vectors.
+    /// Returns the codes of n vectors.
     std::vector<uint8_t> encode_vectors(idx_t n, const float* x) const;
 
-    /// Adds codes, with ids if xids is not null. Interrupts are looked for
-    /// before the first is added, and while a graph is built, which is then as
-    /// it was.
+    /** Adds codes, with ids if xids is not null.
+     *
+     * Interrupts are checked before the first code is added, and while a graph
+     * is built. An interrupted graph is restored to its previous state.
+     */
     void add_codes(idx_t n, const uint8_t* codes, const idx_t* xids);
 
-    /// Searches for codes; answers nothing for n = 0. Interrupts are looked for
+    /// Searches for codes; writes nothing for n = 0. Interrupts are checked
     /// between some of the queries.
     void search_codes(
             idx_t n,
@@ -54,14 +58,14 @@ struct HashAndStorage {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params) const;
 
-    /// Throws unless the storage is trained, and n and codes agree.
+    /// Throws if the storage is not trained, or if n and codes do not match.
     void check_codes(idx_t n, const void* codes, const char* where) const;
 
     /// Throws if a part of the storage has another number of codes.
     void check_counts_inside() const;
 
-    /// Throws unless ids i0 to i0 + ni - 1 are there, for storages whose ids
-    /// are their positions.
+    /// Throws unless ids i0 to i0 + ni - 1 exist, for storages whose ids are
+    /// positions.
     void check_stored_ids(idx_t i0, idx_t ni) const;
 
     /// Throws unless the codes of another index can be added to these.

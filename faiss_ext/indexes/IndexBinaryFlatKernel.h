@@ -12,18 +12,15 @@
 
 namespace faiss_ext {
 
-/** Exact search among packed bits under the Jaccard kernel: sets, or the
- * fingerprints of molecules (where it is called Tanimoto similarity).
+/** Exact search under the Jaccard kernel among packed bits, such as sets or
+ * fingerprints of molecules. In chemistry the kernel is called Tanimoto
+ * similarity.
  *
- *     k(x, y) = |x AND y| / |x OR y|, and 1 where neither has a one
+ *     k(x, y) = |x AND y| / |x OR y|, and 1 if both are all zeros
  *
- * Distances are integers, as in every binary index: 1 - k, in units of 2^-30.
- * For the up to 32,768 bits that an index can have, no two kernel values have
- * the same distance, so that the order is exact.
- *
- * The codes are stored by their number of ones. That of a query and that of a
- * code bound the kernel by the smaller divided by the larger: a search begins
- * where they are the same and ends where no better code can follow.
+ * Distances are integers, as in every binary index: 1 - k in units of 2^-30. An
+ * index can have up to 32,768 bits. With these, no two kernel values have the
+ * same distance, so the order is exact.
  *
  *     std::unique_ptr<faiss::IndexBinary> index =
  *             index_binary_factory(2048, "BKFlat(jaccard)");
@@ -31,20 +28,27 @@ namespace faiss_ext {
  *     index->search(nq, queries, 10, distances, labels);
  *     double k = IndexBinaryFlatKernel::kernel_value(distances[0]);
  *
- * Results are ordered by distance and then by id; where there are fewer than k,
- * the rest is id -1 and the largest distance. Removing codes moves the ids of
- * those behind them, as in faiss::IndexBinaryFlat.
+ * String: `BKFlat(jaccard)`.
+ *
+ * Results are ordered by distance and then by id. If there are fewer than k,
+ * the rest have id -1 and the largest distance. After a removal, later codes
+ * move up to smaller ids, as in faiss::IndexBinaryFlat.
+ *
+ * The codes are stored by their number of ones. The kernel value is at most the
+ * smaller number of ones divided by the larger. A search therefore begins with
+ * the codes that have as many ones as the query, and ends when no better code
+ * can follow.
  *
  * Memory: d / 8 + 8 bytes for a code.
  *
- * String: `BKFlat(jaccard)`. Source of the bound: S. J. Swamidass and P. Baldi,
- * Bounds and algorithms for fast exact searches of chemical fingerprints in
- * linear and sublinear time, J. Chem. Inf. Model. 2007.
+ * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
+ * fast exact searches of chemical fingerprints in linear and sublinear time, J.
+ * Chem. Inf. Model. 2007.
  */
 struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     ClonePtr<JaccardKernel> kernel;
 
-    /// The codes that have the same number of ones, by ascending id.
+    /// The codes with the same number of ones, by ascending id.
     struct List {
         std::vector<idx_t> ids;
         std::vector<uint8_t> codes; ///< size ids.size() * code_size
@@ -56,12 +60,12 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     explicit IndexBinaryFlatKernel(int d);
     IndexBinaryFlatKernel() = default;
 
-    /// The kernel value at a distance, which must not be negative; 0 at the
-    /// largest one, which stands for no code.
+    /// The kernel value of a distance, which must not be negative. It is 0 for
+    /// the largest distance, which marks a missing result.
     static double kernel_value(int32_t distance);
 
-    /// The distance at a kernel value from 0 to 1: a range search with it as
-    /// the radius finds codes with larger values.
+    /// The distance of a kernel value from 0 to 1. A range search with it as
+    /// the radius finds codes with larger kernel values.
     static int32_t distance(double kernel_value);
 
     void fields(FieldVisitor& v) const override;
@@ -72,7 +76,7 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     void add(idx_t n, const uint8_t* x) override;
     void reset() override;
 
-    /// params: `sel` is honoured
+    /// Supports `params->sel`.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -81,8 +85,8 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Codes at a distance < radius, by ascending id; as floats, distances are
-    /// rounded to 24 bits. params: `sel` is honoured
+    /// Finds codes at a distance < radius, by ascending id. As floats,
+    /// distances are rounded to 24 bits. Supports `params->sel`.
     void range_search(
             idx_t n,
             const uint8_t* x,

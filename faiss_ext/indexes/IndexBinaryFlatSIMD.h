@@ -8,15 +8,14 @@
 
 namespace faiss_ext {
 
-/** faiss::IndexBinaryFlat with a faster scan: the same codes, the same results,
- * the same files.
+/** A faster faiss::IndexBinaryFlat, with the same codes, results and files.
  *
  * Blocks of codes are compared with many queries at a time, by the widest
- * instructions that the processor has, and only distances below the k-th so far
- * are looked at again. The time hardly depends on k.
+ * instructions of the processor. Only codes with a distance below the current
+ * k-th are examined further, so the time hardly depends on k.
  *
  * Of codes at equal distances those with smaller ids are found, and come first.
- * Where there are fewer than k, the rest is id -1 and the largest distance.
+ * If there are fewer than k, the rest have id -1 and the largest distance.
  *
  * String: `BFlat`, in the factories of this library.
  */
@@ -24,32 +23,33 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
     /// @param d  number of bits, a multiple of 8
     explicit IndexBinaryFlatSIMD(idx_t d);
 
-    /// takes over the codes of another index
+    /// Takes over the codes of another index.
     explicit IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other);
 
     IndexBinaryFlatSIMD() = default;
 
-    /** The codes, where they lie in a file that is mapped into memory: read
-     * with IO_FLAG_MMAP. Then xb is empty, the index can only be searched, and
-     * only this library's write_index_binary can write it.
+    /** The codes in a file mapped into memory, for an index that was read with
+     * IO_FLAG_MMAP.
+     *
+     * xb is then empty, the index can only be searched, and only this library's
+     * write_index_binary can write it.
      */
     FileRange mapped;
 
-    const uint8_t* codes() const { ///< xb, or what stands for it
+    const uint8_t* codes() const { ///< the codes, from xb or from the file
         return mapped ? mapped.sequential : xb.data();
     }
     size_t num_bytes() const {
         return mapped ? mapped.size : xb.size();
     }
 
-    // What changes the index throws if it is mapped; reset() lets go of the
-    // file.
+    // On a mapped index these throw, except reset(), which releases the file.
     void train(idx_t n, const uint8_t* x) override;
     void add(idx_t n, const uint8_t* x) override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
 
-    /// params: `sel` is honoured
+    /// Supports `params->sel`.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -58,7 +58,8 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Codes at a distance < radius, by ascending id; params: `sel` is honoured
+    /// Finds codes at a distance < radius, by ascending id. Supports
+    /// `params->sel`.
     void range_search(
             idx_t n,
             const uint8_t* x,
@@ -66,11 +67,11 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throw if there is no such id.
+    /// These throw if the id does not exist.
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
 
-    /// Takes over the codes of another flat index, behind those of this one.
+    /// Moves the codes of another flat index behind the codes of this one.
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;

@@ -7,23 +7,29 @@
 
 namespace faiss_ext {
 
-/** faiss::IndexBinaryIVF with a faster search of the same lists and files.
+/** A faster faiss::IndexBinaryIVF, with the same lists and files.
  *
- * The codes of the nprobe lists with the nearest centroids are compared with
- * the query by the widest instructions that the processor has, and only
- * distances below the k-th so far are looked at again. The time hardly depends
- * on k. The scan is always by query: `use_heap` and `per_invlist_search` make
- * no difference. No list is begun after max_codes codes, if that is not 0;
- * ranges are searched whole, as in FAISS. indexIVF_stats does not count the
- * searches.
+ * A search compares the query with the codes of the nprobe lists with the
+ * nearest centroids, by the widest instructions of the processor. Only codes
+ * with a distance below the current k-th are examined further, so the time
+ * hardly depends on k.
+ *
+ * Strings: `BIVF1024`, `BIVF1024_HNSW32`, in the factories of this library.
+ *
+ * If max_codes is not 0, no list is begun after max_codes codes; range searches
+ * scan all probed lists, as in FAISS. If there are fewer than k results, the
+ * rest have id -1 and the largest distance.
  *
  * Of codes at equal distances those in lists of nearer centroids are found, and
- * come first; in a list, those that were added first. Where there are fewer
- * than k, the rest is id -1 and the largest distance. search_preassigned and
- * range_search_preassigned are those of FAISS, with its order of equal
- * distances.
+ * come first; within a list, the codes that were added first.
  *
- * String: `BIVF1024`, `BIVF1024_HNSW32`, in the factories of this library.
+ * Differences from FAISS:
+ *
+ * - The scan is always by query: `use_heap` and `per_invlist_search` have no
+ *   effect.
+ * - indexIVF_stats does not count the searches.
+ * - search_preassigned and range_search_preassigned are FAISS's own functions,
+ *   with FAISS's order of equal distances.
  */
 struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     /**
@@ -33,21 +39,27 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
      */
     IndexBinaryIVFSIMD(faiss::IndexBinary* quantizer, size_t d, size_t nlist);
 
-    /// Takes over the lists of another index, and its quantizer; one of its own
-    /// that is flat becomes an IndexBinaryFlatSIMD.
+    /// Takes over the lists and the quantizer of another index. A flat
+    /// quantizer that the other index owns becomes an IndexBinaryFlatSIMD.
     explicit IndexBinaryIVFSIMD(faiss::IndexBinaryIVF&& other);
 
     IndexBinaryIVFSIMD(const IndexBinaryIVFSIMD&) = delete;
     IndexBinaryIVFSIMD& operator=(const IndexBinaryIVFSIMD&) = delete;
 
-    /// As in FAISS; tells a ProgressScope how far the k-means is.
+    /// Trains as FAISS does, and reports the progress of the k-means to a
+    /// ProgressScope.
     void train(idx_t n, const uint8_t* x) override;
 
-    /// As in FAISS, but these, and train, throw if the lists are mapped from a
-    /// file. Without ids, codes get those from the largest one on that was ever
-    /// in the index, or, after reading, that is in it.
+    /** Adds codes as FAISS does.
+     *
+     * train, add_with_ids, add_core, remove_ids and merge_from throw if the
+     * lists are mapped from a file. Without ids, codes get consecutive ids
+     * after the largest id that was ever in the index. After reading from a
+     * file, that is the largest id in the index.
+     */
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
-    /// precomputed_idx: the lists of the codes, size n; null if not known
+    /// precomputed_idx: the lists of the codes, size n, or null to compute
+    /// them.
     void add_core(
             idx_t n,
             const uint8_t* x,
@@ -57,11 +69,11 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
 
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
 
-    /// Lets go of a file from which the lists are mapped.
+    /// Removes all codes. If the lists are mapped, it releases the file.
     void reset() override;
 
-    /// params: `sel` is honoured, and of SearchParametersIVF nprobe, max_codes
-    /// and quantizer_params
+    /// Supports `params->sel`, and nprobe, max_codes and quantizer_params
+    /// of SearchParametersIVF.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -70,8 +82,8 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Codes at a distance < radius, by list and then as they were added;
-    /// params: as for search
+    /// Finds codes at a distance < radius, ordered by list and then as they
+    /// were added. Supports the params of search.
     void range_search(
             idx_t n,
             const uint8_t* x,
@@ -81,7 +93,7 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
 
     /** Searches, and copies the codes that are found.
      *
-     * @param recons  size n * k * d / 8; bytes of 255 where the id is -1
+     * @param recons  size n * k * d / 8; bytes of 255 if the id is -1
      */
     void search_and_reconstruct(
             idx_t n,
@@ -92,23 +104,26 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
             uint8_t* recons,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// The code of an id; looks through all lists for it, unless there is a
-    /// direct map. Throws if there is none.
+    /// Returns the code of an id. Without a direct map it scans all lists for
+    /// it. Throws if the id does not exist.
     void reconstruct(idx_t key, uint8_t* recons) const override;
 
-    /// The codes with ids i0 to i0 + ni - 1, from all lists; throws if one is
-    /// missing.
+    /// Returns the codes with ids i0 to i0 + ni - 1, from all lists. Throws if
+    /// one is missing.
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
 
-    /// Throws unless `other` is inverted lists of as many bits and lists around
-    /// the same centroids, neither has a direct map, and neither is mapped from
-    /// a file. FAISS's own class can
-    /// be merged into this one; it takes none of another class itself.
+    /** Throws unless `other` can be merged into this index.
+     *
+     * `other` must be inverted lists with the same number of bits and of lists
+     * and with the same centroids. Neither index may have a direct map or be
+     * mapped from a file. FAISS's own class can be merged into this one, but
+     * does not itself merge indexes of another class.
+     */
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;
 
    private:
-    idx_t next_id = -1; ///< that add gives; -1: not known
+    idx_t next_id = -1; ///< the id that add gives next; -1: not known
     void find_next_id();
     friend idx_t next_new_id(const faiss::IndexBinary& index);
 };

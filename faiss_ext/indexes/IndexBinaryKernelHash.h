@@ -8,16 +8,18 @@
 
 namespace faiss_ext {
 
-/** A hash in front of any binary index.
+/** A hash in front of any binary index, as a binary index. It takes vectors as
+ * well as codes.
  *
- * Every function that takes codes, as in the base class, hands them to the
- * storage; its counterpart for float vectors encodes first. d is the number of
- * bits, hash->d_in the dimension of the vectors. What a storage cannot do
- * (faiss::IndexBinaryHash cannot remove, say) ends in that storage's own
- * exception. Vectors are checked before anything is changed.
+ * Functions that take codes, as in the base class, pass them to the storage.
+ * Their counterparts for float vectors encode the vectors first. d is the
+ * number of bits; hash->d_in is the dimension of the vectors. Distances are
+ * Hamming distances in bits; hash->kernel_estimate turns them into kernel
+ * values.
  *
- * Distances are Hamming distances in bits; hash->kernel_estimate turns them
- * into kernel values.
+ * Vectors are checked before anything is changed. If the storage does not
+ * support an operation, the storage's own exception is thrown; for example,
+ * faiss::IndexBinaryHash cannot remove codes.
  */
 struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
     /// @param storage  an index of hash->nbits bits
@@ -27,7 +29,7 @@ struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
     /// Trains the storage.
     void train(idx_t n, const uint8_t* codes) override;
 
-    /// Trains the hash and the storage, as far as they are not trained.
+    /// Trains the hash and the storage, unless they are trained already.
     void train(idx_t n, const float* x);
 
     void add(idx_t n, const uint8_t* codes) override;
@@ -37,7 +39,7 @@ struct IndexBinaryKernelHash : faiss::IndexBinary, HashAndStorage {
             override;
     void add_with_ids(idx_t n, const float* x, const idx_t* xids);
 
-    /// params go to the storage
+    /// params are passed to the storage.
     void search(
             idx_t n,
             const uint8_t* codes,

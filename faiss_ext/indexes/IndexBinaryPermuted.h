@@ -13,32 +13,39 @@ namespace faiss_ext {
 /** Search in sorted lists of permuted codes (Charikar, STOC 2002, as used by
  * Kulis and Grauman, PAMI 2012, section 3.1).
  *
- * The bits of all codes are permuted in M random ways, and for each way the
- * codes are kept in lexicographic order. A query is permuted likewise and
- * located in each list by binary search. From there the 2 M entries with the
- * longest common prefix with the query, over all lists, are visited (of equal
- * prefixes, the earlier list and in it the entry above the query come first),
- * and then B more entries on each side in each list. Those visited are the
- * candidates; they are ranked by Hamming distance, ties by id.
+ * The index permutes the bits of all codes in M random ways, and keeps the
+ * codes of each permutation in lexicographic order. A query is permuted in the
+ * same ways and located in each list by binary search. Its candidates are
+ * collected in two steps:
  *
- * Memory: M (12 n + 4 d + 120) bytes for the lists and n * d / 8 for the codes.
- * With M from eps that grows faster than n; add throws before lists of more
- * than max_gb are built. Adding merges the new codes into the lists.
+ * 1. The 2 M entries with the longest common prefix with the query, over all
+ *    lists. Of equal prefixes the earlier list comes first, and in it the entry
+ *    above the query.
+ * 2. B more entries on each side in each list.
+ *
+ * The candidates are ranked by Hamming distance, and equal distances by id.
  *
  * String: `BPerm(eps=0.5,B=10)`, `BPerm(M=130,B=100)`, with `seed` and
  * `max_gb`.
+ *
+ * Memory: M (12 n + 4 d + 120) bytes for the lists and n * d / 8 for the codes.
+ * If M is derived from eps, memory grows faster than n. add throws before it
+ * builds lists of more than max_gb. Adding merges the new codes into the lists.
  */
 struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     double eps = 0.5; ///< M = ceil(2 n^(1 / (1 + eps))), if M is 0
     int M = 0;        ///< number of lists
-    int B = 10;       ///< entries visited in addition, on each side
+    int B = 10;       ///< further entries visited on each side
     int64_t seed = 1234;
     double max_gb = 8; ///< in 10^9 bytes
 
-    /// Largest size of the lists of an index that is read from a file, in 10^9
-    /// bytes, whatever its max_gb: they are sorted again, and a file of a few
-    /// bytes can ask for as much. In Python
-    /// `faiss_ext.cvar.IndexBinaryPermuted_max_gb_read`.
+    /** The largest size of the lists of an index that is read from a file, in
+     * 10^9 bytes. It applies regardless of the index's own max_gb.
+     *
+     * Reading sorts the lists again, so a file of a few bytes could ask for any
+     * amount of memory. In Python it is
+     * `faiss_ext.cvar.IndexBinaryPermuted_max_gb_read`.
+     */
     static double max_gb_read;
 
     struct List {
@@ -61,7 +68,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void add(idx_t n, const uint8_t* x) override;
     void reset() override;
 
-    /// params: `sel` is honoured; candidates that it rejects are not replaced
+    /// Supports `params->sel`; candidates that it rejects are not replaced.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -70,7 +77,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Candidates at a distance < radius, by ascending id.
+    /// Finds candidates at a distance < radius, by ascending id.
     void range_search(
             idx_t n,
             const uint8_t* x,
@@ -78,7 +85,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Moves the ids behind the removed ones, as in faiss::IndexBinaryFlat.
+    /// Removes codes. Later codes move up to smaller ids, as in
+    /// faiss::IndexBinaryFlat.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
@@ -89,10 +97,10 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     /// The ids of the candidates of one query, ascending.
     std::vector<int32_t> candidates(const uint8_t* x) const;
 
-    /// Number of lists for n codes.
+    /// The number of lists for n codes.
     int num_lists(idx_t n) const;
 
-    /// Memory that the lists of n codes take.
+    /// Bytes of memory that the lists of n codes take.
     double bytes_of_lists(idx_t n) const;
 
     /// Builds all lists from the codes.
@@ -108,7 +116,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void check_size(idx_t n) const;
 };
 
-/// What searches have done since the last reset(), in all indexes of the class.
+/// Counters of the searches of all indexes of the class since the last reset().
 struct IndexBinaryPermutedStats {
     size_t nq = 0;          ///< queries
     size_t ncandidates = 0; ///< codes whose distance was computed

@@ -13,34 +13,37 @@ namespace faiss_ext {
 struct MappedFile;
 
 /** Exact search under a kernel in the vectors of a file, which is mapped into
- * memory: an IndexFlatKernel that keeps no vectors of its own. With codes in
- * front of it, `Refine` ranks candidates again by vectors that need not fit
- * into memory.
+ * memory and may be larger than memory. As the index of `Refine` it re-ranks
+ * the candidates that codes find.
  *
- * It stands wherever an IndexFlatKernel does. add() takes the vectors of the
- * file, from the first one on, and throws a faiss::FaissException where it is
- * given others, so that an index in front has the same ones. Only the last
- * vectors can be removed. There is no merging.
+ * It is an IndexFlatKernel that keeps no vectors of its own, and can be used
+ * wherever an IndexFlatKernel can. add() takes the vectors of the file in
+ * order, from the first one on. If it is given other vectors, it throws a
+ * faiss::FaissException. This ensures that an index in front holds the same
+ * vectors. Only the last vectors can be removed. Merging is not supported.
  *
- * Written to a file, it is the path, and checksums of the vectors that were
- * added; it is not written if the file of the vectors has changed. read_index
- * looks for that file at its path, and for one of its name beside the index's
- * file. One of another size is refused; where the time of its last change is
- * another one, its vectors are read once, and refused if they are others. While
- * it is in use the file must not be cut short or written to: the system ends a
- * process that reads beyond the end of a mapped file.
+ * When the index is written, only the path and checksums of the added vectors
+ * are stored. write_index throws if the vectors' file has changed. read_index
+ * looks for the vectors' file at its path, and for a file of the same name
+ * beside the index's file. A file of another size is refused. If the time of
+ * its last change differs, its vectors are read once, and the file is refused
+ * if they have changed.
+ *
+ * Warning: do not truncate the file or write to it while it is in use. The
+ * system ends a process that reads beyond the end of a mapped file.
  */
 struct IndexFileKernel : IndexFlatKernel {
-    std::string path;     ///< absolute
-    int64_t offset = 0;   ///< of the first component of the first vector, bytes
+    std::string path; ///< absolute
+    /// bytes before the first component of the first vector
+    int64_t offset = 0;
     int64_t stride = 0;   ///< bytes from one vector to the next
     int64_t capacity = 0; ///< vectors in the file
 
     /**
      * @param path      a regular file
-     * @param store     components, little-endian: float, half precision, or
-     *                  bytes
-     * @param offset    of the first component, in bytes: 4 in .fvecs and .bvecs
+     * @param store     type of the components, little-endian: float, half
+     *                  precision, or bytes
+     * @param offset    bytes before the first component: 4 in .fvecs and .bvecs
      * @param stride    bytes from one vector to the next: 4 + 4 d in .fvecs, 4
      *                  + d in .bvecs
      * @param capacity  vectors in the file
@@ -62,22 +65,24 @@ struct IndexFileKernel : IndexFlatKernel {
     void restore() override;
     void check_restorable() const override;
 
-    /// The next n vectors of the file, as floats.
+    /// Adds the next n vectors of the file. x must hold the same vectors, as
+    /// floats.
     void add(idx_t n, const float* x) override;
 
-    /// The same without being given them.
+    /// Adds the next n vectors of the file without comparing them.
     void add_next(idx_t n);
 
-    /// Throws, and removes nothing, unless they are the last ones.
+    /// Removes the last vectors. If the ids are others, it throws and removes
+    /// nothing.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
 
     /// Throws: the vectors stay in their file.
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
-    /// Vectors with the components of the file.
+    /// Returns vectors with the components of the file.
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 
-    /// These throw: the vectors stay where they are.
+    /// These throw: the vectors stay in their file.
     void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
             FAISS_EXT_OVERRIDE_1_10;
     void permute_entries(const idx_t* perm) override;
@@ -88,16 +93,17 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Reads the vectors that were added, and throws if they have changed.
     void verify() const;
 
-    /// Throws unless the file that is at the path now has the same size, and
-    /// the same time of its last change or the same vectors.
+    /// Throws unless the file at the path still has the same size, and the same
+    /// time of its last change or the same vectors.
     void check_unchanged() const;
 
-    /// what read_index has read the index from, where the file is looked for
+    /// the folder of the index's file that read_index has read; the vectors'
+    /// file is looked for there
     std::string folder;
 
    protected:
-    /// Vectors that are not in memory are asked for in the order of the file,
-    /// those of many queries at once.
+    /// Requests vectors that are not in memory in the order of the file, for
+    /// many queries at once.
     void compare_subset(
             Subset what,
             idx_t n,

@@ -14,38 +14,39 @@ namespace faiss_ext {
 /** Exact search under a kernel, by scanning all vectors.
  *
  * METRIC_INNER_PRODUCT is k(x, y), METRIC_L2 is |phi(x) - phi(y)|^2 in the
- * kernel's feature space. The vectors themselves are stored, so that the index
- * is also the refine index of faiss::IndexRefine and the storage of
- * faiss::IndexHNSW. Results are chosen by score (Kernel::score_block) and then
- * by id, and ordered by distance, then score, then id, whatever the number of
- * threads or the split into batches: nearest first, also among those whose
- * distances are the same float. Strings: `KFlat(gaussian)`,
- * `KFlat(chi2,store=u8)`.
+ * kernel's feature space. The index stores the vectors themselves. It can
+ * therefore also be the refine index of faiss::IndexRefine and the storage of
+ * faiss::IndexHNSW. Strings: `KFlat(gaussian)`, `KFlat(chi2,store=u8)`.
  *
- * Functions that take vectors throw a faiss::FaissException, and change
- * nothing, where the kernel is not defined on one of them. Removing vectors
- * moves the ids of those behind them, as in faiss::IndexFlat.
+ * Results are chosen by score (Kernel::score_block) and then by id, and ordered
+ * by distance, then score, then id. The nearest come first, even if their
+ * distances round to the same float. Results do not depend on the number of
+ * threads, nor on the split into batches.
+ *
+ * If the kernel is not defined on one of the vectors, functions throw a
+ * faiss::FaissException and change nothing. After a removal, later vectors move
+ * up to smaller ids, as in faiss::IndexFlat.
  */
 struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     ClonePtr<Kernel> kernel;
 
-    /** What a component is stored as. Distances are those of the vectors as
-     * they are stored.
+    /** How components are stored. Distances are computed from the stored
+     * values.
      *
-     * - f32: as it is
-     * - f16: in half precision, relative to the largest component of its vector
-     *   rounded down to a power of two: with an error of 2^-11 times itself, or
-     *   2^-25 times the largest
-     * - u8: as a multiple from 0 to 255 of a step that the vector has, for
-     *   components >= 0. Where all components are such multiples, as of counts
-     *   that have been normalised, nothing but the last bits of the floats is
-     *   lost; others have an error of up to 1/510 of the largest component.
+     * - f32: unchanged
+     * - f16: in half precision, relative to the largest component of the vector
+     *   rounded down to a power of two. The error is 2^-11 of the component, or
+     *   2^-25 of the largest.
+     * - u8: as a multiple, from 0 to 255, of a step that each vector has of its
+     *   own; for components >= 0. If all components are such multiples, as in
+     *   normalised counts, only the last bits of the floats are lost. Other
+     *   components have an error of up to 1/510 of the largest component.
      */
     enum class Store { f32, f16, u8 };
     Store store = Store::f32;
 
-    /// The vectors, where they lie in the file of the index, mapped into
-    /// memory: read with IO_FLAG_MMAP. Then `codes` is empty, and the index can
+    /// The vectors in the index's file, mapped into memory, for an index that
+    /// was read with IO_FLAG_MMAP. `codes` is then empty, and the index can
     /// only be searched.
     FileRange mapped;
 
@@ -67,7 +68,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     void add(idx_t n, const float* x) override;
 
-    /// params: `sel` is honoured
+    /// Supports `params->sel`.
     void search(
             idx_t n,
             const float* x,
@@ -76,8 +77,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Distances < radius, or kernel values > radius; by ascending id for each
-    /// query. params: `sel` is honoured
+    /// Finds vectors with a distance < radius, or a kernel value > radius, by
+    /// ascending id for each query. Supports `params->sel`.
     void range_search(
             idx_t n,
             const float* x,
@@ -85,10 +86,12 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /** The metric between each query and vectors of its own: what ranks
-     * candidates again. As faiss::IndexFlat::compute_distance_subset; a label
-     * of -1 gets the distance that search pads with, an id that does not exist
-     * is an error.
+    /** Computes the metric between each query and a given list of vectors, to
+     * re-rank candidates.
+     *
+     * It works like faiss::IndexFlat::compute_distance_subset. A label of -1
+     * gets the distance that search pads with; an id that does not exist is an
+     * error.
      *
      * @param x          queries, size n * d
      * @param distances  size n * k
@@ -101,9 +104,12 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             float* distances,
             const idx_t* labels) const;
 
-    /// As compute_distance_subset, with k(x, y) in place of distances whatever
-    /// the metric is: a distance alone does not tell it where k(x, x) varies.
-    /// A label of -1 gets the least float.
+    /** Computes k(x, y) instead of distances, like compute_distance_subset, for
+     * either metric.
+     *
+     * A distance alone does not determine the kernel value if k(x, x) varies. A
+     * label of -1 gets the lowest float.
+     */
     void compute_kernel_subset(
             idx_t n,
             const float* x,
@@ -111,9 +117,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             float* values,
             const idx_t* labels) const;
 
-    /// As search and compute_distance_subset, with scores (Kernel::score_block)
-    /// in place of distances, and the largest float in place of padding: to put
-    /// results of several indexes together.
+    /// Like search and compute_distance_subset, but returns scores
+    /// (Kernel::score_block) instead of distances, and pads with the largest
+    /// float. Used to merge the results of several indexes.
     void search_scores(
             idx_t n,
             const float* x,
@@ -128,15 +134,15 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
             float* scores,
             const idx_t* labels) const;
 
-    /** Makes what search returns of scores.
+    /** Turns scores into the distances or kernel values that search returns.
      *
      * @param scores  of the results of each query in order, size n * k; they
      *                become distances or kernel values
-     * @param labels  size n * k, -1 at the end: padding
+     * @param labels  size n * k; -1 at the end marks padding
      */
     void values_of_scores(idx_t n, idx_t k, float* scores, idx_t* labels) const;
 
-    /// Throws if there is no such id.
+    /// Throws if an id does not exist.
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
@@ -145,37 +151,38 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     faiss::FlatCodesDistanceComputer* get_FlatCodesDistanceComputer()
             const override;
 
-    // What changes the index throws if it is mapped; reset() lets go of the
-    // file.
+    // On a mapped index, functions that change it throw, except reset(), which
+    // releases the file.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
-    /// Adds vectors as sa_encode gives them. xids: null, ids are positions
+    /// Adds vectors encoded by sa_encode. xids must be null, since ids are
+    /// positions.
     void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
             FAISS_EXT_OVERRIDE_1_10;
 
-    /// Vector perm[i] becomes vector i. perm: a permutation of size ntotal
+    /// Reorders the vectors: vector perm[i] becomes vector i. perm is a
+    /// permutation of size ntotal.
     virtual void permute_entries(const idx_t* perm);
 
     /// The ntotal stored vectors.
     struct Rows {
-        const uint8_t* data; ///< to read one here and one there
-        const uint8_t*
-                sequential; ///< the same bytes, to read one after another
-        size_t stride;      ///< bytes from one vector to the next
-        bool has_factors;   ///< of f16 and u8: in front of each vector
+        const uint8_t* data;       ///< for random access
+        const uint8_t* sequential; ///< the same bytes, for sequential access
+        size_t stride;             ///< bytes from one vector to the next
+        bool has_factors; ///< f16 and u8: whether a factor precedes each vector
     };
 
-    /// Throws unless the index holds as many as it says: fields may have been
+    /// Throws unless the index holds ntotal vectors, since fields may have been
     /// set by hand. `where` names the calling function.
     virtual Rows rows(const char* where) const;
 
-    /// what the kernel has thrown in FAISS's own loops
+    /// Exceptions of the kernel in FAISS's own loops.
     mutable KernelExceptions exceptions;
 
-    /// the stored vectors, size ntotal * d; null unless they are stored as f32
+    /// The stored vectors, size ntotal * d; null unless they are stored as f32.
     const float* get_xb() const {
         return store == Store::f32
                 ? reinterpret_cast<const float*>(
@@ -188,7 +195,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     enum class Subset { distances, kernel_values, scores };
 
-    /// compute_distance_subset, compute_kernel_subset and compute_score_subset
+    /// Implements compute_distance_subset, compute_kernel_subset and
+    /// compute_score_subset.
     virtual void compare_subset(
             Subset what,
             idx_t n,
@@ -201,7 +209,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     void encode(idx_t n, const float* x, uint8_t* bytes, const char* where)
             const;
 
-    /// Throws unless the kernel is defined on vectors as they are stored.
+    /// Throws unless the kernel is defined on the vectors as they are stored.
     void check_rows(idx_t n, const uint8_t* bytes, const char* where) const;
 };
 

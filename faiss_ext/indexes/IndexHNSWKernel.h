@@ -8,39 +8,43 @@
 
 namespace faiss_ext {
 
-/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel,
- * with loops of its own, which compute the distances to all vertices of a step
- * together.
+/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel. Its
+ * own loops compute the distances to all vertices of a step together.
  *
- * The graph is that of FAISS, and its parameters mean the same: M, and in the
+ * The graph is FAISS's, and the parameters have the same meaning: M, and in the
  * field hnsw efConstruction, efSearch, check_relative_distance and
- * search_bounded_queue. Searches honour faiss::SearchParametersHNSW and, of any
- * parameters, `sel`. Results are ordered by distance and then by id; those of a
- * range search, which are among the vectors that a search would look at, by id.
+ * search_bounded_queue. Searches support faiss::SearchParametersHNSW, and `sel`
+ * of any parameters.
+ *
+ * Strings:
+ *
+ * - `HNSW32,KFlat(chi2)`
+ * - `HNSW32,KFlat(chi2,store=u8)`: a search reads a quarter of the memory
+ * - `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`: the exact vectors
+ *   re-rank the results
+ *
+ * Results are ordered by distance and then by id. A range search finds vectors
+ * among those that a search would examine, ordered by id.
  *
  * The graph depends on the vectors, their order and how they were divided into
- * calls of add, but not on the number of threads; neither do results, nor on
- * the division of queries into batches.
+ * calls of add, but not on the number of threads. Results do not depend on the
+ * number of threads, nor on the division of queries into batches.
  *
  * Exceptions of the kernel reach the caller, without a KernelExceptionGuard. If
- * add fails or is interrupted, the vectors of that call are taken out again; an
- * index that was empty is as it was before, and one that was not has a graph
- * that the failed call may have cut: add and search then throw until rebuild()
- * or reset() is called. A function that is told the progress cannot use the
- * index meanwhile: all of these throw.
- *
- * String: `HNSW32,KFlat(chi2)`. Over `KFlat(chi2,store=u8)` a walk reads a
- * quarter of the memory; `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`
- * ranks what it finds by the exact vectors.
+ * add fails or is interrupted, the vectors of that call are removed. An index
+ * that was empty is then as before. In any other index, the failed call may
+ * have cut the graph: add and search throw until rebuild() or reset() is
+ * called. A progress callback must not use the index: all of these functions
+ * throw meanwhile.
  */
 struct IndexHNSWKernel : faiss::IndexHNSW {
-    /// false after an add that did not end
+    /// False after an add that failed or was interrupted.
     bool graph_is_complete = true;
 
     /**
-     * @param storage  the vectors, none yet; not deleted unless own_fields is
-     *                 set
-     * @param M        links of a vertex, from 2
+     * @param storage  an IndexFlatKernel without vectors; deleted only if
+     *                 own_fields is set
+     * @param M        links of a vertex, at least 2
      */
     explicit IndexHNSWKernel(IndexFlatKernel* storage, int M = 32);
     IndexHNSWKernel() = default;
@@ -62,7 +66,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// As those of IndexFlatKernel.
+    /// The same as these functions of IndexFlatKernel.
     void search_scores(
             idx_t n,
             const float* x,
@@ -72,21 +76,22 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             const faiss::SearchParameters* params = nullptr) const;
     void values_of_scores(idx_t n, idx_t k, float* scores, idx_t* labels) const;
 
-    /// Throws if there is no such id.
+    /// These throw if an id does not exist.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
     void reset() override;
 
-    /// Builds the graph anew from the stored vectors.
+    /// Builds the graph again from the stored vectors.
     void rebuild();
 
-    /// Throws unless the graph is complete, and has as many vertices as there
+    /// Throws unless the graph is complete and has as many vertices as there
     /// are vectors. `where` names the caller.
     void check_graph(const char* where) const;
 
    private:
-    /// while vertices are linked, by this thread or those that it waits for
+    /// True while vertices are linked, by this thread or by threads that it
+    /// waits for.
     bool is_being_built = false;
 
     void check_not_being_built(const char* where) const;

@@ -17,72 +17,82 @@ namespace faiss_ext {
 
 struct PackedCentroids;
 
-/** Inverted lists of product-quantised vectors, M parts of 4 bits each, scanned
- * by shuffles: what finds candidates behind an explicit map of a kernel.
+/** Inverted lists of product-quantised vectors, for fast search behind an
+ * explicit map of a kernel. Codes have M parts of 4 bits, and are scanned by
+ * shuffle instructions.
  *
- * As faiss::IndexIVFPQFastScan (Andre, Kermarrec and Le Scouarnec, VLDB 2015),
- * but a query has one set of tables for all lists, though codes are those of
- * residuals: with the centroid c of a list and the quantised residual r of a
- * vector in it,
+ * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map with few output
+ * dimensions: `HKM1(chi2),PCAR128,KIVF1024,Refine(KFlat(chi2))`.
  *
- *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>
- *
- * and the part in brackets, the offset of the vector, is kept with its code: 4
- * bytes more than the M / 2 of the code. Tables are rounded to whole numbers,
- * of which four parts have at most 255 together; distances are those to the
- * quantised vectors up to that, and at least 0. Where this rounding is coarse
- * beside the distance to the nearest centroid, since clusters are much farther
- * apart than they are wide, each list that is visited has tables of its own,
- * those of |r|^2 - 2 <q - c, r>; such queries take about twice as long. Where
- * these are coarse as well, since some vectors lie far from all centroids, the
- * list is scanned by tables of floats, which takes ten times as long or more.
- * For METRIC_INNER_PRODUCT distances are <q, c> + <q, r>, by rounded tables.
- *
- * A vector is in the list of the nearest centroid in L2; the nprobe lists whose
- * centroids are best under the metric are searched. Results do not depend on
- * the number of threads, nor on the split into batches.
- *
- * Ids are the caller's, any but -1, or those from next_id on. Do not put an
- * IndexIDMap in front: it expects vectors to be renumbered after a removal, so
- * remove_ids throws if it is called by one. Squared lengths of
+ * A vector is in the list of its nearest centroid in L2. A search visits the
+ * nprobe lists whose centroids are best under the metric. Results do not depend
+ * on the number of threads, nor on the split into batches. Squared lengths of
  * vectors may be up to 1e37.
  *
- * String: `KIVF1024`, `KIVF1024(M=64,nprobe=16)`, behind a map that ends in few
- * dimensions: `HKM1(chi2),PCAR128,KIVF1024,Refine(KFlat(chi2))`.
+ * The caller may give any ids but -1; otherwise ids are counted up from
+ * next_id. Do not put an IndexIDMap in front: it expects vectors to be
+ * renumbered after a removal, so remove_ids throws if an IndexIDMap calls it.
+ *
+ * The index works like faiss::IndexIVFPQFastScan (Andre, Kermarrec and Le
+ * Scouarnec, VLDB 2015). But a query needs only one set of tables for all
+ * lists, although codes are those of residuals. With the centroid c of a list
+ * and the quantised residual r of a vector in it,
+ *
+ *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>.
+ *
+ * The part in brackets, the offset of the vector, is stored with its code. It
+ * takes 4 bytes, in addition to the M / 2 bytes of the code.
+ *
+ * Tables are rounded to whole numbers, with at most 255 for four parts
+ * together. Distances are those to the quantised vectors up to this rounding,
+ * and at least 0. The rounding is compared with the distance to the nearest
+ * centroid:
+ *
+ * - Usually the tables of the query serve all lists.
+ * - If the rounding is coarse in comparison, since clusters are much farther
+ *   apart than they are wide, each visited list gets its own tables, of |r|^2 -
+ *   2 <q - c, r>. Such queries take about twice as long.
+ * - If these tables are coarse too, since some vectors lie far from all
+ *   centroids, the list is scanned with tables of floats. This takes ten times
+ *   as long or more.
+ *
+ * For METRIC_INNER_PRODUCT distances are <q, c> + <q, r>, by rounded tables.
  */
 struct IndexIVFPQ4 : faiss::Index, HasFields {
     idx_t nlist = 1024;
-    int M = 0;            ///< parts; divides d. 0 until auto_M has chosen it
-    bool auto_M = true;   ///< d / 2, or d if that is odd; a divisor up to 512
-    bool residual = true; ///< codes are those of x - c, not of x
+    int M = 0; ///< parts; divides d; 0 until auto_M chooses it
+    /// choose M: d / 2, or d if that is odd; a divisor up to 512
+    bool auto_M = true;
+    bool residual = true; ///< whether codes are of x - c instead of x
     idx_t nprobe = 8;     ///< lists that a search visits
     int64_t seed = 1234;
 
-    /// of the training vectors; it is taken off vectors and queries. Zeros for
-    /// METRIC_INNER_PRODUCT. Size d
+    /// Mean of the training vectors, subtracted from vectors and queries, size
+    /// d. Zeros for METRIC_INNER_PRODUCT.
     AlignedVector<float> mean;
     AlignedVector<float> centroids; ///< of the lists, size nlist * d
-    /// component j of centroid k of part m at [(m * d / M + j) * 16 + k]
+    /// Component j of centroid k of part m is at [(m * d / M + j) * 16 + k].
     AlignedVector<float> codebook;
 
-    /// Where lists are mapped from a file, what changes the index throws;
-    /// reset() lets go of the file.
+    /// If lists are mapped from a file, functions that change the index throw;
+    /// reset() releases the file.
     struct List {
         MappableVector<idx_t> ids;
         MappableVector<uint8_t> codes; ///< as in simd/pq4_scan.h
         MappableVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;
-    /// The id that add gives to the next vector: above all ids that were in the
-    /// index since it was made or reset. INT64_MAX: there is none left.
+    /// The id that add gives to the next vector: larger than all ids in the
+    /// index since it was made or reset. INT64_MAX: no id is left.
     idx_t next_id = 0;
 
     std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
-    /// of centroid k of part m at [m * 16 + k]; made from the codebook
+    /// The squared length of centroid k of part m is at [m * 16 + k]; made from
+    /// the codebook.
     AlignedVector<float> squares;
 
-    /// Where vectors are, by id; see make_direct_map. An entry whose place has
-    /// another id, or none, is void.
+    /// The place of each vector, by id; see make_direct_map. An entry is void
+    /// if its place holds another id or none.
     struct Place {
         idx_t list, at;
     };
@@ -100,14 +110,14 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void restore() override;
     void check_restorable() const override;
 
-    /// Centroids by k-means (at most 256 vectors each), and those of the parts.
-    /// `verbose` prints how far it is.
+    /// Trains the centroids of the lists by k-means (at most 256 vectors each),
+    /// and those of the parts. With `verbose` it prints its progress.
     void train(idx_t n, const float* x) override;
 
     void add(idx_t n, const float* x) override;
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
 
-    /// params: `sel` is honoured, and `nprobe` of SearchParametersIVF
+    /// Supports `params->sel`, and `nprobe` of SearchParametersIVF.
     void search(
             idx_t n,
             const float* x,
@@ -116,7 +126,8 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// In the lists that are visited; by distance and id for each query.
+    /// Searches the visited lists; results are ordered by distance and id for
+    /// each query.
     void range_search(
             idx_t n,
             const float* x,
@@ -124,13 +135,16 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /** Has `reconstruct` look an id up, instead of in all lists, from now on,
-     * in some 50 bytes more for each vector. Files do not hold it.
+    /** Makes `reconstruct` look ids up in a table instead of scanning all
+     * lists.
+     *
+     * The table takes some 50 bytes more for each vector. Files do not store
+     * it.
      */
     void make_direct_map(bool on = true);
 
-    /// The quantised vector of an id (one of them, if it is there repeatedly);
-    /// looks through all lists for it, unless there is a direct map.
+    /// Returns the quantised vector of an id, or one of them if the id occurs
+    /// several times. Without a direct map it scans all lists for it.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
@@ -139,7 +153,7 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
-    /// Bytes of the lists for each vector, but for blocks that are not full.
+    /// Bytes of the lists for each vector, apart from partly filled blocks.
     size_t bytes_per_vector() const;
 };
 

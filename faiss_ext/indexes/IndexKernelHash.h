@@ -9,14 +9,16 @@
 
 namespace faiss_ext {
 
-/** A hash in front of any binary index, as a float index: what composes with
- * faiss::IndexIDMap2, IndexRefine, IndexPreTransform, IndexShards and
+/** A hash in front of any binary index, as a float index. It can be combined
+ * with faiss::IndexIDMap2, IndexRefine, IndexPreTransform, IndexShards and
  * IndexReplicas.
  *
  * With METRIC_L2 the distance is the Hamming distance in bits, as for
- * faiss::IndexLSH; with METRIC_INNER_PRODUCT it is nbits - 2 * Hamming.
- * Vectors cannot be reconstructed from codes. What the storage cannot do ends
- * in its own exception. Vectors are checked before anything is changed.
+ * faiss::IndexLSH. With METRIC_INNER_PRODUCT it is nbits - 2 * Hamming. Vectors
+ * cannot be reconstructed from codes.
+ *
+ * Vectors are checked before anything is changed. If the storage does not
+ * support an operation, the storage's own exception is thrown.
  */
 struct IndexKernelHash : faiss::Index, HashAndStorage {
     /// @param storage  an index of hash->nbits bits
@@ -26,12 +28,12 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexKernelHash() = default;
 
-    /// Trains the hash and the storage, as far as they are not trained.
+    /// Trains the hash and the storage, unless they are trained already.
     void train(idx_t n, const float* x) override;
     void add(idx_t n, const float* x) override;
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
 
-    /// params go to the storage
+    /// params are passed to the storage.
     void search(
             idx_t n,
             const float* x,
@@ -40,7 +42,7 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Hamming < radius, or nbits - 2 * Hamming > radius
+    /// Finds vectors with Hamming < radius, or nbits - 2 * Hamming > radius.
     void range_search(
             idx_t n,
             const float* x,
@@ -48,7 +50,7 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throw: codes cannot be decoded.
+    /// These throw: codes cannot be decoded.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
     void reconstruct_batch(idx_t n, const idx_t* keys, float* recons)
@@ -59,15 +61,19 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
 
-    /// Hamming distances (or nbits - 2 * Hamming) to stored codes, so that long
-    /// codes can rank again what short ones find. For storages that can
-    /// reconstruct a code from its id, and faiss::IndexBinaryMultiHash.
+    /** Computes Hamming distances (or nbits - 2 * Hamming) to stored codes, so
+     * that long codes can re-rank the results of short ones.
+     *
+     * Needs a storage that can reconstruct a code from its id, or
+     * faiss::IndexBinaryMultiHash.
+     */
     faiss::DistanceComputer* get_distance_computer() const override;
 
-    /// queries that the hash has refused in FAISS's own loops
+    /// Queries that the hash has refused in FAISS's own loops.
     mutable KernelExceptions exceptions;
 
-    /// Standalone codec: the codes of the hash. They cannot be decoded.
+    /// Standalone codec: returns the codes of the hash, which cannot be
+    /// decoded.
     size_t sa_code_size() const override;
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
 };

@@ -13,42 +13,45 @@ namespace faiss_ext {
 
 struct PackedChain;
 
-/** faiss::IndexPreTransform, faster: transformations in front of an index, as
- * `HKM1(chi2),PCAR128,...` makes them.
+/** A faster faiss::IndexPreTransform: transformations in front of an index,
+ * such as those of `HKM1(chi2),PCAR128,...`.
  *
  * A map and the matrices behind it are applied block by block, so that mapped
- * vectors, which are long, never leave the cache. Products are those of
- * DenseProjection: for one vector they do not depend on the others, nor on the
- * number of threads or on BLAS. Matrices (any faiss::LinearTransform: PCA, OPQ,
- * random rotations; not ITQ) are packed when they are first used, after
- * training, and after the chain or verify_chain says that they have changed.
+ * vectors, which are long, never leave the cache. Products are computed as in
+ * DenseProjection: the product of one vector does not depend on the other
+ * vectors, on the number of threads or on BLAS.
  *
- * A faiss::PCAMatrix in the chain is trained by principal_components on at most
- * max(20,000, 10 d_in) of the vectors (and max_points_per_d * d_in): it gets
- * its d_out leading eigenvectors and eigenvalues, not all. Everything else is
- * trained as FAISS does. Where training fails, the transformations that were
- * not trained before are not trained after it. train, add and search are
- * FAISS's in all other respects, and the chain is, too.
+ * Matrices (any faiss::LinearTransform such as PCA, OPQ and random rotations,
+ * but not ITQ) are packed on first use. They are packed again after training,
+ * and after the chain or verify_chain indicates that they have changed.
+ *
+ * A faiss::PCAMatrix in the chain is trained by principal_components, on at
+ * most max(20,000, 10 d_in) vectors (and at most max_points_per_d * d_in). It
+ * gets only its d_out leading eigenvectors and eigenvalues. Everything else is
+ * trained as in FAISS. If training fails, transformations that were not trained
+ * before stay untrained. In all other respects train, add, search and the chain
+ * are FAISS's.
  */
 struct IndexPreTransformSIMD : faiss::IndexPreTransform {
-    /** Whether each call compares all numbers of the matrices with those that
-     * were packed, and packs them again if one has changed. The comparison
-     * costs about as much as to multiply one vector.
+    /** Whether each call checks the matrices for changes. It compares all
+     * numbers with the packed ones and packs the matrices again if one differs.
      *
-     * index_factory, read_index and clone_index clear it: nobody else has a
-     * pointer to the transformations that they make. Set it before you change
-     * a matrix of such an index, or call train, or replace the transformation
-     * in the chain. In Python, `chain` and `prepend_transform` set it.
+     * The check costs about as much as multiplying one vector. index_factory,
+     * read_index and clone_index clear verify_chain, since nobody else has a
+     * pointer to the transformations that they make. Before you change a matrix
+     * of such an index, set it, call train, or replace the transformation in
+     * the chain. In Python, `chain` and `prepend_transform` set it.
      */
     bool verify_chain = true;
 
-    /// Takes the index, not deleted unless own_fields is set, and puts
-    /// transformations in front by prepend_transform().
+    /// Takes the index, which is deleted only if own_fields is set. Put
+    /// transformations in front with prepend_transform().
     explicit IndexPreTransformSIMD(faiss::Index* index);
     IndexPreTransformSIMD();
     ~IndexPreTransformSIMD() override;
 
-    /// As in FAISS; sets verify_chain, since the caller may keep the pointer.
+    /// Works as in FAISS; also sets verify_chain, since the caller may keep the
+    /// pointer.
     void prepend_transform(faiss::VectorTransform* transform);
 
     void train(idx_t n, const float* x) override;
@@ -70,7 +73,7 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Check ids, which some of FAISS's indexes behind do not.
+    /// These check ids, which some of FAISS's indexes do not.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
@@ -86,11 +89,12 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     /// Throws if an IndexIDMap in front of inverted lists calls it.
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
-    /// Leaves `other` empty, as it says then. FAISS's flat index behind may
-    /// have been in a file.
+    /// Moves the vectors of `other` to this index; `other` is then empty, and
+    /// its ntotal is 0. FAISS's flat index behind it may have been mapped from
+    /// a file.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
-    /** The vectors behind the first `count` transformations.
+    /** Returns the vectors after the first `count` transformations.
      *
      * @param x  size n * d
      * @return   size n * (the dimension there)

@@ -7,19 +7,21 @@
 
 namespace faiss_ext {
 
-/** faiss::IndexRefine whose failures leave it in a known state: what stands in
- * front of Refine(KFlat(...)), and of RFlat behind an index of this library.
+/** A faiss::IndexRefine that stays consistent if an operation fails. Factories
+ * make it for Refine(KFlat(...)), and for RFlat behind an index of this
+ * library.
  *
- * add and train are all or nothing: vectors that one of the two indexes refuses
- * are in neither. Where an index in front cannot take vectors out again, search
+ * add and train are all or nothing: if one of the two indexes refuses vectors,
+ * neither has them. If the first index cannot remove the vectors again, search
  * and add throw until reset() is called. Exceptions of kernels reach the
- * caller, without a KernelExceptionGuard; a k_factor below 1 is an error.
+ * caller, without a KernelExceptionGuard. A k_factor below 1 is an error.
  *
- * Candidates are compared by IndexFlatKernel::compute_distance_subset where
- * that is the refine index; results are then ordered by distance and by id.
+ * If the refine index is an IndexFlatKernel, its compute_distance_subset
+ * compares the candidates, and results are ordered by distance and then by id.
  */
 struct IndexRefineKernel : faiss::IndexRefine {
-    /// Neither index is deleted unless own_fields and own_refine_index are set.
+    /// The two indexes are deleted only if own_fields and own_refine_index are
+    /// set.
     IndexRefineKernel(faiss::Index* base_index, faiss::Index* refine_index);
     IndexRefineKernel() = default;
 
@@ -34,7 +36,7 @@ struct IndexRefineKernel : faiss::IndexRefine {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throws: how many candidates to rank again is not known.
+    /// Throws: it is unknown how many candidates to re-rank.
     void range_search(
             idx_t n,
             const float* x,
@@ -42,12 +44,12 @@ struct IndexRefineKernel : faiss::IndexRefine {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throws if there is no such id.
+    /// These throw if an id does not exist.
     void reconstruct(idx_t key, float* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, float* recons) const override;
 
-    /// The vector by the refine index's part of a code, the second one. (That
-    /// of FAISS 1.7.3 decodes the first one.)
+    /// Decodes the refine index's part of a code, which is the second one.
+    /// FAISS 1.7.3 decodes the first one.
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 };
 

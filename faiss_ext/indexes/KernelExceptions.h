@@ -11,21 +11,24 @@
 
 namespace faiss_ext {
 
-/** Exceptions of a kernel, and queries that it refuses, inside FAISS's own
- * loops (faiss::IndexHNSW and IndexRefine over IndexFlatKernel or
- * IndexKernelHash), which do not let exceptions out: there the pair counts as
- * farthest, as do all pairs that are looked at after it in calls that a
- * KernelExceptionGuard watches. Each of these indexes has one.
+/** Collects exceptions of a kernel, and queries that it refuses, inside FAISS's
+ * own loops, which do not let exceptions out.
+ *
+ * These loops are faiss::IndexHNSW and IndexRefine over IndexFlatKernel or
+ * IndexKernelHash. The pair that failed counts as farthest. In calls that a
+ * KernelExceptionGuard watches, so do all pairs that are compared after it.
+ * Each of these indexes has one such object.
  */
 struct KernelExceptions {
     KernelExceptions();
-    KernelExceptions(const KernelExceptions&);            ///< a new one
-    KernelExceptions& operator=(const KernelExceptions&); ///< keeps its own
+    KernelExceptions(const KernelExceptions&); ///< starts with a new state
+    /// keeps its own state
+    KernelExceptions& operator=(const KernelExceptions&);
     ~KernelExceptions();
 
     void record(std::exception_ptr exception);
 
-    /// Whether there was one in a call that is watched.
+    /// Whether an exception occurred in a watched call.
     bool has_failed() const;
 
    private:
@@ -40,16 +43,17 @@ struct KernelExceptions {
  *     index->search(...);
  *     guard.rethrow();
  *
- * The index is searched for IndexFlatKernel and IndexKernelHash through
- * IndexIDMap, IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and
- * IndexReplicas. The constructor throws if an IndexRefine has a k_factor below
- * 1, or if an index and its parts have not the same number of vectors. The
- * Python package guards every call; IndexHNSWKernel guards its own. After an
- * exception in add, a faiss::IndexHNSW has links that are of no use.
+ * The guard finds IndexFlatKernel and IndexKernelHash inside IndexIDMap,
+ * IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and IndexReplicas. The
+ * constructor throws if an IndexRefine has a k_factor below 1, or if an index
+ * and its parts differ in the number of vectors.
+ *
+ * The Python package guards every call; IndexHNSWKernel guards its own calls.
+ * After an exception in add, a faiss::IndexHNSW has useless links.
  */
 struct KernelExceptionGuard {
     explicit KernelExceptionGuard(const faiss::Index* index);
-    /// Binary indexes have no kernels to watch; they are checked only.
+    /// Only checks the index: binary indexes have no kernels to watch.
     explicit KernelExceptionGuard(const faiss::IndexBinary* index);
     ~KernelExceptionGuard();
     KernelExceptionGuard(const KernelExceptionGuard&) = delete;
@@ -63,7 +67,8 @@ struct KernelExceptionGuard {
     std::exception_ptr end();
 
     std::vector<KernelExceptions*> watched;
-    std::vector<size_t> counts; ///< when the guard was made
+    /// numbers of exceptions when the guard was made
+    std::vector<size_t> counts;
 };
 
 } // namespace faiss_ext

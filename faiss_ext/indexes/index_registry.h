@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which indexes there are that factory strings and files know by a name.
-// (Indexes that are made of others, such as FAISS's wrappers, have grammar of
-// their own: see io/index_factory.h.)
+// The list of index classes that factory strings and files know by a name.
+// Indexes that are made of other indexes, such as FAISS's wrappers, have their
+// own grammar: see io/index_factory.h.
 
 #pragma once
 
@@ -20,14 +20,14 @@ ClassTable<faiss::Index>& class_table();
 template <>
 ClassTable<faiss::IndexBinary>& class_table();
 
-/** Makes a class of indexes known by a name: from then on `NAME(...)` works in
- * factories wherever an index stands that takes vectors (or, for a binary
+/** Registers a class of indexes under a name. `NAME(...)` then works in
+ * factories wherever an index that takes vectors is expected (for a binary
  * index, codes), and the index can be written, read and copied.
  *
- * I derives from faiss::Index or faiss::IndexBinary, and from HasFields. It has
- * a default constructor; I::fields() shows its parameters and what it stores;
- * d and the metric are set when I::init() is called, ntotal and is_trained as
- * well when I::restore() is.
+ * I must derive from faiss::Index or faiss::IndexBinary, and from HasFields,
+ * and have a default constructor. I::fields() shows its parameters and its
+ * stored data. d and the metric are set before I::init() is called; before
+ * I::restore(), ntotal and is_trained are set as well.
  */
 template <class I>
 void register_index(const std::string& name) {

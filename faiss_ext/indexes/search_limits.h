@@ -5,10 +5,11 @@
 
 namespace faiss_ext {
 
-/// Of efSearch and efConstruction: more asks for memory without end.
+/// Limit of efSearch and efConstruction; larger values would need unlimited
+/// memory.
 constexpr int max_ef = 1 << 24;
 
-/// Of the k_factor of Refine.
+/// Limit of the k_factor of Refine.
 constexpr float max_k_factor = 1e9f;
 
 } // namespace faiss_ext

@@ -9,11 +9,11 @@
 
 namespace faiss_ext {
 
-/** A deep copy of anything that write_index can write, and of what it cannot
- * write because of a CallbackKernel.
+/** Makes a deep copy of an index that write_index can write, or that it cannot
+ * write only because of a CallbackKernel.
  *
- * It is copied through its file format in memory. What files do not hold
- * (`verbose`, say) has its default value in the copy.
+ * The copy goes through the file format, in memory. Fields that files do not
+ * store, such as `verbose`, have their default values in the copy.
  */
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index* index);
 

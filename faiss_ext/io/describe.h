@@ -8,22 +8,23 @@
 
 namespace faiss_ext {
 
-/** The parameters of a kernel, map, hash or index by the name that it has in
- * strings: `describe("AHK")`. Throws if there is none of that name.
- */
+/// Describes the parameters of a kernel, map, hash or index, given its name in
+/// strings: `describe("AHK")`. Throws if the name is unknown.
 std::vector<FieldInfo> describe(const std::string& name);
 
-/// The names that describe() knows: those of kernels, maps, hashes, indexes and
+/// The names that describe() accepts: of kernels, maps, hashes, indexes and
 /// binary indexes.
 std::vector<std::string> described_names();
 
-/// The hint that follows the error about a name that describe() does not know,
-/// such as `; did you mean gaussian?`; empty if it is like none.
+/// The hint that follows the error about a name unknown to describe(), such as
+/// `; did you mean gaussian?`. It is empty if no known name is similar.
 std::string described_name_hint(const std::string& name);
 
-/** Name of the instruction set that the inner loops use, as Highway calls it:
- * AVX2, say. It is the best one that the processor and the library have, or
- * that of the environment variable FAISS_EXT_SIMD if it is set.
+/** The name of the instruction set that the inner loops use, in Highway's
+ * words, such as AVX2.
+ *
+ * It is the best one that both the processor and the library have, or the value
+ * of the environment variable FAISS_EXT_SIMD if it is set.
  */
 std::string instruction_set();
 

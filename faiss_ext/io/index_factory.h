@@ -15,38 +15,39 @@ namespace faiss_ext {
  *     KFlat(kernel)              KFlat(laplacian)             (IndexFlatKernel)
  *     HNSWm,KFlat(kernel)        HNSW32,KFlat(gaussian)       (IndexHNSWKernel)
  *
- * In front of any of them, as in FAISS: `IDMap,` or `IDMap2,`, and
- * transformations such as `PCA64,` or `L2norm,`. Behind: `,Refine(KFlat(...))`,
- * `,Refine(...)` with any other index, or `,RFlat` (IndexRefineKernel). storage
- * is what faiss::index_binary_factory knows. All other strings go to
- * faiss::index_factory.
+ * - storage is any string of faiss::index_binary_factory.
+ * - As in FAISS, `IDMap,` or `IDMap2,` and transformations such as `PCA64,` or
+ *   `L2norm,` can precede each of them.
+ * - `,Refine(KFlat(...))`, `,Refine(...)` with any other index, or `,RFlat` can
+ *   follow (IndexRefineKernel).
+ * - Any other string goes to faiss::index_factory unchanged.
  *
  * Throws a faiss::FaissException that quotes the string and marks the place of
  * an error.
  *
  * @param d       input dimension
- * @param metric  METRIC_L2 or METRIC_INNER_PRODUCT; see the classes for what
- *                they mean
+ * @param metric  METRIC_L2 or METRIC_INNER_PRODUCT; the classes define their
+ *                meaning
  */
 std::unique_ptr<faiss::Index> index_factory(
         int d,
         const std::string& description,
         faiss::MetricType metric = faiss::METRIC_L2);
 
-/** Makes a binary index from a string: `scheme,storage` as above
- * (IndexBinaryKernelHash), or a storage alone; `IDMap,` or `IDMap2,` in front.
+/** Makes a binary index from a string: `scheme,storage` as in index_factory
+ * (IndexBinaryKernelHash), or a storage alone. `IDMap,` or `IDMap2,` can
+ * precede it.
  *
- * @param d   input dimension where a scheme stands in front, else the number of
- *            bits
+ * @param d   input dimension if the string begins with a scheme, else the
+ *            number of bits
  */
 std::unique_ptr<faiss::IndexBinary> index_binary_factory(
         int d,
         const std::string& description);
 
-/// Whether a string names a kernel, a hash or an index of this library, so
-/// that the factories above do not just hand it to FAISS's. Throws for more
-/// than 4,096 characters or 64 parentheses inside each other, which FAISS's
-/// parser may not survive.
+/// Whether a string names a kernel, a hash or an index of this library. The
+/// factories above pass all other strings to FAISS. Throws for more than 4,096
+/// characters or 64 nested parentheses, which may crash FAISS's parser.
 bool is_faiss_ext_string(const std::string& description);
 
 } // namespace faiss_ext

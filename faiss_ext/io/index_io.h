@@ -14,33 +14,36 @@ struct IOWriter;
 
 namespace faiss_ext {
 
-/** Writes an index of this library, one of FAISS, or one of FAISS's wrappers
- * around ours: IndexIDMap, IndexIDMap2, IndexPreTransform, IndexRefine,
+/** Writes an index to a file: of this library, of FAISS, or one of FAISS's
+ * wrappers around this library's indexes.
+ *
+ * These wrappers are IndexIDMap, IndexIDMap2, IndexPreTransform, IndexRefine,
  * IndexShards, IndexReplicas, and IndexHNSW over IndexFlatKernel.
  *
- * What holds no object of this library is written by faiss::write_index, in
- * FAISS's own format. Anything else is written with checksums
- * (docs/file-format.md), and a file appears under its name only when it is
- * complete: it is written beside it and renamed. Throws a faiss::FaissException
- * on any failure, or for a class that is not in the list.
+ * An index that holds no object of this library is written by
+ * faiss::write_index, in FAISS's own format. Any other index is written with
+ * checksums (docs/file-format.md). It is written to a temporary file in the
+ * same folder and then renamed, so it appears under its name only when it is
+ * complete. Throws a faiss::FaissException on any failure, or for an
+ * unsupported class.
  */
 void write_index(const faiss::Index* index, const char* fname);
 void write_index(const faiss::Index* index, faiss::IOWriter* f);
 
-/** Reads what write_index of this library or of FAISS has written.
+/** Reads an index that write_index of this library or of FAISS has written.
  *
- * A truncated, damaged or foreign file gives a faiss::FaissException; no byte
- * is used before its checksum has been verified.
+ * Throws a faiss::FaissException for a truncated, damaged or foreign file. No
+ * byte is used before its checksum has been verified.
  *
- * @param io_flags  faiss::IO_FLAG_MMAP: codes, vectors and lists are used where
- *                  they lie in the file, which is read once for its checksums,
- *                  and the index can only be searched. Other flags concern
- *                  FAISS's own classes
+ * @param io_flags  with faiss::IO_FLAG_MMAP codes, vectors and lists stay in
+ *                  the file, which is read once for its checksums, and the
+ *                  index can only be searched. Other flags concern FAISS's own
+ *                  classes
  */
 std::unique_ptr<faiss::Index> read_index(const char* fname, int io_flags = 0);
 std::unique_ptr<faiss::Index> read_index(faiss::IOReader* f, int io_flags = 0);
 
-/// The same for binary indexes.
+/// The same functions for binary indexes.
 void write_index_binary(const faiss::IndexBinary* index, const char* fname);
 void write_index_binary(const faiss::IndexBinary* index, faiss::IOWriter* f);
 std::unique_ptr<faiss::IndexBinary> read_index_binary(
@@ -50,7 +53,7 @@ std::unique_ptr<faiss::IndexBinary> read_index_binary(
         faiss::IOReader* f,
         int io_flags = 0);
 
-/// The same for transformations, hashes among them.
+/// The same functions for transformations, including hashes.
 void write_VectorTransform(const faiss::VectorTransform* vt, const char* fname);
 void write_VectorTransform(
         const faiss::VectorTransform* vt,
@@ -59,8 +62,8 @@ std::unique_ptr<faiss::VectorTransform> read_VectorTransform(const char* fname);
 std::unique_ptr<faiss::VectorTransform> read_VectorTransform(
         faiss::IOReader* f);
 
-/// Whether an object is of this library or holds one, so that FAISS's own
-/// functions cannot write, read or copy it.
+/// Whether an object belongs to this library or holds one that does. FAISS's
+/// own functions cannot write, read or copy such an object.
 bool holds_faiss_ext(const faiss::Index* index);
 bool holds_faiss_ext(const faiss::IndexBinary* index);
 bool holds_faiss_ext(const faiss::VectorTransform* vt);

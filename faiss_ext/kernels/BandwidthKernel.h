@@ -5,16 +5,15 @@
 
 namespace faiss_ext {
 
-/** A kernel that falls from k(x, x) = 1 with a distance between x and y, which
- * is its score for both metrics, and whose one scale, gamma, train() can choose
- * from the data.
- */
+/// A kernel that falls from k(x, x) = 1 with a distance between x and y. That
+/// distance is its score for both metrics. It has a single scale, gamma, which
+/// train() can choose from the data.
 struct BandwidthKernel : Kernel {
-    /// Bandwidth; 0 while it waits for train().
+    /// Bandwidth; 0 until train() sets it.
     double gamma = 0;
 
     /// Whether train() sets gamma. The string of a trained kernel has the
-    /// bandwidth that was chosen, and not the parameters of the choice.
+    /// chosen bandwidth, without the parameters of the choice.
     bool auto_gamma = true;
 
     void fields(FieldVisitor& v) const override;
@@ -55,15 +54,15 @@ struct BandwidthKernel : Kernel {
    protected:
     BandwidthKernel();
 
-    /// @param gamma  from min_gamma to max_gamma, or 0 to have train() set it
+    /// @param gamma  from min_gamma to max_gamma, or 0 to let train() set it
     explicit BandwidthKernel(double gamma);
 
-    /// The bandwidth for these vectors, which have been checked. train() throws
-    /// if it is out of range.
+    /// Chooses the bandwidth for these vectors, which have been checked.
+    /// train() throws if it is out of range.
     virtual double choose_gamma(idx_t n, const float* x, size_t d) const = 0;
 
-    /// Whether a bandwidth that is out of range comes from distances of about 0
-    /// to a neighbor whose rank is a parameter.
+    /// True if a bandwidth is out of range because the distances to a
+    /// neighbour, whose rank is a parameter, are about 0.
     virtual bool nearest_are_equal(double /*chosen*/) const {
         return false;
     }

@@ -7,21 +7,25 @@
 
 namespace faiss_ext {
 
-/** A kernel that a function computes.
+/** A kernel that your own function computes.
  *
  * The function is called from several threads at once, on vectors without NaN
- * and infinities. Exceptions in it reach the caller, but in C++ for those
- * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
- * IndexFlatKernel), where the pair counts as farthest (see
- * KernelExceptionGuard). Values that are not finite are an error as well. Such
- * a kernel has no string, so that what holds it cannot be written to files.
+ * and infinities. It must return finite values; others are an error.
  *
- * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape
- * (n, d) and (m, d) and returns the kernel values, shape (n, m); it is called
- * by one thread at a time.
+ * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape (n,
+ * d) and (m, d) and returns the kernel values, shape (n, m). It is called by
+ * one thread at a time.
+ *
+ * Exceptions of the function reach the caller. In C++ there is one exception to
+ * this: inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
+ * IndexFlatKernel) the pair counts as farthest instead (see
+ * KernelExceptionGuard).
+ *
+ * Such a kernel has no string, so objects that hold it cannot be written to
+ * files.
  */
 struct CallbackKernel : Kernel {
-    /// What block() of the class Kernel does.
+    /// The arguments are those of Kernel::block().
     using Function = std::function<void(
             size_t n,
             const float* x,
@@ -41,14 +45,15 @@ struct CallbackKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    /// From the diagonals of small blocks, to call the function less often.
+    /// Takes the diagonals of small blocks, which needs fewer calls of the
+    /// function.
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
-    /// All components must be finite; the function's values are checked where
-    /// it is called.
+    /// Throws unless all components are finite. The function's values are
+    /// checked after each call.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
-    /// "callback", which no factory takes.
+    /// "callback", which no factory accepts.
     std::string description() const override;
     std::unique_ptr<Kernel> clone() const override;
     void assign(const Kernel& other) override;

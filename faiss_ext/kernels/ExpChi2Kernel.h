@@ -5,17 +5,18 @@
 
 namespace faiss_ext {
 
-/** The generalised Gaussian kernel on the chi-square distance:
- * k(x, y) = exp(-1/gamma sum (x - y)^2 / (x + y)), for components >= 0.
+/** The exponential chi2 kernel for histograms: k(x, y) = exp(-1/gamma sum (x -
+ * y)^2 / (x + y)), for components >= 0.
  *
- * String: `expchi2(gamma=2)`. gamma left out, or `gamma=auto`, is set by train
+ * It is the generalised Gaussian kernel on the chi-square distance. String:
+ * `expchi2(gamma=2)`. If gamma is left out, or with `gamma=auto`, train sets it
  * to the mean chi-square distance of two vectors (in a sample of 1,000).
  */
 struct ExpChi2Kernel : BandwidthKernel {
-    /// @param gamma  > 0, or 0 to have train() set it
+    /// @param gamma  > 0, or 0 to let train() set it
     explicit ExpChi2Kernel(double gamma = 0);
 
-    /// the chi-square distance
+    /// The scores are chi-square distances.
     void score_block(
             faiss::MetricType metric,
             size_t n,

@@ -8,7 +8,7 @@ namespace faiss_ext {
 /** The monotone transform exp(s (k(x, y) - 1)) of another kernel k, which
  * should be normalised (Jiang, Que and Kulis 2015, section 4.2).
  *
- * Ranks stay the same, while the eigenvalues of kernel matrices decay more
+ * Ranks stay the same, but the eigenvalues of kernel matrices decay more
  * slowly. String: `exponential(normalized(chi2),scale=5)`.
  */
 struct ExponentialKernel : WrappedKernel {

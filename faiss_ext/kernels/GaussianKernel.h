@@ -5,11 +5,11 @@
 
 namespace faiss_ext {
 
-/** K(x - y) = exp(-gamma |x - y|_2^2 / 2).
+/** The Gaussian kernel, K(x - y) = exp(-gamma |x - y|_2^2 / 2).
  *
- * String: `gaussian(gamma=0.5)`. Frequencies are normal, N(0, gamma I)
- * (Raginsky and Lazebnik 2009, section 2). Note the factor 1/2: scikit-learn's
- * rbf_kernel with gamma' is this kernel with gamma = 2 gamma'.
+ * String: `gaussian(gamma=0.5)`. Note the factor 1/2: scikit-learn's rbf_kernel
+ * with gamma' is this kernel with gamma = 2 gamma'. Frequencies are normal,
+ * N(0, gamma I) (Raginsky and Lazebnik 2009, section 2).
  */
 struct GaussianKernel : ShiftInvariantKernel {
     explicit GaussianKernel(double gamma = 0);
@@ -20,7 +20,7 @@ struct GaussianKernel : ShiftInvariantKernel {
     double profile(double r) const override;
     double inverse_profile(double k) const override;
     double one_minus_profile(double r) const override;
-    /// 1, so that L_K = sqrt(d gamma)
+    /// 1, so that L_K = sqrt(d gamma).
     double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;

@@ -10,25 +10,25 @@ namespace faiss_ext {
  *
  *     k(x, y) = sum_i min(x_i, y_i) / sum_i max(x_i, y_i)
  *
- * Of vectors of zeros and ones it is the Tanimoto or Jaccard coefficient of
- * sets. It lies from 0 to 1; k(x, x) = 1, that of two rows of zeros included.
- * Its METRIC_L2 is 2 - 2 k, twice the Jaccard distance, computed without the
- * cancellation for close vectors. faiss::METRIC_Jaccard is k itself, but NaN
- * where both are zero.
+ * For vectors of zeros and ones it is the Tanimoto or Jaccard coefficient of
+ * sets. It is from 0 to 1, and k(x, x) = 1, also for two rows of zeros. Its
+ * METRIC_L2 is 2 - 2 k, twice the Jaccard distance, computed without
+ * cancellation for close vectors. faiss::METRIC_Jaccard is k itself, but NaN if
+ * both vectors are zero.
  *
- * A negative component is an error, and so is one above 1e37, or a sum of
- * components above max_self_value. Values are accurate to 1e-4 relative for
- * any dimension, typically to 1e-6.
+ *     auto index = index_factory(
+ *             d, "KFlat(jaccard)", faiss::METRIC_INNER_PRODUCT);
  *
- *     auto index = index_factory(d, "KFlat(jaccard)",
- * faiss::METRIC_INNER_PRODUCT);
+ * String: `jaccard`.
+ *
+ * A negative component, a component above 1e37, and a sum of components above
+ * max_self_value are errors. Values are accurate to 1e-4 relative for any
+ * dimension, typically to 1e-6.
  *
  * Source: S. Ioffe, Improved consistent sampling, weighted minhash and L1
  * sketching, ICDM 2010, equation 1; positive definite: Bouchard, Jousselme and
  * Dore, A proof for the positive definiteness of the Jaccard index matrix,
  * International Journal of Approximate Reasoning 2013.
- *
- * String: `jaccard`.
  */
 struct JaccardKernel : Kernel {
     void block(

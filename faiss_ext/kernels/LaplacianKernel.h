@@ -5,7 +5,7 @@
 
 namespace faiss_ext {
 
-/** K(x - y) = exp(-gamma |x - y|_1).
+/** The Laplacian kernel, K(x - y) = exp(-gamma |x - y|_1).
  *
  * String: `laplacian(gamma=0.5)`. The coordinates of frequencies are
  * independent, Cauchy(0, gamma) (Raginsky and Lazebnik 2009, section 2).

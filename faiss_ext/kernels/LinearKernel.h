@@ -5,7 +5,7 @@
 
 namespace faiss_ext {
 
-/** k(x, y) = <x, y>. String: `linear`.
+/** The inner product, k(x, y) = <x, y>. String: `linear`.
  *
  * Its METRIC_L2 is the squared Euclidean distance, computed from differences.
  * Values and distances are accurate to 1e-5 relative to the sum of the absolute
@@ -26,8 +26,8 @@ struct LinearKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    /// Refuses also vectors whose squared norm is below least_self_value, where
-    /// products lose digits, but not zeros.
+    /// Throws also if the squared norm of a vector is below least_self_value,
+    /// where products lose digits. Zeros are accepted.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 };

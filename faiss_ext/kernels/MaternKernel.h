@@ -5,15 +5,16 @@
 
 namespace faiss_ext {
 
-/** The Matern kernel of smoothness nu, with r = sqrt(gamma) |x - y|_2 and
- * z = sqrt(2 nu) r: K = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z), where K_nu is the
- * modified Bessel function of the second kind.
+/** The Matern kernel of smoothness nu: K = 2^(1 - nu) / Gamma(nu) z^nu K_nu(z),
+ * with r = sqrt(gamma) |x - y|_2 and z = sqrt(2 nu) r. K_nu is the modified
+ * Bessel function of the second kind.
  *
- * nu = 1/2 is exp(-r); with growing nu the kernel tends to the Gaussian one of
- * the same gamma. String: `matern(nu=1.5,gamma=0.5)`. Frequencies follow the
- * multivariate Student-t distribution with 2 nu degrees of freedom, scaled by
- * sqrt(gamma). nu = 1/2, 3/2 and 5/2 are computed in closed form, others more
- * slowly.
+ * nu = 1/2 is exp(-r). With growing nu the kernel tends to the Gaussian kernel
+ * of the same gamma. String: `matern(nu=1.5,gamma=0.5)`.
+ *
+ * nu = 1/2, 3/2 and 5/2 are computed in closed form; other values are slower.
+ * Frequencies follow the multivariate Student-t distribution with 2 nu degrees
+ * of freedom, scaled by sqrt(gamma).
  */
 struct MaternKernel : ShiftInvariantKernel {
     double nu = 1.5; ///< smoothness
@@ -28,8 +29,8 @@ struct MaternKernel : ShiftInvariantKernel {
     double inverse_length() const override;
     double profile(double r) const override;
     double one_minus_profile(double r) const override;
-    /// nu / (nu - 1) for nu > 1, and infinite up to there, so that L_K =
-    /// sqrt(d gamma nu / (nu - 1))
+    /// nu / (nu - 1) for nu > 1, so that L_K = sqrt(d gamma nu / (nu - 1));
+    /// infinite for nu <= 1.
     double frequency_variance() const override;
     void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const override;

@@ -5,9 +5,11 @@
 
 namespace faiss_ext {
 
-/** k(x, y) / sqrt(k(x, x) k(y, y)) of another kernel k; 0 where k(x, x) or
- * k(y, y) is 0. Both must be within the range of float. String:
+/** Normalises another kernel k: k(x, y) / sqrt(k(x, x) k(y, y)). String:
  * `normalized(chi2)`.
+ *
+ * The value is 0 if k(x, x) or k(y, y) is 0. Both must be within the range of
+ * float.
  */
 struct NormalizedKernel : WrappedKernel {
     NormalizedKernel() = default;
@@ -26,10 +28,10 @@ struct NormalizedKernel : WrappedKernel {
             const override;
 };
 
-/** The cosine of the angle between x and y, whatever their lengths; 0 where one
- * is 0. String: `cosine`.
+/** The cosine of the angle between x and y, for vectors of any length. It is 0
+ * if one of them is 0. String: `cosine`.
  *
- * Vectors whose squared length is beyond the range of float, or so small that
+ * Vectors whose squared length exceeds the range of float, or is so small that
  * it would lose digits, are scaled by a power of two first.
  */
 struct CosineKernel : Kernel {
@@ -42,7 +44,7 @@ struct CosineKernel : Kernel {
             float* out) const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
-    /// All components must be finite.
+    /// Throws unless all components are finite.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 };

@@ -5,8 +5,8 @@
 
 namespace faiss_ext {
 
-/// k(x, y) = (<x, y> + c)^degree, c >= 0. String: `poly(degree=3,c=1)`, the
-/// default.
+/// The polynomial kernel, k(x, y) = (<x, y> + c)^degree, c >= 0. String:
+/// `poly(degree=3,c=1)`, which are the defaults.
 struct PolynomialKernel : Kernel {
     int degree = 3;
     double c = 1;
@@ -23,8 +23,8 @@ struct PolynomialKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    /// With c = 0, refuses also vectors of k(x, x) below least_self_value,
-    /// where values lose digits, but not zeros.
+    /// With c = 0, throws also if k(x, x) of a vector is below
+    /// least_self_value, where values lose digits. Zeros are accepted.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 };

@@ -10,29 +10,36 @@ namespace faiss_ext {
 
 /** A kernel K(x - y) that falls with a norm of x - y, K(0) = 1.
  *
- * With r = scale * |x - y|, where the norm and the scale's dependence on the
- * bandwidth gamma are the subclass's, K is the function profile(r). By
- * Bochner's theorem K is the Fourier transform of a probability density, from
- * which sample_frequency draws.
+ * K is the function profile(r) of r = scale * |x - y|. The subclass defines the
+ * norm, and how the scale depends on the bandwidth gamma. By Bochner's theorem
+ * K is the Fourier transform of a probability density, from which
+ * sample_frequency draws.
  *
- * Errors, with s = r^2 for the Gaussian kernel, r for the Laplacian one and
- * sqrt(2 nu) r for Matern kernels: values are accurate to 2e-6 where s <= 1 and
- * to 2e-6 s relative to K beyond (down to the smallest normal floats),
- * distances to 1e-5 relative, however close the vectors are, down to an L2
- * distance of 1e-20 sqrt(d). A bandwidth at which K tells smaller ones apart is
- * refused (max_squared_gamma).
+ * Accuracy: let s = r^2 for the Gaussian kernel, r for the Laplacian kernel and
+ * sqrt(2 nu) r for Matern kernels.
+ *
+ * - Values are accurate to 2e-6 if s <= 1, and to 2e-6 s relative to K beyond
+ *   (down to the smallest normal floats).
+ * - Distances are accurate to 1e-5 relative, however close the vectors are,
+ *   down to an L2 distance of 1e-20 sqrt(d). Bandwidths at which K
+ *   distinguishes smaller distances are refused (max_squared_gamma).
  */
 struct ShiftInvariantKernel : BandwidthKernel {
     enum class Norm { L1, L2 };
 
-    /** Parameters of the choice of gamma in train(), by the protocol of
-     * Raginsky and Lazebnik 2009, section 3: the radius R is the mean distance
-     * from a vector to its neighbor-th nearest neighbour, and gamma is such
-     * that distances are counted in units of R. Here are the rank of the
-     * neighbour, the number of queries sampled from the training set, that of
-     * the vectors among which their neighbours are looked for (0: all), and the
-     * seed of the samples. Where there are fewer vectors than `neighbor`, the
-     * farthest counts.
+    /** Parameters for the choice of gamma in train(), by the protocol of
+     * Raginsky and Lazebnik 2009, section 3.
+     *
+     * The radius R is the mean distance from a vector to its neighbor-th
+     * nearest neighbour. gamma is chosen such that distances are measured in
+     * units of R. The parameters are
+     *
+     * - neighbor: the rank of the neighbour; if there are fewer vectors, the
+     *   farthest one counts
+     * - sample_queries: the number of queries sampled from the training set
+     * - sample_points: the number of vectors among which their neighbours are
+     *   searched (0: all)
+     * - sample_seed: the seed of the samples
      */
     int neighbor = 50;
     idx_t sample_queries = 1000;
@@ -41,45 +48,48 @@ struct ShiftInvariantKernel : BandwidthKernel {
 
     ShiftInvariantKernel() = default;
 
-    /// @param gamma  bandwidth > 0, or 0 to have train() set it
+    /// @param gamma  bandwidth > 0, or 0 to let train() set it
     explicit ShiftInvariantKernel(double gamma);
 
     void fields(FieldVisitor& v) const override;
 
-    /// the norm that K depends on
+    /// The norm that K depends on.
     virtual Norm norm() const = 0;
 
-    /// gamma such that K(x - y) = profile(|x - y| / radius)
+    /// The gamma for which K(x - y) = profile(|x - y| / radius).
     virtual double gamma_of_radius(double radius) const = 0;
 
-    /// r / |x - y|, in the present bandwidth
+    /// r / |x - y| at the current bandwidth.
     virtual double inverse_length() const = 0;
 
-    /// inverse_length() / 2 pi, by which hashes multiply their frequencies;
-    /// throws where these would leave the range of float.
+    /// inverse_length() / 2 pi, by which hashes multiply their frequencies.
+    /// Throws if the product would exceed the range of float.
     double turns() const;
 
-    /// K as a function of r >= 0: decreasing from 1 to 0
+    /// K as a function of r >= 0, decreasing from 1 to 0.
     virtual double profile(double r) const = 0;
 
-    /// The r >= 0 where profile(r) = k, for k in (0, 1]; infinity for k = 0. By
-    /// bisection, unless overridden.
+    /// The r >= 0 at which profile(r) = k, for k in (0, 1]; infinity for k = 0.
+    /// By bisection, unless overridden.
     virtual double inverse_profile(double k) const;
 
-    /// 1 - K as a function of r. By default 1 - profile(r); subclasses do it
-    /// without cancellation.
+    /// 1 - K as a function of r. By default 1 - profile(r); subclasses compute
+    /// it without cancellation.
     virtual double one_minus_profile(double r) const;
 
-    /** L_K = sqrt(E |omega|^2), omega from the spectral density of K at the
-     * present bandwidth, in d >= 1 dimensions; infinite where omega has no
-     * second moment. It is a Lipschitz constant of the kernel's feature map,
-     * sqrt(2 (1 - K(x - y))) <= L_K |x - y|_2 (L_K / sqrt(d) is the least one),
-     * and what the bits in theorem 2.6 of Raginsky and Lazebnik 2009 are
-     * proportional to (bits_for). Throws if the bandwidth is not set.
+    /** A Lipschitz constant of the kernel's feature map: L_K = sqrt(E
+     * |omega|^2), with omega from the spectral density of K at the current
+     * bandwidth, in d >= 1 dimensions.
+     *
+     * It satisfies sqrt(2 (1 - K(x - y))) <= L_K |x - y|_2; the least such
+     * constant is L_K / sqrt(d). It is infinite if omega has no second moment.
+     * The number of bits in theorem 2.6 of Raginsky and Lazebnik 2009 is
+     * proportional to it (bits_for). Throws if the bandwidth is not set.
      */
     double lipschitz_constant(size_t d) const;
 
-    /// E omega_k^2 of a coordinate of sample_frequency's omega; may be infinite
+    /// E omega_k^2 of one coordinate of sample_frequency's omega; may be
+    /// infinite.
     virtual double frequency_variance() const = 0;
 
     /** Draws omega from the spectral density of K at gamma =
@@ -90,7 +100,7 @@ struct ShiftInvariantKernel : BandwidthKernel {
     virtual void sample_frequency(std::mt19937_64& rng, size_t d, float* omega)
             const = 0;
 
-    /// |x - y|, squared if the norm is L2
+    /// The scores are |x - y|, squared if the norm is L2.
     void score_block(
             faiss::MetricType metric,
             size_t n,
@@ -101,34 +111,38 @@ struct ShiftInvariantKernel : BandwidthKernel {
             float* out) const override;
     void values_of_scores(faiss::MetricType metric, size_t n, float* scores)
             const override;
-    /// The largest gamma, times d, that a kernel with the norm L2 takes:
-    /// squared distances have absolute errors of up to d times the smallest
-    /// float, 1.4e-45, which up to there change K by less than 2e-6 (but for
-    /// Matern kernels of nu < 1/2, steeper at 0).
+    /** The largest gamma times d that a kernel with the norm L2 accepts.
+     * Squared distances have absolute errors of up to d times the smallest
+     * float, 1.4e-45. Up to this gamma they change K by less than 2e-6, except
+     * for Matern kernels of nu < 1/2, which are steeper at 0.
+     */
     static constexpr double max_squared_gamma = 1e33;
 
     /// The largest inverse_length() times a vector's norm that check_phases
-    /// takes.
+    /// accepts.
     static constexpr double max_radius = 1e6;
 
-    /** Throws unless all components are finite and, where the bandwidth is set,
-     * vectors are near enough to the origin for the phases of random
-     * frequencies, whose errors as floats are then a hundredth of a turn,
-     * about.
+    /** Throws unless all components are finite and vectors are near enough to
+     * the origin for the phases of random frequencies.
+     *
+     * The second check needs the bandwidth to be set. The errors of phases as
+     * floats are then about a hundredth of a turn.
      */
     void check_phases(idx_t n, const float* x, size_t d, const char* where)
             const;
 
-    /// Throws unless all components are finite, squared L2 norms at most
-    /// FLT_MAX / 8, or L1 norms FLT_MAX / 4, so that no distance overflows, and
-    /// gamma is at most max_squared_gamma / d where distances are squared.
+    /** Throws unless all components are finite, and no distance can overflow.
+     *
+     * Squared L2 norms may be at most FLT_MAX / 8, or L1 norms FLT_MAX / 4. If
+     * distances are squared, gamma may be at most max_squared_gamma / d.
+     */
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
 
    protected:
-    /** Replaces norms (squared, if it is L2) by K, or by 2 (1 - K).
+    /** Replaces norms (squared, if the norm is L2) by K, or by 2 (1 - K).
      *
-     * By default from profile() and one_minus_profile(); subclasses have
+     * By default it uses profile() and one_minus_profile(); subclasses have
      * vector instructions for it.
      *
      * @param v   size n

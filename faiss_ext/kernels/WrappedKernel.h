@@ -6,7 +6,7 @@
 
 namespace faiss_ext {
 
-/// A kernel made of another one, whose training and checks it takes over.
+/// A kernel made from another one, whose training and checks it uses.
 struct WrappedKernel : Kernel {
     ClonePtr<Kernel> kernel;
 

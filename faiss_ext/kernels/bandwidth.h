@@ -10,18 +10,20 @@ namespace faiss_ext {
 
 /** Mean distance from a vector to its neighbor-th nearest other vector.
  *
- * The radius by which Raginsky and Lazebnik 2009, section 3, set the bandwidth
- * and the truth of their experiments. The mean is over a sample of max_queries
- * vectors, drawn without replacement by the seed; neighbours are looked for
- * among all vectors, in time proportional to max_queries n d. With max_points
- * they are looked for in a sample of that size, of which the queries are the
- * first: faster, but a sample finds farther neighbours than the whole set.
+ * Raginsky and Lazebnik 2009, section 3, use this radius to set the bandwidth
+ * and to define the true neighbours in their experiments.
+ *
+ * The mean is over a sample of max_queries vectors, drawn by the seed without
+ * replacement. By default neighbours are searched among all vectors, in time
+ * proportional to max_queries n d. With max_points they are searched in a
+ * sample of that size, which begins with the queries: this is faster, but the
+ * neighbours in a sample are farther than in the whole set.
  *
  * @param l1        L1 distances; Euclidean if false
  * @param n         number of vectors, at least 2
  * @param x         vectors, size n * d
- * @param neighbor  rank of the neighbour, from 1; the last one counts where
- *                  there are fewer
+ * @param neighbor  rank of the neighbour, from 1; if there are fewer vectors,
+ *                  the last one counts
  * @param max_points  0: all
  */
 double mean_neighbor_distance(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which kernels there are. Factories, files, copies and Python all learn of a
-// class here and nowhere else.
+// The list of kernel classes. Factories, files, copies and Python find a class
+// only here.
 
 #pragma once
 
@@ -11,11 +11,10 @@
 
 namespace faiss_ext {
 
-/** Makes a class of kernels known by a name: from then on its strings work
- * wherever a kernel is asked for, and objects that hold it can be written, read
- * and copied.
+/** Registers a class of kernels under a name. Its strings then work wherever a
+ * kernel is expected, and objects that hold it can be written, read and copied.
  *
- * K has a default constructor, can be copied and assigned, and shows its
+ * K must have a default constructor, be copyable and assignable, and show its
  * parameters in K::fields().
  */
 template <class K>
@@ -23,7 +22,7 @@ void register_kernel(const std::string& name) {
     class_table<Kernel>().add(class_entry<Kernel, K>(name));
 }
 
-/// The names known, sorted.
+/// The registered names, sorted.
 std::vector<std::string> kernel_names();
 
 } // namespace faiss_ext

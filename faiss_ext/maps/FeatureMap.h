@@ -9,20 +9,20 @@
 
 namespace faiss_ext {
 
-/** An explicit feature map: inner products of mapped vectors approximate a
- * kernel, so that any FAISS index for inner products or L2 searches under it.
- */
+/// An explicit feature map. Inner products of mapped vectors approximate a
+/// kernel, so any FAISS index for inner products or L2 searches under that
+/// kernel.
 struct FeatureMap : Transform {
     using Registered = FeatureMap;
     using Transform::Transform;
 
     std::string description() const override;
 
-    /// A copy, of the same class (which must be registered).
+    /// Returns a copy of the same class, which must be registered.
     std::unique_ptr<FeatureMap> clone() const;
 
-    /// Makes this map equal to another one of the same class (which must be
-    /// registered).
+    /// Makes this map equal to another one of the same class, which must be
+    /// registered.
     void assign(const FeatureMap& other);
 
    protected:
@@ -34,22 +34,22 @@ struct FeatureMap : Transform {
 template <>
 ClassTable<FeatureMap>& class_table();
 
-/** Makes a class of maps known by a name: from then on `NAME(...)` works in
- * front of any index, and the map can be written, read and copied.
+/** Registers a class of maps under a name. `NAME(...)` then works in front of
+ * any index, and the map can be written, read and copied.
  *
- * M has a default constructor, can be copied and assigned, and shows its
- * parameters in M::fields(); d_in is set when it is called, d_out is set by
- * M::init().
+ * M must have a default constructor, be copyable and assignable, and show its
+ * parameters in M::fields(). d_in is set before M::fields() is called;
+ * M::init() sets d_out.
  *
- * @param number_key  the parameter whose value may stand behind the name:
- *                    `order` makes `HKM2(...)` of `HKM(...,order=2)`
+ * @param number_key  the parameter whose value may follow the name: with
+ *                    `order`, `HKM2(...)` means `HKM(...,order=2)`
  */
 template <class M>
 void register_map(const std::string& name, const std::string& number_key = "") {
     class_table<FeatureMap>().add(class_entry<FeatureMap, M>(name, number_key));
 }
 
-/// The names known, sorted.
+/// The registered names, sorted.
 std::vector<std::string> map_names();
 
 /** Makes a map for vectors of dimension d from a string such as

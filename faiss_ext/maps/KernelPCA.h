@@ -13,63 +13,66 @@ namespace faiss_ext {
 
 struct KernelSpectrum;
 
-/** KPCA: kernel principal component analysis on landmarks, an explicit feature
- * map of any kernel. For searching under a kernel by any FAISS index; it is
- * also the space that KLSH draws its hyperplanes in.
+/** KPCA: feature map of any kernel by kernel principal component analysis on
+ * landmarks. Any FAISS index can then search under the kernel. KLSH draws its
+ * hyperplanes in the same space.
  *
- * K is the kernel matrix of p landmarks, drawn from the training set, and K' =
- * HKH with H = I - 11'/p its centred form (with nystrom=1, K itself). Of its
- * eigenvectors K' = U Theta U' the `rank` largest are kept. A vector becomes
+ * K is the kernel matrix of p landmarks, drawn from the training set. K' = HKH
+ * with H = I - 11'/p is its centred form; with nystrom=1 it is K itself. Of the
+ * eigendecomposition K' = U Theta U' the `rank` largest eigenvalues are kept. A
+ * vector becomes
  *
  *     z(x) = Theta^(-1/2) U' (k(x, x_i) - c_i)_i,
  *
- * c_i = mean_j k(x_i, x_j) (center=0: c = 0), so that z(x) . z(y) is the inner
- * product of the two in feature space, as seen from the landmarks' mean, as far
- * as the landmarks span it: L2 distances approximate |phi(x) - phi(y)|.
+ * with c_i = mean_j k(x_i, x_j), or c = 0 with center=0. z(x) . z(y) is the
+ * inner product of the two vectors in feature space, as seen from the
+ * landmarks' mean and as far as the landmarks span it. L2 distances therefore
+ * approximate |phi(x) - phi(y)|.
  *
  *     auto index = index_factory(d, "KPCA64(chi2,p=500),IVF256,Flat");
  *     index->train(n, x); // draws 500 landmarks
  *     index->add(n, x);
  *     index->search(nq, xq, 10, distances, labels);
  *
+ * String, in front of any index: `KPCA64(chi2,p=500)`, where the number is
+ * `rank`.
+ *
+ * Kernels that are not normalised are replaced by k(x, y) / sqrt(k(x, x) k(y,
+ * y)), which is 0 if k(x, x) is below 1e-36; normalize=0 leaves them as they
+ * are. scale=s replaces k by exp(s (k - 1)).
+ *
+ * `KPCA64(precomputed)` is for objects that are not vectors. It takes rows of
+ * their kernel values against the landmarks in place of vectors, so d = p, and
+ * train takes the p x p matrix of the landmarks. These values are not
+ * normalised here.
+ *
+ * Training takes O(p^3) time and 28 p^2 bytes.
+ *
  * Source: B. Schoelkopf, A. Smola and K.-R. Mueller, Nonlinear component
  * analysis as a kernel eigenvalue problem, Neural Computation 1998. With
  * nystrom=1 and center=0 it is the Nystroem map of C. Williams and M. Seeger,
  * Using the Nystroem method to speed up kernel machines, NIPS 2000.
- *
- * Kernels that are not normalised are used as k(x, y) / sqrt(k(x, x) k(y, y)),
- * which is 0 where k(x, x) is below 1e-36 (normalize=0 leaves them as they
- * are), and scale=s replaces k by exp(s (k - 1)).
- *
- * `KPCA64(precomputed)` takes in place of a vector its row of kernel values
- * against the landmarks, so d = p, and train takes the p x p matrix of the
- * landmarks; these values are not normalised here.
- *
- * Training takes O(p^3) time and 28 p^2 bytes.
- *
- * String, in front of any index: `KPCA64(chi2,p=500)`, with the number for
- * `rank`.
  */
 struct KernelPCA : FeatureMap {
     ClonePtr<Kernel> kernel; ///< null if kernel values are precomputed
     int p = 300;             ///< landmarks
-    int rank = 0;            ///< dimensions of the result
+    int rank = 0;            ///< output dimensions
     double scale = 0;        ///< s; 0: no transform
     bool nystrom = false;
     bool center = true;
     bool normalize = true;
     /// Eigenvalues below tolerance (at least p 2^-52) times the largest one are
-    /// dropped. Kernels are computed in float.
+    /// dropped. Kernel values are computed in float.
     double tolerance = 1e-6;
     int64_t seed = 1234;
 
-    /// Whether a scheme holds this map that has another last step (KLSH): rank
-    /// 0 then keeps all eigenvectors, and rank and scale may be left to train.
+    /// True if a hash (KLSH) holds this map and replaces its last step. rank 0
+    /// then keeps all eigenvectors, and rank and scale may be left to train.
     bool owned_by_hash = false;
     bool auto_rank = false, auto_scale = false;
 
     std::vector<float> landmarks;    ///< size p * d_in; empty if precomputed
-    std::vector<float> eigenvalues;  ///< those kept, descending
+    std::vector<float> eigenvalues;  ///< the kept ones, descending
     ClonePtr<Projection> components; ///< Theta^(-1/2) U', rank rows of p
     std::vector<float> offset;       ///< components * c, size rank
 
@@ -78,8 +81,8 @@ struct KernelPCA : FeatureMap {
     /// @param kernel  is copied; null for precomputed values, with d = p
     KernelPCA(int d, int rank, const Kernel* kernel);
 
-    /// Sets the landmarks instead of sampling them. x: size n * d_in; p becomes
-    /// n.
+    /// Sets the landmarks instead of sampling them. x has size n * d_in; p
+    /// becomes n.
     void set_landmarks(idx_t n, const float* x);
 
     void map(size_t n, const float* x, float* xt) const override;
@@ -88,28 +91,29 @@ struct KernelPCA : FeatureMap {
     void init() override;
     void restore() override;
 
-    // The parts, for schemes that hold a map and have another last step.
+    // Steps of the map, for hashes that hold a map and replace its last step.
 
-    /// Makes p the dimension if kernel values are precomputed.
+    /// Sets p to the dimension if kernel values are precomputed.
     void set_precomputed_p();
     /// Shows the parameters.
     void parameters(FieldVisitor& v) const;
     /// Shows the landmarks and the eigenvalues.
     void learned_fields(FieldVisitor& v) const;
-    /// Checks what was read, and computes what files do not hold.
+    /// Checks the fields that were read, and computes what files do not store.
     void restore_landmarks();
 
     /** Trains the kernel, draws the landmarks, if none are set, and returns
-     * their matrix K, size p * p, without the transform.
+     * their matrix K, size p * p, without `scale` applied.
      *
      * Throws if there are fewer vectors than landmarks.
      */
     std::vector<float> learn_landmarks(idx_t n, const float* x);
 
-    /// Values against the landmarks, size n * p, without the transform.
+    /// Kernel values against the landmarks, size n * p, without `scale`
+    /// applied.
     void kernel_rows(size_t n, const float* x, float* rows) const;
 
-    /// A block of kernel values, size n * m, without the transform.
+    /// A block of kernel values, size n * m, without `scale` applied.
     void kernel_block(
             size_t n,
             const float* x,
@@ -117,17 +121,18 @@ struct KernelPCA : FeatureMap {
             const float* y,
             float* block) const;
 
-    /// exp(s (k - 1)), or nothing for s = 0
+    /// Replaces values k by exp(s (k - 1)). Does nothing if s = 0.
     static void transform(double s, size_t n, float* values);
 
-    /** The eigenvalues and eigenvectors of K, transformed.
+    /** The eigenvalues and eigenvectors of K, after `scale` is applied.
      *
-     * Throws if K is constant, not positive semi-definite (an eigenvalue below
-     * -1e-3 of the largest one), not finite, or of a lower rank than asked for.
+     * Throws if K is constant, not finite, not positive semi-definite (an
+     * eigenvalue below -1e-3 of the largest one), or of a lower rank than asked
+     * for.
      */
     KernelSpectrum decompose(const float* K) const;
 
-    /// Throws unless values are finite: those of kernels may overflow.
+    /// Throws unless all values are finite, since kernels may overflow.
     void check_values(size_t n, const float* values) const;
 
    protected:
@@ -135,7 +140,7 @@ struct KernelPCA : FeatureMap {
     void learn(idx_t n, const float* x) override;
 
    private:
-    /// 1 / sqrt(k(x_i, x_i)), size p; empty if nothing is to be normalised
+    /// 1 / sqrt(k(x_i, x_i)), size p; empty if values are not normalised.
     std::vector<float> inverse_norms;
 
     void set_inverse_norms();

@@ -9,8 +9,8 @@ namespace faiss_ext {
 /** A linear map by a matrix: y_j = <A_j, x>.
  *
  * Values are the same for every instruction set that has fused multiply-adds
- * (AVX2, AVX-512, NEON). It differs from the true one by at
- * most 2e-5 sum_k |A_jk x_k|, typically by 1e-7 of it.
+ * (AVX2, AVX-512, NEON). They differ from the true ones by at most 2e-5 sum_k
+ * |A_jk x_k|, typically by 1e-7 of it.
  */
 struct DenseProjection : Projection {
     /// The matrix in panels of 16 rows, each component by component: A_jk is
@@ -19,10 +19,10 @@ struct DenseProjection : Projection {
 
     DenseProjection() = default;
 
-    /// with a matrix of zeros
+    /// A matrix of zeros.
     DenseProjection(int d_in, int d_out);
 
-    /// A: size d_out * d_in
+    /// A has size d_out * d_in, row by row.
     DenseProjection(int d_in, int d_out, const float* A);
 
     /// Sets row A_j, size d_in.

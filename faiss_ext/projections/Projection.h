@@ -9,13 +9,13 @@
 
 namespace faiss_ext {
 
-/** A linear map, y = A x, drawn at random or given, stored in whatever form
+/** A linear map, y = A x, drawn at random or given, and stored in whatever form
  * makes it fast.
  *
- * The value for one vector does not depend on the others in its batch, nor on
- * the number of threads. Vectors may have any finite components: those with
- * components above 2^64, whose sums might overflow on the way, are scaled by a
- * power of two and back.
+ * The result for one vector does not depend on the others in its batch, nor on
+ * the number of threads. Vectors may have any finite components. Vectors with
+ * components above 2^64, whose sums might overflow, are scaled by a power of
+ * two and back.
  */
 struct Projection : HasFields {
     using Registered = Projection;
@@ -33,27 +33,27 @@ struct Projection : HasFields {
     /// The matrix A row by row, size d_out * d_in.
     virtual std::vector<float> matrix() const = 0;
 
-    /// A copy. By default by the copy constructor of the class, which must be
-    /// registered.
+    /// Returns a copy. By default it uses the copy constructor of the class,
+    /// which must be registered.
     virtual std::unique_ptr<Projection> clone() const;
 
     /// Makes this projection equal to another one of the same class.
     virtual void assign(const Projection& other);
 
-    /// Shows d_in and d_out; subclasses go on with theirs.
+    /// Shows d_in and d_out; subclasses then show their own fields.
     void fields(FieldVisitor& v) const override;
 
    protected:
-    /// apply() on vectors whose components are up to 2^64.
+    /// Does apply() for vectors whose components are at most 2^64.
     virtual void multiply(size_t n, const float* x, float* y) const = 0;
 };
 
 template <>
 ClassTable<Projection>& class_table();
 
-/// Makes a class of projections known by a name, so that hashes that hold one
-/// can be written to files. P has a default constructor, can be copied and
-/// assigned, and shows what it holds in P::fields().
+/// Registers a class of projections under a name, so that hashes that hold one
+/// can be written to files. P must have a default constructor, be copyable and
+/// assignable, and show its data in P::fields().
 template <class P>
 void register_projection(const std::string& name) {
     class_table<Projection>().add(class_entry<Projection, P>(name));

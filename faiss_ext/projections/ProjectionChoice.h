@@ -8,11 +8,14 @@
 
 namespace faiss_ext {
 
-/** Which projection a scheme draws.
+/** The kind of projection that a scheme draws.
  *
- * In strings: `proj=structured` (StructuredProjection), `proj=dense`
- * (DenseProjection, the papers' form), or `proj=bilinear`
- * (BilinearProjection), which has the keys `shape`, `m`, `w` and `shuffle`.
+ * In strings:
+ *
+ * - `proj=structured`: StructuredProjection
+ * - `proj=dense`: DenseProjection, the papers' form
+ * - `proj=bilinear`: BilinearProjection, with the keys `shape`, `m`, `w` and
+ *   `shuffle`
  */
 struct ProjectionChoice {
     enum class Kind { structured, dense, bilinear };
@@ -20,7 +23,7 @@ struct ProjectionChoice {
 
     Kind kind = Kind::structured;
 
-    // of bilinear projections
+    // for bilinear projections
     int d_w = 0, d_v = 0; ///< shape of the vectors; 0 x 0: nearly square
     int m = 5;
     Rows w = Rows::structured;
@@ -29,16 +32,17 @@ struct ProjectionChoice {
     ProjectionChoice() = default;
     ProjectionChoice(Kind kind) : kind(kind) {}
 
-    /// @param kinds  those that can be chosen; where structured is not among
-    ///               them, the first one takes its place
+    /**
+     * @param kinds  the kinds to choose from; if structured is not among them,
+     *               the first one replaces it
+     */
     void fields(FieldVisitor& v, int d, const std::vector<Kind>& kinds) const;
     void bilinear_fields(FieldVisitor& v, int d) const;
 
-    /// Puts the first of `kinds` in the place of structured, if that is not
-    /// among them.
+    /// Replaces structured by the first of `kinds` if it is not among them.
     void set_kind(const std::vector<Kind>& kinds);
 
-    /// Sets a shape that was left open.
+    /// Sets the shape if it was left open.
     void set_shape(int d);
 };
 
