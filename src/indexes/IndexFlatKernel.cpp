@@ -673,8 +673,7 @@ void IndexFlatKernel::encode(
         uint8_t* bytes,
         const char* where) const {
     codec_of(*this).encode(n, x, bytes, where);
-    if (store !=
-        Store::f32) { // rounding may give values that the kernel refuses
+    if (store != Store::f32) { // the kernel may refuse rounded values
         const std::string rounded = std::string(where) +
                 ", rounded by store=" + (store == Store::f16 ? "f16" : "u8");
         check_rows(n, bytes, rounded.c_str());

@@ -39,8 +39,7 @@ struct PackedMatrix {
     const faiss::LinearTransform* transform;
     DenseProjection matrix;
     std::vector<float> bias; ///< empty: none
-    std::vector<float>
-            A; ///< the packed matrix; empty unless it will be compared
+    std::vector<float> A;    ///< to be compared with; else empty
 
     PackedMatrix(const faiss::LinearTransform& t, bool keeps_matrix)
             : transform(&t),

@@ -229,8 +229,7 @@ class GraphWalk {
             const std::span<const int32_t> links =
                     links_of(hnsw, vertex, level);
             ids.resize(std::max(ids.size(), num_ids + links.size()));
-            for (int32_t id :
-                 links) { // branchless, because half of the links are new
+            for (int32_t id : links) { // branchless: half are new
                 ids[num_ids] = id;
                 num_ids += visited.set(id);
             }

@@ -13,8 +13,7 @@ namespace faiss_ext {
 struct RowCodec {
     IndexFlatKernel::Store store;
     size_t d;
-    bool has_factors =
-            true; ///< whether a factor precedes each vector (f16 and u8)
+    bool has_factors = true; ///< f16 and u8: one precedes each vector
 
     /// Returns the bytes per vector.
     size_t code_size() const;
