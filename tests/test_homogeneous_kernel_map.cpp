@@ -333,7 +333,6 @@ TEST(Maps, SignatureIsThatOfTheComponents) {
     }
 }
 
-// A map of one component is sqrt(x), correctly rounded, for every order.
 // No pair of histograms is further from its kernel value than the distortion,
 // and some pair with two components is as far. Grid and map have errors of 1e-4
 // and 1e-5.
@@ -384,6 +383,7 @@ TEST(Maps, Distortion) {
                    "degree is 2"));
 }
 
+// For every order the map has one component, sqrt(x), correctly rounded.
 TEST(Maps, HellingerIsExact) {
     std::vector<float> x = uniform_vectors(9, 21, 3);
     x[5] = 0;
