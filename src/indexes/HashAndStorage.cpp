@@ -84,7 +84,8 @@ HashAndStorage::~HashAndStorage() {
 std::vector<uint8_t> HashAndStorage::encode_vectors(idx_t n, const float* x)
         const {
     check_batch(n, x, "encode");
-    // in 1.7.3 faiss::IndexBinaryHash may read eight bytes at the end of a code
+    // in 1.7.3 faiss::IndexBinaryHash reads eight bytes even if a code is
+    // shorter
     std::vector<uint8_t> codes;
     codes.reserve(n * hash->code_size() + 8);
     codes.resize(n * hash->code_size());

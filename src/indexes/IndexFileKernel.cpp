@@ -172,8 +172,7 @@ void IndexFileKernel::restore() {
             use(there);
         } catch (const InterruptedError&) {
             throw;
-        } catch (const faiss::FaissException&) { // the file has been replaced
-                                                 // meanwhile
+        } catch (const faiss::FaissException&) { // the file was replaced
             const auto exception = std::current_exception();
             try {
                 use(beside.string());

@@ -339,7 +339,7 @@ void scan_list(
             at_once = std::min(at_once, without_bound / pq4_block + 1);
         }
         const float* offsets = list.offsets.data() + b * pq4_block;
-        if (query.by_list) { // tables have all but the ends
+        if (query.by_list) { // offsets only exclude places beyond the end
             const size_t count = list.ids.size() - b * pq4_block;
             if (count < at_once * pq4_block) {
                 std::fill(

@@ -20,7 +20,7 @@ enum class PairOp {
     hellinger,          ///< sqrt(x_k y_k)
     hellinger_distance, ///< (sqrt(x_k) - sqrt(y_k))^2
     jensen_shannon,     ///< x_k/2 log2(1 + y_k/x_k) + y_k/2 log2(1 + x_k/y_k)
-    jensen_shannon_distance, ///< x_k + y_k - 2 that
+    jensen_shannon_distance, ///< x_k + y_k - 2 (the term above)
 };
 
 /** Computes out[i * ldout + j] = sum_k term(x_i, y_j) on the calling thread.
