@@ -323,7 +323,7 @@ FAULTS = [
      "s = s >= 0 ? 1.0f : 0.0f;"),
     # what theory says
     ("hashes/KernelHash.cpp", "    expected_hamming(kernel_value); // throws "
-     "where there is no theory\n", ""),
+     "if there is no theory\n", ""),
     ("hashes/AdditiveKernelHash.cpp", "(kernel_value + delta) / square",
      "(kernel_value + delta)"),
     ("hashes/bits_for.cpp", "2 * delta * delta", "delta * delta"),
