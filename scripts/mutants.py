@@ -296,7 +296,7 @@ FAULTS = [
     ("indexes/IndexIVFPQ4.cpp", "subtract(index.mean, y);", ""),
     ("indexes/IndexIVFPQ4.cpp", "std::fill(offsets.begin() + n, "
      "offsets.end(), worst_score);", ""),
-    ("indexes/IndexIVFPQ4.cpp", "const float base = visit.base + tables.bias;",
+    ("indexes/IndexIVFPQ4.cpp", "const float base = probe.base + tables.bias;",
      "const float base = visit.base;"),
     ("indexes/IndexIVFPQ4.cpp", "index.make_direct_map(has_map);", ""),
     ("indexes/IndexIVFPQ4.cpp", "next[list[i]]++", "next[list[i]]"),
@@ -323,7 +323,7 @@ FAULTS = [
      "s = s >= 0 ? 1.0f : 0.0f;"),
     # what theory says
     ("hashes/KernelHash.cpp", "    expected_hamming(kernel_value); // throws "
-     "where there is no theory\n", ""),
+     "if there is no theory\n", ""),
     ("hashes/AdditiveKernelHash.cpp", "(kernel_value + delta) / square",
      "(kernel_value + delta)"),
     ("hashes/bits_for.cpp", "2 * delta * delta", "delta * delta"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AdditiveKernelHash (AHK) against the theory of additive kernels; what it
-// shares with other schemes is in test_hyperplane_hashes.cpp, the map in
+// AdditiveKernelHash (AHK) against the theory of additive kernels. Tests shared
+// with other schemes are in test_hyperplane_hashes.cpp, tests of the map in
 // test_homogeneous_kernel_map.cpp.
 
 #include <faiss_ext/hashes/AdditiveKernelHash.h>
@@ -36,11 +36,11 @@ void PrintTo(const Case& c, std::ostream* out) {
     *out << c.kernel << " of order " << c.order;
 }
 
-/// Histograms of many mutual angles.
+/// Returns histograms with many different angles between them.
 std::vector<float> test_histograms() {
     std::vector<float> x = clustered_histograms(7, d, 7, 30, 5);
     for (float share : {0.001f, 0.01f, 0.05f, 0.2f, 0.5f, 0.9f}) {
-        for (size_t k = 0; k < d; k++) { // sums to 1, but for rounding
+        for (size_t k = 0; k < d; k++) { // sums to 1 up to rounding
             x.push_back((1 - share) * x[k] + share * x[3 * d + k]);
         }
     }
@@ -61,10 +61,10 @@ struct AdditiveKernelHashes : testing::TestWithParam<Case> {
 } // namespace
 
 // Two vectors differ in a bit with the probability of the angle of their maps
-// (test_hyperplane_hashes.cpp), which is near that of the kernel: with |K - Psi
-// . Psi| <= delta the cosine is between (K - delta) and (K + delta) over
-// |Psi|^2; and between the bounds that the distortion of the map gives (masses
-// and the map's components are rounded).
+// (test_hyperplane_hashes.cpp). This is near the kernel's: with |K - Psi . Psi|
+// <= delta the cosine is between (K - delta) and (K + delta) over |Psi|^2. It
+// is also between the bounds from the distortion of the map; masses and the
+// map's components are rounded.
 TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
     const int nbits = 8192;
     const auto hash = c.make(nbits, ",seed=7,proj=dense");
@@ -81,7 +81,7 @@ TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
         for (size_t j = 0; j < i; j++) {
             const double mapped =
                     dot_product(&phi[i * size], &phi[j * size], size);
-            // the map itself errs by a few units
+            // the map itself has an error of a few units
             delta = std::max(delta, std::abs(k[i * n + j] - mapped) + 1e-5);
         }
     }
@@ -99,16 +99,16 @@ TEST_P(AdditiveKernelHashes, HammingTellsTheKernel) {
                     normalized_angle((u - delta) / squared));
             const auto [least, most] = hash->hamming_bounds(u);
             is_between(least / nbits - 1e-5, most / nbits + 1e-5);
-            // the cosine changes by at most pi times the error of the angle's
-            // share
+            // the cosine changes by at most pi times the error of the
+            // normalised angle
             const double error = hoeffding(nbits) + bits / nbits;
             EXPECT_NEAR(hash->kernel_estimate(ham), u, 2 * delta + pi * error);
         }
     }
 }
 
-// Psi(c x) is sqrt(c) Psi(x) turned by the angles j L log c: the bits of x and
-// c x differ with the share of the angle whose cosine is map_signature(log c) /
+// Psi(c x) is sqrt(c) Psi(x) turned by the angles j L log c. The bits of x and
+// c x differ with the normalised angle whose cosine is map_signature(log c) /
 // squared_norm(). For Hellinger's kernel nothing turns.
 TEST_P(AdditiveKernelHashes, ScaleTurnsTheMap) {
     const int nbits = 4096;
@@ -131,9 +131,9 @@ TEST_P(AdditiveKernelHashes, ScaleTurnsTheMap) {
     }
 }
 
-// norm=l1 takes a power of two out exactly, whatever the thresholds, other
-// scales up to what rounding decides: margins are those of the map, which
-// rounding of the sum turns by a few units.
+// norm=l1 removes a power of two exactly, whatever the thresholds. It removes
+// other scales up to bits that rounding decides: margins are the map's, turned
+// by a few units by the rounding of the sum.
 TEST_P(AdditiveKernelHashes, NormL1TakesScaleOut) {
     const std::vector<float> x = clustered_histograms(8, d, 3, 30, 3);
     for (const std::string more : {"0", "1", "1,proj=dense"}) {
@@ -161,8 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                 {"hellinger", 0}}));
 
 // Theorem 1: for any map with |K - Psi . Psi| <= delta and |Psi|^2 from 1 -
-// delta to 1 the angle is between f and g. (g is meant for u >= delta.) Ours
-// are sharper.
+// delta to 1 the angle is between f and g. (g applies if u >= delta.) Our
+// bounds are sharper.
 TEST(Theory, BoundsOfThePaper) {
     for (const Case& c :
          {Case{"chi2", 1}, {"chi2", 3}, {"js", 1}, {"intersection", 10}}) {
@@ -181,7 +181,7 @@ TEST(Theory, BoundsOfThePaper) {
         }
         EXPECT_GE(hash->hamming_bounds(0).second, 128);
     }
-    // what is learnt has no bounds
+    // a hash that learns has no bounds
     const auto centred = Case{"chi2", 1}.make(256, ",center=1");
     EXPECT_EQ(centred->hamming_bounds(0.5), std::pair(0.0, 256.0));
 }
@@ -210,8 +210,8 @@ TEST(Theory, EstimatesInvertExpectedDistances) {
     }
 }
 
-// mean_value is 1 or just below, and the expected distance of others half of
-// the bits.
+// mean_value is 1 or just below, and other vectors are expected to differ in
+// half of the bits.
 TEST(Center, EqualTrainingVectors) {
     const auto hash = hash_as<AdditiveKernelHash>(4, "AHK64(chi2,center=1)");
     hash->train(3, std::vector<float>(12, 0.25f).data());
@@ -222,9 +222,10 @@ TEST(Center, EqualTrainingVectors) {
     EXPECT_NEAR(hash->kernel_estimate(10), 1, 12 * float_unit);
 }
 
-// One factor for all vectors turns all maps alike: angles from the mean stay.
-// The errors of the map grow with the logarithm, to 1e-6 (1 + L 90) < 1e-4, and
-// enter twice. Where |Psi|^2 is beyond the largest float they are the same.
+// One factor for all vectors turns all maps alike, so angles from the mean do
+// not change. The errors of the map grow with the logarithm, to 1e-6 (1 + L 90)
+// < 1e-4, and count twice. This holds even if |Psi|^2 is beyond the largest
+// float.
 TEST(Center, MeanOfVectorsOfAnySize) {
     const size_t n = 200, wide = 150;
     const std::vector<float> x = uniform_vectors(n, wide, 3, 1e-9, 1);

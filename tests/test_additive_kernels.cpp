@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Additive kernels, those made of other kernels, and kernels of the user,
+// Additive kernels, kernels made of other kernels, and user-defined kernels,
 // against their formulas in long double.
 
 #include <stdexcept>
@@ -51,8 +51,8 @@ Formula additive(Term term) {
     };
 }
 
-/// |phi(x) - phi(y)|^2, component by component: where these differ by 1e-6, 7
-/// of 19 digits are left.
+/// Computes |phi(x) - phi(y)|^2, component by component. If components differ
+/// by 1e-6, 7 of 19 digits are left.
 Formula distance_of(Term term) {
     return [term](const float* x, const float* y, size_t d) {
         real sum = 0;
@@ -84,7 +84,7 @@ Formula polynomial(int degree, real c) {
     };
 }
 
-/// exp(-2 |phi(x) - phi(y)|^2)
+/// Computes exp(-2 |phi(x) - phi(y)|^2).
 real exp_chi2(const float* x, const float* y, size_t d) {
     return std::exp(-2 * distance_of(chi2)(x, y, d));
 }
@@ -93,7 +93,7 @@ real exp_chi2_distance(const float* x, const float* y, size_t d) {
     return -2 * std::expm1(-2 * distance_of(chi2)(x, y, d));
 }
 
-/// sum of the smaller components over that of the larger ones
+/// Divides the sum of the smaller components by the sum of the larger ones.
 real jaccard(const float* x, const float* y, size_t d) {
     const real both = additive(intersection)(x, y, d);
     real sum = 0;
@@ -139,9 +139,9 @@ const std::vector<Case> all_cases = joined(
           exponential(normalized(additive(chi2)), 5)},
          {"expchi2(gamma=0.5)", exp_chi2}});
 
-/// Vectors of L1 norm 1 or 2 without zeros, with half of them, with almost
-/// nothing else, and one of zeros, so that exponentials and powers stay in
-/// range
+/// Returns vectors of L1 norm 1 or 2, so that exponentials and powers stay in
+/// range: without zeros, with half zeros, with almost only zeros, and one zero
+/// vector.
 std::vector<float> histograms(size_t n, size_t d, uint64_t seed) {
     std::vector<float> x = uniform_vectors(n, d, seed);
     std::mt19937_64 rng(seed + 1);
@@ -179,15 +179,15 @@ INSTANTIATE_TEST_SUITE_P(All, Additive, testing::ValuesIn(additive_cases));
 
 } // namespace
 
-// Below 1e-6 relative for those of positive terms that are added; powers and
-// exponentials multiply the error of what they are made of.
+// Sums of positive terms have a relative error below 1e-6. Powers and
+// exponentials multiply the error of their arguments.
 TEST_P(Kernels, AgreeWithTheirFormulas) {
     // below, at and above the lanes of a register and a run of components
     for (size_t d : {1, 7, 16, 63, 128, 5000}) {
         SCOPED_TRACE(d);
         const size_t n = 11, m = 9;
         const auto x = histograms(n, d, 10 + d);
-        const auto y = // equal vectors in front
+        const auto y = // equal vectors first
                 joined(rows(x, d, 0, 2), histograms(m - 2, d, 20 + d));
         const auto values = kernel_block(*kernel, x, y, d);
         const auto distances = kernel_distances(*kernel, x, y, d);
@@ -206,7 +206,7 @@ TEST_P(Kernels, AgreeWithTheirFormulas) {
     }
 }
 
-// A term of the value errs by 4e-7 at most, one of the distance by 1e-6, and
+// The error of a term is at most 4e-7 for values and 1e-6 for distances, and
 // the result is rounded.
 TEST_P(Additive, SingleComponents) {
     const std::vector<float> x = {0.7f};
@@ -228,7 +228,7 @@ TEST_P(Additive, SingleComponents) {
     }
 }
 
-// Components from 1e-36 to 1e20, alone and together, zeros in between.
+// Components from 1e-36 to 1e20, alone and together, with zeros between them.
 TEST_P(Additive, TinyAndHugeComponents) {
     const std::vector<float> sizes = {
             0, 1e-36f, 1e-30f, 1e-20f, 1e-3f, 1, 1e10f, 1e20f};
@@ -257,8 +257,8 @@ TEST_P(Additive, TinyAndHugeComponents) {
     }
 }
 
-// "Components below 1e-37 count as 0": nothing but finite numbers comes out.
-// Of large ones neither, unless they are refused.
+// "Components below 1e-37 count as 0": results are finite. Large components
+// give finite results, too, unless they are refused.
 TEST_P(Kernels, NothingButFiniteNumbers) {
     const auto check = [&](const std::vector<float>& x, size_t d) {
         for (float v :
@@ -287,8 +287,9 @@ TEST_P(Kernels, NothingButFiniteNumbers) {
     }
 }
 
-// Computed from differences, distances of close histograms keep their digits:
-// through kernel values, all would be lost at a difference of 1e-4.
+// Distances of close histograms are computed from differences and keep their
+// digits. Computed from kernel values, they would lose all digits at a
+// difference of 1e-4.
 TEST(Distances, PreciseForCloseHistograms) {
     const std::vector<Case> cases = {
             {"chi2", distance_of(chi2)},
@@ -317,9 +318,9 @@ TEST(Distances, PreciseForCloseHistograms) {
     }
 }
 
-// The mean over all pairs of different vectors, while there are no more than
-// 1,000, and of a sample of 1,000 beyond. Distances lie in [0, 2]; the mean
-// over pairs of a sample without replacement is a U-statistic: Hoeffding's
+// The mean is over all pairs of different vectors if there are at most 1,000
+// vectors, otherwise over a sample of 1,000. Distances are in [0, 2]. The mean
+// over pairs of a sample without replacement is a U-statistic, so Hoeffding's
 // bound holds for it with floor(m / 2) pairs.
 TEST(ExpChi2, AutoGammaIsTheMeanDistance) {
     const size_t d = 8;
@@ -342,7 +343,7 @@ TEST(ExpChi2, AutoGammaIsTheMeanDistance) {
         const double gamma = dynamic_cast<const ExpChi2Kernel&>(inner).gamma;
         EXPECT_NEAR(gamma, expected, bound);
     }
-    // distances that leave the range of float
+    // distances beyond the range of float
     const auto huge = uniform_vectors(100, 500, 1, 0, 1e37);
     ExpChi2Kernel kernel;
     EXPECT_TRUE(throws([&] { kernel.train(100, huge.data(), 500); }, "gamma"));
@@ -375,7 +376,7 @@ TEST(Strings, NestedKernelsAndErrors) {
     }
 }
 
-// Kernels of the user, copies, and copies within other kernels.
+// User-defined kernels, copies, and copies inside other kernels.
 TEST(Callback, IsTheFunction) {
     const size_t n = 19, d = 6;
     const auto x = normal_vectors(n, d, 1);
@@ -423,7 +424,7 @@ TEST(Callback, ExceptionsReachTheCaller) {
         const Threads with(threads);
         fail = true;
         EXPECT_THROW(gram(), std::out_of_range);
-        // works afterwards
+        // it works again afterwards
         fail = false;
         gram();
         EXPECT_EQ(out, kernel_block(LinearKernel(), x, x, d));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory runs out at every allocation, one after the other: what fails throws,
-// and leaves an index with what it had.
+// Fails every allocation in turn. The operation must throw and leave the index
+// unchanged.
 
 #include <cstdlib>
 #include <new>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Allocations that succeed before one fails; negative: all do.
+/// Allocations that succeed before one fails; negative: all succeed.
 thread_local long before_failure = -1;
 thread_local bool has_failed = false;
 
@@ -42,7 +42,7 @@ void* allocate_or_throw(size_t size, size_t alignment) {
     return p;
 }
 
-/// Not inlined: GCC warns where it sees one half of a pair.
+/// Not inlined, since GCC warns if it sees only one half of a pair.
 __attribute__((noinline)) void release(void* p) noexcept {
     std::free(p);
 }
@@ -101,14 +101,14 @@ namespace {
 constexpr idx_t n = 60, nq = 3;
 
 #ifdef FAISS_EXT_SANITIZED
-constexpr long step = 7; // they are slow
+constexpr long step = 7; // sanitizers are slow
 #else
 constexpr long step = 1;
 #endif
 
-/// Has every allocation of f fail (every seventh, with a sanitizer), until it
-/// has all that it asks for, and calls check after each failure. Gives the
-/// number of allocations.
+/// Lets each allocation of f fail in turn (every seventh with a sanitizer),
+/// until f succeeds, and calls check after each failure. Returns the number of
+/// allocations.
 template <class F, class Check>
 long with_failures(F&& f, Check&& check) {
     for (long i = 0;; i += step) {
@@ -125,7 +125,7 @@ long with_failures(F&& f, Check&& check) {
             EXPECT_EQ(error, "");
             return i;
         }
-        // some are not needed: memory that is kept for later, say
+        // some allocations are optional, such as memory kept for later
         if (!error.empty()) {
             check();
         } else {
@@ -150,7 +150,7 @@ void add(faiss::Index& index, const Floats& x) {
     }
 }
 
-/// Those whose storage is ours, or a plain vector of FAISS's.
+/// Returns the rows whose storage is ours or a plain vector of FAISS's.
 std::vector<Row> rows_with_own_storage() {
     std::vector<Row> chosen;
     for (const Row& row : testing_strings::indexes) {
@@ -177,7 +177,7 @@ struct EachIndex : testing::TestWithParam<Row> {
     const Floats q = clustered_histograms(nq, d, 3, 20, 3);
 
     void SetUp() override {
-        omp_set_num_threads(1); // all allocations are on this thread
+        omp_set_num_threads(1); // all allocations are then on this thread
     }
 
     std::unique_ptr<faiss::Index> trained() const {
@@ -234,7 +234,7 @@ TEST_P(EachIndex, Adding) {
     EXPECT_EQ(bytes_of(*index), bytes_of(*expected));
 }
 
-/// What came into FAISS's tables is taken out of them again.
+/// After a failure the new entries are removed from FAISS's tables.
 TEST(AllocationFailures, AddingToHashTables) {
     omp_set_num_threads(1);
     const Floats x = clustered_histograms(n, d, 3, 20, 1);
@@ -245,7 +245,7 @@ TEST(AllocationFailures, AddingToHashTables) {
          {"AHK64(chi2),BHash8", "AHK64(chi2),BHash2x8"}) {
         for (const bool with_ids : {false, true}) {
             if (with_ids && text.find("2x8") != std::string::npos) {
-                continue; // takes no ids
+                continue; // does not accept ids
             }
             SCOPED_TRACE(text + (with_ids ? ", ids" : ""));
             const auto made = index_factory(d, text);

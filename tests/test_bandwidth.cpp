@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The radius by which bandwidths are chosen.
+// The radius from which bandwidths are chosen.
 
 #include <faiss_ext/kernels/bandwidth.h>
 
@@ -12,8 +12,9 @@ using namespace faiss_ext_test;
 
 namespace {
 
-/// By definition, in double precision: for each vector the neighbor-th smallest
-/// of the distances to all others, or the largest if there are fewer.
+/// Computes the radius by definition, in double precision: for each vector, the
+/// neighbor-th smallest of the distances to all others, or the largest if there
+/// are fewer.
 std::vector<double> radii(
         bool l1,
         const std::vector<float>& x,
@@ -36,8 +37,8 @@ std::vector<double> radii(
 
 } // namespace
 
-// A float distance errs by at most (d + 4) units relatively, and the rank-th
-// smallest of such distances by no more.
+// The relative error of a float distance is at most (d + 4) units, and so is
+// the error of the rank-th smallest of such distances.
 TEST(Bandwidth, AgreesWithBruteForce) {
     for (bool l1 : {false, true}) {
         for (size_t n : {2, 51, 52, 130}) {
@@ -64,7 +65,7 @@ TEST(Bandwidth, AgreesWithBruteForce) {
     }
 }
 
-// Vectors that occur twice have a neighbour at distance 0, which is not the
+// A vector that occurs twice has a neighbour at distance 0, which is not the
 // vector itself.
 TEST(Bandwidth, Duplicates) {
     const std::vector<float> x = {0, 0, 3, 3, 10, 10};
@@ -74,8 +75,8 @@ TEST(Bandwidth, Duplicates) {
     EXPECT_EQ(mean_neighbor_distance(true, 6, x.data(), 1, 3), 26.0 / 6);
 }
 
-// The nearest neighbour in a sample of two is the other one: over many seeds,
-// pairs of different vectors are drawn, all of them with the same chance.
+// The nearest neighbour in a sample of two is the other vector. Over many
+// seeds, all pairs of different vectors are drawn with equal probability.
 TEST(Bandwidth, SampleIsUniform) {
     const std::vector<float> x = {0, 1, 3}; // distances 1, 2, 3
     int count[4] = {};
@@ -91,11 +92,11 @@ TEST(Bandwidth, SampleIsUniform) {
     }
 }
 
-// Queries are a part of the points, and all points count, by default and where
-// there are fewer than the sample would have: one query among n vectors gives
-// the distance from some vector to its neighbour in the whole set. Seeds draw
-// different queries: 20 draws from 300 have more than 10 different ones but for
-// a probability below (300 choose 10) (10 / 300)^20 = 4e-12.
+// Queries are a sample of the points. All points count by default, and if there
+// are fewer than the sample size: one query among n vectors gives the distance
+// from some vector to its neighbour in the whole set. Different seeds draw
+// different queries: 20 draws from 300 have more than 10 different ones except
+// with a probability below (300 choose 10) (10 / 300)^20 = 4e-12.
 TEST(Bandwidth, Sample) {
     const size_t n = 300, d = 2;
     const auto x = normal_vectors(n, d, 3);
@@ -116,7 +117,7 @@ TEST(Bandwidth, Sample) {
     EXPECT_GT(seen.size(), 10);
     EXPECT_EQ(radius(100, 75, 7), radius(100, 75, 7));
     EXPECT_NE(radius(100, 75, 7), radius(100, 75, 8));
-    // a quarter of the points: twice as far in the plane
+    // with a quarter of the points, distances in the plane are doubled
     EXPECT_GT(radius(300, 75, 7), 1.5 * radius(300, 300, 7));
 }
 
@@ -126,8 +127,8 @@ TEST(Bandwidth, ManyVectors) {
     std::vector<float> x(n);
     std::iota(x.begin(), x.end(), 0.0f);
     for (int neighbor : {1, 50, 3000}) {
-        // of a number i the k-th nearest is k / 2 away, rounded up, unless it
-        // is near an end
+        // the k-th nearest of a number i is k / 2 away, rounded up, unless i is
+        // near an end
         double sum = 0;
         for (int i = 0; i < int(n); i++) {
             const int end = std::min(i, int(n) - 1 - i);
@@ -140,7 +141,7 @@ TEST(Bandwidth, ManyVectors) {
     }
 }
 
-// Distances of any size, also those whose squares are no floats.
+// Distances of any size, even if their squares leave the range of float.
 TEST(Bandwidth, SmallAndLargeDistances) {
     const auto radius = [](bool l1, float size) {
         const std::vector<float> x = {0, size, 3 * size};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Bilinear projections and the codes made from them: the inner loop under every
-// instruction set, the distribution of the random numbers, and the theory of
-// Kim and Choi 2015.
+// Bilinear projections and their codes: the inner loop under every instruction
+// set, the distribution of the random numbers, and the theory of Kim and Choi
+// 2015.
 
 #include <faiss_ext/hashes/BilinearShiftInvariantHash.h>
 #include <faiss_ext/projections/BilinearProjection.h>
@@ -39,8 +39,8 @@ size_t block_size(const BilinearProjection& p) {
     return std::max<size_t>(256, std::bit_ceil(size_t(p.d_w)));
 }
 
-/// w_j; structured: row j of H S_3 H S_2 H S_1, which is column j of S_1 H S_2
-/// H S_3 H, scaled
+/// Returns w_j. If structured, it is row j of H S_3 H S_2 H S_1, which is
+/// column j of S_1 H S_2 H S_3 H, scaled.
 VectorXd row_w(const BilinearProjection& p, size_t j) {
     const size_t D = block_size(p);
     std::vector<double> row(p.structured ? D : 0);
@@ -58,7 +58,8 @@ VectorXd row_w(const BilinearProjection& p, size_t j) {
     return Eigen::Map<VectorXd>(row.data(), p.d_w);
 }
 
-/// Outputs of which no two share a v: independent, given all w.
+/// Returns outputs of which no two share a v; given all w, they are
+/// independent.
 std::vector<int> outputs_of_different_v(const BilinearProjection& p) {
     std::vector<bool> seen(p.k_v);
     std::vector<int> outputs;
@@ -71,7 +72,7 @@ std::vector<int> outputs_of_different_v(const BilinearProjection& p) {
     return outputs;
 }
 
-/// X
+/// Returns x as the matrix X.
 MatrixXd matrix_of(const BilinearProjection& p, const float* x) {
     MatrixXd X(p.d_w, p.d_v);
     for (int i = 0; i < p.d_in; i++) {
@@ -81,7 +82,7 @@ MatrixXd matrix_of(const BilinearProjection& p, const float* x) {
     return X;
 }
 
-/// prod_j (1 + m^2 lambda_j)^(-1/2)
+/// Computes prod_j (1 + m^2 lambda_j)^(-1/2).
 double product(const ArrayXd& lambda, double m) {
     return 1 / std::sqrt((1 + m * m * lambda).prod());
 }
@@ -90,7 +91,8 @@ double series_of(const ArrayXd& lambda) {
     return expected_distance([&](double m) { return product(lambda, m); });
 }
 
-/// The expected share of bits at a phase of variance s: SIK's series.
+/// The expected normalised Hamming distance at a phase of variance s, by SIK's
+/// series.
 double gaussian_share(double s) {
     return expected_distance(
             [&](double m) { return std::exp(-m * m * s / 2); });
@@ -98,8 +100,8 @@ double gaussian_share(double s) {
 
 enum class Form { spread, rank_one, one_row };
 
-/// Two random matrices at a distance of `length`; their difference has many
-/// singular values of a size, or one.
+/// Two random matrices at a distance of `length`. Their difference has many
+/// singular values of similar size, or only one.
 struct Pair {
     std::vector<float> x, y;
 
@@ -120,18 +122,18 @@ struct Pair {
         }
     }
 
-    /// X - Y
+    /// Returns X - Y.
     MatrixXd difference(const BilinearProjection& p) const {
         return matrix_of(p, x.data()) - matrix_of(p, y.data());
     }
 
-    /// of (X - Y)(X - Y)', the largest first
+    /// Returns the eigenvalues of (X - Y)(X - Y)', the largest first.
     ArrayXd eigenvalues(const BilinearProjection& p) const {
         const Eigen::JacobiSVD<MatrixXd> svd(difference(p));
         return svd.singularValues().array().square();
     }
 
-    /// Expected share of bits that differ.
+    /// Returns the expected normalised Hamming distance.
     double share(const Hash& hash) const {
         return hash.expected_hamming_of_pair(x.data(), y.data()) / hash.nbits;
     }
@@ -142,8 +144,8 @@ const BilinearProjection& bilinear_of(const KernelHash& hash) {
 }
 
 /// A lane adds at most d terms, at most 4 additions join the lanes, and a term
-/// has one rounding (none with fused multiply-adds). The bits are those of the
-/// pair alone, and what is behind the results stays.
+/// has one rounding (none with fused multiply-adds). The bits are the same as
+/// for the pair alone, and memory after the results stays unchanged.
 TEST(SelectedDots, EveryTarget) {
     for (size_t i = 0; i < 300; i++) {
         const size_t d = std::array{16, 48, 256}[i / 100];
@@ -190,14 +192,14 @@ TEST(SelectedDots, EveryTarget) {
     }
 }
 
-// matrix() is w v' of the definition. Its w err by the rounding of the length
-// alone, and the product with v is rounded once more. What apply makes of a
-// vector is the product with the matrix up to rounding, and the same bits in
-// every batch.
+// matrix() equals w v' of the definition. The error of its w is only the
+// rounding of the length, and the product with v is rounded once more. apply
+// gives the product with the matrix up to rounding, and the same bits in every
+// batch.
 //
-// A dot product of N terms in any order errs by (N + 4) units of the lengths of
-// its factors; N is d_v padded, and of a dense w, d_w <= 256. A level of
-// butterflies errs by a unit of the length of the result.
+// The error of a dot product of N terms, in any order, is (N + 4) units of the
+// product of the lengths. N is the padded d_v, and for a dense w, d_w <= 256.
+// The error of a level of butterflies is a unit of the length of the result.
 TEST(BilinearProjection, MatrixAndProducts) {
     for (auto [d_w, d_v, k, m, structured] :
          {std::tuple(1, 40, 24, 1, false),
@@ -266,8 +268,8 @@ TEST(BilinearProjection, PairsAreDifferentAndInRange) {
                 of_v.at(p.pair_v[j])++;
             }
             EXPECT_EQ(int(pairs.size()), k);
-            // draws without replacement: Hoeffding's bound holds (1963,
-            // section 6)
+            // draws without replacement, for which Hoeffding's bound holds
+            // (1963, section 6)
             for (const std::vector<int>& counts : {of_w, of_v}) {
                 const double share = 1.0 / double(counts.size());
                 for (int n : counts) {
@@ -279,10 +281,10 @@ TEST(BilinearProjection, PairsAreDifferentAndInRange) {
 }
 
 // Given all earlier pairs, the next one is any of the K - j that are left, and
-// at most k_v - 1 of them share the w of the one before. By Azuma's inequality
-// for sums of indicators less their conditional expectations, k log(1 / p) / 2
-// is the square of what may come on top. In order of w, almost all neighbours
-// would share one.
+// at most k_v - 1 of them share the w of the previous one. By Azuma's
+// inequality for sums of indicators minus their conditional expectations, the
+// square of the excess is at most k log(1 / p) / 2. In order of w, almost all
+// neighbours would share one.
 TEST(BilinearProjection, NeighboursShareNothingInParticular) {
     for (auto [k, m] : {std::pair<int, int>{6400, 1}, {10000, 2}}) {
         const BilinearProjection p(3, 3, k, m, true, 4);
@@ -300,15 +302,16 @@ TEST(BilinearProjection, NeighboursShareNothingInParticular) {
             const double slack = std::sqrt(-log_failure() * k / 2);
             EXPECT_LE(shared, expected + slack) << k << ", " << m;
             EXPECT_LT(expected + slack, 0.15 * k);
-            // no order: ups are balanced by the same bound, both ways, with
-            // the neighbours taken in couples that do not overlap
+            // random order: the number of ascents is balanced by the same bound
+            // in both directions, with neighbours taken in pairs that do not
+            // overlap
             EXPECT_NEAR(up, (k - 1 - shared) / 2.0, 3 * slack);
         }
     }
 }
 
-// Normal numbers; v is scaled. Rows, and w and v, do not correlate: means of
-// products of signs.
+// Entries are normal numbers; v is scaled. Rows, and w and v, are not
+// correlated, as shown by means of products of signs.
 TEST(BilinearProjection, EntriesAreNormal) {
     const double scale = 0.37;
     const BilinearProjection p(40, 50, 10000, 10, false, 6, scale);
@@ -345,7 +348,7 @@ TEST(BilinearProjection, LengthsAreChi) {
         }
         EXPECT_TRUE(follows(
                 squares, [&](double x) { return chi_square_cdf(x, D); }));
-        // blocks have signs of their own
+        // blocks have different signs
         double ones = 0;
         for (int i = 0; i < 3 * D; i++) {
             ASSERT_EQ(std::abs(p.signs[i]), 1);
@@ -376,8 +379,9 @@ TEST(BilinearProjection, SeedsAndFactors) {
     }
 }
 
-// The components, each once, in an order and with signs at random. How many
-// move down is nearly Gaussian for a random order, of variance (d + 1) / 12.
+// Shuffling keeps each component once, in random order and with random signs.
+// The number of components that move down is nearly Gaussian for a random
+// order, with variance (d + 1) / 12.
 TEST(BilinearProjection, Shuffle) {
     const int d = 40000;
     const BilinearProjection p(200, 200, 8, 1, true, 1, 1, true);
@@ -406,7 +410,8 @@ TEST(BilinearProjection, NearlySquare) {
     }
 }
 
-// Memory is what the header says, but for the object itself and the padding.
+// Memory is as stated in the header, apart from the object itself and the
+// padding.
 TEST(BilinearProjection, Memory) {
     for (bool structured : {false, true}) {
         const BilinearProjection p(100, 160, 10000, 5, structured, 1);
@@ -418,7 +423,8 @@ TEST(BilinearProjection, Memory) {
     }
 }
 
-// Brute force, with a bound of the tail; 1e-9 is what the header promises.
+// Agrees with brute force plus a bound of the tail, to 1e-9 as the header
+// promises.
 TEST(Series, AgreesWithBruteForce) {
     for (int r : {1, 2, 15}) {
         for (double s : {1e-8, 1e-4, 0.01, 0.3, 1.0, 4.0, 100.0, 1e6}) {
@@ -442,7 +448,7 @@ TEST(Series, AgreesWithBruteForce) {
     }
 }
 
-// k_b and the expected distance by the singular values of X - Y.
+// k_b and the expected distance, computed from the singular values of X - Y.
 TEST(BilinearShiftInvariantHash, KernelOfAPair) {
     const double gamma = 1.7;
     for (auto [d_w, d_v, shuffle] :
@@ -463,9 +469,9 @@ TEST(BilinearShiftInvariantHash, KernelOfAPair) {
     }
 }
 
-// Lemma 1 and theorem 2, where their conditions hold: sqrt(gamma) |x| and
-// sqrt(gamma) |y| up to 0.8, so that the difference is up to 1.6, and no
-// eigenvalue above 0.28 times the sum of the others.
+// Lemma 1 and theorem 2 under their conditions: sqrt(gamma) |x| and sqrt(gamma)
+// |y| are at most 0.8, so that the difference is at most 1.6, and no eigenvalue
+// exceeds 0.28 times the sum of the others.
 TEST(BilinearShiftInvariantHash, BoundsOfThePaper) {
     const double gamma = 9;
     for (auto [d_w, d_v] : {std::pair<int, int>{15, 60}, {25, 25}, {40, 20}}) {
@@ -488,7 +494,8 @@ TEST(BilinearShiftInvariantHash, BoundsOfThePaper) {
     }
 }
 
-// Whatever the difference; one eigenvalue, and equal ones, attain them.
+// The bounds hold for every difference. One eigenvalue, and equal ones, attain
+// them.
 TEST(BilinearShiftInvariantHash, HammingBounds) {
     const double gamma = 2;
     const Hash hash(5, 9, 64, gamma, 5, true, 1234, false);
@@ -514,7 +521,7 @@ TEST(BilinearShiftInvariantHash, HammingBounds) {
     }
 }
 
-/// Of a difference with these eigenvalues.
+/// Returns the covariance for a difference with these eigenvalues.
 double covariance_of(const ArrayXd& lambda) {
     const int q = int(lambda.size());
     const Hash hash(q, q, 64, 1, 5, false, 1234, false);
@@ -525,10 +532,10 @@ double covariance_of(const ArrayXd& lambda) {
     return hash.covariance_of_pair(x.data(), zero.data());
 }
 
-// Of one eigenvalue s, bits differ given w with the probability of SIK at a
-// phase of variance s z^2, z normal, and the covariance is the variance of
-// that: by the trapezoidal rule, which errs by less than 1e-6 at a kink of
-// slope 1. Of many, lemma 5 term by term.
+// With a single eigenvalue s, bits differ given w with the probability of SIK
+// at a phase of variance s z^2, z normal, and the covariance is the variance of
+// this probability. The trapezoidal rule has an error of less than 1e-6 at a
+// kink of slope 1. With many eigenvalues, lemma 5 is evaluated term by term.
 TEST(BilinearShiftInvariantHash, CovarianceOfAPair) {
     for (double s : {1e-4, 0.1, 0.64, 2.25, 30.0}) {
         double one = 0, two = 0;
@@ -561,8 +568,8 @@ TEST(BilinearShiftInvariantHash, CovarianceOfAPair) {
     EXPECT_NEAR(hash.covariance_of_pair(x.data(), x.data()), 0, 1e-6);
 }
 
-// Theorem 3 under the conditions of lemma 1: of the spectra of a sum, those
-// that are as uneven as they may be, and even ones.
+// Theorem 3 under the conditions of lemma 1, for the most uneven spectra of a
+// given sum and for even ones.
 TEST(BilinearShiftInvariantHash, CovarianceBound) {
     for (double s : {1e-3, 0.05, 0.3, 0.64, 1.0, 1.5, 2.0, 2.56}) {
         const double bound = Hash::covariance_bound(std::exp(-s / 2));
@@ -574,7 +581,7 @@ TEST(BilinearShiftInvariantHash, CovarianceBound) {
         EXPECT_LE(covariance_of(ArrayXd::Constant(20, s / 20)), bound) << s;
     }
     for (double u = 0; u <= 1; u += 0.125) {
-        double a = 0, b = 0; // sums to 1 / 2 where u is 1
+        double a = 0, b = 0; // sums to 1 / 2 if u is 1
         for (int m = 1; m < 1000; m++) {
             a += std::pow(u, 0.79 * m * m) / (4.0 * m * m - 1);
             b += std::pow(u, double(m) * m) / (4.0 * m * m - 1);
@@ -589,12 +596,12 @@ TEST(BilinearShiftInvariantHash, CovarianceBound) {
 }
 
 // Given all w, bits of different v are independent and differ with the
-// probability of SIK at the distance |(X - Y)' w|: Hoeffding's bound for trials
-// that are not alike, whatever the law of w.
+// probability of SIK at the distance |(X - Y)' w|. Hoeffding's bound for trials
+// that are not alike applies for every distribution of w.
 //
-// The law itself: blocks of w are independent. Components of a structured w are
-// not quite normal numbers; shares move by less than 0.002, and single rows of
-// X, which see a single component, are no exception.
+// Distribution of w: blocks of w are independent. Components of a structured w
+// are not quite normal numbers; normalised distances move by less than 0.002,
+// even for single rows of X, which see a single component.
 TEST(BilinearShiftInvariantHash, HammingFollowsTheSeries) {
     const int nbits = 8192;
     const double gamma = 4;
@@ -635,7 +642,7 @@ TEST(BilinearShiftInvariantHash, HammingFollowsTheSeries) {
                 const Moments m(means);
                 EXPECT_NEAR(m.mean, pair.share(hash), m.mean_error() + 0.002);
                 EXPECT_LT(m.mean_error(), 0.03);
-                if (!structured) { // w that are independent
+                if (!structured) { // independent w
                     const Moments given_w(share);
                     EXPECT_NEAR(
                             given_w.variance,
@@ -648,9 +655,9 @@ TEST(BilinearShiftInvariantHash, HammingFollowsTheSeries) {
     }
 }
 
-// K is exp(-s / 2), and s / r the eigenvalue that all r share. |dh / dk_b| is
-// at least 8 / (3 pi^2), and |dk_b / dK| at least 1 / (1 + s / r); h is a sum
-// of less than 10,000 terms, whose rounding moves it by 10,000 / 2^53 at most,
+// K is exp(-s / 2), and the r equal eigenvalues are s / r. |dh / dk_b| is at
+// least 8 / (3 pi^2), and |dk_b / dK| at least 1 / (1 + s / r). h is a sum of
+// fewer than 10,000 terms, whose rounding moves it by at most 10,000 / 2^53,
 // and terms below 1e-16 are dropped.
 TEST(BilinearShiftInvariantHash, EstimatesInvertExpectedDistances) {
     const double error = 10000 * 0x1p-53 + 1e-16, most = 64 * 4 / (pi * pi);
@@ -684,7 +691,7 @@ TEST(BilinearShiftInvariantHash, Gamma) {
                 one.bilinear_kernel(&twice[0], &twice[d]),
                 1e-13);
     }
-    // the automatic one is that of SIK, and works as if it had been given
+    // the automatic bandwidth is SIK's, and works as if it had been given
     Hash hash(7, 9, 64);
     const auto pair = [&] { hash.bilinear_kernel(&x[0], &x[d]); };
     const auto share = [&] { hash.expected_hamming_of_pair(&x[0], &x[d]); };
@@ -767,7 +774,7 @@ TEST(Strings, Bad) {
     EXPECT_TRUE(throws([] { Hash(3, 3, 64, -1); }, "-1"));
 }
 
-// What is read from a file fits.
+// Damaged files that do not fit are refused.
 TEST(Files, Damage) {
     const BilinearProjection p(3, 4, 16, 2, true, 1, 1, true);
     const auto read = [](const BilinearProjection& damaged) {
@@ -775,7 +782,8 @@ TEST(Files, Damage) {
         write_fields(damaged, &writer);
         faiss::VectorIOReader reader;
         reader.data = writer.data;
-        BilinearProjection read(3, 3, 9, 1, false, 1); // what was there goes
+        // previous content is replaced
+        BilinearProjection read(3, 3, 9, 1, false, 1);
         read_fields(read, &reader);
         return read;
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The number of bits for a set of vectors, Raginsky and Lazebnik 2009, theorem
-// 2.4.
+// Number of bits for a set of vectors (Raginsky and Lazebnik 2009, theorem
+// 2.4).
 
 #include <faiss_ext/hashes/bits_for.h>
 
@@ -30,8 +30,8 @@ TEST(BitsFor, IsTheFormula) {
     }
 }
 
-// All pairs are within delta, in every one of the repeats: each fails with a
-// probability below epsilon, and in fact far below.
+// In every repeat all pairs are within delta. Each repeat fails with a
+// probability below epsilon, in fact far below.
 TEST(BitsFor, IsEnough) {
     const int n = 60, d = 5;
     const double delta = 0.05;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads of the caller: searches of one index at the same time, and work on
-// different ones.
+// Threads of the caller: concurrent searches of one index, and concurrent work
+// on different indexes.
 
 #include <thread>
 
@@ -25,7 +25,7 @@ namespace {
 constexpr idx_t n = 200, nq = 12;
 constexpr int num_threads = 4;
 
-/// f(0), f(1) ... at the same time
+/// Runs f(0), f(1), ... concurrently.
 template <class F>
 void at_once(F&& f) {
     std::vector<std::thread> threads;
@@ -40,7 +40,7 @@ void at_once(F&& f) {
     }
 }
 
-/// L1-normalised, which suits every kernel
+/// Returns L1-normalised vectors, which suit every kernel.
 Floats histograms(idx_t count, uint64_t seed) {
     Floats x = uniform_vectors(count, d, seed);
     for (idx_t i = 0; i < count; i++) {
@@ -67,7 +67,7 @@ std::unique_ptr<faiss::Index> filled(const std::string& text) {
 
 struct EachIndex : testing::TestWithParam<Row> {
     void SetUp() override {
-        omp_set_num_threads(1); // threads of OpenMP are another matter
+        omp_set_num_threads(1); // OpenMP's threads are not tested here
     }
 };
 
@@ -86,7 +86,7 @@ TEST_P(EachIndex, SearchesOfOneIndex) {
             const idx_t one = (t + i) % nq;
             search(*index, rows(q, d, one, one + 1), 2);
         }
-        faiss::VectorIOWriter writer; // reads as well
+        faiss::VectorIOWriter writer; // also reads
         write_index(index.get(), &writer);
         clone_index(index.get());
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One-bit consistent weighted sampling: the samples on every instruction set,
-// and how far codes differ.
+// One-bit consistent weighted sampling: the samples under every instruction
+// set, and the distances of codes.
 
 #include <cmath>
 #include <limits>
@@ -16,8 +16,8 @@ using namespace faiss_ext_test;
 
 namespace {
 
-/// Histograms of few and of many components, sets, one inside of the other, a
-/// multiple, components of very different size, and a row of zeros.
+/// Returns histograms with few and with many components, sets, a subset, a
+/// multiple, components of very different sizes, and a zero row.
 std::vector<float> histograms(size_t d, uint64_t seed) {
     constexpr size_t n = 12;
     std::vector<float> x = uniform_vectors(n, d, seed);
@@ -47,7 +47,8 @@ double jaccard(const float* x, const float* y, size_t d) {
     return larger > 0 ? smaller / larger : 1;
 }
 
-/// By the formula, in double precision: the cost of a component, and its level.
+/// Computes the cost of a component and its level by the formula, in double
+/// precision.
 std::pair<double, double> cost_and_level(
         const ConsistentSamplingHash& hash,
         float value,
@@ -103,7 +104,7 @@ TEST(ConsistentSampling, SamplesHaveTheSmallestCostOnEveryTarget) {
                     ASSERT_GT(row[chosen[j]], 0);
                     const auto [cost, exact] =
                             cost_and_level(hash, row[chosen[j]], chosen[j], j);
-                    // l / r is rounded: where it is nearly whole, so is t
+                    // l / r is rounded, so its floor may be off by 1
                     if (level[j] != exact) {
                         far++;
                         EXPECT_LE(std::abs(level[j] - exact), 1);
@@ -117,8 +118,8 @@ TEST(ConsistentSampling, SamplesHaveTheSmallestCostOnEveryTarget) {
     }
 }
 
-// Bits are independent, so that Hoeffding's bound holds for each pair, here
-// with probability 1 - 1e-9.
+// Bits are independent, so Hoeffding's bound holds for each pair, here with
+// probability 1 - 1e-9.
 TEST(ConsistentSampling, HammingTellsJaccard) {
     const int nbits = 8192;
     const double bound = std::sqrt(std::log(2 / 1e-9) / (2 * nbits));

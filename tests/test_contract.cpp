@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every scheme, map, kernel and index must do, for each row of
+// The contract of every scheme, map, kernel and index, tested for each row of
 // testing_strings.h.
 
 #include <functional>
@@ -28,9 +28,7 @@ namespace {
 
 constexpr idx_t n = 300, nq = 20;
 
-/// Before, FAISS took any two faiss::IndexBinaryIVF for different classes.
-
-/// Uniform on [0, 1]; histograms sum to 1.
+/// Returns vectors that are uniform on [0, 1]; histograms sum to 1.
 std::vector<float> vectors(Data data, idx_t count, uint32_t seed) {
     std::vector<float> x = uniform_vectors(count, d, seed);
     for (idx_t i = 0; data == Data::histograms && i < count; i++) {
@@ -41,7 +39,7 @@ std::vector<float> vectors(Data data, idx_t count, uint32_t seed) {
     return x;
 }
 
-/// Three vectors with one component at fault, which errors name.
+/// Three vectors, one of which has an invalid component that errors name.
 struct Bad {
     std::vector<float> x;
     std::string place, value;
@@ -67,7 +65,7 @@ std::vector<Bad> bad_vectors(Data data) {
     return all;
 }
 
-/// All rows have vectors to train with and others.
+/// Every row has vectors to train with, and others.
 template <class Row>
 struct Each : testing::TestWithParam<Row> {
     const Row& row = this->GetParam();
@@ -94,12 +92,13 @@ std::unique_ptr<faiss::VectorTransform> transform_of(
     return read_VectorTransform(&reader);
 }
 
-/// whether the text has one of the parts, separated by |
+/// Returns whether the text contains one of the parts, which are separated by
+/// |.
 bool has(const std::string& text, const std::string& parts) {
     return std::regex_search(text, std::regex(parts));
 }
 
-/// the string with an argument more
+/// Appends an argument to the string.
 std::string with_argument(std::string text, const std::string& added) {
     if (text.back() == ')') {
         text.back() = ',';
@@ -109,8 +108,8 @@ std::string with_argument(std::string text, const std::string& added) {
     return text + added + ")";
 }
 
-/// An unknown key is named; where a string is cut off, it is refused or means
-/// something shorter.
+/// An unknown key is named. A truncated string is refused or has a shorter
+/// meaning.
 template <class Make>
 void check_bad_strings(const std::string& text, Make&& make) {
     EXPECT_TRUE(make(text));
@@ -136,9 +135,9 @@ void check_bad_strings(const std::string& text, Make&& make) {
     }
 }
 
-/// Every prefix of a file is refused, and every changed byte; where checksums
-/// fit, a change is refused or does no harm, if `hostile` changes are to be
-/// tried as well.
+/// Every prefix of a file and every changed byte are refused. If `hostile`
+/// changes, with matching checksums, are tested as well, they are refused or do
+/// no harm.
 template <class Read, class Use>
 void check_damage(
         const Bytes& bytes,
@@ -171,7 +170,7 @@ void check_damage(
 
 using Make = std::function<std::unique_ptr<Transform>()>;
 
-/// What a hash and a map have in common.
+/// The contract shared by hashes and maps.
 void check_transform(const Make& make, Data data) {
     const std::vector<float> x = vectors(data, n, 1), q = vectors(data, nq, 2);
     const auto vt = make();
@@ -179,14 +178,14 @@ void check_transform(const Make& make, Data data) {
     if (!vt->is_trained) {
         EXPECT_TRUE(throws([&] { applied(*vt, q); }, "train"));
         const auto bytes = bytes_of(*vt);
-        // what cannot be learnt from leaves it as it was
+        // training on unusable vectors leaves the object unchanged
         EXPECT_TRUE(throws([&] { vt->train(0, x.data()); }));
         std::vector<float> bad = x;
         bad[7 * d] = NAN;
         EXPECT_TRUE(throws([&] { vt->train(n, bad.data()); }));
         EXPECT_FALSE(vt->is_trained);
         EXPECT_EQ(bytes_of(*vt), bytes);
-        // a copy of what is not trained learns the same
+        // a copy of an untrained object learns the same
         const auto copy = transform_of(bytes);
         vt->train(n, x.data());
         copy->train(n, x.data());
@@ -235,12 +234,12 @@ void check_transform(const Make& make, Data data) {
     EXPECT_EQ(bytes_of(*read), bytes);
     EXPECT_TRUE(holds_faiss_ext(vt.get()));
 
-    // its string
+    // the string
     EXPECT_EQ(make()->description(), make()->description());
     EXPECT_TRUE(is_faiss_ext_string(vt->description())) << vt->description();
 }
 
-/// Every parameter: its default can be written, other values only in range.
+/// Every parameter accepts its default; other values must be in range.
 template <class Make>
 void check_parameters(
         const std::string& name,
@@ -264,7 +263,7 @@ void check_parameters(
         if (key == "kernel" || text.find(key + "=") != std::string::npos) {
             continue;
         }
-        // a key that does not apply here is refused, and named
+        // a key that does not apply is refused and named
         const std::string same = with(key, info.default_value);
         const std::string error = error_of([&] { make(same); });
         if (!error.empty()) {
@@ -426,7 +425,7 @@ TEST_P(EachMap, DamagedFiles) {
 
 struct EachKernel : Each<Row> {
     const std::unique_ptr<Kernel> kernel = kernel_factory(row.text);
-    std::vector<float> K; ///< of q and x
+    std::vector<float> K; ///< between q and x
 
     void SetUp() override {
         if (!kernel->is_trained) {
@@ -512,9 +511,9 @@ TEST_P(EachKernel, BadInput) {
 struct EachIndex : Each<Row> {
     const std::string text = row.text;
     const bool has_ids = text.find("IDMap") == 0;
-    const bool is_ivf = has(text, "IVF4"); // ids are stored
+    const bool is_ivf = has(text, "IVF4"); // lists store ids
 
-    /// trained
+    /// Returns a trained index.
     std::unique_ptr<faiss::Index> make(
             faiss::MetricType metric = faiss::METRIC_L2) const {
         auto index = index_factory(d, text, metric);
@@ -558,9 +557,9 @@ TEST_P(EachIndex, Conventions) {
         const auto [few, ids] = search(*index, q, 9);
         for (size_t i = 0; i < ids.size(); i++) {
             ASSERT_TRUE(ids[i] >= -1 && ids[i] < 4) << ids[i];
-            if (ids[i] == -1) { // (FAISS's refinement marks it by infinity)
+            if (ids[i] == -1) { // FAISS's refinement uses infinity
                 ASSERT_TRUE(few[i] == worst || std::isinf(few[i])) << few[i];
-            } else { // what is missing comes last
+            } else { // missing results come last
                 ASSERT_TRUE(i % 9 == 0 || ids[i - 1] != -1);
             }
         }
@@ -595,15 +594,16 @@ TEST_P(EachIndex, FilesAndClones) {
         EXPECT_EQ(copy->ntotal, n);
         EXPECT_EQ(copy->metric_type, index->metric_type);
         expect_same(search(*copy, q, 5), found);
-        if (!has(text, "BHash")) { // in no order
+        if (!has(text, "BHash")) { // it has no order
             EXPECT_EQ(bytes_of(*copy), bytes_of(*index));
         }
     }
-    add(*read, q); // goes on as the original would
+    add(*read, q); // continues like the original
     EXPECT_EQ(read->ntotal, n + nq);
 }
 
-/// Ways to empty one of the parts of an index, at any depth.
+/// Returns functions that each empty one of the parts of an index, at any
+/// depth.
 std::vector<std::function<void()>> ways_to_empty_a_part(faiss::Index& index) {
     std::vector<std::function<void()>> ways;
     for (const faiss::Index* part : faiss_ext::parts_of(index)) {
@@ -641,7 +641,7 @@ TEST_P(EachIndex, IsNotWrittenIfAPartWasChangedAlone) {
 TEST_P(EachIndex, ThreadsAndBatches) {
     const auto index = filled();
     const auto found = search(*index, q, 5);
-    // (FAISS's own Flat computes batches in another way)
+    // FAISS's own Flat computes batches differently
     const float rounding = has(text, "[)],Flat") ? 1e-5f : 0;
     for (idx_t i = 0; i < nq; i++) {
         const auto one = search(*index, rows(q, d, i, i + 1), 5);
@@ -655,7 +655,7 @@ TEST_P(EachIndex, ThreadsAndBatches) {
     expect_same(search(*index, q, 5), found);
 }
 
-/// Some search for many queries part by part.
+/// Some indexes search for many queries in parts.
 TEST_P(EachIndex, ManyQueries) {
     const auto index = filled();
     const idx_t many = has(text, "KIVF") ? 65536 + 100 : 4096 + 100, k = 3;
@@ -665,7 +665,7 @@ TEST_P(EachIndex, ManyQueries) {
     }
     const Threads threads(3);
     const auto few = search(*index, q, k), found = search(*index, repeated, k);
-    // (FAISS's own Flat computes batches in another way)
+    // FAISS's own Flat computes batches differently
     const float rounding = has(text, "[)],Flat") ? 1e-5f : 0;
     for (idx_t i = 0; i < many * k; i++) {
         ASSERT_EQ(found.labels[i], few.labels[i % (nq * k)]) << i / k;
@@ -679,9 +679,9 @@ TEST_P(EachIndex, ManyQueries) {
             ASSERT_EQ(all[i], within[i % nq]) << i;
         }
     }
-    // a bad one is named by its number among all
+    // an invalid vector is named by its number in the whole batch
     if (text.find("PCA12") != 0 &&
-        text.find("IVF4") != 0) { // FAISS's are first
+        text.find("IVF4") != 0) { // these begin with FAISS's parts
         repeated.back() = NAN;
         const std::string number = "vector " + std::to_string(many - 1);
         EXPECT_TRUE(throws([&] { search(*index, repeated, k); }, number));
@@ -691,7 +691,7 @@ TEST_P(EachIndex, ManyQueries) {
 TEST_P(EachIndex, BadInput) {
     const auto index = filled();
     const auto bytes = bytes_of(*index);
-    // what FAISS's own parts stand in front of, they see first
+    // FAISS's parts at the front see the vectors first
     if (text.find("PCA12") != 0 && text.find("IVF4") != 0) {
         for (const Bad& bad : bad_vectors(row.data)) {
             EXPECT_TRUE(throws([&] { search(*index, bad.x, 1); }, bad.place));
@@ -717,7 +717,7 @@ TEST_P(EachIndex, DamagedFiles) {
             search(read, q, 3);
         }
     };
-    // FAISS checks little of its own parts
+    // FAISS hardly checks its own parts
     const bool hostile =
             has(text, "KFlat|KIVF|BPerm|BFlat|AFlat") && !has(text, "Refine");
     check_damage(bytes_of(*index), index_of, use, hostile);
@@ -727,7 +727,7 @@ TEST_P(EachIndex, Strings) {
     EXPECT_TRUE(is_faiss_ext_string(text));
     const auto make_index = [](const auto& s) { return index_factory(d, s); };
     check_bad_strings(text, make_index);
-    // (an index of FAISS behind a map has others)
+    // an index of FAISS behind a map has other metrics
     if (!has(text, "HKM|KPCA|RFF")) {
         EXPECT_TRUE(throws([&] { make(faiss::METRIC_L1); }, "metric"));
     }
@@ -744,7 +744,7 @@ TEST_P(EachIndex, Ids) {
     }
     const auto error =
             error_of([&] { index->add_with_ids(n, x.data(), ids.data()); });
-    if (!has_ids && (!is_ivf || has(text, "Refine"))) { // takes none
+    if (!has_ids && (!is_ivf || has(text, "Refine"))) { // does not accept ids
         EXPECT_NE(error, "");
         EXPECT_EQ(index->ntotal, 0);
     } else {
@@ -795,9 +795,10 @@ TEST_P(EachIndex, Merging) {
         EXPECT_EQ(error_of(merge), "");
         EXPECT_EQ(a->ntotal, n);
         expect_same(search(*a, q, 5), search(*whole, q, 5));
-        if (has(text, "KFlat|KIVF|BPerm|AFlat")) { // (FAISS's leave the number)
+        // FAISS's classes keep ntotal
+        if (has(text, "KFlat|KIVF|BPerm|AFlat")) {
             EXPECT_EQ(b->ntotal, 0);
-            add(*b, q); // what is left can be used on
+            add(*b, q); // the emptied index can still be used
             EXPECT_EQ(b->ntotal, nq);
         }
     }
@@ -812,7 +813,7 @@ struct EachStorage : testing::TestWithParam<const char*> {
     const std::vector<float> x = vectors(Data::any, n, 1);
     const std::vector<float> q = vectors(Data::any, nq, 2);
     const std::unique_ptr<IndexBinaryKernelHash> index = trained("gaussian");
-    Found<int32_t> found; ///< of q
+    Found<int32_t> found; ///< for q
 
     std::unique_ptr<IndexBinaryKernelHash> trained(
             const std::string& arguments) const {
@@ -887,7 +888,7 @@ TEST_P(EachStorage, Merging) {
     const idx_t half = n / 2;
     index->add(half, x.data());
     other->add(n - half, &x[half * d]);
-    const bool is_ivf = has(storage, "BIVF"); // ids are stored
+    const bool is_ivf = has(storage, "BIVF"); // lists store ids
     const auto merge = [&] { index->merge_from(*other, is_ivf ? half : 0); };
     if (!has(storage, "BPerm|BFlat") && !is_ivf) {
         EXPECT_TRUE(throws(merge));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages: what they begin with, and that they are text whatever they quote.
+// Error messages: how they begin, and that they are printable whatever they
+// quote.
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -15,7 +16,7 @@ using namespace faiss_ext_test;
 
 TEST(Printable, EscapesWhatIsNotText) {
     const std::pair<std::string, std::string> texts[] = {
-            // text, of 1 to 4 bytes a character, up to the last one
+            // text with characters of 1 to 4 bytes, up to the last character
             {"", ""},
             {"(text)\n=\xc3\xbc\xe2\x89\xa5", "(text)\n=\xc3\xbc\xe2\x89\xa5"},
             {"\xf0\x9f\x99\x82", "\xf0\x9f\x99\x82"},
@@ -23,7 +24,8 @@ TEST(Printable, EscapesWhatIsNotText) {
             // control characters
             {std::string("a\0b", 3), "a\\x00b"},
             {"\t\r\x1b\x7f", "\\x09\\x0d\\x1b\\x7f"},
-            // no character, cut off, over-long, a surrogate, beyond Unicode
+            // an invalid byte, a truncated character, over-long, a surrogate,
+            // beyond Unicode
             {"a\xff", "a\\xff"},
             {"\xc3", "\\xc3"},
             {"\xe2\x89", "\\xe2\\x89"},
@@ -49,7 +51,8 @@ TEST(Messages, BeginWithWhatIsWrong) {
     const size_t line = message.find('\n');
     EXPECT_LT(line, message.find("'k > 0' failed")) << message;
     EXPECT_LT(line, message.find("src/indexes/IndexFlatKernel.cpp:"));
-    EXPECT_EQ(message.find("/src/"), std::string::npos); // of no machine
+    // independent of the machine
+    EXPECT_EQ(message.find("/src/"), std::string::npos);
     EXPECT_EQ(message.find('\0'), std::string::npos);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames by themselves: lengths, blocks and checksums, whatever is inside.
+// Frames, with arbitrary content: lengths, blocks and checksums.
 
 #include <cstring>
 #include <memory>
@@ -48,7 +48,7 @@ Bytes framed(const Bytes& content, size_t piece = SIZE_MAX) {
     return writer.data;
 }
 
-/// The content, read in pieces; the rest of the stream must stay.
+/// Reads the content in pieces. The rest of the stream must remain unread.
 Bytes unframed(
         const Bytes& file,
         size_t length,
@@ -94,7 +94,7 @@ TEST(Frame, DamageIsSeenBeforeABlockIsUsed) {
             faiss::VectorIOReader reader;
             reader.data = bad;
             reader.rp = magic_size;
-            size_t used = 0; // bytes that were handed out
+            size_t used = 0; // bytes handed out so far
             EXPECT_TRUE(throws(
                     [&] {
                         read_frame(magic, &reader, 0, [&](IOReader* f) {
@@ -111,7 +111,7 @@ TEST(Frame, DamageIsSeenBeforeABlockIsUsed) {
             EXPECT_LE(used, at / block * block);
         }
     }
-    // whole blocks in each other's places, headers of others
+    // swapped blocks, and headers of other frames
     Bytes swapped = file;
     std::swap_ranges(
             swapped.begin() + begin,
@@ -125,7 +125,7 @@ TEST(Frame, DamageIsSeenBeforeABlockIsUsed) {
 
 TEST(Frame, HeadersThatLie) {
     const Bytes file = framed(random_bytes(1000));
-    // lengths: terabytes, and what overflows
+    // lengths of terabytes, and lengths that overflow
     for (uint64_t length :
          {uint64_t(999),
           uint64_t(1001),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // HomogeneousKernelMap against the formulas of Vedaldi and Zisserman, PAMI
-// 2012, in double precision, and in front of FAISS's indexes.
+// 2012, in double precision, and before FAISS's indexes.
 
 #include <faiss_ext/maps/HomogeneousKernelMap.h>
 
@@ -27,7 +27,7 @@ std::unique_ptr<AdditiveKernel> make_additive(const std::string& name) {
             dynamic_cast<AdditiveKernel*>(kernel_factory(name).release()));
 }
 
-// The formulas of the paper's table 1.
+// Formulas of the paper's table 1.
 
 double signature(const std::string& kernel, double lambda) {
     const double e = std::exp(lambda / 2), f = 1 / e;
@@ -63,9 +63,9 @@ double default_period(const std::string& kernel, int m, Window window) {
                              : 2.00 * std::log(m + 0.99) + 3.52;
 }
 
-/// The transform of the signature, cut off at +-end; the signature is even.
-/// Gauss's rule of 5 points on pieces of a fraction of an oscillation errs by
-/// less than rounding.
+/// Computes the transform of the signature, cut off at +-end; the signature is
+/// even. It uses Gauss's rule with 5 points on pieces of a fraction of an
+/// oscillation; its error is below rounding.
 double transform(const std::string& kernel, double end, double omega) {
     constexpr double node[] = {0, 0.5384693101056831, 0.9061798459386640};
     constexpr double weight[] = {
@@ -87,20 +87,20 @@ double transform(const std::string& kernel, double end, double omega) {
     return sum * half / pi;
 }
 
-/// Component c = 0..2m of value v, for an amplitude of 1.
+/// Computes component c = 0..2m of value v, for an amplitude of 1.
 double exact_component(int c, double frequency, double degree, double v) {
     const double angle = (c + 1) / 2 * frequency * std::log(v);
     return std::pow(v, degree / 2) *
             (c % 2 == 1 || c == 0 ? std::cos(angle) : std::sin(angle));
 }
 
-/** Bound of its error, relative to a_j v^(g / 2), by the header: 1e-6 (j + |j L
- * log v|), and 1e-6 for j = 0. (There the header's formula leaves no room for
- * rounding; 1e-6 is what it says of the others.)
+/** Bounds the error of a component, relative to a_j v^(g / 2). The header
+ * states 1e-6 (j + |j L log v|); for j = 0, 1e-6 is used, because the header's
+ * formula leaves no room for rounding there.
  *
- * For a degree other than 1 the root is exp(g / 2 log v): an error of the
- * logarithm or the product of two units of a number (g / 2) |log v| is one of
- * the exponent, and so a relative one of the result.
+ * For a degree other than 1 the root is exp(g / 2 log v). An error of two units
+ * in the logarithm or the product, a number (g / 2) |log v|, is an absolute
+ * error of the exponent, and so a relative error of the result.
  */
 double component_bound(int c, double frequency, double degree, double v) {
     const int j = (c + 1) / 2;
@@ -114,11 +114,13 @@ double frequency_of(const Map& map) {
     return map.period > 0 ? 2 * pi / map.period : 0;
 }
 
-/** With norm=l1 the library multiplies by a rounded inverse of the mass, and
- * once more where that is huge: 4 units of v, of which the angle j L log v
- * takes 4 units times j L, and the root 2.
+/** Checks the components of a map.
  *
- * @return  the mean error, over the bound in the header
+ * With norm=l1 the library multiplies by a rounded inverse of the mass, and
+ * once more if that is huge. This is an error of 4 units of v; the angle j L
+ * log v gets 4 units times j L, and the root 2.
+ *
+ * @return  the mean error, divided by the bound in the header
  */
 double expect_components(const Map& map, const std::vector<float>& x) {
     double sum = 0;
@@ -202,12 +204,12 @@ TEST(Signatures, TransformIsTheSpectrum) {
     EXPECT_EQ(HellingerKernel().spectrum(0), HUGE_VAL);
 }
 
-// A sample of the spectrum with the uniform window is its formula. With the
-// rectangular window the library integrates by Simpson's rule with steps h <= 1
-// / (64 (1 + omega / 2 pi)) on [0, period / 2]: it errs by at most period / 2
-// h^4 / 180 max |f''''| / pi, and |f''''| <= (1 + omega)^4 for f = K(lambda)
-// cos(omega lambda), since derivatives of K up to the fourth are at most 1.
-// That makes at most 1e-6 period / 2 / pi in the spectrum.
+// A sample of the spectrum with the uniform window equals its formula.
+// With the rectangular window the library integrates by Simpson's rule with
+// steps h <= 1 / (64 (1 + omega / 2 pi)) on [0, period / 2]. The error is at
+// most period / 2 h^4 / 180 max |f''''| / pi. For f = K(lambda) cos(omega
+// lambda), |f''''| <= (1 + omega)^4, since derivatives of K up to the fourth
+// are at most 1. This gives at most 1e-6 period / 2 / pi in the spectrum.
 TEST(Amplitudes, AreSamplesOfTheSpectrum) {
     const std::pair<int, double> orders[] = {{0, 4}, {1, 0}, {3, 0}, {20, 4}};
     for (const std::string& kernel : sampled) {
@@ -240,7 +242,7 @@ TEST(Amplitudes, AreSamplesOfTheSpectrum) {
     }
 }
 
-// Order 0 has one component; the default period makes it sqrt(x), up to
+// Order 0 has one component. The default period makes it sqrt(x), up to
 // Simpson's error with the rectangular window.
 TEST(Amplitudes, OrderZero) {
     for (const std::string& kernel : sampled) {
@@ -253,8 +255,8 @@ TEST(Amplitudes, OrderZero) {
     }
 }
 
-// The documented accuracy for values of any size. The coordinates go round all
-// lanes.
+// The documented accuracy holds for values of any size. Coordinates take every
+// lane.
 TEST_P(EveryTarget, ComponentsAreTheFormula) {
     std::vector<float> x = {
             0, 1e-45f, 1e-40f, 9.9e-38f, 1.01e-37f, 1, 2, 0.5f, 1e36f};
@@ -267,7 +269,7 @@ TEST_P(EveryTarget, ComponentsAreTheFormula) {
             const auto window = m == 3 ? Window::rectangular : Window::uniform;
             for (double degree : {0.5, 1.0, 2.0}) {
                 const Map map(d, *make_additive(kernel), m, window, 0, degree);
-                if (degree < 2) { // squares of 1e36 are no floats
+                if (degree < 2) { // squares of 1e36 are beyond float
                     expect_components(map, x);
                 }
                 expect_components(map, uniform_vectors(5, d, m));
@@ -282,8 +284,8 @@ TEST_P(EveryTarget, ComponentsAreTheFormula) {
     }
 }
 
-// The loop alone: a scale, signs, and every length up to beyond two vectors of
-// lanes, beside memory that must stay as it is.
+// The inner loop alone: a scale, signs, and every length up to more than two
+// vectors of lanes. Memory beside the output must stay unchanged.
 TEST_P(EveryTarget, LoopOfEveryLength) {
     const std::vector<float> amplitudes = {0.9f, 0.5f, 0.25f};
     const double L = 0.7;
@@ -309,9 +311,9 @@ TEST_P(EveryTarget, LoopOfEveryLength) {
     }
 }
 
-// The inner product of the components of two values is K of their logarithms'
-// difference. (By Poisson's formula, with all samples of the spectrum it would
-// be the periodic sum of the signature.)
+// The inner product of the components of two values is K of the difference of
+// their logarithms. By Poisson's formula, all samples of the spectrum together
+// would give the periodic sum of the signature.
 TEST(Maps, SignatureIsThatOfTheComponents) {
     for (const char* text :
          {"HKM1(chi2)", "HKM3(js)", "HKM5(intersection,period=4)"}) {
@@ -331,9 +333,9 @@ TEST(Maps, SignatureIsThatOfTheComponents) {
     }
 }
 
-// sqrt(x), correctly rounded, of one component whatever the order.
-// No pair of histograms is further from its kernel value, and of two components
-// one is as far. Grid and map err by 1e-4 and 1e-5.
+// No pair of histograms is further from its kernel value than the distortion,
+// and some pair with two components is as far. Grid and map have errors of 1e-4
+// and 1e-5.
 TEST(Maps, Distortion) {
     for (const char* text :
          {"HKM1(chi2)",
@@ -365,7 +367,7 @@ TEST(Maps, Distortion) {
         EXPECT_GT(most, 1e-4);
         const std::vector<float> many = clustered_histograms(60, 20, 6, 10, 1);
         EXPECT_LE(error_of(20, many), most * (1 + 1e-4) + 1e-5);
-        // pairs of two components, of all ratios and none
+        // pairs of two components, of all ratios, and of disjoint components
         double attained = 0;
         for (double lambda = 0; lambda < 8; lambda += 0.01) {
             const float p = float(1 / (1 + std::exp(lambda)));
@@ -381,6 +383,7 @@ TEST(Maps, Distortion) {
                    "degree is 2"));
 }
 
+// For every order the map has one component, sqrt(x), correctly rounded.
 TEST(Maps, HellingerIsExact) {
     std::vector<float> x = uniform_vectors(9, 21, 3);
     x[5] = 0;
@@ -415,7 +418,8 @@ TEST(Maps, NegativeComponents) {
         }
         map.negative = Map::Negative::sign;
         EXPECT_EQ(applied(map, x), expected);
-        // what is no number is named, and nothing is written
+        // NaN, infinite and too large components are named, and nothing is
+        // written
         for (float bad : {NAN, HUGE_VALF, -HUGE_VALF, 2e37f}) {
             std::vector<float> y = x, out(n * map.d_out, 42);
             y[2 * d + 3] = bad;
@@ -425,11 +429,12 @@ TEST(Maps, NegativeComponents) {
             EXPECT_EQ(out, std::vector<float>(out.size(), 42));
         }
     }
-    // -0 is no negative component
+    // -0 is not negative
     EXPECT_EQ(applied(Map(1, Chi2Kernel()), {-0.0f}), std::vector<float>(3, 0));
 }
 
-// Rows of any mass give the map of the normalised row; below 1e-37 all is 0.
+// A row of any mass gives the map of the normalised row. Below 1e-37 all
+// components are 0.
 TEST(Maps, NormL1) {
     const size_t d = 23;
     Map map(d, Chi2Kernel(), 3);
@@ -445,11 +450,11 @@ TEST(Maps, NormL1) {
     }
     EXPECT_EQ(
             applied(map, std::vector<float>(d)), std::vector<float>(map.d_out));
-    // a mass whose inverse is no normal float
+    // a mass whose inverse is not a normal float
     Map wide(2000, Chi2Kernel(), 1);
     wide.norm = Map::Norm::l1;
     expect_components(wide, std::vector<float>(2000, 9e36f));
-    // with signs, the mass is that of the absolute values
+    // with signs, the mass is the sum of absolute values
     map.negative = Map::Negative::sign;
     std::vector<float> expected = applied(map, x);
     for (auto* v : {&x, &expected}) {
@@ -458,8 +463,8 @@ TEST(Maps, NormL1) {
     EXPECT_EQ(applied(map, x), expected);
 }
 
-// The squared length of the components of a coordinate is squared_norm() v^g.
-// An error of b of the amplitudes changes v^g by 2 b, and v by 2 b / g.
+// The squared length of the components of a coordinate is squared_norm() v^g. A
+// relative error b of the amplitudes changes v^g by 2 b, and v by 2 b / g.
 TEST(Maps, ReverseTransform) {
     std::vector<float> x = uniform_vectors(6, 13, 1, -1, 1);
     x[3] = 0;
@@ -494,7 +499,7 @@ TEST(Maps, ReverseTransform) {
     // the angle and its errors are small here: below 2 (1 + 2) 1e-6
     EXPECT_NEAR(back[0], 0.75, 6e-6);
     EXPECT_NEAR(back[1], 0.25, 6e-6);
-    // where maps have errors, vectors come from squared lengths
+    // maps with errors are inverted by squared lengths
     const std::vector<float> other = {1, 2, 0.5f, 3, 4, 5};
     map.reverse_transform(1, other.data(), back);
     EXPECT_NEAR(back[1], (4 + 9 + 25) / map.squared_norm(), 1e-5);
@@ -522,11 +527,11 @@ TEST(Strings, MakeMaps) {
     for (const auto& [text, expected] : cases) {
         const auto map = map_factory(6, text);
         expected.check_identical(*map);
-        // what describes a map makes it again
+        // the description of a map makes an identical one
         map->check_identical(*map_factory(6, map->description()));
     }
     EXPECT_EQ(Map(Map()).kernel, nullptr);
-    // others differ
+    // different maps
     const Map map(4, chi2, 2);
     map.check_identical(Map(4, chi2, 2, Window::uniform, map.period));
     for (const char* text :
@@ -568,7 +573,7 @@ TEST(Strings, Errors) {
     EXPECT_TRUE(throws([&] { Map(1 << 28, chi2, 10); }, "dimensions"));
 }
 
-// An index over a map finds what one of FAISS finds among mapped vectors.
+// An index over a map finds the same as one of FAISS's over mapped vectors.
 TEST(Indexes, FindWhatMappingByHandFinds) {
     const int d = 12;
     const idx_t n = 300;
@@ -595,7 +600,7 @@ TEST(Indexes, FindWhatMappingByHandFinds) {
                     search(*expected, applied(*map, q), 10));
         }
     }
-    // what PCA gives is negative in part
+    // PCA gives some negative values
     const auto index = faiss_ext::index_factory(d, "PCA8,HKM1(chi2),Flat");
     index->train(n, x.data());
     EXPECT_TRUE(throws([&] { index->add(n, x.data()); }, "of vector"));

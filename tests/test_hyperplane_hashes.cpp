@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What schemes of projections and thresholds have in common, and the theory of
-// HyperplaneHash (RHBE) and SignCauchyHash (SCR).
+// Common tests of the schemes with projections and thresholds, and the theory
+// of HyperplaneHash (RHBE) and SignCauchyHash (SCR).
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ using namespace faiss_ext_test;
 
 namespace {
 
-/// Whose features are known: the vectors themselves, or a map's.
+/// A scheme with known features: the vectors themselves, or a map's output.
 struct Scheme {
     std::string name, arguments;
 
@@ -72,8 +72,8 @@ std::vector<double> mean_of(const std::vector<float>& x, size_t d) {
     return mean;
 }
 
-/// The threshold of bit j for a mean, and how far rounding may lead away from
-/// it: that of the product, and of the components of the mean.
+/// Returns the threshold of bit j for a mean, and a bound on its rounding
+/// error: from the product, and from the components of the mean.
 std::pair<double, double> threshold_of(
         const ProjectionHash& hash,
         const std::vector<float>& matrix,
@@ -90,7 +90,7 @@ std::pair<double, double> threshold_of(
     return {sum, error + 2 * float_unit * size};
 }
 
-/// Vectors with angles from small to large.
+/// Returns vectors with angles from small to large.
 std::vector<float> fan(const Scheme& scheme, size_t d, uint64_t seed) {
     const bool histograms = scheme.name != "RHBE";
     std::vector<float> x = histograms ? clustered_histograms(6, d, 6, 30, seed)
@@ -100,7 +100,7 @@ std::vector<float> fan(const Scheme& scheme, size_t d, uint64_t seed) {
             x.push_back((1 - share) * x[k] + share * x[3 * d + k]);
         }
     }
-    for (float noise : {0.0f, 0.05f}) { // opposite, or almost
+    for (float noise : {0.0f, 0.05f}) { // opposite, or nearly so
         for (size_t k = 0; !histograms && k < d; k++) {
             x.push_back(-x[k] + noise * x[2 * d + k]);
         }
@@ -121,7 +121,7 @@ const Scheme centered[] = {
 
 } // namespace
 
-// From less than a panel of the matrix to several.
+// Margins for matrices of less than a panel, and of several.
 TEST_P(ProjectionHashes, MarginsAreThoseOfTheFeatures) {
     for (auto [d, nbits] :
          {std::pair<int, int>{1, 8}, {5, 24}, {33, 1032}, {300, 72}}) {
@@ -143,9 +143,9 @@ TEST_P(ProjectionHashes, MarginsAreThoseOfTheFeatures) {
     }
 }
 
-// The first rows of a longer code's matrix are those of a shorter one. (With
-// proj=structured as well: rows of a smaller last transform are those of the
-// large one.) All bits of the seed count.
+// The matrix of a shorter code is the beginning of a longer code's matrix. With
+// proj=structured, too: a smaller last transform gives the rows of the large
+// one. All bits of the seed matter.
 TEST_P(ProjectionHashes, RowsDependOnTheSeedAndTheirNumber) {
     const auto small = scheme.make(10, 16), large = scheme.make(10, 64);
     const std::vector<float> matrix = small->projection->matrix();
@@ -174,7 +174,7 @@ TEST_P(ProjectionHashes, RowsOfZeros) {
         const bool is_set = hash->threshold.empty() || hash->threshold[j] <= 0;
         EXPECT_EQ(bit(codes, 8, 1, j), is_set);
     }
-    // the mean of nothing but zeros is 0
+    // the mean of zeros is 0
     const auto nothing = scheme.trained(d, 64, zeros);
     EXPECT_EQ(codes_of(*nothing, zeros), std::vector<uint8_t>(16, 255));
     if (const auto* c = dynamic_cast<const CenteredHash*>(nothing.get())) {
@@ -182,7 +182,7 @@ TEST_P(ProjectionHashes, RowsOfZeros) {
     }
 }
 
-// Powers of two change no rounding, and products do not overflow.
+// Powers of two do not change rounding, and products do not overflow.
 TEST_P(ProjectionHashes, ScaleDoesNotMatter) {
     if (!scheme.takes("norm=l1") &&
         (scheme.name == "AHK" || scheme.takes("center"))) {
@@ -196,7 +196,7 @@ TEST_P(ProjectionHashes, ScaleDoesNotMatter) {
 }
 
 // Two vectors differ in a bit with the probability of the angle of their
-// features, as seen from the mean with center=1, but for bits that rounding
+// features, seen from the mean with center=1, except for bits that rounding
 // decides. Bits are independent with proj=dense.
 TEST_P(ProjectionHashes, HammingTellsTheAngle) {
     if (!scheme.takes("proj=dense")) {
@@ -260,11 +260,11 @@ INSTANTIATE_TEST_SUITE_P(
                 {"AHK", "js,order=2,norm=l1,center=1,proj=dense"},
                 {"SCR", ""}}));
 
-// The mean is that of the features, of which the library rounds each component
-// to float; mean_value is |mu|^2 / mean |phi|^2. 2,500 vectors are several
-// blocks. Of more than 65,536 a sample is taken: by Hoeffding, who covers draws
-// without replacement, its mean is near that of all, component by component,
-// each of a range below 2.
+// The mean is over the features; the library rounds each component to float.
+// mean_value is |mu|^2 / mean |phi|^2. 2,500 vectors are several blocks. From
+// more than 65,536 a sample is taken. By Hoeffding's bound, which covers draws
+// without replacement, its mean is near the mean of all, for each component;
+// the range of a component is below 2.
 TEST_P(CenteredHashes, ThresholdsAreThoseOfTheMean) {
     for (auto [d, n] : {std::pair<size_t, size_t>{14, 2500}, {2, 70000}}) {
         const int nbits = 48;
@@ -282,7 +282,7 @@ TEST_P(CenteredHashes, ThresholdsAreThoseOfTheMean) {
             for (size_t k = 0; is_sample && k < size; k++) {
                 moved += std::abs(matrix[j * size + k]) * hoeffding(65536, 2);
             }
-            // the error of the product moves with the mean
+            // the error of the product changes with the mean
             EXPECT_NEAR(hash->threshold[j], sum, bound + 1.0001 * moved);
         }
         const double squares = dot_product(phi.data(), phi.data(), phi.size());
@@ -295,8 +295,8 @@ TEST_P(CenteredHashes, ThresholdsAreThoseOfTheMean) {
 
 INSTANTIATE_TEST_SUITE_P(Schemes, CenteredHashes, testing::ValuesIn(centered));
 
-// More vectors than a thread multiplies at a time, in codes longer and shorter
-// than a panel of the matrix.
+// More vectors than a thread multiplies at a time, with codes longer and
+// shorter than a panel of the matrix.
 TEST(AllHashes, DoNotDependOnThreadsAndBatches) {
     const size_t d = 20, n = 700;
     const std::vector<float> x = uniform_vectors(n, d, 1);
@@ -327,8 +327,8 @@ TEST(AllHashes, DoNotDependOnThreadsAndBatches) {
     }
 }
 
-// Errors name the function, the component and the value; nothing is written,
-// and vectors beyond n are not looked at.
+// Errors name the function, the component and the value. Nothing is written,
+// and vectors beyond n are not read.
 TEST(AllHashes, BadInput) {
     const size_t n = 100, d = 4;
     const std::vector<float> good = uniform_vectors(n, d, 1);
@@ -405,8 +405,8 @@ TEST(AllHashes, Arguments) {
     }
 }
 
-// Entries are independent with proj=dense: signs of neighbours, and of those
-// below one another, agree in half of the disjoint pairs.
+// Entries are independent with proj=dense: the signs of horizontal and of
+// vertical neighbours agree in half of the disjoint pairs.
 TEST(Entries, FollowTheirDistribution) {
     const auto cauchy = [](double x) { return 0.5 + std::atan(x) / pi; };
     for (const std::string text :
@@ -439,7 +439,7 @@ TEST(Entries, FollowTheirDistribution) {
 TEST(Estimates, InvertExpectedDistances) {
     for (const std::string text : {"RHBE256", "SCR256"}) {
         const auto hash = kernel_hash_factory(3, text);
-        const double least = text[0] == 'R' ? -1 : 0; // chi2 is not negative
+        const double least = text[0] == 'R' ? -1 : 0; // chi2 is never negative
         for (double c = least; c <= 1; c += 1.0 / 32) {
             const double expected = hash->expected_hamming(c);
             EXPECT_NEAR(expected, 256 * normalized_angle(c), 1e-10);
@@ -459,7 +459,7 @@ TEST(Estimates, InvertExpectedDistances) {
 
 namespace {
 
-using Shares = std::vector<double>; // of sum 1
+using Shares = std::vector<double>; // the sum is 1
 
 Shares shares_of(const float* x, size_t d) {
     Shares shares(x, x + d);
@@ -478,8 +478,8 @@ double chi2(const Shares& x, const Shares& y) {
     return sum;
 }
 
-/// Integral by the double exponential rule, for integrands that are smooth
-/// inside and may have logarithms at the ends; pieces of length up to 1.
+/// Integrates by the double exponential rule, for integrands that are smooth
+/// inside and may have logarithms at the ends. Pieces have a length up to 1.
 template <class F>
 double integral(F&& f, double begin, double end) {
     const double half = (end - begin) / 2, h = 1.0 / 8;
@@ -493,21 +493,23 @@ double integral(F&& f, double begin, double end) {
     return sum * h * half;
 }
 
-/** The probability that sum c_i x_i and sum c_i y_i have different signs, c_i
- * independent Cauchy.
+/** Computes the probability that sum c_i x_i and sum c_i y_i have different
+ * signs, for independent Cauchy numbers c_i.
  *
  * The two sums have the characteristic function phi(s, t) = exp(-sum |s x_i + t
  * y_i|). With sign(u) = 1 / pi int sin(s u) / s ds, the expected product of the
  * signs is -2 / pi^2 int_0^inf int_0^inf (phi(s, t) - phi(s, -t)) / (s t) ds
- * dt. In polar coordinates the radius integrates to a logarithm (Frullani), and
- * with e^v = t / s
+ * dt. In polar coordinates the radius integrates to a logarithm (Frullani).
+ * With e^v = t / s,
  *
- *     E = 2 / pi^2 int ln(A / B) dv, A = sum x_i + e^v y_i, B = sum |x_i - e^v
- *     y_i|, over all v,
+ *     E = 2 / pi^2 int ln(A / B) dv,
  *
- * and the probability is (1 - E) / 2. ln(A / B) = log1p((A - B) / B) with A - B
- * = 2 sum min(x_i, e^v y_i); it falls as exp(-|v|) for vectors of the same
- * mass. B has kinks where e^v = x_i / y_i.
+ * where A = sum x_i + e^v y_i, B = sum |x_i - e^v y_i|, and v takes all values.
+ * The probability is (1 - E) / 2.
+ *
+ * ln(A / B) = log1p((A - B) / B) with A - B = 2 sum min(x_i, e^v y_i). It
+ * decreases as exp(-|v|) for vectors of the same mass. B has kinks at e^v = x_i
+ * / y_i.
  */
 double cauchy_probability(const Shares& x, const Shares& y) {
     std::set<double> cuts;
@@ -536,21 +538,21 @@ double cauchy_probability(const Shares& x, const Shares& y) {
     return (1 - 2 / (pi * pi) * sum) / 2;
 }
 
-/// How far acos(chi2) / pi is from the probability, at most: by 0.0345 for near
-/// vectors, of a kernel value of 0.95.
+/// Largest difference between acos(chi2) / pi and the probability: 0.0345, for
+/// near vectors with a kernel value of 0.95.
 constexpr double scr_error = 0.035;
 
 } // namespace
 
-// Hamming distances against the exact probability, and that against acos(chi2)
-// / pi.
+// Hamming distances agree with the exact probability, which agrees with
+// acos(chi2) / pi.
 TEST(SignCauchyHash, HammingTellsChi2) {
     const int nbits = 8192;
     for (size_t d : {1, 2, 20}) {
         const SignCauchyHash hash(int(d), nbits, 100 + d);
         const std::vector<float> matrix = hash.projection->matrix();
         std::vector<float> x = fan({"SCR", ""}, d, d);
-        for (size_t k = 0; k < d; k++) { // another mass
+        for (size_t k = 0; k < d; k++) { // a different mass
             x[d + k] *= 5;
         }
         const std::vector<uint8_t> codes = codes_of(hash, x);

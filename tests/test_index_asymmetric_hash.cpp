@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IndexAsymmetricHash, and the weights of queries.
+// IndexAsymmetricHash and the weights of queries.
 
 #include <cmath>
 #include <string>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t d = 20;
 
-/// The weights of one query, as the header says that they are rounded.
+/// Returns the weights of a query, rounded as the header states.
 std::vector<double> rounded_weights(const KernelHash& hash, const Floats& q) {
     Floats w = applied(hash, q);
     hash.query_weights(1, w.data());
@@ -50,7 +50,7 @@ std::vector<double> rounded_weights(const KernelHash& hash, const Floats& q) {
     return rounded;
 }
 
-/// D of all codes, one bit after the other.
+/// Computes the distances of all codes bit by bit.
 std::vector<std::pair<float, idx_t>> sorted_distances(
         const KernelHash& hash,
         const Floats& q,
@@ -87,8 +87,8 @@ struct AsymmetricScans : testing::TestWithParam<Case> {};
 
 } // namespace
 
-// Lists of all lengths up to several slices; more results than codes; both
-// metrics; ranges and selectors.
+// Lists of all lengths up to several slices, more results than codes, both
+// metrics, ranges and selectors.
 TEST_P(AsymmetricScans, EqualTheDefinition) {
     const auto& [text, n] = GetParam();
     const Floats x = clustered_histograms(n, d, 7, 30, 5);
@@ -125,7 +125,7 @@ TEST_P(AsymmetricScans, EqualTheDefinition) {
                                 value(expected[j].first));
                     }
                 }
-                // from the middle of the ties at some distance on
+                // start in the middle of equal distances
                 const float radius = value(expected[n / 5].first);
                 Ranges within(1), chosen(1);
                 Floats best(1);
@@ -166,9 +166,9 @@ INSTANTIATE_TEST_SUITE_P(
                 {"KLSH64(chi2,p=40)", 500}}));
 
 // The mean of nbits independent w . q sign(w . x) is sqrt(2 / pi) |q| cos, with
-// a deviation of at most |q| / sqrt(nbits), and that of |w . q| is sqrt(2 / pi)
-// |q|, with one of less than that; weights are rounded to 1/12 of their mean
-// here, without a bias but for the edges.
+// a deviation of at most |q| / sqrt(nbits). The mean of |w . q| is sqrt(2 / pi)
+// |q|, with a smaller deviation. Weights are rounded to 1/12 of their mean
+// here, without bias except at the edges.
 TEST(AsymmetricDistances, TellTheCosine) {
     constexpr int nbits = 8192;
     const HyperplaneHash hash(int(d), nbits, false, 7, proj_dense);
@@ -197,7 +197,8 @@ TEST(AsymmetricDistances, TellTheCosine) {
     EXPECT_EQ(found.distances[0], 0);
 }
 
-// The estimate sees the cosine from the mean, as that of Hamming distances.
+// Like estimates from Hamming distances, the estimate refers to the cosine from
+// the mean.
 TEST(AsymmetricDistances, EstimatesOfCentredHashes) {
     const Floats x = clustered_histograms(300, d, 3, 30, 1);
     const auto hash = hash_as<AdditiveKernelHash>(d, "AHK64(chi2,center=1)");
@@ -220,9 +221,8 @@ TEST(AsymmetricDistances, EstimatesOfCentredHashes) {
     }
 }
 
-// For the Gaussian kernel omega . (q - x) is N(0, s^2) with K = exp(-s^2 / 2),
-// so that the probability of a 1 at phase a is one of normal distribution
-// functions.
+// For the Gaussian kernel omega . (q - x) is N(0, s^2) with K = exp(-s^2 / 2).
+// Hence normal distribution functions give the probability of a 1 at phase a.
 TEST(QueryWeights, OfSikAreThoseOfItsLikelihood) {
     const int nbits = 2048;
     const auto hash = hash_as<ShiftInvariantHash>(
@@ -248,7 +248,7 @@ TEST(QueryWeights, OfSikAreThoseOfItsLikelihood) {
                               expected_sign(a, alpha, 0.5 - h)) /
                 (2 * h);
         const double weight = slope / std::max(1 - e * e, 1e-4);
-        // (terms below 1e-4 are left out)
+        // terms below 1e-4 are omitted
         EXPECT_NEAR(weights[j], weight, 0.01 + 0.01 * std::abs(weight));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IndexBinaryFlatKernel against fractions of sets that are counted bit by bit.
+// IndexBinaryFlatKernel against fractions that are counted bit by bit.
 
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 
@@ -29,8 +29,8 @@ using Codes = std::vector<uint8_t>;
 
 constexpr int32_t none = std::numeric_limits<int32_t>::max();
 
-/// Sets of quite different sizes, some empty and some full; those of every
-/// third row are near one of few others, so that kernel values are large.
+/// Returns sets of very different sizes, some empty and some full. Every third
+/// row is near one of a few others, so that kernel values are large.
 Codes random_sets(size_t n, int d, uint64_t seed) {
     std::mt19937_64 rng(seed);
     const size_t size = d / 8;
@@ -58,7 +58,7 @@ bool has(const uint8_t* code, int bit) {
     return code[bit / 8] >> bit % 8 & 1;
 }
 
-/// Members that two sets share, and that they have together.
+/// Counts the members that two sets share, and the members of both together.
 std::pair<int64_t, int64_t> counts(const uint8_t* a, const uint8_t* b, int d) {
     int64_t shared = 0, together = 0;
     for (int i = 0; i < d; i++) {
@@ -69,7 +69,7 @@ std::pair<int64_t, int64_t> counts(const uint8_t* a, const uint8_t* b, int d) {
                          : std::pair(shared, together);
 }
 
-/// 1 - k in units of 2^-30, rounded.
+/// Computes 1 - k in units of 2^-30, rounded.
 int32_t distance(const uint8_t* a, const uint8_t* b, int d) {
     const auto [shared, together] = counts(a, b, d);
     return int32_t(std::llround(
@@ -78,7 +78,7 @@ int32_t distance(const uint8_t* a, const uint8_t* b, int d) {
 
 using FoundCodes = Found<int32_t>;
 
-/// By exact fractions: a larger one first, and equal ones by id.
+/// Sorts by exact fractions, the largest first, and equal ones by id.
 FoundCodes expected(
         const Codes& codes,
         const Codes& queries,
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
         Sizes,
         testing::Values(8, 24, 64, 136, 256, 512, 1024, 2048));
 
-// Fractions with the largest denominators, which differ by 2^-30.
+// The fractions with the largest denominators differ by 2^-30.
 TEST(Distance, TellsAllKernelValuesApart) {
     const int d = 1 << 15;
     // 16383 / 32767 and 16384 / 32768 differ by less than 1.6e-5, and
@@ -295,7 +295,7 @@ TEST(Searching, EmptyIndexAndBadArguments) {
     EXPECT_TRUE(throws([&] { index->add(-1, query.data()); }));
     EXPECT_TRUE(throws([&] { index->add(1, nullptr); }));
     for (int d : {0, -8, 12, (1 << 15) + 8}) {
-        // (FAISS's constructor looks first)
+        // FAISS's constructor checks this first
         EXPECT_TRUE(
                 throws([&] { IndexBinaryFlatKernel made(d); },
                        d % 8 == 0 ? "multiple of 8" : "% 8"));
@@ -360,7 +360,7 @@ TEST(Files, AndCopies) {
     }
 }
 
-// What a file can say that is not true.
+// Inconsistent lists in files.
 TEST(Files, ListsThatDoNotFit) {
     const int d = 64;
     const auto damaged = [&](auto&& change) {
@@ -387,7 +387,7 @@ TEST(Files, ListsThatDoNotFit) {
     }));
     EXPECT_TRUE(damaged([&](auto& i) {
         auto* list = first_list(i, 1);
-        list->ids[0] = (list->ids[0] + 1) % 50; // there already
+        list->ids[0] = (list->ids[0] + 1) % 50; // a duplicate id
     }));
     EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->codes[0] ^= 1; }));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fast Hamming scan: against distances counted bit by bit, and beside
+// The fast Hamming scan, against distances counted bit by bit and against
 // faiss::IndexBinaryFlat.
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Codes = std::vector<uint8_t>;
 
-/// Random codes: many are at the same distance.
+/// Returns random codes; many are at the same distance.
 Codes random_codes(size_t n, int d, uint64_t seed) {
     return random_bytes(n * d / 8, seed);
 }
@@ -77,7 +77,7 @@ TEST(IndexBinaryFlatSIMD, LongCodes) {
     EXPECT_EQ(search(index, opposite, 50).distances[49], d);
 }
 
-// Few queries are compared with slices of the codes, many are not.
+// Few queries are compared with slices of the codes, many queries are not.
 TEST(IndexBinaryFlatSIMD, ThreadsAndBatchesDoNotMatter) {
     const int d = 128, radius = 45;
     const idx_t n = 40000;
@@ -149,7 +149,7 @@ TEST(IndexBinaryFlatSIMD, IsBFlatAndItsFilesAreThoseOfFaiss) {
         EXPECT_TRUE(is_simd(copy));
         expect_hamming_search(*copy, codes, codes, 4, 9);
     }
-    // inside FAISS's own, when its files are read here
+    // inside a FAISS index, when our reader reads its files
     const auto with_ids = index_binary_factory(64, "IDMap2,BFlat");
     const std::vector<idx_t> ids(20, 5);
     with_ids->add_with_ids(20, codes.data(), ids.data());

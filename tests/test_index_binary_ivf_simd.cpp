@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fast search of inverted lists: against distances counted bit by bit, and
-// beside faiss::IndexBinaryIVF.
+// The fast search of inverted lists, against distances counted bit by bit and
+// against faiss::IndexBinaryIVF.
 
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 
@@ -29,7 +29,7 @@ Codes random_codes(size_t n, int d, uint64_t seed) {
     return random_bytes(n * d / 8, seed);
 }
 
-/// An index whose centroids are random codes; ids are 3 * position + 1.
+/// An index whose centroids are random codes. Ids are 3 * position + 1.
 struct Lists {
     int d;
     Codes codes;
@@ -50,8 +50,8 @@ struct Lists {
         index.add_with_ids(n, codes.data(), ids.data());
     }
 
-    /// (distance, id) of what the lists hold, list after list by distance of
-    /// the centroids
+    /// Returns (distance, id) of the codes in the probed lists, list after list
+    /// by distance of the centroids.
     std::vector<std::pair<int32_t, idx_t>> probed(
             const uint8_t* query,
             size_t nprobe,
@@ -122,7 +122,7 @@ struct Lists {
         index.range_search(
                 ranges.size(), queries.data(), radius, &result, &params);
         EXPECT_EQ(to_ranges(result), ranges);
-        if (!sel) { // and without parameters
+        if (!sel) { // also without parameters
             index.nprobe = nprobe;
             index.max_codes = max_codes;
             expect_same(search(index, queries, k), expected);
@@ -172,7 +172,7 @@ TEST(IndexBinaryIVFSIMD, FindsTheDistancesThatFaissFinds) {
     const faiss::IndexBinaryIVF& index = lists.index;
     for (bool use_heap : {false, true}) {
         if (!use_heap && faiss_version >= 11400) {
-            continue; // there FAISS's counting scan finds nothing
+            continue; // here FAISS's counting scan finds nothing
         }
         lists.index.use_heap = use_heap;
         const auto theirs =
@@ -205,7 +205,7 @@ TEST(IndexBinaryIVFSIMD, ThreadsAndBatchesDoNotMatter) {
     }
 }
 
-/// Finds the lists that it is told to.
+/// Returns the lists that it is given.
 struct FixedQuantizer : faiss::IndexBinaryFlat {
     std::vector<idx_t> lists;
 
@@ -286,7 +286,7 @@ std::unique_ptr<faiss::IndexBinary> index_of(const Codes& bytes) {
     return faiss_ext::read_index_binary(&reader);
 }
 
-/// Whether the index and its quantizer are those of this library.
+/// Returns whether the index and its quantizer are of this library's classes.
 bool is_simd(const faiss::IndexBinary* index) {
     auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(index);
     return lists && lists->own_fields && lists->own_invlists &&
@@ -349,7 +349,7 @@ TEST(IndexBinaryIVFSIMD, CopiesTheCodesThatAreFound) {
     auto& index = lists.index;
     index.nprobe = 2;
     const Codes queries = random_codes(5, d, 3);
-    const idx_t k = 390; // more than two lists hold
+    const idx_t k = 390; // more than two lists contain
     Codes recons(5 * k * d / 8, 7);
     const auto found = found_by<int32_t>(5, k, [&](int32_t* D, idx_t* I) {
         index.search_and_reconstruct(5, queries.data(), k, D, I, recons.data());
@@ -417,7 +417,7 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
     EXPECT_EQ(a.index.ntotal, 500);
     EXPECT_EQ(b.index.ntotal, 0);
     a.index.nprobe = 4;
-    const Codes query = rows(b.codes, 8, 5, 6); // a code of both
+    const Codes query = rows(b.codes, 8, 5, 6); // a code in both
     EXPECT_EQ(search(a.index, query, 1).distances.front(), 0);
     auto ids = search(a.index, query, 500).labels;
     std::sort(ids.begin(), ids.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// IndexBinaryPermuted against a slow implementation of its description, made
-// of explicit strings of bits.
+// IndexBinaryPermuted against a slow implementation of its description with
+// strings of bits.
 
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 
@@ -27,7 +27,7 @@ Codes random_codes(size_t n, int d, uint64_t seed) {
     return random_bytes(n * d / 8, seed);
 }
 
-/// n codes of x with up to `flips` of their bits flipped
+/// Returns n codes of x with up to `flips` of their bits flipped.
 Codes near_codes(const Codes& x, size_t n, int d, int flips, uint64_t seed) {
     std::mt19937_64 rng(seed);
     const size_t size = d / 8, nx = x.size() / size;
@@ -42,7 +42,7 @@ Codes near_codes(const Codes& x, size_t n, int d, int flips, uint64_t seed) {
     return codes;
 }
 
-/// n codes, of which at most `distinct` differ
+/// Returns n codes, of which at most `distinct` differ.
 Codes repeated_codes(size_t n, int d, size_t distinct, uint64_t seed) {
     return near_codes(random_codes(distinct, d, seed), n, d, 0, seed + 1);
 }
@@ -58,9 +58,9 @@ std::unique_ptr<IndexBinaryPermuted> make(
     return index;
 }
 
-// The description, word for word.
+// A literal implementation of the description.
 
-/// the bits of a code, permuted, as text
+/// Returns the permuted bits of a code as text.
 std::string permuted(const uint8_t* code, const std::vector<int32_t>& order) {
     std::string bits;
     for (int32_t i : order) {
@@ -73,7 +73,7 @@ int common_prefix(const std::string& a, const std::string& b) {
     return int(std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin());
 }
 
-/// all codes, permuted and in order, each with its id
+/// Returns all codes, permuted and sorted, with their ids.
 std::vector<std::pair<std::string, int32_t>> sorted_codes(
         const IndexBinaryPermuted& index,
         const std::vector<int32_t>& order) {
@@ -92,7 +92,7 @@ std::vector<int32_t> slow_candidates(
     std::vector<std::tuple<int, int, bool, int>> entries;
     const int n = int(index.ntotal), M = int(index.lists.size());
     std::vector<std::vector<std::pair<std::string, int32_t>>> lists;
-    std::vector<int> low, high; // what is visited
+    std::vector<int> low, high; // visited entries are [low, high)
     for (int l = 0; l < M; l++) {
         const auto& permutation = index.lists[l].permutation;
         const auto& list = lists.emplace_back(sorted_codes(index, permutation));
@@ -179,7 +179,7 @@ TEST_P(Dimensions, CandidatesEqualTheDescription) {
     }
 }
 
-// Each list is a permutation of its own, with the codes in its order.
+// Each list has its own permutation and contains the codes in its order.
 TEST_P(Dimensions, ListsAreSorted) {
     const auto index = make(d, 12, 10, repeated_codes(120, d, 60, 1));
     std::set<std::vector<int32_t>> different;
@@ -203,7 +203,7 @@ TEST_P(Dimensions, ListsAreSorted) {
     EXPECT_EQ(different.size(), 12u);
 }
 
-// The first bit of a permutation is uniform, and so is the place of bit 0.
+// The first bit of a permutation is uniform, and so is the position of bit 0.
 TEST(Permutations, AreUniform) {
     const int d = 16, M = 4000;
     const auto index = make(d, M, 0, random_codes(1, d, 1));
@@ -228,13 +228,14 @@ TEST(Permutations, AreDrawnByTheSeed) {
     };
     EXPECT_EQ(first_of(3), first_of(3));
     EXPECT_NE(first_of(3), first_of(4));
-    EXPECT_NE(first_of(3), first_of(3 + (int64_t(1) << 40))); // all of its bits
+    // all bits of the seed matter
+    EXPECT_NE(first_of(3), first_of(3 + (int64_t(1) << 40)));
 }
 
-// Neighbours are found where few codes are looked at: a code that differs in 3
-// of 256 bits shares the first 20 of a random permutation with probability
-// (1 - 20/256)^3 > 0.78, and 20 bits single out one of 2,000 random codes; so
-// that of 20 lists one tells it with probability 1 - 0.22^20.
+// Neighbours are found among few candidates. A code that differs in 3 of 256
+// bits shares the first 20 bits of a random permutation with probability (1 -
+// 20/256)^3 > 0.78, and 20 bits single out one of 2,000 random codes. Hence one
+// of 20 lists finds it with probability 1 - 0.22^20.
 TEST(Search, FindsNeighborsAmongFewCandidates) {
     const int d = 256;
     const Codes codes = random_codes(2000, d, 1);
@@ -255,7 +256,7 @@ TEST(Search, FindsNeighborsAmongFewCandidates) {
         EXPECT_EQ(stats.nq, searches * 100);
         EXPECT_EQ(stats.ncandidates, searches * candidates);
         EXPECT_EQ(stats.ntotal, searches * 100 * 2000);
-        range_search(*index, q, 10); // counts, too
+        range_search(*index, q, 10); // this counts, too
     }
     stats.reset();
     EXPECT_EQ(stats.nq + stats.ncandidates + stats.ntotal, 0u);
@@ -274,8 +275,8 @@ TEST(Lists, NumberFromEps) {
                     std::ceil(2 * std::pow(double(n), 1 / (1 + eps))));
         }
     }
-    // Kulis and Grauman: 130 lists for 79,302,017 images is an eps of 2.74 if
-    // M = n^(1 / (1 + eps))
+    // Kulis and Grauman use 130 lists for 79,302,017 images; this is an eps of
+    // 2.74 if M = n^(1 / (1 + eps))
     index.eps = 2.74;
     EXPECT_NEAR(index.num_lists(79302017), 2 * 130, 6);
     index.M = 130;
@@ -295,7 +296,7 @@ TEST_P(Dimensions, BatchesEqualOneAdd) {
             expect_same_lists(
                     *in_batches, *make(d, M, 5, rows(codes, size, 0, done)));
         }
-        // the parameters of what is merged do not matter
+        // the parameters of the merged index do not matter
         const auto rest = make(d, 4, 9, rows(codes, size, done, 200));
         in_batches->merge_from(*rest);
         expect_same_lists(*in_batches, *all);
@@ -328,14 +329,14 @@ TEST_P(Dimensions, RemovingEqualsAFreshIndexOfTheRest) {
             const auto index = make(d, M, 4, codes);
             EXPECT_EQ(index->remove_ids(*sel), n - rest.size() / size);
             expect_same_lists(*index, *make(d, M, 4, rest));
-            // and goes on like one
+            // and continues like one
             index->add(n, codes.data());
             expect_same_lists(*index, *make(d, M, 4, joined(rest, codes)));
         }
     }
 }
 
-/// In bytes, with what the lists themselves take.
+/// Returns the size in bytes, including the lists' own overhead.
 double size_of_lists(int M, int n, int d) {
     return M * (12.0 * n + 4.0 * d + 120);
 }
@@ -383,7 +384,7 @@ TEST(Reading, LimitOfMemory) {
     EXPECT_EQ(clone_binary_index(index.get())->ntotal, 50);
     IndexBinaryPermuted::max_gb_read = needed * 1.01;
     EXPECT_EQ(read()->ntotal, 50);
-    // of lists of one code, most is what they take themselves
+    // with lists of one code, most memory is overhead
     EXPECT_TRUE(throws(
             [] {
                 IndexBinaryPermuted small(8);

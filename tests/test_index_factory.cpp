@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What strings make, in all factories, and what the messages about bad ones
-// name.
+// Results of strings in all factories, and messages about bad strings.
 
 #include <memory>
 #include <new>
@@ -50,7 +49,8 @@ const faiss::MetricType metrics[] = {
         faiss::METRIC_L2,
         faiss::METRIC_INNER_PRODUCT};
 
-// What an object is, as text: classes and their numbers, from the outside in.
+// Descriptions of objects as text: classes and their numbers, from the outside
+// in.
 
 std::string number(const char* name, idx_t value) {
     return std::string(" ") + name + "=" + std::to_string(value);
@@ -73,7 +73,7 @@ std::string what_is(const faiss::VectorTransform* vt) {
 std::string what_is(const faiss::IndexBinary* index);
 std::string what_is(const faiss::Index* index);
 
-/// a hash with its storage, float or binary
+/// Describes a hash with its storage, float or binary.
 template <class IndexT>
 std::string hash_and_storage(const IndexT& index) {
     EXPECT_TRUE(index.own_fields);
@@ -158,7 +158,7 @@ std::string what_is(const Kernel* kernel) {
 
 enum class Factory { index, binary, hash, map, kernel };
 
-/// What a factory makes of a string, and whether it is trained.
+/// Returns what a factory makes of a string, and whether it is trained.
 std::pair<std::string, bool> made(
         Factory factory,
         const std::string& string,
@@ -240,7 +240,7 @@ const GoodString good_strings[] = {
          "OPQ4_16,KFlat(linear)",
          "OPQ d=24 to=16, KFlat linear d=16",
          false},
-        // the refine index sees the vectors as they come
+        // the refine index gets the untransformed vectors
         {index_,
          "IDMap,PCA16,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))",
          "IDMap refine PCA d=24 to=16, [SIK64(gaussian) d=16 | FlatSIMD] "
@@ -279,7 +279,8 @@ TEST(Factories, GoodStrings) {
         const std::string both = "[" + hash + " | " + makes + "]";
         EXPECT_EQ(made(index_, string).first, both);
         EXPECT_EQ(made(binary_, string).first, both);
-        if (string.find("BIVF") == std::string::npos) { // they keep ids
+        // inverted lists keep ids
+        if (string.find("BIVF") == std::string::npos) {
             EXPECT_EQ(
                     made(binary_, "IDMap2," + string).first, "IDMap2 " + both);
         }
@@ -289,8 +290,8 @@ TEST(Factories, GoodStrings) {
     EXPECT_EQ(made(binary_, "IDMap2,BHNSW8", 64).first, "IDMap2 HNSW M=8");
 }
 
-/// A bad string, the place that is marked in it, and what the message names
-/// there or lists as accepted.
+/// A bad string, the position marked in it, and the text that the message
+/// contains there or lists as accepted.
 struct BadString {
     Factory factory;
     std::string string;
@@ -338,7 +339,7 @@ const BadString bad_strings[] = {
         {map_, "HKM1(chi2,order=2)", 10, "twice"},
         {map_, "RFF16", 5, known},
         {map_, "KPCA8(chi2,p=1.5)", 13, "integer"},
-        // what is wrong behind a map is found before that is drawn
+        // errors behind a map are found before the map is drawn
         {index_, "RFF63(gaussian),KFlat(nothing)", 22, known},
         {index_, "RFF63(gaussian),KFlat(linear)", 3, "even"},
         // hashes in indexes
@@ -367,7 +368,7 @@ const BadString bad_strings[] = {
         {index_, "SIK64(gaussian),BIVF-3", 16, "BIVF<nlist>"},
         {index_, "SIK64(gaussian),BIVF99999999999999", 20, "from 1"},
         {index_, "SIK64(gaussian),BHNSW1", 21, ""},
-        // exact search, graphs, and what stands around them
+        // exact search, graphs, and wrappers
         {index_, "SIK64(gaussian),BFlat,Flat", 21, ",Refine(KFlat(...))"},
         {index_, "SIK64(gaussian),BFlat,", 21, "the end"},
         {index_, "KFlat", 5, "gaussian, hellinger"},
@@ -389,7 +390,7 @@ const BadString bad_strings[] = {
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(foo))", 35, "gaussian"},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(linear)))", 43, ""},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(linear)", 28, ""},
-        // given twice, without effect, known but unfit
+        // given twice, without effect, or known but invalid here
         {hash_, "BSIK64(4x4,shape=4x4)", 11, "shape is given twice"},
         {kernel_, "normalized(linear,kernel=poly)", 18, "given twice"},
         {hash_, "RHBE64(m=3)", 7, "'m' of RHBE has no effect"},
@@ -418,7 +419,7 @@ TEST(Factories, BadStrings) {
                     << bad.string;
         };
         check(bad.factory);
-        // what is wrong in a hash or its storage is so in a binary index, too
+        // errors in a hash or its storage are the same in a binary index
         const size_t comma = bad.string.rfind(",B");
         if (bad.factory == index_ && bad.string.rfind("SIK", 0) == 0 &&
             comma != std::string::npos &&
@@ -428,7 +429,7 @@ TEST(Factories, BadStrings) {
     }
 }
 
-// Words that newer versions of FAISS know: others say from which version on.
+// Words of newer FAISS versions: the message gives the version they need.
 TEST(Factories, StringsOfNewerFaiss) {
     for (const auto& [string, word, since, number] :
          std::vector<std::tuple<std::string, std::string, std::string, int>>{
@@ -458,7 +459,7 @@ TEST(Factories, StringsOfNewerFaiss) {
     }
 }
 
-// Strings whose fault FAISS finds, or would not: the message quotes them.
+// Strings whose errors FAISS finds, or does not find; the message quotes them.
 TEST(Factories, BadStringsForFaiss) {
     for (const std::string string :
          {"SIK64(gaussian),BFlat,Refine(Falt)",
@@ -470,9 +471,9 @@ TEST(Factories, BadStringsForFaiss) {
           "SIK64(gaussian),BIVF8_HNSW4x",
           "SIK64(gaussian),BHash#x#",
           "SIK64(gaussian),BIVF#",
-          // a graph of one link a vertex has no levels
+          // a graph with one link per vertex has no levels
           "SIK64(gaussian),BIVF2_HNSW1",
-          // numbers beyond an int
+          // numbers too large for an int
           "PCA99999999999999,KFlat(linear)",
           "IVF99999999999999,Flat,Refine(KFlat(linear))",
           "KFlat(linear),Refine(IVF99999999999999,Flat)"}) {
@@ -480,7 +481,7 @@ TEST(Factories, BadStringsForFaiss) {
                 throws([&, &string = string] { made(index_, string); },
                        "\"" + string + "\""));
     }
-    // long ones
+    // long strings
     const std::string ones(100000, '1'), open(100000, '(');
     for (const std::string& string :
          {"KFlat(gaussian,gamma=" + ones + ")",
@@ -511,7 +512,7 @@ TEST(IndexFactory, FaissStrings) {
             std::unique_ptr<faiss::Index> theirs;
             try {
                 theirs.reset(faiss::index_factory(d, string, metric));
-            } catch (const faiss::FaissException&) { // not in this metric
+            } catch (const faiss::FaissException&) { // not with this metric
                 EXPECT_TRUE(throws(
                         [&] { faiss_ext::index_factory(d, string, metric); }));
                 continue;
@@ -524,7 +525,7 @@ TEST(IndexFactory, FaissStrings) {
             EXPECT_FALSE(holds_faiss_ext(mine.get()));
         }
     }
-    // metrics that only FAISS knows
+    // metrics that only FAISS has
     EXPECT_EQ(
             faiss_ext::index_factory(d, "Flat", faiss::METRIC_L1)->metric_type,
             faiss::METRIC_L1);
@@ -601,12 +602,12 @@ TEST(IndexFactory, BadDimensions) {
                     << string;
         }
     }
-    // a number of bits that is no multiple of 8
+    // a number of bits that is not a multiple of 8
     EXPECT_TRUE(throws([] { made(binary_, "BFlat", 12); }));
 }
 
-// An index or an exception, but no crash: FAISS asks the refine index for
-// distances where no exception can pass.
+// Gives an index or an exception, but no crash. FAISS asks the refine index for
+// distances where exceptions cannot pass.
 TEST(IndexFactory, RefineByWhatGivesNoDistances) {
     const auto x = uniform_vectors(100, d, 5);
     for (const std::string string :
@@ -624,7 +625,7 @@ TEST(IndexFactory, RefineByWhatGivesNoDistances) {
     }
 }
 
-/// with one to three pieces changed
+/// Changes one to three pieces of the string.
 std::string mutate(std::string s, std::mt19937& rng) {
     static const std::string alphabet = "(),=_.-+ x019BFHKSIMaegkqz%\n\x80\xff";
     for (int edits = 1 + rng() % 3; edits > 0; edits--) {
@@ -655,7 +656,7 @@ TEST(IndexFactory, RandomStringsGiveObjectsOrExceptions) {
             "IDMap2,SIK64(gaussian),BHNSW4,Refine(KFlat(gaussian))",
             "L2norm,RR,HNSW8,KFlat(gaussian(gamma=2))",
             "IVF4,Flat,Refine(KFlat(matern(nu=2.5)))"};
-    // objects of that size are not for a test
+    // objects of this size are too large for a test
     const std::regex long_number("[0-9]{4}");
     std::mt19937 rng(4);
     int objects = 0, exceptions = 0;
@@ -667,7 +668,7 @@ TEST(IndexFactory, RandomStringsGiveObjectsOrExceptions) {
         }
         for (Factory factory : {hash_, binary_, index_}) {
             if (factory == index_ && !is_faiss_ext_string(s)) {
-                continue; // FAISS's parser is slow, and not what is tested
+                continue; // FAISS's parser is slow, and not under test
             }
             try {
                 made(factory, s, 8);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exact search in the vectors of a file, beside the same vectors in memory.
+// Exact search in the vectors of a file, compared with the same vectors in
+// memory.
 
 #include <faiss_ext/indexes/IndexFileKernel.h>
 
@@ -24,7 +25,7 @@ using Store = IndexFlatKernel::Store;
 constexpr int d = 13;
 constexpr idx_t n = 3000, nq = 20;
 
-/// Counts, which all kinds of components hold exactly.
+/// Returns counts, which every component type stores exactly.
 Floats counts(idx_t n, uint64_t seed) {
     Floats x = uniform_vectors(n, d, seed, 0, 200);
     for (float& v : x) {
@@ -39,7 +40,7 @@ void append(Bytes& bytes, T value) {
     bytes.insert(bytes.end(), p, p + sizeof(value));
 }
 
-/// A file of vectors as .fvecs and .bvecs have them, behind a header.
+/// A file of vectors in the format of .fvecs or .bvecs, after a header.
 struct Vectors {
     TemporaryFolder folder;
     Floats x = counts(n, 1), q = counts(nq, 2);
@@ -188,7 +189,7 @@ TEST_P(EachStore, StandsBehindRefineAndUnderGraphs) {
             search(*clone_index(&index), vectors.q, 10),
             search(*expected, vectors.q, 10));
 
-    // vectors that are refused are in neither
+    // refused vectors are added to neither
     EXPECT_TRUE(
             throws([&] { index.add(1, vectors.q.data()); }, "of which 3000"));
     EXPECT_EQ(index.ntotal, n);
@@ -303,7 +304,7 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     EXPECT_TRUE(throws(read, "cannot map the file", "No such file"));
     std::filesystem::rename(moved, vectors.path);
 
-    // both in another folder
+    // move both into another folder
     const TemporaryFolder other;
     for (const std::string name : {"x.vecs", "x.index"}) {
         std::filesystem::rename(vectors.folder / name, other / name);
@@ -320,7 +321,7 @@ TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     vectors.touch(20);
     expect_same(search(*read(), vectors.q, 5), found);
 
-    // a copy of both, and other vectors in the old place
+    // copy both, and put other vectors in the old place
     for (const std::string name : {"x.vecs", "x.index"}) {
         std::filesystem::copy_file(vectors.folder / name, other / name);
     }
@@ -365,7 +366,7 @@ TEST_P(EachStore, AddsNothingBehindVectorsThatHaveChanged) {
     EXPECT_EQ(index.ntotal, 501);
 }
 
-// An older good file stays.
+// An older valid file is kept.
 TEST_P(EachStore, IsNotWrittenWhenItsFileHasChanged) {
     Vectors vectors(GetParam());
     const std::string file = vectors.folder / "x.index";
@@ -378,7 +379,7 @@ TEST_P(EachStore, IsNotWrittenWhenItsFileHasChanged) {
         EXPECT_TRUE(throws([&] { index.check_unchanged(); }, why));
         EXPECT_EQ(file_bytes(file), written);
     };
-    vectors.x[d] += 1; // in another file of that name
+    vectors.x[d] += 1; // in another file with this name
     std::filesystem::remove(vectors.path);
     vectors.write();
     vectors.touch(10);
@@ -445,7 +446,7 @@ TEST(IndexFileKernel, ErrorsNumberVectorsAsTheFileDoes) {
     }
 }
 
-/// Every number of the layout, with checksums that fit.
+/// Changes every number of the layout, with matching checksums.
 TEST(IndexFileKernel, DoesNotBelieveFiles) {
     const Vectors vectors(Store::u8);
     IndexFileKernel index = vectors.index();

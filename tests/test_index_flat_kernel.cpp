@@ -41,12 +41,13 @@ std::unique_ptr<IndexFlatKernel> make_index(
     return index;
 }
 
-/// All distances, one pair at a time, checked against their definition.
+/// All distances, pair by pair, checked against their definition.
 struct BruteForce {
     const bool is_l2;
     const idx_t n;
-    std::vector<float> distances; ///< of a query to all vectors, of the next...
-    std::vector<float> scores;    ///< of the same
+    /// from each query to all vectors, query by query
+    std::vector<float> distances;
+    std::vector<float> scores; ///< in the same order
 
     BruteForce(
             const IndexFlatKernel& index,
@@ -73,7 +74,7 @@ struct BruteForce {
         }
     }
 
-    /// ordered by score and then by id; padded
+    /// Returns results sorted by score, then by id, and padded.
     Found<float> nearest(idx_t k, const faiss::IDSelector* sel = nullptr)
             const {
         Found<float> found;
@@ -115,7 +116,7 @@ std::vector<float> stored(const IndexFlatKernel& index) {
     return x;
 }
 
-/// FAISS since 1.8.0
+/// Since FAISS 1.8.0.
 template <class Computer>
 constexpr bool has_batches = requires(Computer& c, float& out) {
     c.distances_batch_4(0, 0, 0, 0, out, out, out, out);
@@ -162,7 +163,7 @@ void check_against_brute_force(
         for (idx_t k : {idx_t(1), idx_t(20), n + 3}) {
             expect_same(search(*index, q, k, &params), truth.nearest(k, sel));
         }
-        // at a radius that is the distance of a vector, this one is out
+        // a vector whose distance equals the radius is excluded
         for (float radius : {all[7], all[n / 2], 0.0f, inf, -inf}) {
             EXPECT_EQ(
                     range_search(*index, q, radius, &params),
@@ -178,7 +179,7 @@ void check_against_brute_force(
         ASSERT_EQ((*computer)(i % n), all[i]);
         ASSERT_EQ(computer->distance_to_code(code), all[i]);
     }
-    std::vector<idx_t> ids; // in another order, some of them absent
+    std::vector<idx_t> ids; // in another order, with some missing
     for (idx_t i = 0; i < idx_t(all.size()); i++) {
         ids.push_back(i % 5 == 2 ? -1 : i % n * 7 % n);
     }
@@ -226,12 +227,12 @@ TEST(IndexFlatKernel, EqualsBruteForce) {
     }
 }
 
-/// What falls with a distance orders vectors by it, also where the values are
-/// the same floats: 1 - k is 1, or k is 0.
+/// Kernels that decrease with a distance order vectors by it, even if the
+/// values are the same floats because 1 - k rounds to 1, or k to 0.
 TEST(IndexFlatKernel, FarVectorsStayInOrder) {
     constexpr int d = 4;
     constexpr idx_t n = 40;
-    std::vector<idx_t> order(n); // as vectors are stored
+    std::vector<idx_t> order(n); // storage order of the vectors
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(1));
     for (const char* kernel :
@@ -276,7 +277,7 @@ TEST(IndexFlatKernel, FarVectorsStayInOrder) {
             for (idx_t i = 0; i < 12; i++) {
                 EXPECT_EQ(order[walked.labels[i]], i);
             }
-            // at the last distance no one is within
+            // no vector is within the last distance
             EXPECT_LT(range_search(*index, q, last)[0].size(), size_t(n));
         }
     }
@@ -322,7 +323,7 @@ TEST(IndexFlatKernel, CompactVectorsEqualBruteForce) {
     }
 }
 
-// The errors that the header states.
+// Errors are within the bounds stated in the header.
 TEST(IndexFlatKernel, CompactVectorsAreNear) {
     const int d = 67;
     const idx_t n = 100;
@@ -330,7 +331,7 @@ TEST(IndexFlatKernel, CompactVectorsAreNear) {
     for (size_t i = 0; i < x.size(); i++) { // over twenty orders of magnitude
         x[i] *= std::pow(10.0f, float(i / d) / 5 - 10 - (i % 5) * 2.5f);
     }
-    std::fill_n(x.begin(), d, 0.0f); // nothing but zeros
+    std::fill_n(x.begin(), d, 0.0f); // a zero vector
     const auto half = make_index("linear", l2, d, x, Store::f16);
     EXPECT_EQ(half->code_size, 4 + 2 * 67u);
     for (float& v : x) {
@@ -353,8 +354,7 @@ TEST(IndexFlatKernel, CompactVectorsAreNear) {
     EXPECT_EQ(bytes[0], 0);
 }
 
-// Counts that have been normalised come back but for the last bits, whatever
-// the largest of them is.
+// Normalised counts are restored up to the last bits, for every maximum.
 TEST(IndexFlatKernel, CountsAreKeptAsBytes) {
     const int d = 50;
     std::mt19937 random(1);
@@ -441,7 +441,7 @@ TEST(IndexFlatKernel, TakesCodesAndAnotherOrder) {
         index.permute_entries(order.data());
         EXPECT_EQ(stored(index), stored(expected));
 
-        // not a number, whatever the store
+        // NaN, for every store
         std::vector<uint8_t> bad(2 * index.code_size, 0xff);
         const std::vector<idx_t> ids(n);
         order[7] = n;
@@ -494,16 +494,16 @@ TEST(IndexFlatKernel, RefiningEverythingEqualsBruteForce) {
         const auto flat = make_index("laplacian(gamma=0.3)", metric, 8);
         faiss::IndexRefine refine(base.get(), flat.get());
         refine.add(200, x.data());
-        for (int k_factor : {20, 100}) { // or more than there are
+        for (int k_factor : {20, 100}) { // or more than there are vectors
             refine.k_factor = k_factor;
             expect_same(search(refine, q, 10), search(*flat, q, 10));
         }
     }
 }
 
-// Few queries are compared with slices of the vectors, many are not; equal
-// vectors lie in different slices. There are more vectors than are passed by at
-// a time, and more queries than are searched for together.
+// Few queries are compared with slices of the vectors, many queries are not.
+// Equal vectors are in different slices. There are more vectors than are
+// scanned in one turn, and more queries than are searched for together.
 TEST(IndexFlatKernel, ThreadsAndBatchesDoNotMatter) {
     const int d = 3;
     const idx_t n = 36000, nq = 1300, k = 12; // several groups of blocks
@@ -543,7 +543,7 @@ TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
             {{[&] { index.add(300, x.data()); }, "train"},
              {[&] { search(index, q, 1); }, "train"},
              {[&] { range_search(index, q, 1); }, "train"},
-             // training that fails leaves it as it was
+             // a failed training changes nothing
              {[&] { index.train(0, nullptr); }, ""},
              {[&] { index.train(1, x.data()); }, ""},
              {[&] { index.train(10, same.data()); }, ""},
@@ -553,7 +553,7 @@ TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
     EXPECT_EQ(index.ntotal, 0);
 
     index.train(300, x.data());
-    index.train(9, q.data()); // has no effect any more
+    index.train(9, q.data()); // this has no effect any more
     EXPECT_TRUE(index.is_trained);
     EXPECT_FALSE(kernel.is_trained);
     GaussianKernel alone;
@@ -626,7 +626,7 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
     EXPECT_EQ(stored(*index), x);
     EXPECT_EQ(stored(*same), x);
 
-    // what the codec makes is what is stored
+    // the codec's output is what is stored
     index->sa_encode(3, q.data(), bytes.data());
     index->sa_decode(3, bytes.data(), out.data());
     EXPECT_EQ(out, q);
@@ -660,14 +660,14 @@ TEST(IndexFlatKernel, FieldsSetByHand) {
     none->set_query(x.data());
     EXPECT_EQ((*none)(0), max_float);
     index->store = Store::f32;
-    // beyond the vectors that it has, a distance counts as farthest
+    // the distance to a vector that does not exist is the farthest
     const std::unique_ptr<faiss::DistanceComputer> distances(
             index->get_distance_computer());
     distances->set_query(x.data());
     EXPECT_EQ((*distances)(2), max_float);
 }
 
-// Products and distances of vectors that are taken stay within float.
+// For accepted vectors, products and distances are within the range of float.
 TEST(IndexFlatKernel, KernelsThatOverflowAreRefused) {
     const std::vector<float> good = {0.5f, 0.25f}, huge = {1e30f, 1e30f};
     for (auto metric : {l2, ip}) {
@@ -710,10 +710,10 @@ TEST(IndexFlatKernel, CosinesDoNotDependOnLengths) {
     const std::vector<float> x = uniform_vectors(n, d, 3);
     const auto reference = make_index("cosine", l2, d, x);
     const auto expected = search(*reference, x, 10);
-    // (what is below 2^-126 has lost digits already)
+    // values below 2^-126 have lost digits already
     for (int exponent : {-110, -100, -70, -63, 61, 64, 100, 124}) {
         SCOPED_TRACE(exponent);
-        // only some of them, so that lengths are mixed
+        // scale only some of them, so that lengths differ
         std::vector<float> scaled = x;
         for (size_t i = 0; i < n * d; i++) {
             if (i / d % 3 > 0) {
@@ -723,7 +723,7 @@ TEST(IndexFlatKernel, CosinesDoNotDependOnLengths) {
         const auto index = make_index("cosine", l2, d, scaled);
         expect_same(search(*index, scaled, 10), expected);
     }
-    // the smallest numbers of all have a direction, too
+    // the smallest numbers have a direction, too
     const float tiny = std::numeric_limits<float>::denorm_min();
     const auto kernel = kernel_factory("cosine");
     const std::vector<float> a = {tiny, tiny}, b = {1e38f, 1e38f}, c = {0, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs over kernels: exceptions and interrupts.
+// Graphs over kernels, with exceptions and interrupts.
 
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 
@@ -33,7 +33,7 @@ constexpr int d = 8;
 
 using Calls = std::shared_ptr<std::atomic<int64_t>>;
 
-/// Inner products, until as many calls as are left have been made.
+/// Computes inner products until no calls are left; then throws.
 CallbackKernel limited_kernel(const Calls& left) {
     const std::shared_ptr<const Kernel> linear = kernel_factory("linear");
     return CallbackKernel([=](auto... arguments) {
@@ -49,7 +49,7 @@ struct Graph {
     IndexFlatKernel flat{d, limited_kernel(left)};
     IndexHNSWKernel index{&flat, 8};
 
-    /// Whether f fails after as many calls of the kernel.
+    /// Returns whether f fails after this many calls of the kernel.
     bool fails_after(int calls, const std::function<void()>& f) {
         bool fails = false;
         *left = calls;
@@ -76,7 +76,7 @@ TEST(IndexHNSWKernel, AFailedAddToAnEmptyIndexLeavesNothing) {
         EXPECT_EQ(graph.flat.ntotal, 0);
         EXPECT_EQ(graph.flat.codes.size(), 0u);
         EXPECT_EQ(graph.index.hnsw.levels.size(), 0u);
-        // and the next one makes what a new index would have
+        // the next one builds the same as a new index
         graph.index.add(300, x.data());
         EXPECT_EQ(graph.index.hnsw.levels, fresh.index.hnsw.levels);
         expect_same(search(graph.index, x, 5), search(fresh.index, x, 5));
@@ -100,7 +100,7 @@ TEST(IndexHNSWKernel, AFailedAddToOthersPutsItOutOfUse) {
              {[&] { range_search(index, x, 1); }, "incomplete"},
              {[&] { write_index(&index, &writer); }, ""},
              {[&] { faiss_ext::clone_index(&index); }, ""}});
-    // a rebuilding that fails loses no vectors
+    // a failed rebuild loses no vectors
     EXPECT_TRUE(graph.fails_after(300, [&] { index.rebuild(); }));
     EXPECT_FALSE(index.graph_is_complete);
     EXPECT_EQ(index.ntotal, 200);
@@ -110,7 +110,7 @@ TEST(IndexHNSWKernel, AFailedAddToOthersPutsItOutOfUse) {
     index.add(200, &x[200 * d]);
     EXPECT_EQ(index.ntotal, 400);
 
-    // a reset helps, too; what fails in a search reaches the caller
+    // a reset helps, too, and errors in a search reach the caller
     EXPECT_TRUE(graph.fails_after(10, [&] { index.add(1, x.data()); }));
     index.reset();
     EXPECT_TRUE(index.graph_is_complete);
@@ -128,7 +128,7 @@ TEST(IndexHNSWKernel, AnInterruptedAddLeavesNothing) {
     IndexFlatKernel flat(
             d, CallbackKernel([&](auto... arguments) {
                 if (++calls ==
-                    5000) { // in the midst of it; questions come at times
+                    5000) { // in the middle; the check is made at intervals
                     now = true;
                 }
                 if (now) {
@@ -168,7 +168,7 @@ TEST(IndexHNSWKernel, IsLeftAloneWhileItIsBuilt) {
     }
     EXPECT_GT(times, 2);
     EXPECT_EQ(index.ntotal, 3000);
-    // a function that lets the exception pass ends the call
+    // if the function lets the exception pass, the call ends
     const ProgressScope scope(
             [&](const char*, size_t, size_t) { index.reset(); },
             std::chrono::milliseconds(0));
@@ -196,7 +196,7 @@ TEST(IndexHNSWKernel, Construction) {
 
 constexpr idx_t n = 1000, nq = 60;
 
-/// Components >= 0 with the sum 1.
+/// Returns vectors with components >= 0 whose sum is 1.
 std::vector<float> histograms(idx_t count, int seed) {
     auto x = uniform_vectors(count, d, seed);
     for (idx_t i = 0; i < count; i++) {
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
                         faiss::METRIC_L2,
                         faiss::METRIC_INNER_PRODUCT)));
 
-/// What FAISS's own loops rely on.
+/// Checks the assumptions of FAISS's own loops.
 void expect_sound(const faiss::HNSW& hnsw, idx_t ntotal) {
     ASSERT_EQ(hnsw.levels.size(), size_t(ntotal));
     ASSERT_EQ(hnsw.offsets.size(), size_t(ntotal) + 1);
@@ -280,7 +280,7 @@ TEST_P(EachGraph, HasTheFormOfFaiss) {
         parts->add(std::min(1 + i / 2, 500 - i), &x[i * d]);
     }
     expect_sound(dynamic_cast<IndexHNSWKernel&>(*parts).hnsw, 500);
-    // FAISS's own loops on the same graph find as much
+    // FAISS's own loops on the same graph find as many
     faiss::IndexHNSW theirs(graph.storage, 8);
     theirs.hnsw = graph.hnsw;
     theirs.ntotal = n;
@@ -303,7 +303,7 @@ TEST_P(EachGraph, AWalkOverAllOfItIsExhaustive) {
                     range_search(*flat, q, radius));
         }
     }
-    graph.hnsw.efSearch = 1; // k vectors are kept, whatever it is
+    graph.hnsw.efSearch = 1; // k vectors are kept in any case
     const auto all = search(graph, rows(q, d, 0, 3), n + 5);
     for (idx_t i = 0; i < 3; i++) {
         for (idx_t j = n; j < n + 5; j++) {
@@ -369,7 +369,7 @@ TEST(IndexHNSWKernel, FindsAsMuchAsTheLoopsOfFaiss) {
     for (int ef : {10, 20, 40}) {
         SCOPED_TRACE(ef);
         ours.hnsw.efSearch = theirs.hnsw.efSearch = ef;
-        // of each query the shares differ by a number from -1 to 1
+        // for each query, the recalls differ by a number from -1 to 1
         EXPECT_GT(
                 recall(search(ours, q, 10).labels, labels, 10),
                 recall(search(theirs, q, 10).labels, labels, 10) -
@@ -378,7 +378,7 @@ TEST(IndexHNSWKernel, FindsAsMuchAsTheLoopsOfFaiss) {
 }
 
 TEST(IndexHNSWKernel, AddingANewGroupAtOnceLinksItWithin) {
-    // 300 vectors far from the first 3,000, in one round
+    // add 300 vectors far from the first 3,000, in one round
     auto x = uniform_vectors(3300, d, 3);
     for (idx_t i = 3000 * d; i < 3300 * d; i++) {
         x[i] += 100;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files, buffers and copies: what is special to files of indexes, beyond what
-// the contract says of each class.
+// Files, buffers and copies of indexes. The contract tests each class; this
+// file tests the rest.
 
 #include <cerrno>
 #include <csignal>
@@ -73,7 +73,7 @@ using faiss::Index;
 using faiss::IndexBinary;
 using faiss::VectorTransform;
 
-// One name for the three kinds of objects.
+// Common names for the three kinds of objects.
 
 template <class T, class To>
 void write(const T* object, To to) {
@@ -118,7 +118,7 @@ constexpr idx_t n = 60;
 
 const std::string sik = "SIK64(gaussian,gamma=1)";
 
-/// vectors for an index of either kind
+/// Returns vectors for an index of either kind.
 template <class T>
 auto data_for(idx_t count, uint64_t seed) {
     if constexpr (std::is_same_v<T, Index>) {
@@ -129,7 +129,8 @@ auto data_for(idx_t count, uint64_t seed) {
     }
 }
 
-/// Also "Shards X" and "Replicas X", "ThreadedShards X" ...: groups of two X.
+/// Makes an empty index. "Shards X", "Replicas X", "ThreadedShards X" and so on
+/// are groups of two X.
 template <class T = Index>
 std::unique_ptr<T> make_empty(
         const std::string& string,
@@ -161,7 +162,8 @@ std::unique_ptr<T> make_empty(
             std::make_unique<faiss::IndexReplicasTemplate<T>>(dim, threaded));
 }
 
-/// Trains the index, if it is not, and adds vectors, with ids if it takes some.
+/// Trains the index, if necessary, and adds vectors, with ids if it accepts
+/// some.
 template <class T>
 void fill(T& index, idx_t count = n, uint64_t seed = 1, idx_t first_id = 1000) {
     const auto x = data_for<T>(count, seed);
@@ -174,7 +176,7 @@ void fill(T& index, idx_t count = n, uint64_t seed = 1, idx_t first_id = 1000) {
     }
     auto* shards = dynamic_cast<faiss::IndexShardsTemplate<T>*>(&index);
     if (shards && shards->successive_ids) {
-        index.reset(); // it takes one batch only
+        index.reset(); // it accepts only one batch
     }
     if (dynamic_cast<faiss::IndexIDMapTemplate<T>*>(&index) ||
         (shards && !shards->successive_ids)) {
@@ -195,7 +197,7 @@ std::unique_ptr<T> make(
 
 // Comparison.
 
-/// Calls f with the object if it is of class To.
+/// Calls f with the object if it is a To.
 template <class To, class From, class F>
 void if_is(From& object, F&& f) {
     if (auto* to = dynamic_cast<To*>(&object)) {
@@ -203,7 +205,7 @@ void if_is(From& object, F&& f) {
     }
 }
 
-/// Calls f with an index and those that it is made of, outer ones first.
+/// Calls f with an index and its parts, outer ones first.
 template <class T, class F>
 void for_each_part(T& index, F&& f) {
     f(index);
@@ -222,8 +224,8 @@ bool is_threaded(const Group& group) {
     return Access::get(group);
 }
 
-/// Classes, settings and ownership of an index and its parts, so that what
-/// writing and reading both forget is noticed.
+/// Describes classes, settings and ownership of an index and its parts, so that
+/// anything lost by both writing and reading is noticed.
 template <class T>
 std::string text_of(T& index) {
     std::ostringstream out;
@@ -263,7 +265,7 @@ std::string text_of(T& index) {
     return out.str();
 }
 
-/// Through a file, a buffer and a clone.
+/// Copies through a file, through a buffer and by cloning.
 template <class T>
 std::vector<std::unique_ptr<T>> copies_of(const T& object) {
     TemporaryFolder folder;
@@ -282,14 +284,15 @@ std::vector<std::unique_ptr<T>> copies_of(const T& object) {
     return copies;
 }
 
-/// Copies of an index are the same, and can be used on as it can.
+/// Copies of an index are equal to it and can be used in the same way.
 template <class T>
 void check_copies(const std::string& string, T& index) {
     SCOPED_TRACE(string);
-    // levels of new vectors are drawn by a generator that is in no file
+    // the generator of new vectors' levels is not stored in files
     const bool draws_levels = string.find("HNSW") != std::string::npos;
     const auto q = data_for<T>(15, 2), more = data_for<T>(20, 3);
-    for_each_part(index, [](auto& part) { // unlike the default ones
+    // values that differ from the defaults
+    for_each_part(index, [](auto& part) {
         if_is<faiss::IndexRefine>(part, [](auto& i) { i.k_factor = 2.5; });
         if_is<faiss::IndexHNSW>(part, [](auto& i) { i.hnsw.efSearch = 33; });
     });
@@ -300,7 +303,7 @@ void check_copies(const std::string& string, T& index) {
         EXPECT_EQ(to_bytes(*copy), to_bytes(index));
         if (index.is_trained) {
             expect_same(search(*copy, q, 7), search(index, q, 7));
-        } else if (!draws_levels) { // FAISS searches an empty graph
+        } else if (!draws_levels) { // FAISS can search an empty graph
             EXPECT_TRUE(throws([&] { search(*copy, q, 7); }));
         }
     }
@@ -323,7 +326,7 @@ TEST(Io, CopiesAreTheSame) {
         check_copies(string, *make_empty(string, metric));
         check_copies(string, *make(string, metric));
     };
-    // (the contract has files of more strings, trained and filled)
+    // the contract tests files of more strings, trained and filled
     for (const std::string& string :
          {"SIK64(gaussian,seed=5),BIVF2"s,
           sik + ",BFlat,Refine(KFlat(gaussian,gamma=1))",
@@ -374,7 +377,7 @@ TEST(Io, SeveralObjectsInOneBufferedStream) {
     EXPECT_EQ(memory.rp, memory.data.size());
 }
 
-// FAISS's own objects.
+// FAISS's objects.
 
 /// Both libraries write the same file, and read and clone the same index.
 template <class T, class FaissWrite, class FaissRead>
@@ -390,7 +393,8 @@ void check_faiss_index(
     const std::unique_ptr<T> expected(faiss_read(theirs.c_str()));
     const auto q = data_for<T>(9, 5);
     for (const auto& copy : copies_of(index)) {
-        if constexpr (std::is_same_v<T, Index>) { // a flat binary one is ours
+        // flat binary indexes become ours
+        if constexpr (std::is_same_v<T, Index>) {
             EXPECT_EQ(typeid(*copy), typeid(*expected));
         }
         expect_same(search(*copy, q, 5), search(*expected, q, 5));
@@ -499,7 +503,7 @@ bool survives(const Bytes& bytes) {
     return false;
 }
 
-/// Takes some bytes and no more.
+/// Accepts a limited number of bytes.
 struct FullWriter : faiss::IOWriter {
     size_t room;
 
@@ -511,9 +515,9 @@ struct FullWriter : faiss::IOWriter {
     }
 };
 
-/// Every prefix of a file is refused, every changed byte and every byte behind,
-/// and every writer that takes less than all of it is noticed. Where checksums
-/// fit, no changed byte does harm.
+/// Every prefix of a file, every changed byte and every appended byte is
+/// refused, and every incomplete write is noticed. With matching checksums, no
+/// changed byte does harm.
 template <class T>
 void check_damage(const std::string& string) {
     SCOPED_TRACE(string);
@@ -549,7 +553,7 @@ void check_damage(const std::string& string) {
         const Bytes part(content.begin(), content.begin() + i);
         ASSERT_FALSE(survives<T>(sealed(part, magic)));
     }
-    EXPECT_GT(objects, 0); // a value, say
+    EXPECT_GT(objects, 0); // if only a value changed, for example
     EXPECT_GT(errors, 20);
     EXPECT_TRUE(
             throws([&] { from_bytes<T>(sealed(joined(content, {0}), magic)); },
@@ -576,7 +580,7 @@ TEST(Io, DamageAtEveryByte) {
 TEST(Io, ForeignFiles) {
     TemporaryFolder folder;
     const std::string name = folder / "file";
-    /// which of the three functions read the bytes
+    /// returns which of the three functions can read the bytes
     const auto readers_of = [&](const Bytes& bytes) {
         write_file(name, bytes);
         const char* file = name.c_str();
@@ -599,7 +603,7 @@ TEST(Io, ForeignFiles) {
         const Bytes bytes(text.begin(), text.end());
         EXPECT_EQ(readers_of(bytes), (Readers{0, 0, 0})) << text;
     }
-    // one kind of object is not another
+    // a reader refuses other kinds of objects
     const Bytes index = to_bytes(*make(sik + ",BFlat"));
     EXPECT_EQ(readers_of(index), (Readers{1, 0, 0}));
     EXPECT_EQ(
@@ -615,7 +619,7 @@ TEST(Io, ForeignFiles) {
     }
 }
 
-/// `bytes` with another text in place of the first `from`.
+/// Replaces the first `from` in `bytes` by another text.
 Bytes replaced(
         const Bytes& bytes,
         const std::string& from,
@@ -630,8 +634,8 @@ Bytes replaced(
     return other;
 }
 
-/// Where an object begins in another one's content, by its class and header:
-/// its arrays have other zeros before them there.
+/// Finds where an object begins inside the content of another one, by its class
+/// and header. The zeros before its arrays may differ there.
 size_t begin_of(const Bytes& content, const Bytes& part) {
     const auto at = std::search(
             content.begin(), content.end(), part.begin(), part.begin() + 30);
@@ -662,7 +666,7 @@ TEST(Io, VersionsAndClassesThatAreNotKnown) {
     }
 }
 
-/// A file whose first header says something else, with checksums that fit.
+/// Changes a value in the first header of a file, with matching checksums.
 template <class T>
 Bytes with_header(const Bytes& file, size_t field, uint8_t value) {
     Bytes content = content_of(file);
@@ -673,7 +677,7 @@ Bytes with_header(const Bytes& file, size_t field, uint8_t value) {
 
 constexpr size_t is_trained_field = 4 + 8, metric_field = is_trained_field + 1;
 
-/// What has no name is called the data.
+/// In messages, a buffer without a name is called the data.
 TEST(Io, MessagesAboutBuffers) {
     const Bytes good = to_bytes(*make("IDMap," + sik + ",BHash2x8"));
     const Bytes content = content_of(good);
@@ -714,14 +718,14 @@ TEST(Io, MappedFiles) {
     };
     const auto q = data_for<Index>(5, 9);
     expect_same(search(*read_mapped(good), q, 4), search(*index, q, 4));
-    for (size_t i = 0; i < good.size(); i += 7) { // FAISS sees none of it
+    for (size_t i = 0; i < good.size(); i += 7) { // FAISS receives none of it
         Bytes bad = good;
         bad[i] ^= 2;
         EXPECT_TRUE(throws([&] { read_mapped(bad); })) << i;
         bad.resize(i);
         EXPECT_TRUE(throws([&] { read_mapped(bad); })) << i;
     }
-    // lengths that do not fit what FAISS reads
+    // lengths that do not match FAISS's data
     const Bytes content = content_of(good);
     const std::string magic = "Fais";
     const auto at = std::search(
@@ -736,7 +740,7 @@ TEST(Io, MappedFiles) {
 }
 
 TEST(Io, NestingWithoutEnd) {
-    // an IndexPreTransform of an IndexPreTransform ...
+    // a chain of IndexPreTransform inside IndexPreTransform
     IndexFlatKernel flat(d, LinearKernel());
     const auto nested_indexes = [&](int depth) {
         std::unique_ptr<Index> index;
@@ -764,13 +768,13 @@ TEST(Io, NestingWithoutEnd) {
     EXPECT_TRUE(
             throws([&] { from_bytes<Index>(nested(limit - 1)); }, "inside"));
     // the exception leaves no trace
-    const Bytes deepest = nested(limit - 2); // and an index and a kernel
+    const Bytes deepest = nested(limit - 2); // plus an index and a kernel
     EXPECT_EQ(to_bytes(*from_bytes<Index>(deepest)), deepest);
-    // what is too deep to be read is not written
+    // objects too deep to be read are not written
     EXPECT_TRUE(
             throws([&] { to_bytes(*nested_indexes(limit - 1)); }, "inside"));
 
-    // a kernel of a kernel of a kernel ..., in an index in an index ...
+    // nested kernels in nested indexes
     const auto with_kernels = [&](int outer, int depth) {
         std::unique_ptr<Kernel> kernel = std::make_unique<LinearKernel>();
         for (int i = 0; i < depth; i++) {
@@ -795,7 +799,7 @@ TEST(Io, NestingWithoutEnd) {
                    "inside"));
 }
 
-/// Whatever a string can ask for is not too deep for a file.
+/// Every object that a string can ask for can be written to a file.
 TEST(Io, NestingOfStrings) {
     const auto check = [](const std::string& string) {
         const auto index = make_empty(string);
@@ -834,7 +838,8 @@ struct CountingHash : SignCauchyHash {
     }
 };
 
-/// Many random numbers take a while: what else is wrong is said before.
+/// Other errors are reported before random numbers, which take a while, are
+/// drawn.
 TEST(Io, StringsAreRefusedBeforeNumbersAreDrawn) {
     register_hash<CountingHash>("COUNT");
     for (const char* string :
@@ -855,7 +860,7 @@ TEST(Io, StringsAreRefusedBeforeNumbersAreDrawn) {
     EXPECT_EQ(CountingHash::draws, 1);
 }
 
-/// Calls f on a thread with a stack of 128 kB, the smallest that is usual.
+/// Calls f on a thread with a stack of 128 kB, the smallest common size.
 template <class F>
 void on_small_stack(F&& f) {
     pthread_attr_t attributes;
@@ -871,7 +876,7 @@ void on_small_stack(F&& f) {
     pthread_attr_destroy(&attributes);
 }
 
-/// Indexes of one class, as deep as can be.
+/// Nests indexes of one class as deeply as possible.
 template <class Outer, class... Arguments>
 std::unique_ptr<Index> stack_of(Arguments... arguments) {
     std::unique_ptr<Index> index =
@@ -913,9 +918,9 @@ TEST(Io, SmallStacks) {
     }
 }
 
-// Files that are complete but do not make sense.
+// Files that are complete but inconsistent.
 
-/// The index, or the hash, projection or kernel in it, that is of this class.
+/// Returns the index, or the hash, projection or kernel in it, of this class.
 template <class Class>
 Class& part_of(Index& index) {
     Class* found = nullptr;
@@ -933,8 +938,8 @@ Class& part_of(Index& index) {
     return *found;
 }
 
-/// Changes a part of an index: it is not written or its file is refused, and
-/// the message names what is wrong.
+/// Changes a part of an index. Then the index is not written or its file is
+/// refused, and the message names the fault.
 template <class Class, class F>
 void refused(const std::string& string, const std::string& named, F&& spoil) {
     SCOPED_TRACE(string + ": " + named);
@@ -980,8 +985,8 @@ TEST(Io, PartsThatDoNotFit) {
     refused<Refine>(refine, "k_factor", [](auto& i) { i.k_factor = 0.5; });
     refused<Refine>(refine, "k_factor", [](auto& i) { i.k_factor = NAN; });
 
-    // groups: FAISS notices some of it before it has taken a part, some after
-    // that; either way the part is deleted once
+    // groups: FAISS notices some errors before it owns a part and some after;
+    // in both cases the part is deleted once
     using Shards = faiss::IndexShards;
     const std::string shards = "Shards KFlat(linear)";
     refused<Shards>(shards, unfit, [](auto& i) { i.d++; });
@@ -997,7 +1002,8 @@ TEST(Io, PartsThatDoNotFit) {
     EXPECT_TRUE(throws([&] { from_bytes<Index>(sealed(none)); }, "count"));
 }
 
-/// All wrappers around indexes of a string, or two of them where they take two.
+/// Returns all wrappers around indexes of a string, or around two of them if a
+/// wrapper needs two.
 std::vector<std::unique_ptr<Index>> wrapped(const std::string& string) {
     std::vector<std::unique_ptr<Index>> all;
     for (const std::string before :
@@ -1031,7 +1037,7 @@ TEST(Io, MetricsOfPartsAreTheSame) {
         EXPECT_EQ(with_header<Index>(good, metric_field, 1), good);
         EXPECT_FALSE(
                 survives<Index>(with_header<Index>(good, metric_field, 0)));
-        // what could not be read is not written
+        // objects that could not be read are not written
         for (const Index* part : parts_of(*index)) {
             auto& metric = const_cast<Index*>(part)->metric_type;
             metric = faiss::METRIC_INNER_PRODUCT;
@@ -1056,7 +1062,7 @@ TEST(Io, MetricsOfPartsAreTheSame) {
 TEST(Io, WhatIsTrainedHasTrainedParts) {
     for (const auto& index : wrapped("KFlat(gaussian)")) {
         SCOPED_TRACE(typeid(*index).name());
-        // a graph of FAISS's says that it is trained, whatever it holds
+        // FAISS's graph always claims to be trained
         const bool is_graph = typeid(*index) == typeid(faiss::IndexHNSW);
         EXPECT_TRUE(is_graph || !index->is_trained);
         const Bytes empty = to_bytes(*index);
@@ -1064,7 +1070,7 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
         EXPECT_EQ(
                 survives<Index>(with_header<Index>(empty, is_trained_field, 1)),
                 is_graph);
-        // parts may be trained by themselves
+        // parts may have been trained separately
         const auto x = data_for<Index>(n, 1);
         for (const Index* part : parts_of(*index)) {
             const_cast<Index*>(part)->train(n, x.data());
@@ -1083,7 +1089,8 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
     EXPECT_TRUE(throws([&] { to_bytes(*pre); }, "trained"));
 }
 
-/// A hash that was trained by itself: the index takes vectors, which come back.
+/// If a hash was trained separately, the index accepts vectors, and they can be
+/// read back.
 TEST(Io, HashesThatWereTrainedByThemselves) {
     const std::string untrained = "SIK64(gaussian)";
     const auto x = data_for<Index>(n, 1);
@@ -1104,7 +1111,7 @@ TEST(Io, HashesThatWereTrainedByThemselves) {
     }
 }
 
-/// Labels that IDMap and Refine would follow to places that do not exist.
+/// Labels that IDMap and Refine would use as invalid positions.
 TEST(Io, LabelsThatAreNoPositions) {
     const auto lists = make("KIVF1(M=3)");
     std::vector<idx_t> ids(n);
@@ -1131,14 +1138,15 @@ TEST(Io, LabelsThatAreNoPositions) {
          std::vector<const Index*>{&map, &refine, &refine_kernel}) {
         const Bytes good = content_of(to_bytes(*index));
         EXPECT_TRUE(survives<Index>(sealed(good)));
-        for (idx_t id : // the last one is there twice
+        for (idx_t id : // the last one is a duplicate
              {idx_t(-1), idx_t(-5), idx_t(n), idx_t(1) << 40, idx_t(0)}) {
             SCOPED_TRACE(id);
             std::vector<idx_t> others = ids;
             others[n / 2] = id;
             const Bytes bad = replaced(good, bytes_of(ids), bytes_of(others));
             ASSERT_NE(bad, good);
-            // (the lists themselves refuse -1 and ids that they have not given)
+            // the lists themselves refuse -1 and ids that they have not
+            // assigned
             EXPECT_TRUE(
                     throws([&] { from_bytes<Index>(sealed(bad)); },
                            id == -1          ? "the id -1"
@@ -1146,7 +1154,7 @@ TEST(Io, LabelsThatAreNoPositions) {
                                              : "ids of its own"));
         }
     }
-    // what could not be read is not written
+    // objects that could not be read are not written
     faiss::IndexIDMap outer;
     map_of(&map, outer);
     EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "ids of its own"));
@@ -1178,7 +1186,7 @@ TEST(Io, IndexesThatComputeNoDistances) {
     const auto lists = make("KIVF2(M=3)");
     auto& of_lists = dynamic_cast<IndexIVFPQ4&>(*lists);
     auto& ids = of_lists.lists[0].ids.make_owned();
-    std::fill(ids.begin(), ids.end(), 0); // twice
+    std::fill(ids.begin(), ids.end(), 0); // a duplicate
     const std::vector<Index*> indexes = {
             make(sik + ",AFlat").release(),
             make(sik + ",BIVF2").release(),
@@ -1186,7 +1194,7 @@ TEST(Io, IndexesThatComputeNoDistances) {
     for (Index* again : indexes) {
         IndexRefineKernel refine(base.get(), again);
         EXPECT_TRUE(throws([&] { search(refine, data_for<Index>(5, 9), 3); }));
-        // what could not be read is not written
+        // objects that could not be read are not written
         EXPECT_TRUE(throws(
                 [&] { to_bytes<Index>(refine); }, "computes no distances"));
         const Bytes bad =
@@ -1203,7 +1211,7 @@ TEST(Io, IndexesThatComputeNoDistances) {
     delete indexes[1];
 }
 
-/// Shards have ids of their own, and yet those of all are positions.
+/// Shards have their own ids, but all of them together are positions.
 TEST(Io, PositionsOfShards) {
     const auto check = [](auto& index) {
         using T = std::conditional_t<
@@ -1278,7 +1286,7 @@ TEST(Io, ParametersAndArraysThatDoNotFit) {
             "KLSH64(chi2,p=20),BFlat", "t is 20", [](auto& h) { h.t = 20; });
     refused<BilinearProjection>(
             "BSIK64(2x3),BFlat", "3x3", [](auto& p) { p.d_w = 3; });
-    // as many numbers as there must be, in other rows
+    // the right number of values, but in other rows
     for (const char* string : {"SIK8(gaussian)", "SIK8(gaussian,proj=dense)"}) {
         refused<Projection>(string + ",BFlat"s, "", [](auto& p) {
             std::swap(p.d_in, p.d_out);
@@ -1289,7 +1297,8 @@ TEST(Io, ParametersAndArraysThatDoNotFit) {
         i.codes.resize(i.codes.size() - sizeof(float));
     });
     refused<Flat>(flat, "no kernel", [](auto& i) { i.kernel = nullptr; });
-    refused<Flat>(flat, "trained", [](auto& i) { // whatever the index says
+    // even if the index claims to be
+    refused<Flat>(flat, "trained", [](auto& i) {
         i.kernel = std::make_unique<GaussianKernel>();
     });
     for (float bad : {-1.0f, NAN, 1e38f}) {
@@ -1299,7 +1308,7 @@ TEST(Io, ParametersAndArraysThatDoNotFit) {
     }
 }
 
-// A hash without a kernel says so, and does not look at it.
+// A hash without a kernel reports this and does not use the kernel.
 TEST(Io, HashesWithoutKernels) {
     ShiftInvariantHash hash(d, 64, GaussianKernel());
     hash.kernel = nullptr;
@@ -1307,7 +1316,7 @@ TEST(Io, HashesWithoutKernels) {
     EXPECT_TRUE(throws([&] { hash.train(n, x.data()); }, "kernel"));
 }
 
-/// A number, given as f(part), is refused where it is not finite.
+/// A number, accessed by f(part), is refused if it is not finite.
 template <class Class, class F>
 void finite_only(
         const std::string& scheme,
@@ -1354,7 +1363,7 @@ TEST(Io, GraphsWithBadLinks) {
     fill(*index, count);
     auto& hnsw = dynamic_cast<faiss::IndexHNSW&>(*index).hnsw;
     ASSERT_GE(hnsw.max_level, 1);
-    const auto is_read = [&] { // what cannot be read is not written
+    const auto is_read = [&] { // objects that cannot be read are not written
         return !throws([&] { from_bytes<Index>(to_bytes(*index)); });
     };
     const auto refuses = [&](auto& field, const std::vector<int>& values) {
@@ -1373,7 +1382,7 @@ TEST(Io, GraphsWithBadLinks) {
     refuses(hnsw.efSearch, {0});
     refuses(hnsw.efConstruction, {0});
 
-    // from an upper level to a vector that is not there
+    // from an upper level to a vector that is not on it
     const auto vector_of = [&](bool on_level_1) {
         idx_t i = 0;
         while ((hnsw.levels[i] >= 2) != on_level_1) {
@@ -1385,7 +1394,7 @@ TEST(Io, GraphsWithBadLinks) {
     hnsw.neighbor_range(vector_of(true), 1, &begin, &end);
     refuses(hnsw.neighbors[begin], {int(vector_of(false))});
 
-    // more levels to draw for new vectors than there are, or none
+    // more levels to draw for new vectors than exist, or none
     hnsw.assign_probas.assign(hnsw.cum_nneighbor_per_level.size() + 5, 0.1);
     EXPECT_FALSE(is_read());
     hnsw.assign_probas.clear();
@@ -1395,7 +1404,7 @@ TEST(Io, GraphsWithBadLinks) {
 // File systems.
 
 TEST(Io, WhatCannotBeWrittenLeavesNoFile) {
-    // FAISS writes no quantizer of ours, which it notices after some bytes
+    // FAISS cannot write a quantizer of ours, but notices it after some bytes
     IndexFlatKernel ours(d, GaussianKernel());
     faiss::IndexIVFFlat ivf(&ours, d, 2);
     faiss::IndexShards shards(d, false, false);
@@ -1423,7 +1432,7 @@ TEST(Io, FullDisks) {
     const auto big = make_empty("IDMap,KFlat(linear)");
     fill(*big, 5000);
 
-    // no file may grow beyond a few bytes
+    // limit the size of files to a few bytes
     rlimit limit;
     ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
     const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -1457,14 +1466,14 @@ TEST(Io, PlacesThatTakeOrHoldNoFiles) {
     if (fs::exists("/dev/full")) {
         bad.push_back("/dev/full");
     }
-    if (geteuid() != 0) { // nothing is forbidden to root
+    if (geteuid() != 0) { // root may do everything
         bad.push_back(folder / "locked/index");
     }
     for (const std::string& name : bad) {
         EXPECT_TRUE(throws(
                 [&] { faiss_ext::write_index(index.get(), name.c_str()); },
                 name));
-        if (name != "/dev/full") { // is never at its end
+        if (name != "/dev/full") { // it never ends
             EXPECT_TRUE(
                     throws([&] { faiss_ext::read_index(name.c_str()); }, name));
         }
@@ -1483,7 +1492,7 @@ TEST(Io, SymbolicLinks) {
     fs::create_directory(folder / "data");
     fs::create_symlink("data/target", folder / "link");
     fs::create_symlink("link", folder / "link_to_link");
-    // first to what is not there yet
+    // first to a file that does not exist yet
     for (const char* link : {"link", "link", "link_to_link"}) {
         const std::string name = folder / link;
         faiss_ext::write_index(index.get(), name.c_str());
@@ -1512,8 +1521,8 @@ TEST(Io, SymbolicLinksInACircle) {
     EXPECT_EQ(folder.names(), (Names{"a", "b", "self"}));
 }
 
-/// What another process of the same number may have put there, in a container
-/// say, is neither overwritten nor followed.
+/// A file of another process with the same number, in a container for example,
+/// is neither overwritten nor followed.
 TEST(Io, FilesOfOthersStay) {
     TemporaryFolder folder;
     const std::string victim = folder / "victim";
@@ -1542,7 +1551,7 @@ TEST(Io, FilesOfOthersStay) {
     }
 }
 
-/// A kernel that looks around while it is written.
+/// A kernel that inspects the folder while it is written.
 struct SpyKernel : LinearKernel {
     inline static std::function<void()> look;
 
@@ -1571,7 +1580,7 @@ TEST(Io, PermissionsMeanwhile) {
     const auto group = own | fs::perms::group_read;
     const mode_t mask = umask(0027);
     write<Index>(&index, name.c_str());
-    EXPECT_EQ(seen, std::set{group}); // as the new file is to be
+    EXPECT_EQ(seen, std::set{group}); // as the new file shall be
     for (const fs::perms permissions :
          {own, group, own | fs::perms::others_read}) {
         seen.clear();
@@ -1601,7 +1610,8 @@ TEST(Io, Owners) {
     EXPECT_EQ(status.st_uid, 1234u);
     EXPECT_EQ(status.st_gid, 4321u);
     EXPECT_EQ(status.st_mode & 0777, 0640u);
-    // somebody who is not in that group: his own gets no more than all have
+    // for an owner outside that group: the new group gets only the permissions
+    // of others
     ASSERT_EQ(chmod(name.c_str(), 0664), 0);
     ASSERT_EQ(chown((folder / "").c_str(), 1234, 1234), 0);
     const gid_t gid = getegid();
@@ -1627,7 +1637,7 @@ TEST(Io, NamesAndPermissions) {
     };
     faiss_ext::write_index(index.get(), name.c_str());
     EXPECT_EQ(folder.names(), Names{longest});
-    // a new file is as one of FAISS, one that is replaced stays as it is
+    // new files have FAISS's permissions; replaced ones keep theirs
     faiss::write_index(make("Flat").get(), (folder / "faiss").c_str());
     EXPECT_EQ(permissions(name), permissions(folder / "faiss"));
     const auto own = fs::perms::owner_read | fs::perms::owner_write;
@@ -1640,7 +1650,7 @@ TEST(Io, Pipes) {
     TemporaryFolder folder;
     const std::string name = folder / "pipe";
     ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
-    // what comes from a pipe can be read once only, FAISS's own as well
+    // data from a pipe can be read only once, FAISS's too
     for (const std::string& string :
          {"IDMap," + sik + ",BFlat", "Flat"s, "IVF2,Flat"s}) {
         const auto index = make(string);
@@ -1668,7 +1678,7 @@ TEST(Io, SeveralWritersOfOneFile) {
             for (int i = 0; i < 10; i++) {
                 const auto& index = (i + t) % 2 ? a : b;
                 faiss_ext::write_index(index.get(), name.c_str());
-                // what is there is complete at any time
+                // the existing file is always complete
                 const Bytes bytes = file_bytes(name);
                 EXPECT_TRUE(bytes == bytes_a || bytes == bytes_b);
             }

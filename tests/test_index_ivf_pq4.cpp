@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Inverted lists of codes of 4 bits a part.
+// Inverted lists of codes with 4 bits per part.
 
 #include <cmath>
 #include <limits>
@@ -53,7 +53,7 @@ std::unique_ptr<IndexIVFPQ4> filled(
     return index;
 }
 
-/// The vectors as they are quantised.
+/// Returns the quantised vectors.
 std::vector<float> quantized(const IndexIVFPQ4& index) {
     std::vector<float> x(index.ntotal * index.d);
     for (idx_t i = 0; i < index.ntotal; i++) {
@@ -79,9 +79,9 @@ double value_of_all(const std::vector<float>& a, const std::vector<float>& b) {
     return sum;
 }
 
-/// How far the rounding of tables of factor * <q, r>, or with |r|^2 added to
-/// it, may move the sum: half a step for each part; of steps, the four parts of
-/// rows r and r + 2 of four have at most 253 together.
+/// Bounds the error of a sum from rounded tables of factor * <q, r>, possibly
+/// with |r|^2 added: half a step for each part. The four parts of rows r and r
+/// + 2 of four have at most 253 steps together.
 double rounding_of_tables(
         const IndexIVFPQ4& index,
         const std::vector<double>& q,
@@ -110,7 +110,7 @@ double rounding_of_tables(
     return widest / 253 * 0.5 * index.M + 1e-4;
 }
 
-/// The same for a query whose tables serve all lists.
+/// The same bound for a query whose tables serve all lists.
 double rounding(const IndexIVFPQ4& index, const float* q) {
     std::vector<double> centred(d);
     for (int j = 0; j < d; j++) {
@@ -120,7 +120,7 @@ double rounding(const IndexIVFPQ4& index, const float* q) {
     return rounding_of_tables(index, centred, factor, false);
 }
 
-/// The list of each vector.
+/// Returns the list of each vector.
 std::map<idx_t, idx_t> lists_of(const IndexIVFPQ4& index) {
     std::map<idx_t, idx_t> list_of;
     for (idx_t l = 0; l < index.nlist; l++) {
@@ -131,7 +131,7 @@ std::map<idx_t, idx_t> lists_of(const IndexIVFPQ4& index) {
     return list_of;
 }
 
-/// The squared distance to the nearest one.
+/// Returns the squared distance to the nearest centroid.
 double nearest_centroid(const IndexIVFPQ4& index, const float* q) {
     double least = INFINITY;
     for (idx_t l = 0; l < index.nlist; l++) {
@@ -146,7 +146,7 @@ double nearest_centroid(const IndexIVFPQ4& index, const float* q) {
     return least;
 }
 
-/// `rounding` for a query that has tables for each list.
+/// The same bound for a query with tables for each list.
 double rounding_in_list(const IndexIVFPQ4& index, const float* q, idx_t list) {
     std::vector<double> difference(d);
     for (int j = 0; j < d; j++) {
@@ -211,7 +211,8 @@ TEST(IndexIVFPQ4, AllListsEqualAnExhaustiveSearchButForTheTables) {
     }
 }
 
-/// Clusters of width 1 around points `apart` times as far from each other.
+/// Returns clusters of width 1 around centres whose distances are multiplied by
+/// `apart`.
 std::vector<float> clusters(idx_t count, float apart, int seed) {
     const auto centres = normal_vectors(8, d, 77);
     auto x = normal_vectors(count, d, seed);
@@ -232,7 +233,7 @@ TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
         const auto list_of = lists_of(*index);
         constexpr idx_t k = 20;
         const auto [D, I] = search(*index, q, k);
-        double all_lists = 0, each_list = 0; // what rounding may do
+        double all_lists = 0, each_list = 0; // bounds of rounding
         for (idx_t i = 0; i < nq; i++) {
             for (idx_t j = i * k; j < (i + 1) * k; j++) {
                 const double coarse = rounding(*index, &q[i * d]),
@@ -241,7 +242,7 @@ TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
                              exact = value(l2, &q[i * d], &y[I[j] * d]);
                 all_lists += coarse;
                 each_list += fine;
-                // (and that of floats of this size)
+                // and the rounding of floats of this size
                 ASSERT_NEAR(
                         D[j],
                         exact,
@@ -249,10 +250,10 @@ TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
                                    : fine + 1e-5 * (exact + apart));
             }
         }
-        if (apart > 1) { // otherwise one set of tables would have done
+        if (apart > 1) { // otherwise one set of tables would suffice
             EXPECT_GT(all_lists, 3 * each_list);
         }
-        // the same by range, and one by one
+        // the same by range search, and one by one
         const auto ranges = range_search(*index, q, D[k - 1]);
         EXPECT_GE(ranges[0].size(), size_t(k - 1));
         for (idx_t i = 0; i < nq; i++) {
@@ -263,8 +264,8 @@ TEST(IndexIVFPQ4, TablesAreAsFineAsClustersAreNarrow) {
     }
 }
 
-// A few vectors far from all others make entries of the codebook long, and
-// tables coarse in every list; and so do residuals that are whole vectors.
+// A few vectors far from all others give long codebook entries, and hence
+// coarse tables in every list; so do residuals that are whole vectors.
 TEST(IndexIVFPQ4, FarVectorsDoNotMakeDistancesCoarse) {
     auto x = clusters(n, 30, 1);
     const auto far = normal_vectors(4, d, 3), q = clusters(nq, 30, 2);
@@ -282,8 +283,9 @@ TEST(IndexIVFPQ4, FarVectorsDoNotMakeDistancesCoarse) {
         const auto [D, I] = search(*index, q, k);
         for (idx_t i = 0; i < nq; i++) {
             // rounding with a standard deviation, scale * sqrt(M / 12), of 30 %
-            // of the distance to the nearest centroid adds up to sqrt(3 M)
-            // times as much; and floats are as large as squares
+            // of the distance to the nearest centroid adds up to at most sqrt(3
+            // M) times as much; the rounding of floats depends on the size of
+            // squares
             const double square = value(ip, &q[i * d], &q[i * d]);
             const double rounded = 0.3 * std::sqrt(3 * 12.0) *
                     nearest_centroid(*index, &q[i * d]);
@@ -297,8 +299,8 @@ TEST(IndexIVFPQ4, FarVectorsDoNotMakeDistancesCoarse) {
     }
 }
 
-// Quantised vectors are nearer than the centroids of their lists alone, and
-// more parts are nearer than fewer.
+// Quantised vectors are nearer than the centroids of their lists, and more
+// parts are nearer than fewer.
 TEST(IndexIVFPQ4, CodesDescribeVectors) {
     const auto x = vectors(n, 1);
     double before = INFINITY;
@@ -404,7 +406,6 @@ TEST(IndexIVFPQ4, IdsOfTheCallers) {
     EXPECT_EQ(index->ntotal, n);
 }
 
-/// Rounding could make distances to copies of the query negative.
 TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
     const Floats x = vectors(n, 1);
     const auto index = filled("KIVF4");
@@ -440,7 +441,7 @@ TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
     EXPECT_EQ(add_one(*other), 0);
 }
 
-// FAISS's maps take what is left to be numbered anew.
+// FAISS's maps expect removals to renumber the vectors.
 TEST(IndexIVFPQ4, AMapInFrontOfListsRemovesNothing) {
     const Floats x = vectors(n, 1);
     std::vector<idx_t> ids(n);
@@ -464,6 +465,7 @@ TEST(IndexIVFPQ4, AMapInFrontOfListsRemovesNothing) {
     }
 }
 
+/// Rounding could make distances to copies of the query negative.
 TEST(IndexIVFPQ4, DistancesAreNotNegative) {
     const auto few = vectors(3, 1);
     std::vector<float> x;
@@ -481,7 +483,7 @@ TEST(IndexIVFPQ4, DistancesAreNotNegative) {
     EXPECT_EQ(total_size(range_search(*index, few, 0)), 0u);
 }
 
-// Added in small pieces, removed and merged, it is what one add makes.
+// Adding in small batches, removing and merging gives the same as one add.
 TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     const auto x = vectors(n, 1), q = vectors(nq, 2);
     const auto whole = filled("KIVF16(M=6,nprobe=3)");
@@ -524,7 +526,7 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     EXPECT_EQ(whole->ntotal, n);
 }
 
-// With a direct map or without, whatever was done to the index.
+// With and without a direct map, after all operations.
 TEST(IndexIVFPQ4, DirectMap) {
     const auto x = vectors(n, 1);
     const auto plain = filled("KIVF16(M=6)"), mapped = filled("KIVF16(M=6)");
@@ -587,7 +589,8 @@ TEST(IndexIVFPQ4, SaysHowFarTrainingIs) {
     EXPECT_NE(printed.find("6 parts"), std::string::npos) << printed;
 }
 
-// tables are those of queries less the mean, and so as fine as without offset
+// Tables are made for queries minus the mean, so an offset does not make them
+// coarser.
 TEST(IndexIVFPQ4, OffsetsDoNotMatter) {
     auto x = vectors(n, 1), q = vectors(nq, 2);
     for (const char* text :
@@ -608,9 +611,10 @@ TEST(IndexIVFPQ4, OffsetsDoNotMatter) {
             for (idx_t i = 0; i < nq; i++) {
                 const float* query = &queries[i * d];
                 const double error = rounding(*index, query);
-                EXPECT_LT(error, 10); // hundreds, were the mean not taken off
+                // hundreds, if the mean were not subtracted
+                EXPECT_LT(error, 10);
                 for (idx_t j = i * 10; j < i * 10 + 10; j++) {
-                    // (components of 1000 have steps of 6e-5)
+                    // components of 1000 have steps of 6e-5
                     EXPECT_NEAR(
                             D[j],
                             value(l2, query, &y[I[j] * d]),
@@ -662,7 +666,7 @@ TEST(IndexIVFPQ4, BadCalls) {
               "expected faiss::SearchParametersIVF"}});
     EXPECT_EQ(index->ntotal, n);
     expect_same(search(*index, x, 3), found);
-    // ids that are not there, one by one and together
+    // missing ids, one by one and together
     std::vector<float> several(30 * d);
     index->remove_ids(some);
     expect_throws(

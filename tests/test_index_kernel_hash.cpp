@@ -43,7 +43,7 @@ std::vector<uint8_t> hashed(const std::vector<float>& x) {
     return codes_of(*kernel_hash_factory(d, sik), x);
 }
 
-/// an index that owns its parts
+/// Makes an index that owns its parts.
 template <class HashIndex, class... Metric>
 std::unique_ptr<HashIndex> make(
         const std::string& hash,
@@ -64,7 +64,7 @@ std::unique_ptr<IndexKernelHash> make_flat(
     return index;
 }
 
-/// what the storage finds, as an IndexKernelHash tells it
+/// Converts results of the storage as an IndexKernelHash does.
 Found<float> as_floats(const Found<int32_t>& found) {
     Found<float> same{{}, found.labels};
     for (size_t i = 0; i < found.labels.size(); i++) {
@@ -80,8 +80,8 @@ std::vector<uint8_t> bytes_of(const KernelHash& hash) {
     return f.data;
 }
 
-/// What can be done with FAISS's binary index can be done with the two indexes
-/// over another one; what it throws on, they throw on.
+/// Both indexes over a FAISS binary index can do what it can do. If it throws,
+/// they throw.
 struct EachStorage : testing::TestWithParam<const char*> {
     const std::string name = GetParam();
     const bool needs_training = name == "BIVF8", is_graph = name == "BHNSW16";
@@ -100,7 +100,7 @@ struct EachStorage : testing::TestWithParam<const char*> {
         return faiss::index_binary_factory(nbits, name.c_str());
     }
 
-    /// in two batches, which makes a difference to a graph
+    /// Adds in two batches, which makes a difference to a graph.
     template <class Index, class T>
     static void fill(Index& index, const std::vector<T>& vectors) {
         const idx_t size = std::is_same_v<T, float> ? d : code_size;
@@ -117,15 +117,15 @@ struct EachStorage : testing::TestWithParam<const char*> {
         fill(*floats, x);
     }
 
-    /// f(index) for both that take vectors
+    /// Expects f(index) to throw for both kinds of index with vectors.
     template <class F>
     void expect_refused(F&& f, const std::string& names = "") {
         EXPECT_TRUE(throws([&] { f(*binary); }, names));
         EXPECT_TRUE(throws([&] { f(*floats); }, names));
     }
 
-    /// Whether FAISS's index can do f(index, codes or the vectors that have
-    /// these); ours then do it, too, or else refuse.
+    /// Returns whether FAISS's index can do f(index, codes, or vectors that
+    /// have these codes). If it can, ours do the same or refuse.
     template <class F>
     bool can(
             F&& f,
@@ -199,7 +199,7 @@ TEST_P(EachStorage, Searches) {
 
 TEST_P(EachStorage, Reconstructs) {
     fill_all();
-    // codes follow each other without gaps, and nothing behind is written
+    // codes have no gaps between them, and nothing after them is written
     std::vector<uint8_t> expected = rows(codes, code_size, 30, 50);
     expected.resize(21 * code_size, 0xa5);
     std::vector<uint8_t> back(21 * code_size, 0xa5), one(code_size);
@@ -252,7 +252,7 @@ TEST_P(EachStorage, Changes) {
     EXPECT_EQ(search(*floats, q, k).distances, as_floats(found).distances);
 }
 
-/// In the middle: FAISS's own loops do not ask.
+/// Interrupts come in the middle, although FAISS's own loops do not check.
 TEST_P(EachStorage, InterruptsChangeNothing) {
     fill_all();
     const Bytes many = random_bytes(5000 * code_size, 5);
@@ -326,8 +326,8 @@ TEST_P(EachStorage, DistanceComputer) {
         const auto index = make<IndexKernelHash>(sik, storage(), metric);
         fill(*index, x);
         if (name == "BHash16" || needs_training) {
-            // one that cannot tell distances must not be handed out: FAISS asks
-            // it for them where no exception can pass
+            // an object that cannot compute distances must not be returned,
+            // since FAISS calls it where exceptions cannot pass
             EXPECT_TRUE(throws([&] { index->get_distance_computer(); }));
             continue;
         }
@@ -348,7 +348,7 @@ TEST_P(EachStorage, DistanceComputer) {
 }
 
 TEST_P(EachStorage, TrainsHashAndStorage) {
-    if (needs_training) { // though the hash of this one does not
+    if (needs_training) { // although this hash needs no training
         expect_throws(
                 {{[&] { binary->add(n, codes.data()); }, "train"},
                  {[&] { search(*binary, codes, 2); }, "train"},
@@ -369,7 +369,7 @@ TEST_P(EachStorage, TrainsHashAndStorage) {
         EXPECT_FALSE(index->is_trained);
         fill(*index, x);
         EXPECT_TRUE(index->is_trained && index->hash->is_trained);
-        index->train(50, x.data()); // does not touch what is trained
+        index->train(50, x.data()); // has no effect on trained parts
         return search(*index, q, 10);
     };
     expect_same(trained(make<Binary>(untrained_sik, storage())), expected);
@@ -378,7 +378,7 @@ TEST_P(EachStorage, TrainsHashAndStorage) {
             as_floats(expected));
 }
 
-/// something of which those that are alive are counted
+/// Counts the living objects of a class.
 template <class Base>
 struct Counted : Base {
     static inline int alive = 0;
@@ -458,10 +458,10 @@ TYPED_TEST(EachHashIndex, Ownership) {
         {
             TypeParam index(&hash, &storage);
             EXPECT_FALSE(index.own_fields);
-            EXPECT_EQ(index.ntotal, 2); // what is stored already
+            EXPECT_EQ(index.ntotal, 2); // the stored codes
             EXPECT_TRUE(index.is_trained);
         }
-        // parts that do not fit stay the caller's
+        // on failure the caller keeps the parts
         faiss::IndexBinaryFlat wide(16);
         EXPECT_TRUE(throws([&] { TypeParam(&hash, &wide); }, "8 bits"));
         EXPECT_TRUE(throws([&] { TypeParam(nullptr, &storage); }, "null"));
@@ -490,7 +490,7 @@ TYPED_TEST(EachHashIndex, TrainingOfHashAndStorageIsOneTransaction) {
         const auto hash = kernel_hash_factory(d, scheme);
         const auto before = bytes_of(*hash);
         const bool was_trained = hash->is_trained;
-        // pointers to a kernel that somebody has taken stay valid
+        // pointers to the kernel stay valid
         const auto* sik_hash = dynamic_cast<ShiftInvariantHash*>(hash.get());
         const Kernel* kernel = sik_hash ? sik_hash->kernel.get() : nullptr;
         FailingStorage storage;
@@ -508,9 +508,9 @@ TYPED_TEST(EachHashIndex, TrainingOfHashAndStorageIsOneTransaction) {
     }
 }
 
-// Only the float index.
+// Only for the float index.
 
-// Among codes at every Hamming distance from a query, 0 to nbits.
+// Codes at every Hamming distance from a query, 0 to nbits.
 TEST(IndexKernelHash, BothMetricsAndEveryRadius) {
     const auto q = uniform_vectors(1, d, 5);
     faiss::IndexBinaryFlat ladder(nbits);
@@ -557,8 +557,8 @@ TEST(IndexKernelHash, BothMetricsAndEveryRadius) {
     EXPECT_TRUE(throws(wrong, "metric"));
 }
 
-// Long codes rank again what is found by vectors. Queries that a hash refuses
-// in FAISS's own loops are an error there, too.
+// Long codes rerank results of a vector search. If FAISS's own loop meets a
+// query that the hash refuses, this is an error, too.
 TEST(IndexKernelHash, RefinesAndTellsWhatItRefuses) {
     const auto x = uniform_vectors(50, d, 55);
     for (auto metric : {l2, ip}) {
@@ -584,7 +584,7 @@ TEST(IndexKernelHash, RefinesAndTellsWhatItRefuses) {
     }
 }
 
-/// Fails when half of the vectors are in.
+/// Fails after half of the vectors were added.
 struct IndexThatFails : faiss::IndexFlat {
     using faiss::IndexFlat::IndexFlat;
     void add(idx_t n, const float* x) override {

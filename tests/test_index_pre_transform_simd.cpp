@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transformations in front of an index, and principal components.
+// Transformations before an index, and principal components.
 
 #include <cmath>
 
@@ -29,7 +29,7 @@ std::unique_ptr<IndexPreTransformSIMD> make_index(
     return std::unique_ptr<IndexPreTransformSIMD>(index);
 }
 
-/// What FAISS's loop gives.
+/// Returns the result of FAISS's loop.
 std::vector<float> by_faiss(
         const faiss::IndexPreTransform& index,
         const std::vector<float>& x) {
@@ -42,7 +42,7 @@ std::vector<float> by_faiss(
     return copy;
 }
 
-/// sum_i |V (x_i - mean)|^2 for orthonormal rows V
+/// Computes sum_i |V (x_i - mean)|^2 for orthonormal rows V.
 double captured(
         const std::vector<float>& V,
         const std::vector<float>& x,
@@ -61,7 +61,8 @@ double captured(
     return sum;
 }
 
-/// Vectors whose principal axes are clear: variances fall like 1 / j^2.
+/// Returns vectors with distinct principal axes: variances decrease like 1 /
+/// j^2.
 std::vector<float> with_axes(idx_t n, int d, int seed) {
     auto z = normal_vectors(n, d, seed);
     for (idx_t i = 0; i < n; i++) {
@@ -79,8 +80,8 @@ std::vector<float> with_axes(idx_t n, int d, int seed) {
     return x;
 }
 
-// by LAPACK (d = 40), by subspace iteration (d = 600), and by products of
-// vectors where these are few
+// Components are computed by LAPACK (d = 40), by subspace iteration (d = 600),
+// and from products of vectors if there are few vectors.
 TEST(PrincipalComponents, AreThoseOfFaiss) {
     for (auto [d, k, n] :
          {std::tuple<int, int, idx_t>{40, 7, 500},
@@ -123,7 +124,7 @@ TEST(PrincipalComponents, WithoutCentring) {
     const auto x = with_axes(n, d, 2);
     const auto found = principal_components(n, x.data(), d, d, false);
     EXPECT_EQ(found.mean, std::vector<float>(d));
-    // nothing is lost: the sum of all eigenvalues is that of the squares
+    // the sum of all eigenvalues equals the sum of squares
     double values = 0, squares = 0;
     for (float v : found.values) {
         values += v;
@@ -289,7 +290,7 @@ TEST(IndexPreTransformSIMD, BadInput) {
     EXPECT_EQ(I[2], 2);
 }
 
-// After a training that failed the next one finds what was there before.
+// A failed training restores the previous state for the next one.
 TEST(IndexPreTransformSIMD, FailedTrainingLeavesNothingTrained) {
     const auto x = uniform_vectors(400, 16, 1);
     for (const char* text :
@@ -335,7 +336,7 @@ TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {
     EXPECT_EQ(a->ntotal, 300);
 }
 
-/// FAISS's flat index is of another class where it has been in a file.
+/// FAISS's flat index has another class after it was read from a file.
 TEST(IndexPreTransformSIMD, CopiesCanBeMerged) {
     const auto x = uniform_vectors(300, 16, 1);
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {

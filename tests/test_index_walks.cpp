@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random walks over what an index can do, beside a model of it.
+// Random sequences of operations on an index, compared with a model of it.
 
 #include <gtest/gtest.h>
 

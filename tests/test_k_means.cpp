@@ -25,7 +25,7 @@ double squared_distance(const float* a, const float* b) {
     return sum;
 }
 
-/// The squared distances to the nearest centroids, summed up.
+/// Sums the squared distances to the nearest centroids.
 double cost(const std::vector<float>& x, const AlignedVector<float>& c) {
     double sum = 0;
     for (size_t i = 0; i < x.size(); i += d) {
@@ -62,7 +62,7 @@ TEST(KMeans, NearestIsNearest) {
     }
 }
 
-// what Lloyd's algorithm promises
+// Lloyd's algorithm reduces the cost until centroids are means.
 TEST(KMeans, CostFallsUntilCentroidsAreMeans) {
     constexpr idx_t n = 2000;
     constexpr size_t k = 12;
@@ -101,8 +101,8 @@ TEST(KMeans, FindsClustersThatAreFarApart) {
     for (idx_t i = 0; i < n; i++) {
         x[i * d] += 1000 * float(i % k);
     }
-    // one of its vectors is enough for a cluster to be found; all seeds find
-    // one, since what is empty splits what is large
+    // one of its vectors is enough to find a cluster; every seed finds all,
+    // since empty clusters split large ones
     for (uint64_t seed = 0; seed < 20; seed++) {
         const auto c = k_means(d, k, n, x.data(), 30, seed);
         std::set<float> first;
@@ -119,7 +119,7 @@ TEST(KMeans, FindsClustersThatAreFarApart) {
 
 TEST(KMeans, EmptyClustersSplitTheLargest) {
     constexpr idx_t n = 64;
-    // all begin at one point, which takes them all but for the ties
+    // all centroids start at one point, which gets all vectors except ties
     std::vector<float> x(n * d, 1);
     for (idx_t i = n / 2; i < n; i++) {
         x[i * d] = 1 + float(i) / n;
@@ -129,7 +129,7 @@ TEST(KMeans, EmptyClustersSplitTheLargest) {
         EXPECT_TRUE(std::isfinite(value));
     }
     EXPECT_LT(cost(x, c), cost(x, k_means(d, 1, n, x.data(), 1, 6)) / 10);
-    // and where there is nothing to split
+    // there is nothing to split
     const std::vector<float> zeros(n * d);
     for (float value : k_means(d, 5, n, zeros.data(), 5, 6)) {
         EXPECT_EQ(value, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernel PCA: inner products and distances of mapped vectors against those of
-// the feature space, computed here with Eigen.
+// Kernel PCA: inner products and distances of mapped vectors against those in
+// the feature space, computed with Eigen.
 
 #include <faiss_ext/maps/KernelPCA.h>
 
@@ -49,12 +49,12 @@ MatrixXd matrix(const std::vector<float>& values, size_t nrows) {
             .cast<double>();
 }
 
-/// one row for each vector
+/// Returns one row per vector.
 MatrixXd mapped(const KernelPCA& map, const std::vector<float>& x) {
     return matrix(applied(map, x), x.size() / dim);
 }
 
-/// kernel values as the parameters say: normalised, transformed
+/// Computes kernel values with the map's parameters: normalised, transformed.
 MatrixXd kernel_values(
         const KernelPCA& map,
         const std::vector<float>& x,
@@ -74,7 +74,7 @@ MatrixXd centred(const MatrixXd& K) {
             MatrixXd::Constant(K.rows(), K.cols(), K.mean());
 }
 
-/// Squared distances of points by their inner products.
+/// Computes squared distances of points from their inner products.
 MatrixXd distances(const MatrixXd& G) {
     const MatrixXd self = G.diagonal().replicate(1, G.cols());
     return self + self.transpose() - 2 * G;
@@ -86,11 +86,11 @@ double largest(const MatrixXd& A) {
 
 } // namespace
 
-// At full rank nothing of the landmarks is lost: Z Z' is their kernel matrix,
-// centred unless center=0, and distances are those in the feature space. The
-// coordinates lose a part of 1e-6 sqrt(K'_ii / theta) each. Away from the
-// landmarks, the map is the projection of the feature space onto their span:
-// distances shrink.
+// At full rank, landmarks are mapped without loss: Z Z' is their kernel matrix,
+// centred unless center=0, and distances equal those in the feature space. The
+// coordinates lose a part of 1e-6 sqrt(K'_ii / theta) each. For other vectors,
+// the map is the projection of the feature space onto the span of the
+// landmarks, so distances shrink.
 TEST(KernelPCA, KeepsTheFeatureSpaceOfTheLandmarks) {
     const auto x = histograms(300), q = histograms(40, 5);
     // 40 landmarks in general position
@@ -107,7 +107,7 @@ TEST(KernelPCA, KeepsTheFeatureSpaceOfTheLandmarks) {
         const auto& y = map->landmarks;
         ASSERT_EQ(y.size(), size_t(40 * dim));
         EXPECT_EQ(map->d_out, map->rank);
-        // it says something: the smallest eigenvalue counts
+        // the test is meaningful: the smallest eigenvalue matters
         EXPECT_GT(map->eigenvalues.back(), 1e-3);
         const MatrixXd K = kernel_values(*map, y, y), Z = mapped(*map, y);
         const MatrixXd G = Z * Z.transpose();
@@ -124,8 +124,8 @@ TEST(KernelPCA, KeepsTheFeatureSpaceOfTheLandmarks) {
     }
 }
 
-// Any vectors: z(x) = Theta^(-1/2) U' (k(x) - c), in double. Of zeros k(x) is
-// 0.
+// For any vector z(x) = Theta^(-1/2) U' (k(x) - c), in double. For a zero
+// vector k(x) is 0.
 TEST(KernelPCA, EqualsTheFormula) {
     const auto x = histograms(300);
     auto q = histograms(50, 2);
@@ -156,7 +156,7 @@ TEST(KernelPCA, EqualsTheFormula) {
         for (int i = 0; i < map->rank; i++) {
             EXPECT_NEAR(map->eigenvalues[i], theta[i], 1e-5 * theta[0]);
         }
-        // (signs, and bases of nearly equal eigenvalues, are free)
+        // signs, and bases of nearly equal eigenvalues, are not unique
         EXPECT_LT(
                 (Z * Z.transpose() - expected * expected.transpose()).norm(),
                 1e-3 * expected.squaredNorm())
@@ -180,7 +180,7 @@ TEST(KernelPCA, PrecomputedRows) {
         EXPECT_EQ(applied(*precomputed, values(q)), applied(*map, q));
         EXPECT_EQ(applied(*precomputed->clone(), values(q)), applied(*map, q));
     }
-    // matrices of no kernel
+    // matrices that are not from a kernel
     const int p = 20;
     const auto train = [&](int rows, float at_0_0, float at_3_1) {
         FloatRows K = FloatRows::Identity(p, p);
@@ -211,7 +211,7 @@ TEST(KernelPCA, GivenLandmarksAndSeeds) {
     EXPECT_EQ(applied(*given, x), applied(*drawn, x));
     const auto set_again = [&] { given->set_landmarks(40, x.data()); };
     EXPECT_TRUE(throws(set_again, "is trained"));
-    // the landmarks are those of KLSH
+    // the landmarks are the same as KLSH's
     const auto hash = kernel_hash_factory(dim, "KLSH64(chi2,p=40,seed=3)");
     hash->train(300, x.data());
     const auto& klsh = dynamic_cast<const KernelizedLSH&>(*hash);

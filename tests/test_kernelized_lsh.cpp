@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // KernelizedLSH (KLSH) against the formulas of Kulis and Grauman 2012 and of
-// Jiang, Que and Kulis 2015, computed here with Eigen.
+// Jiang, Que and Kulis 2015, computed with Eigen.
 
 #include <faiss_ext/hashes/KernelizedLSH.h>
 
@@ -33,8 +33,8 @@ using FloatRows =
 
 constexpr int dim = 24;
 
-/// kernel matrices of these are well-conditioned, or the projections onto kept
-/// eigenvectors would not be determined
+/// Returns histograms with well-conditioned kernel matrices. Otherwise the
+/// projections onto kept eigenvectors would not be unique.
 std::vector<float> histograms(size_t n, uint64_t seed = 1) {
     return clustered_histograms(n, dim, 8, 40, seed);
 }
@@ -58,12 +58,12 @@ MatrixXd matrix_of(const std::vector<float>& values, size_t columns) {
             .cast<double>();
 }
 
-/// one row for each vector
+/// Returns one row per vector.
 MatrixXd margins_of(const KernelHash& hash, const std::vector<float>& x) {
     return matrix_of(applied(hash, x), hash.nbits);
 }
 
-/// one row for each bit
+/// Returns one row per bit.
 MatrixXd weights_of(const KernelizedLSH& hash) {
     return matrix_of(hash.projection->matrix(), hash.map.p);
 }
@@ -78,8 +78,8 @@ std::vector<float> gram(
     return values;
 }
 
-/// kernel values against the landmarks, as the parameters of the hash say:
-/// normalised, transformed
+/// Computes kernel values against the landmarks with the parameters of the
+/// hash: normalised, transformed.
 MatrixXd kernel_values(const KernelizedLSH& hash, const std::vector<float>& x) {
     const std::vector<float>& y = hash.map.landmarks;
     const Kernel& kernel = *hash.map.kernel;
@@ -104,7 +104,7 @@ MatrixXd landmark_matrix(const KernelizedLSH& hash) {
     return kernel_values(hash, hash.map.landmarks);
 }
 
-/// K', U Theta U': eigenvalues descending, one eigenvector in each column
+/// K' = U Theta U': eigenvalues descending, one eigenvector per column.
 struct Spectrum {
     VectorXd values;
     MatrixXd vectors;
@@ -122,7 +122,7 @@ struct Spectrum {
         vectors = solver.eigenvectors().rowwise().reverse();
     }
 
-    /// U_r diag(Theta_r^power) U_r'
+    /// Computes U_r diag(Theta_r^power) U_r'.
     MatrixXd power(idx_t rank, double power) const {
         const MatrixXd U = vectors.leftCols(rank);
         return U * values.head(rank).array().pow(power).matrix().asDiagonal() *
@@ -130,8 +130,8 @@ struct Spectrum {
     }
 };
 
-/// The indicators e_S of a hash whose K' keeps all but the constant vector:
-/// K'^(1/2) w = H e_S = e_S - t / p. One row for each bit, t ones in it.
+/// Recovers the indicators e_S of a hash whose K' keeps all but the constant
+/// vector: K'^(1/2) w = H e_S = e_S - t / p. One row per bit, with t ones.
 MatrixXd recovered_draws(const KernelizedLSH& hash, int t) {
     MatrixXd e = weights_of(hash) *
             Spectrum(hash).power(hash.map.eigenvalues.size(), 0.5);
@@ -143,8 +143,8 @@ MatrixXd recovered_draws(const KernelizedLSH& hash, int t) {
 
 } // namespace
 
-// e_S comes out of the weights: t ones, the rest zeros, for every bit. By
-// default t is 30, fewer where there are few landmarks.
+// The weights determine e_S, with t ones and otherwise zeros for every bit. By
+// default t is 30, or fewer if there are few landmarks.
 TEST(Weights, CltDrawsAreIndicatorsOfLandmarks) {
     const auto x = histograms(300);
     for (const auto& [parameters, t] :
@@ -166,8 +166,9 @@ TEST(Weights, CltDrawsAreIndicatorsOfLandmarks) {
 }
 
 // Each landmark is in S with probability t / p, and a pair with t (t - 1) / (p
-// (p - 1)), without replacement; neighbouring bits draw independently, with an
-// overlap of t^2 / p on average. Another seed draws others.
+// (p - 1)), as draws are without replacement. Neighbouring bits draw
+// independently, with an overlap of t^2 / p on average. Another seed gives
+// other draws.
 TEST(Weights, CltDrawsAreUniform) {
     const auto x = histograms(200);
     const auto hash = trained(dim, "KLSH2048(gaussian,gamma=30,p=20,t=5)", x);
@@ -191,7 +192,7 @@ TEST(Weights, CltDrawsAreUniform) {
     EXPECT_GT((recovered_draws(*other, 5) - e).norm(), 10);
 }
 
-// The weights are K'^(-1/2) e_S, in which only the r largest eigenvalues are
+// The weights are K'^(-1/2) e_S, where only the r largest eigenvalues are
 // inverted. The draw does not depend on rank, scale, kernel or centring.
 TEST(Weights, EqualTheFormula) {
     const auto x = histograms(300);
@@ -223,7 +224,7 @@ TEST(Weights, EqualTheFormula) {
             EXPECT_NEAR(
                     hash->map.eigenvalues[i], s.values[i], 2e-5 * s.values[0]);
         }
-        // the cut is determined: kernel values err by 1e-6
+        // the cut is unique: kernel values have errors of 1e-6
         ASSERT_GT(s.values[rank - 1] - s.values[rank], 1e-4 * s.values[0]);
         const MatrixXd expected = e * s.power(rank, -0.5);
         EXPECT_LT(
@@ -231,9 +232,9 @@ TEST(Weights, EqualTheFormula) {
     }
 }
 
-// Theta^(1/2) U' w is N(0, I): each coordinate, and coordinates of one bit are
+// Theta^(1/2) U' w is N(0, I), for each coordinate. Coordinates of a bit are
 // uncorrelated: sums of products of independent N(0, 1) stay below 8 standard
-// deviations. No part of w lies outside the kept eigenvectors.
+// deviations. No part of w is outside the kept eigenvectors.
 TEST(Weights, GaussDrawsAreNormal) {
     const auto x = histograms(300);
     for (const std::string parameters :
@@ -321,7 +322,7 @@ TEST(Margins, EqualBruteForce) {
     }
 }
 
-// 20 and 51 equal landmarks: at least 19 + 50 eigenvalues are 0.
+// With 20 and 51 equal landmarks, at least 19 + 50 eigenvalues are 0.
 TEST(Margins, ZeroVectorsAndDuplicates) {
     auto x = histograms(200);
     std::fill_n(x.begin(), 20 * dim, 0);
@@ -413,10 +414,10 @@ TEST(Landmarks, PrecomputedRowsGiveTheSameCodes) {
     }
 }
 
-// The held-out measure as the class describes it: recall of the 10 nearest of
-// 200 queries among the 100 nearest by Hamming distance. On fresh data, the
-// choice loses no more to the plain hash than recalls deviate; here, low rank
-// pays.
+// Tests the held-out measure as the class describes it: recall of the 10
+// nearest of 200 queries among the 100 nearest by Hamming distance. On fresh
+// data, the choice is worse than the plain hash by at most the deviation of
+// recalls; here, low rank pays.
 TEST(Auto, ChoosesSomethingBetterThanPlain) {
     const auto all = clustered_histograms(2200, dim, 3, 30, 9);
     const auto x = rows(all, dim, 0, 1000);
@@ -450,7 +451,7 @@ TEST(Auto, ChoosesSomethingBetterThanPlain) {
         const auto hash = trained(dim, plain + choice, x);
         const double gain = choice.size() > 12 ? 0.02 : -0.03;
         EXPECT_GT(recall_of(*hash), before + gain);
-        // what it chose, given as parameters, makes the same codes
+        // giving the chosen values as parameters makes the same codes
         const auto given = make(dim, plain + ")");
         given->map.rank = hash->map.rank;
         given->map.scale = hash->map.scale;
@@ -462,7 +463,7 @@ TEST(Auto, ChoosesSomethingBetterThanPlain) {
     few->train(126, x.data());
 }
 
-// Parameters that cannot be, and data that cannot be used; then as if nothing
+// Invalid parameters and unusable data; afterwards the hash works as if nothing
 // had happened.
 TEST(Errors, FailedTrainingLeavesNoTrace) {
     const auto x = histograms(100);
@@ -478,7 +479,7 @@ TEST(Errors, FailedTrainingLeavesNoTrace) {
           {"t is -1", [](auto& h) { h.t = -1; }},
           {"rank is 101", [](auto& h) { h.map.rank = 101; }},
           {"rank is -1", [](auto& h) { h.map.rank = -1; }},
-          // K' never has rank p
+          // the rank of K' is never p
           {"rank = 100", [](auto& h) { h.map.rank = 100; }},
           {"scale", [](auto& h) { h.map.scale = -1; }},
           {"scale", [](auto& h) { h.map.scale = HUGE_VAL; }},
@@ -557,7 +558,7 @@ TEST(Errors, PrecomputedMatrices) {
         hash->train(p, K.data());
         hash->check_identical(*trained(p, text, K));
     }
-    // |x - y|^2 is positive nowhere
+    // |x - y|^2 is not positive definite
     const Matrix distances = kernel_distances(LinearKernel(), x, x, dim);
     EXPECT_TRUE(throws([&] { trained(p, "KLSH64(precomputed)", distances); }));
     EXPECT_TRUE(throws(
@@ -565,8 +566,8 @@ TEST(Errors, PrecomputedMatrices) {
             "positive semi-definite"));
 }
 
-// Histograms are used as far as floats have digits for their kernel's values,
-// and refused beyond.
+// Histograms are accepted if floats have enough digits for their kernel values;
+// smaller ones are refused.
 TEST(KernelizedLSH, TinyHistograms) {
     const int n = 200, d = 12;
     const std::vector<float> ordinary = uniform_vectors(n, d, 3);

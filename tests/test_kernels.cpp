@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shift-invariant kernels against references in double precision, and what
-// holds for all kernels beyond the contract.
+// Shift-invariant kernels against references in double precision, and
+// properties of all kernels that the contract does not cover.
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/kernels/Kernel.h>
@@ -19,7 +19,8 @@ using testing_strings::Row;
 
 namespace {
 
-/// What ShiftInvariantKernel promises. Below FLT_MIN floats have fewer digits.
+/// The error bound that ShiftInvariantKernel promises. Below FLT_MIN floats
+/// have fewer digits.
 double value_bound(const KernelCase& c, double r, double k) {
     const double s = c.name == "matern" ? std::sqrt(2 * c.nu) * r
             : c.l1()                    ? r
@@ -27,7 +28,7 @@ double value_bound(const KernelCase& c, double r, double k) {
     return s <= 1 ? 2e-6 : 2e-6 * s * k + FLT_TRUE_MIN;
 }
 
-/// The value and the distance of one pair, under every instruction set.
+/// Checks the value and the distance of one pair, under every instruction set.
 void expect_pair(
         const KernelCase& c,
         double gamma,
@@ -49,8 +50,9 @@ void expect_pair(
     }
 }
 
-/// Differences of one length, of several shapes: spread over all components, in
-/// one alone, and all the same (whose rounding errors do not cancel).
+/// Returns differences of one length and several shapes: spread over all
+/// components, in only one, and all equal, so that rounding errors do not
+/// cancel.
 std::vector<std::vector<float>> differences(
         const KernelCase& c,
         size_t d,
@@ -78,12 +80,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 } // namespace
 
-// Up to the smallest values that a float holds, r^2 / 2 = 87 or r = 87, and
-// down to distances where 1 - K would have no digit, |x - y|^2 = 1e-36.
+// Distances go up to the smallest values that a float can hold, r^2 / 2 = 87 or
+// r = 87, and down to |x - y|^2 = 1e-36, at which 1 - K would have no digits.
 TEST_P(ShiftInvariantKernels, AgreeWithReference) {
     for (size_t d : {1, 3, 17, 128, 5000}) {
         const double gamma = d % 2 ? 0.37 : 5.1;
-        // beside chosen ones, half a decade apart
+        // half a decade apart, and some chosen ones
         std::vector<double> radii = {0, 1e-17, 1e-12, 1e-7, 1e-4, 0.9, 1.5, 85};
         for (double r = 1e-3; r < 80; r *= std::sqrt(10)) {
             radii.push_back(r);
@@ -98,7 +100,7 @@ TEST_P(ShiftInvariantKernels, AgreeWithReference) {
             }
         }
     }
-    // neighbouring floats, whose differences are exact
+    // neighbouring floats have exact differences
     const auto x = normal_vectors(1, 20, 3);
     std::vector<float> y = x;
     for (size_t k = 0; k < 20; k++) {
@@ -108,7 +110,8 @@ TEST_P(ShiftInvariantKernels, AgreeWithReference) {
 }
 
 // Huge, tiny and mixed components: differences and their squares overflow to
-// infinity or underflow to 0, never to NaN. Equal vectors are exactly that.
+// infinity or underflow to 0, but never become NaN. Equal vectors give exact
+// results.
 TEST_P(ShiftInvariantKernels, ExtremeVectors) {
     const float values[] = {
             0, 1e-45f, -1e-30f, 1e-30f, 1, -1, 1e18f, -1e18f, 3e38f, -3e38f};
@@ -134,14 +137,15 @@ TEST_P(ShiftInvariantKernels, ExtremeVectors) {
             }
         }
     }
-    for (float far : {1e3f, 1e18f, 3e38f}) { // beyond underflow
+    for (float far : {1e3f, 1e18f, 3e38f}) { // values underflow
         EXPECT_EQ(kernel_block(*c.make(1), {0, 0}, {0, far}, 2)[0], 0);
         EXPECT_EQ(kernel_distances(*c.make(1), {0, 0}, {0, far}, 2)[0], 2);
     }
 }
 
-// With the bandwidth that fits them, vectors of any size have right values, or
-// are refused: in L2, those whose squares leave the range of float.
+// With a suitable bandwidth, vectors of any size have correct values or are
+// refused. In L2, vectors are refused if their squares leave the range of
+// float.
 TEST_P(ShiftInvariantKernels, AnyScale) {
     for (size_t d : {1, 40}) {
         const auto directions = normal_vectors(4, d, 2);
@@ -175,7 +179,8 @@ TEST_P(ShiftInvariantKernels, AnyScale) {
     }
 }
 
-// A norm at the limit is taken, also by a search; the next one is named.
+// A norm at the limit is accepted, also in a search; the next larger one is
+// named.
 TEST_P(ShiftInvariantKernels, LargestVectors) {
     const size_t d = 9;
     const float most =
@@ -205,7 +210,7 @@ TEST_P(ShiftInvariantKernels, ProfileAndItsInverse) {
     EXPECT_EQ(kernel->one_minus_profile(HUGE_VAL), 1);
     for (double r = 1e-3; r < 80; r *= 1.3) {
         // rounding of r^2 / 2 <= 3200, or of z, moves the exponential by as
-        // many units; the Bessel function has a few more
+        // many units; the Bessel function adds a few
         const double k = c.profile(r), rest = c.one_minus_profile(r);
         EXPECT_NEAR(kernel->profile(r), k, 1e-12 * k) << r;
         EXPECT_NEAR(kernel->one_minus_profile(r), rest, 1e-8 * rest) << r;
@@ -220,7 +225,7 @@ TEST_P(ShiftInvariantKernels, ProfileAndItsInverse) {
     }
 }
 
-// K(x - y) = profile(|x - y| / R) with gamma = gamma_of_radius(R)
+// With gamma = gamma_of_radius(R), K(x - y) = profile(|x - y| / R).
 TEST_P(ShiftInvariantKernels, Bandwidths) {
     for (double radius : {1e-3, 0.7, 250.0}) {
         const double gamma = c.make(1)->gamma_of_radius(radius);
@@ -234,8 +239,8 @@ TEST_P(ShiftInvariantKernels, Bandwidths) {
 }
 
 // 2 (1 - K) is the squared distance of the features of two points, at most
-// L_K^2 times theirs; in one dimension it comes near to that at short ones.
-// Where L_K is infinite it grows without end.
+// L_K^2 times their squared distance. In one dimension it is near this bound at
+// short distances. If L_K is infinite, the ratio grows without bound.
 TEST_P(ShiftInvariantKernels, LipschitzConstant) {
     const double gamma = 0.3;
     const auto kernel = c.make(gamma);
@@ -260,8 +265,8 @@ TEST_P(ShiftInvariantKernels, LipschitzConstant) {
             throws([&] { c.make(0)->lipschitz_constant(2); }, "no bandwidth"));
 }
 
-// The power z^nu in the kernel of a rough process is nearly vertical at 0; in
-// that of a smooth one the reference adds and subtracts exponents up to 5000.
+// In the kernel of a rough process the power z^nu is nearly vertical at 0. In a
+// smooth one the reference adds and subtracts exponents up to 5000.
 TEST(MaternKernel, RoughAndSmooth) {
     for (double nu : {0.1, 0.3, 0.4, 10.0, 13.7, 20.0}) {
         SCOPED_TRACE(nu);
@@ -281,7 +286,7 @@ TEST(MaternKernel, RoughAndSmooth) {
 
 namespace {
 
-/// The kernels of the contract, and the closed forms of Matern's.
+/// Returns the kernels of the contract, and the closed forms of Matern's.
 std::vector<Row> all_kernels() {
     return joined<Row>(
             {{"matern(nu=0.5)"}, {"matern(nu=1.5)"}, {"matern(nu=2.5)"}},
@@ -294,8 +299,8 @@ INSTANTIATE_TEST_SUITE_P(All, AllKernels, testing::ValuesIn(all_kernels()));
 
 } // namespace
 
-// The value of a pair depends on nothing but the pair, whichever comes first.
-// At d = 5000, more than 13 rows of y are taken in several passes.
+// The value of a pair depends only on the pair and is symmetric. At d = 5000,
+// more than 13 rows of y need several passes.
 TEST_P(AllKernels, ValuesDoNotDependOnTheBlock) {
     const size_t n = 30;
     for (size_t d : {1, 17, 64, 5000}) {
@@ -313,7 +318,7 @@ TEST_P(AllKernels, ValuesDoNotDependOnTheBlock) {
         EXPECT_EQ(gram, whole);
         for (size_t ni : {1, 4, 9}) {
             for (size_t nj : {1, 2, 5, 29}) {
-                // rows i0 to the end, columns j0 to j0 + nj, transposed
+                // rows i0 to the end and columns j0 to j0 + nj, transposed
                 const size_t i0 = n - ni, j0 = (n - nj) / 2;
                 const auto a = rows(x, d, i0, n), b = rows(x, d, j0, j0 + nj);
                 const auto part = kernel_block(*kernel, b, a, d);
@@ -331,7 +336,7 @@ TEST_P(AllKernels, ValuesDoNotDependOnTheBlock) {
 
 namespace {
 
-/// A kernel that implements as little as possible.
+/// A kernel with as few functions as possible.
 struct QuadraticKernel : Kernel {
     void block(
             size_t n,
@@ -357,7 +362,7 @@ TEST(Kernel, Defaults) {
     EXPECT_TRUE(kernel.is_trained);
     kernel.train(0, nullptr, 2);
     EXPECT_TRUE(throws([&] { kernel.clone(); })); // not registered
-    // small integers: all sums are exact; products 2, 1, 6, -1, 10 and 4
+    // small integers, so all sums are exact; products 2, 1, 6, -1, 10 and 4
     const std::vector<float> x = {1, 2, 3, -1}, y = {0, 1, 3, -1, 2, 2};
     const std::vector<float> self = {25, 100};
     const std::vector<float> distances = {18, 123, 17, 99, 0, 132};
@@ -365,14 +370,15 @@ TEST(Kernel, Defaults) {
     kernel.self_values(2, x.data(), 2, values.data());
     EXPECT_EQ(values, self);
     EXPECT_EQ(kernel_distances(kernel, x, y, 2), distances);
-    // rounding leaves no negative distance
+    // rounding gives no negative distance
     const auto z = normal_vectors(40, 2, 6);
     for (float v : kernel_distances(kernel, z, z, 2)) {
         EXPECT_GE(v, 0);
     }
 }
 
-// k(x, x) up to a quarter of the largest float, so that distances are floats.
+// k(x, x) may be up to a quarter of the largest float, so that distances are
+// floats.
 TEST(Kernel, TooLargeVectors) {
     const QuadraticKernel kernel;
     const float most = float(std::pow(FLT_MAX / 4, 0.25));

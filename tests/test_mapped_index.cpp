@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Indexes that are used where they lie in their file (IO_FLAG_MMAP): they find
-// the same as in memory, and change nothing.
+// Mapped indexes (IO_FLAG_MMAP): they find the same as in memory and change
+// nothing.
 
 #include <filesystem>
 #include <fstream>
@@ -42,7 +42,7 @@ constexpr int d = 16, n = 300;
 const std::string sik = "SIK64(gaussian)";
 const std::string refusal = "mapped from a file";
 
-// The two kinds of indexes under the same names.
+// Common names for the two kinds of indexes.
 
 void write(const Index& index, const std::string& name) {
     faiss_ext::write_index(&index, name.c_str());
@@ -129,7 +129,7 @@ auto reconstructed(const T& index) {
     return out;
 }
 
-/// Searches of all kinds that the first of two indexes can.
+/// Runs all searches that the first of two indexes supports.
 template <class T>
 void expect_finds_the_same(const T& a, const T& b) {
     EXPECT_EQ(a.ntotal, b.ntotal);
@@ -157,7 +157,7 @@ void expect_finds_the_same(const T& a, const T& b) {
     }
 }
 
-/// How often a file is mapped into this process.
+/// Counts how often a file is mapped into this process.
 int mappings_of(const std::string& name) {
     std::ifstream maps("/proc/self/maps");
     int count = 0;
@@ -167,13 +167,13 @@ int mappings_of(const std::string& name) {
     return count;
 }
 
-/// What changes an index throws, and it finds what it found before.
+/// Calls that would change the index throw, and it still finds the same.
 template <class T>
 void expect_refuses(T& index, const T& other) {
     EXPECT_TRUE(throws([&] { add(index, 5, 5); }, refusal, "IO_FLAG_MMAP"));
     EXPECT_TRUE(
             throws([&] { index.remove_ids(faiss::IDSelectorRange(0, 1005)); },
-                   // (not all classes can at all)
+                   // not all classes support it
                    ""));
     const auto source = clone(other);
     EXPECT_TRUE(throws([&] { index.merge_from(*source); }, ""));
@@ -195,7 +195,7 @@ void check(const std::string& string) {
         expect_finds_the_same(*index, *copy);
         expect_refuses(*copy, *index);
         if (string.find("BIVF") == std::string::npos) {
-            // over the file that it lies in, too
+            // also over its own file
             for (const std::string& to : {again, name}) {
                 write(*copy, to);
                 EXPECT_EQ(file_bytes(to), bytes);
@@ -265,7 +265,7 @@ TEST(Mapped, SeveralInShards) {
     expect_finds_the_same<Index>(shards, *copy);
 }
 
-/// Damage is seen before anything is used.
+/// Damage is found before anything is used.
 TEST(Mapped, Damage) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
@@ -283,7 +283,7 @@ TEST(Mapped, Damage) {
             EXPECT_TRUE(throws([&] { mapped<Index>(name); })) << i;
         }
     }
-    // FAISS's own format has no checksums, but sizes
+    // FAISS's format has sizes, but no checksums
     for (const char* string : {"BFlat", "IDMap2,BFlat"}) {
         write(*make<IndexBinary>(string), name);
         const Bytes good = file_bytes(name);
@@ -300,14 +300,14 @@ TEST(Mapped, Damage) {
     }
 }
 
-/// Arrays that would end behind the frame, or whose zeros are none.
+/// Arrays beyond the end of the frame, and padding that is not zero.
 TEST(Mapped, HostileFiles) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
     write(*make<Index>("KFlat(linear)"), name);
     const Bytes content = content_of(file_bytes(name));
     const size_t size = n * d * sizeof(float);
-    const size_t at = content.size() - size; // of the vectors
+    const size_t at = content.size() - size; // begin of the vectors
     ASSERT_EQ(at % 64, 0u);
     size_t zeros = 1;
     while (content[at - zeros] == 0) {
@@ -332,7 +332,7 @@ TEST(Mapped, HostileFiles) {
     refused(bad, "");
 }
 
-/// What cannot be mapped is read, and can be changed.
+/// Parts that cannot be mapped are read and can be changed.
 TEST(Mapped, StreamsAreRead) {
     for (const std::string& string :
          {sik + ",BFlat", "KIVF4(M=8)"s, "KFlat(chi2)"s}) {
@@ -348,7 +348,7 @@ TEST(Mapped, StreamsAreRead) {
     }
 }
 
-/// One file after another: only what lies on an alignment is mapped.
+/// In concatenated files only aligned arrays are mapped.
 TEST(Mapped, ObjectsBehindEachOther) {
     TemporaryFolder folder;
     const std::string name = folder / "indexes";
@@ -367,7 +367,7 @@ TEST(Mapped, ObjectsBehindEachOther) {
     }
 }
 
-/// A mapped index can be merged into another one, which has its vectors then.
+/// A mapped index can be merged into another one, which then holds its vectors.
 TEST(Mapped, MergedIntoOthers) {
     TemporaryFolder folder;
     const std::string name = folder / "index";
@@ -380,7 +380,7 @@ TEST(Mapped, MergedIntoOthers) {
         expect_finds_the_same(expected, to);
         EXPECT_EQ(source->ntotal, 0);
         EXPECT_EQ(mappings_of(name), 0);
-        add(*source, 5, 5); // an index of its own again
+        add(*source, 5, 5); // it is an independent index again
         EXPECT_EQ(source->ntotal, 5);
     };
     for (const std::string& string :
@@ -441,7 +441,7 @@ TEST(Mapped, WhatChangesThrows) {
     expect_finds_the_same(*index, *copy);
 }
 
-/// Nothing is mapped of an index without vectors, which can be filled.
+/// An index without vectors is not mapped and can be filled.
 TEST(Mapped, EmptyIndexes) {
     TemporaryFolder folder;
     const std::string name = folder / "index";

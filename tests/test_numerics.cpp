@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers and shapes at the edges: denormal, tiny and huge components, vectors
-// that are all the same, duplicates, features that do not vary, one dimension,
-// 100,000 dimensions.
+// Extreme numbers and shapes: denormal, tiny and huge components, identical
+// vectors, duplicates, constant features, one dimension, 100,000 dimensions.
 
 #include <cfloat>
 #include <set>
@@ -41,7 +40,8 @@ Floats times(Floats x, double factor) {
     return x;
 }
 
-/// n vectors each; components from 0 to 1e37, which every kernel takes
+/// Sets of n vectors. Components are from 0 to 1e37, which every kernel
+/// accepts.
 const std::vector<Edge>& edges() {
     static const std::vector<Edge> all = [] {
         const Floats x = uniform_vectors(n, d, 1);
@@ -72,8 +72,8 @@ const std::vector<Edge>& edges() {
     return all;
 }
 
-/// Distances in order and no NaN, ids that exist and differ, -1 for what is
-/// missing behind all others.
+/// Distances are sorted and not NaN. Ids exist and differ. Missing results have
+/// id -1 and come last.
 void expect_sound(
         const Found<float>& found,
         const faiss::Index& index,
@@ -117,7 +117,7 @@ struct Index : testing::TestWithParam<Row> {
         return index;
     }
 
-    /// faiss::IndexIVF ends the process where squares overflow
+    /// faiss::IndexIVF ends the process if squares overflow.
     bool aborts(const Edge& edge) const {
         return std::string(GetParam().text).find("IVF") == 0 &&
                 edge.largest() > 1e18f;
@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::ValuesIn(testing_strings::indexes),
         testing_strings::name_of_row);
 
-/// What is refused is refused by a faiss::FaissException, and whatever was
-/// taken is searched soundly, with the same results on any number of threads.
+/// Vectors are refused by a faiss::FaissException, or they are searched soundly
+/// with the same results on any number of threads.
 TEST_P(Index, TrainsWithThem) {
     for (const Edge& edge : edges()) {
         SCOPED_TRACE(edge.name);
@@ -188,8 +188,8 @@ TEST_P(Index, TakesThemAfterOrdinaryTraining) {
     }
 }
 
-/// k(x, y) of every kernel is finite and symmetric, and so are distances, which
-/// are >= 0.
+/// For every kernel, k(x, y) is finite and symmetric, and distances are finite,
+/// symmetric and >= 0.
 TEST(Numerics, Kernels) {
     for (const Row& row : testing_strings::kernels) {
         SCOPED_TRACE(row.text);
@@ -226,8 +226,8 @@ TEST(Numerics, Kernels) {
     }
 }
 
-// In all of these the scale of the vectors has no effect. Powers of two leave
-// their digits as they are.
+// Strings for which the scale of the vectors has no effect. Powers of two do
+// not change their digits.
 const char* const without_scale[] = {
         "KFlat(gaussian)",
         "KFlat(matern,nu=1.5)",
@@ -281,7 +281,7 @@ TEST(Numerics, AnyScaleIsRightOrRefused) {
                 continue;
             }
             right++;
-            // what is equal but for rounding may come in another order
+            // results that are equal up to rounding may be in another order
             idx_t same = 0;
             for (size_t i = 0; i < labels.size(); i++) {
                 same += labels[i] == expected[i];
@@ -292,7 +292,7 @@ TEST(Numerics, AnyScaleIsRightOrRefused) {
     }
 }
 
-/// A string, the size of the components, and what is wrong with that.
+/// A string, the size of the components, and the reason why they are refused.
 struct Refused {
     const char* text;
     double size;
@@ -334,7 +334,7 @@ TEST(Numerics, WhatIsRefusedAndWhy) {
         if (std::string(row.text).find("gamma=1e1") != std::string::npos) {
             continue;
         }
-        // and then ordinary vectors and zeros are taken
+        // then ordinary vectors and zeros are accepted
         index->reset();
         index->train(n, ordinary.data());
         add(*index, ordinary);
@@ -344,8 +344,8 @@ TEST(Numerics, WhatIsRefusedAndWhy) {
     }
 }
 
-/// Rounding must not take a vector to where the kernel refuses it, and files
-/// with it.
+/// Rounding must not change a vector so that the kernel, and with it the reader
+/// of a file, refuses it.
 TEST(Numerics, WhatIsStoredCanBeRead) {
     const char* kernels[] = {
             "chi2",
@@ -409,11 +409,11 @@ TEST(Numerics, WhatIsStoredCanBeRead) {
     }
 }
 
-/// FAISS's k-means and lists end the process where squares overflow.
+/// FAISS's k-means and lists end the process if squares overflow.
 TEST(Numerics, WhatFaissWouldNotBear) {
     struct Case {
         const char* text;
-        double size; ///< of one component
+        double size; ///< size of a component
         const char* why;
     };
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -547,11 +547,11 @@ TEST(Numerics, HundredThousandDimensions) {
         const auto found = search(*index, rows(x, D, 0, nq), k);
         expect_sound(found, *index, count);
         for (idx_t i = 0; i < nq; i++) {
-            // others lie far away
+            // others are far away
             EXPECT_EQ(found.labels[i * k], i);
         }
     }
-    // where a matrix of D x D is needed, the message says so
+    // if a matrix of D x D is needed, the message says so
     for (const char* text : {"AHK8(chi2,rot=pca),BFlat", "SH8,BFlat"}) {
         const auto index = index_factory(D, text);
         EXPECT_TRUE(

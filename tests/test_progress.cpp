@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a ProgressScope is told of long calls.
+// Reports of long calls to a ProgressScope.
 
 #include <faiss_ext/core/progress.h>
 
@@ -29,7 +29,7 @@ struct Told {
     size_t done, total;
 };
 
-/// Everything that a call tells.
+/// Returns all reports of a call.
 template <class F>
 std::vector<Told> told_by(F&& call) {
     std::vector<Told> told;
@@ -50,8 +50,8 @@ std::set<std::string> tasks(const std::vector<Told>& told) {
     return names;
 }
 
-/// The tasks of training and filling an index of a string, each of which must
-/// ascend to its total.
+/// Returns the tasks of training and filling an index of a string. Each task
+/// must ascend to its total.
 std::set<std::string> tasks_of(const std::string& string) {
     const auto x = uniform_vectors(n, d, 1);
     const auto index = index_factory(d, string);
@@ -92,7 +92,7 @@ TEST(Progress, LongCallsTellHowFarTheyAre) {
     EXPECT_EQ(
             tasks_of("AHK32(chi2,rot=itq),BFlat"),
             (Names{"eigenvectors", "encoding", "rotation"}));
-    // 96 features: a rotation, and a part of another
+    // 96 features: a rotation and a part of another
     EXPECT_EQ(
             tasks_of("AHK128(chi2,rot=itq),BFlat"),
             (Names{"eigenvectors", "encoding", "rotation"}));
@@ -151,7 +151,7 @@ TEST(Progress, OnlyTheInnermostScopeAndOnlyItsThreadAreTold) {
     });
     EXPECT_EQ(tasks(inner), std::set<std::string>{"task"});
     EXPECT_TRUE(outer.empty());
-    EXPECT_FALSE(told_by(run).empty()); // the scopes before have ended
+    EXPECT_FALSE(told_by(run).empty()); // the previous scopes have ended
 }
 
 TEST(Progress, ScopesEndInAnyOrder) {
@@ -187,7 +187,7 @@ TEST(Progress, ScopesEndOnOtherThreads) {
         ended = std::make_unique<ProgressScope>(
                 [&](const char*, size_t, size_t) { inner++; }, milliseconds(0));
     }).join();
-    ended.reset(); // its thread has ended before
+    ended.reset(); // its thread ended before
     run();
     EXPECT_EQ(inner, 0u);
     EXPECT_EQ(outer, 2u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random Fourier features against the kernels that they stand for.
+// Random Fourier features against the kernels that they approximate.
 
 #include <faiss_ext/maps/RandomFourierMap.h>
 
@@ -21,7 +21,7 @@ double dot(const std::vector<float>& z, size_t dims, size_t i, size_t j) {
     return std::inner_product(a, a + dims, b, 0.0);
 }
 
-/// proj=dense, and proj=structured where the kernel has it
+/// Returns proj=dense, and proj=structured if the kernel supports it.
 std::vector<ProjectionChoice::Kind> forms_of(const KernelCase& c) {
     return c.l1() ? std::vector{proj_dense}
                   : std::vector{proj_dense, proj_structured};
@@ -35,9 +35,9 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(kernel_cases()));
 
 } // namespace
 
-// Component i is sqrt(2 / dims) cos(omega_i . x), component dims / 2 + i the
-// sine, with the omega_i / 2 pi of the projection: in double, up to the
-// rounding of the phases.
+// Component i is sqrt(2 / dims) cos(omega_i . x), and component dims / 2 + i is
+// the sine. omega_i / 2 pi are the rows of the projection. This holds in
+// double, up to the rounding of the phases.
 TEST_P(Kernels, ComponentsAreCosinesAndSines) {
     const size_t d = 10, n = 20;
     for (size_t dims : {2, 34, 256}) {
@@ -70,12 +70,13 @@ TEST_P(Kernels, ComponentsAreCosinesAndSines) {
     }
 }
 
-// For one pair, P(|z(x) . z(y) - K| > e) <= 2 exp(-dims e^2 / 4) for dense
-// ones: the mean of dims / 2 cosines. Structured ones do no worse.
+// For a pair, P(|z(x) . z(y) - K| > e) <= 2 exp(-dims e^2 / 4) with dense
+// projections, because it is the mean of dims / 2 cosines. Structured ones are
+// not worse.
 TEST_P(Kernels, InnerProductsAreWithinHoeffdingsBound) {
     const size_t d = 16, n = 16, dims = 16384;
     const double gamma = 0.7, enough = hoeffding(dims / 2, 2);
-    ASSERT_LT(enough, 0.1); // the bound says something
+    ASSERT_LT(enough, 0.1); // the bound is meaningful
     std::vector<float> x = normal_vectors(n, d, 5, 1 / (c.scale(gamma) * d));
     for (size_t i = 1; i < n; i++) { // from near to far
         for (size_t k = 0; k < d; k++) {
@@ -95,12 +96,12 @@ TEST_P(Kernels, InnerProductsAreWithinHoeffdingsBound) {
                 most = std::max(most, k);
             }
         }
-        EXPECT_LT(least, 0.3); // all kinds of pairs
+        EXPECT_LT(least, 0.3); // pairs of all kinds
         EXPECT_GT(most, 0.9);
     }
 }
 
-// Training sets the bandwidth: from then on it is as if it had been given.
+// After training the map behaves as if the bandwidth had been given.
 TEST(RandomFourierMap, WaitsForTheBandwidth) {
     const int d = 6;
     const idx_t n = 200;

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Scores of which some are equal, and all kinds of edges.
+/// Returns scores with duplicates and extreme values.
 std::vector<float> some_scores(size_t n, size_t different, int seed) {
     using Limits = std::numeric_limits<float>;
     std::mt19937 generator(seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Classes from outside of the library: one of each registry.
+// User-defined classes from outside the library: one for each registry.
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ namespace {
 constexpr int d = 8;
 constexpr idx_t n = 200, nq = 20;
 
-/// A matrix of random signs. `signs`.
+/// A matrix of random signs, `signs`.
 struct SignMatrix : Projection {
     std::vector<float> A;
 
@@ -66,7 +66,7 @@ struct SignMatrix : Projection {
     }
 };
 
-/// Bit j is 1 where <w_j, x> >= bias, w_j random. `SRP64(bias=0.5,seed=3)`.
+/// Bit j is 1 if <w_j, x> >= bias, with random w_j: `SRP64(bias=0.5,seed=3)`.
 struct SignProjectionHash : KernelHash {
     double bias = 0;
     int64_t seed = 1;
@@ -111,7 +111,7 @@ struct SignProjectionHash : KernelHash {
     }
 };
 
-/// (a + <x, y>)^2, on non-negative vectors. `mine(a=2)`.
+/// (a + <x, y>)^2 on non-negative vectors: `mine(a=2)`.
 struct MineKernel : Kernel {
     double a = 1;
 
@@ -141,8 +141,8 @@ struct MineKernel : Kernel {
     }
 };
 
-/// An additive kernel, 4 (x y)^(3/2) / (x + y)^2: its signature is sech^2 of
-/// half the log-ratio. `sech`.
+/// An additive kernel, 4 (x y)^(3/2) / (x + y)^2, whose signature is sech^2 of
+/// half the log-ratio: `sech`.
 struct SechKernel : AdditiveKernel {
     double signature(double lambda) const override {
         return std::pow(std::cosh(lambda / 2), -2);
@@ -155,7 +155,7 @@ struct SechKernel : AdditiveKernel {
     }
 };
 
-/// x, x^2, ..., x^degree, less those of the first training vector. `Mono3`.
+/// x, x^2, ..., x^degree, minus the map of the first training vector: `Mono3`.
 struct MonomialMap : FeatureMap {
     int degree = 0;
     bool center = false;
@@ -192,7 +192,7 @@ struct MonomialMap : FeatureMap {
     }
 };
 
-/// Distances times a constant, in up to 100 dimensions. `Scaled(by=3)`.
+/// Multiplies distances by a constant, in up to 100 dimensions: `Scaled(by=3)`.
 struct ScaledIndex : faiss::IndexFlat, HasFields {
     int by = 1;
 
@@ -222,7 +222,7 @@ struct ScaledIndex : faiss::IndexFlat, HasFields {
     }
 };
 
-/// Distances with a constant added. `Biased(by=3)`.
+/// Adds a constant to distances: `Biased(by=3)`.
 struct BiasedIndex : faiss::IndexBinaryFlat, HasFields {
     int by = 0;
 
@@ -244,7 +244,7 @@ struct BiasedIndex : faiss::IndexBinaryFlat, HasFields {
     }
 };
 
-/// Never registered, or refused.
+/// Classes that are never registered, or refused.
 struct StrangeHash : SignProjectionHash {};
 struct StrangeKernel : MineKernel {};
 struct StrangeMap : MonomialMap {};
@@ -270,7 +270,7 @@ std::unique_ptr<faiss::Index> make_index(const std::string& text) {
     return faiss_ext::index_factory(d, text);
 }
 
-/// through a file
+/// Copies through a file.
 std::unique_ptr<faiss::Index> copy_of(const faiss::Index& index) {
     faiss::VectorIOWriter writer;
     faiss_ext::write_index(&index, &writer);
@@ -342,7 +342,7 @@ TEST_F(Registry, Strings) {
             [] { faiss_ext::index_factory(101, "Scaled"); }, "100 dimensions"));
 }
 
-// What test_contract.cpp states of the library's own.
+// The contract of test_contract.cpp for the library's own classes.
 TEST_F(Registry, TransformsDoWhatAllDo) {
     const std::function<std::unique_ptr<Transform>(std::string)> makers[] = {
             [](const std::string& seed) {
@@ -355,7 +355,7 @@ TEST_F(Registry, TransformsDoWhatAllDo) {
         const auto vt = make("2"), fresh = make("2"), other = make("3");
         EXPECT_TRUE(throws([&] { applied(*vt, q); }, "not trained"));
         EXPECT_TRUE(throws([&] { vt->check_identical(*other); }));
-        // what fails leaves it as it was
+        // a failure changes nothing
         EXPECT_TRUE(throws([&] { vt->train(13, x.data()); }, "bad luck"));
         vt->check_identical(*fresh);
         for (bool train : {false, true}) {
@@ -373,12 +373,12 @@ TEST_F(Registry, TransformsDoWhatAllDo) {
         vt->train(50, &x[50 * d]); // no effect
         EXPECT_EQ(applied(*vt, q), y);
     }
-    // what was learned is compared, too
+    // learned values are compared, too
     const auto a = map_factory(d, "Mono2(center=1)"), b = a->clone();
     a->train(n, x.data());
     b->train(n / 2, &x[d]);
     EXPECT_TRUE(throws([&] { a->check_identical(*b); }));
-    // what follows from the parameters is checked
+    // values derived from parameters are checked
     a->d_out++;
     const TemporaryFolder folder;
     const std::string name = folder / "vt";
@@ -419,7 +419,7 @@ TEST_F(Registry, KernelInIndexes) {
         for (size_t i = 0; i < found.distances.size(); i++) {
             EXPECT_NEAR(found.distances[i], expected.distances[i], 1e-3);
         }
-        // the kernel decides what it takes
+        // the kernel decides what it accepts
         auto bad = x;
         bad[50] = -1e-9f;
         expect_throws(
@@ -457,7 +457,8 @@ TEST_F(Registry, AdditiveKernel) {
     }
 }
 
-// Trained and filled; copies, by a file and a clone, give the same.
+// Indexes are trained and filled. Copies through a file and by cloning give the
+// same results.
 TEST_F(Registry, InIndexes) {
     for (const std::string text :
          {"SRP256(bias=0.25,seed=9),BFlat",
@@ -508,7 +509,7 @@ TEST_F(Registry, BinaryIndexes) {
     expect_same(search(*clone, codes, 4), expected);
 }
 
-// A part that a string must name, in an object made without one.
+// The object was made without a part that a string must name.
 TEST_F(Registry, MissingParts) {
     ShiftInvariantHash hash;
     hash.set_dimensions(d, 64);
@@ -556,12 +557,12 @@ TEST_F(Registry, NamesThatCannotBe) {
                  {[&] { register_map<StrangeMap>(name); }, named},
                  {[&] { register_index<StrangeIndex>(name); }, named}});
     };
-    // one name, one meaning at the beginning of a part
+    // a name has only one meaning at the beginning of a token
     for (const char* name :
          {"PCA", "IVF", "Flat", "BFlat", "SIK", "Mono", "KFlat", "BPerm"}) {
         expect_refused(name, name);
     }
-    // malformed; at the beginning of a part, numbers follow
+    // malformed; at the beginning of a token, numbers follow a name
     const std::string malformed = "cannot be the name";
     for (const char* name :
          {"", "1a", " a", "a b", "a(", "a=", "a-b", "_a", "\xc3\xa4"}) {
@@ -599,11 +600,11 @@ TEST_F(Registry, WhileItIsUsed) {
     EXPECT_TRUE(kernel_factory("late_2")->clone());
 }
 
-// the scheme that docs/adding.md adds
+// The scheme of docs/adding.md.
 TEST_F(Registry, SchemeOfTheDocumentation) {
     register_hash<MyHash>("MYH");
     const std::vector<float> x = uniform_vectors(50, d, 1);
-    std::vector<float> seen = x; // from 0.5
+    std::vector<float> seen = x; // as seen from 0.5
     for (float& v : seen) {
         v -= 0.5f;
     }
@@ -618,8 +619,8 @@ TEST_F(Registry, SchemeOfTheDocumentation) {
     for (size_t i = 0; i < margins.size(); i++) {
         ASSERT_NEAR(margins[i], expected[i], 1e-3);
     }
-    // the expected distance is that of the cosine from there; Hoeffding: all
-    // 49 pairs are within the bound but with a probability of 2e-7
+    // the expected distance is that of the cosine from 0.5; by Hoeffding, all
+    // 49 pairs are within the bound except with a probability of 2e-7
     constexpr int bits = 4096;
     const auto hash = with(bits, "0.5");
     const std::vector<uint8_t> codes = codes_of(*hash, x);

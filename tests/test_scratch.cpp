@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Temporary arrays and aligned memory: what is allocated, given back and kept.
+// Temporary arrays and aligned memory: allocation, release and reuse.
 
 #include "core/scratch.h"
 
@@ -17,7 +17,7 @@ std::atomic<int64_t> allocations{0}, arrays_alive{0};
 
 } // namespace
 
-// All aligned memory of this program is counted.
+// Counts all aligned memory of this program.
 void* operator new(size_t size, std::align_val_t alignment) {
     const size_t a = size_t(alignment);
     void* p = std::aligned_alloc(a, (size + a - 1) / a * a + (size == 0) * a);
@@ -42,13 +42,13 @@ using namespace faiss_ext;
 
 namespace {
 
-constexpr size_t most = 1 << 21; ///< floats that a thread keeps
+constexpr size_t most = 1 << 21; ///< floats that a thread may keep
 
 bool aligned(const void* p) {
     return reinterpret_cast<uintptr_t>(p) % 64 == 0;
 }
 
-/// Takes `count` arrays at once and gives them back.
+/// Takes `count` arrays at once and returns them.
 void take(size_t count, size_t size) {
     std::deque<Scratch> nested;
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +73,7 @@ TEST(Scratch, BeginsOnACacheLine) {
     EXPECT_THROW(allocator.allocate(SIZE_MAX / 2), std::bad_array_new_length);
 }
 
-// What is in use is not given out again. (A new thread keeps nothing yet.)
+// An array in use is not given out again. A new thread keeps nothing yet.
 TEST(Scratch, NestedArraysAreApart) {
     std::thread([] {
         for (int round = 0; round < 3; round++) {
@@ -101,7 +101,7 @@ TEST(Scratch, IsUsedAgain) {
         const int64_t before = allocations;
         for (int round = 0; round < 3; round++) {
             {
-                // the smallest that is large enough
+                // the smallest one that is large enough
                 const Scratch a(1000), b(500);
                 EXPECT_EQ(a.get(), small);
                 EXPECT_EQ(b.get(), large);
@@ -132,7 +132,7 @@ TEST(Scratch, LittleIsKept) {
     }).join();
 }
 
-// Each thread has its own, and gives them back when it ends.
+// Each thread has its own arrays and releases them when it ends.
 TEST(Scratch, Threads) {
     const Scratch mine(100);
     const int64_t before = arrays_alive;

@@ -17,7 +17,7 @@ std::unique_ptr<ShiftInvariantHash> make(int d, const std::string& text) {
     return hash_as<ShiftInvariantHash>(d, text);
 }
 
-/// proj=dense, and proj=structured where the kernel has it
+/// Returns proj=dense, and proj=structured if the kernel supports it.
 std::vector<bool> forms_of(const KernelCase& c) {
     return c.l1() ? std::vector<bool>{false} : std::vector<bool>{false, true};
 }
@@ -25,10 +25,11 @@ std::vector<bool> forms_of(const KernelCase& c) {
 struct ExactFolds : ExactValues {
     std::vector<double> cosine; ///< cos(omega . x + b) + t
 
-    /// The offset, the fold and the threshold add one unit each of numbers at
+    /// The offset, the fold and the threshold each add a unit of numbers of at
     /// most |u| + 1 to the error of the product. The distance to the nearest
-    /// integer changes by no more than its argument. A dense product of d terms
-    /// errs by at most (d + 4) units of the sum of their absolute values.
+    /// integer changes by at most the change of its argument. The error of a
+    /// dense product of d terms is at most (d + 4) units of the sum of their
+    /// absolute values.
     ExactFolds(
             const ShiftInvariantHash& hash,
             const std::vector<float>& A,
@@ -57,8 +58,8 @@ struct ShiftInvariantHashes : testing::TestWithParam<KernelCase> {
 
 } // namespace
 
-// Hamming distances of pairs from near to far, along an axis or not, against
-// h_K; bits are independent with proj=dense.
+// Hamming distances of near and far pairs, along an axis or not, agree with
+// h_K. Bits are independent with proj=dense.
 TEST_P(ShiftInvariantHashes, HammingAgreesWithTheory) {
     const int nbits = 8192;
     for (size_t d : {1, 33}) {
@@ -90,15 +91,15 @@ TEST_P(ShiftInvariantHashes, HammingAgreesWithTheory) {
                     << "d = " << d << ", r = " << r << ": Hamming " << ham
                     << ", expected " << low * nbits << " to " << high * nbits
                     << ", doubtful " << doubtful;
-            EXPECT_LT(doubtful, 0.01 * nbits); // the test says something
+            EXPECT_LT(doubtful, 0.01 * nbits); // the test is meaningful
         }
     }
 }
 
-// Estimates invert it: |dh / dK| >= 8 / (3 pi^2), since K(delta) has that
-// weight, and K(m delta) rises with it. h is a sum of less than 8000 terms,
-// whose rounding moves it by at most 8000 / 2^53, and terms in K < 1e-16 are
-// dropped.
+// Estimates invert the expected distance: |dh / dK| >= 8 / (3 pi^2), since
+// K(delta) has this weight, and K(m delta) increases with it. h is a sum of
+// fewer than 8000 terms, whose rounding moves it by at most 8000 / 2^53, and
+// terms with K < 1e-16 are dropped.
 TEST_P(ShiftInvariantHashes, ExpectedHamming) {
     const ShiftInvariantHash hash(1, 8, *c.make(1));
     const double bound = 3 * pi * pi / 8 * (8000 * 0x1p-53 + 1e-16);
@@ -106,7 +107,7 @@ TEST_P(ShiftInvariantHashes, ExpectedHamming) {
         SCOPED_TRACE(r);
         const double k = hash.kernel->profile(r);
         const double h = hash.expected_hamming(k) / 8;
-        // at small r, K does not tell r to 1e-9 of h
+        // at small r, K does not determine r to 1e-9 of h
         const auto [low, high] = series(c, hash.kernel->inverse_profile(k));
         const auto [least, most] = hash.hamming_bounds(k);
         EXPECT_GE(h, std::max(low, least / 8) - 1e-9);
@@ -152,10 +153,10 @@ TEST_P(ShiftInvariantHashes, MarginsAreThoseOfTheCosine) {
     }
 }
 
-// With proj=dense. Rows of the projection times 2 pi, at gamma = 1, follow the
-// spectral density: the distribution of their coordinates, and in two
-// dimensions of the length and the direction. There P(|omega|^2 > s) = (1 + s /
-// (2 nu))^-nu for Student's t with 2 nu degrees of freedom and exp(-s / 2) for
+// With proj=dense, the rows of the projection times 2 pi, at gamma = 1, follow
+// the spectral density. This is tested for the distribution of coordinates, and
+// in two dimensions for length and direction. There P(|omega|^2 > s) = (1 + s /
+// (2 nu))^-nu for Student's t with 2 nu degrees of freedom, and exp(-s / 2) for
 // the normal distribution; the direction is uniform.
 TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     const size_t nbits = 8192;
@@ -200,8 +201,8 @@ TEST_P(ShiftInvariantHashes, DistributionOfFrequencies) {
     }
 }
 
-// Bits of the projection in another bandwidth are those of scaled vectors: a
-// power of 2 changes no rounding. Offsets and thresholds are the same.
+// Changing the bandwidth gives the bits of scaled vectors; a power of 2 does
+// not change rounding. Offsets and thresholds stay the same.
 TEST_P(ShiftInvariantHashes, BandwidthScalesTheProjection) {
     for (bool structured : forms_of(c)) {
         const auto proj = proj_of(structured);
@@ -221,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::ValuesIn(kernel_cases()),
         [](const auto& info) { return case_name(info.param); });
 
-// b / 2 pi is uniform on [0, 1]; with t uniform on [-1, 1], the threshold T =
+// b / 2 pi is uniform on [0, 1]. With t uniform on [-1, 1], the threshold T =
 // acos(-t) / 2 pi has P(T <= x) = (1 - cos(2 pi x)) / 2 on [0, 1/2]. The two
 // are independent, and so are the signs of their deviations from medians.
 TEST(ShiftInvariantHash, DistributionOfOffsetsAndThresholds) {
@@ -252,7 +253,7 @@ TEST(ShiftInvariantHash, Lemma23) {
     EXPECT_EQ(lower(1), 0);
     EXPECT_EQ(upper(1), 0);
     EXPECT_NEAR(lower(0.25), 8 * 3 / (pi * pi), 1e-14);
-    // the linear branch and the root
+    // the linear branch, and the root
     EXPECT_NEAR(upper(0.3), 8 * 4 / (pi * pi) * (1 - 0.2), 1e-14);
     EXPECT_NEAR(upper(0.91), 8 * 0.15, 1e-14);
     for (double u : {-2e-4, 1 + 2e-4, HUGE_VAL, std::nan("")}) {
@@ -261,8 +262,8 @@ TEST(ShiftInvariantHash, Lemma23) {
     }
 }
 
-// A rough kernel is nearly vertical at 0: at nu = 0.1, K = 0.9999 is at r =
-// 1e-20 or so. For the bound see ExpectedHamming.
+// A rough kernel is nearly vertical at 0: at nu = 0.1, K = 0.9999 is near r =
+// 1e-20. The bound is explained at ExpectedHamming.
 TEST(ShiftInvariantHash, SmallSmoothness) {
     const ShiftInvariantHash hash(3, 64, MaternKernel(0.1, 1));
     EXPECT_NEAR(hash.expected_hamming(1), 0, 64e-9);
@@ -272,10 +273,10 @@ TEST(ShiftInvariantHash, SmallSmoothness) {
     }
 }
 
-// gamma is that of the mean distance to the neighbour (kernel->neighbor), by
-// brute force; a distance errs by (d + 4) units relatively, and gamma by twice
-// as much at most. Codes are those of a hash that got this bandwidth. Where
-// squares leave the range of float, training says so.
+// gamma comes from the mean distance to the neighbour (kernel->neighbor),
+// computed by brute force. The relative error of a distance is (d + 4) units,
+// and of gamma at most twice as much. Codes equal those of a hash with this
+// bandwidth. If squares leave the range of float, training throws.
 TEST(ShiftInvariantHash, AutomaticBandwidth) {
     const size_t n = 70, d = 6;
     for (const std::string kernel :
@@ -301,7 +302,7 @@ TEST(ShiftInvariantHash, AutomaticBandwidth) {
                     all.push_back(distance(norm, &x[i * d], &x[j * d], d));
                 }
                 std::sort(all.begin(), all.end());
-                radius += all[neighbor] / n; // 0 is its own
+                radius += all[neighbor] / n; // 0 is the vector itself
             }
             const double gamma = norm.l1() ? 1 / radius : 1 / (radius * radius);
             const double bound = 2 * (d + 6) * float_unit * gamma;
@@ -343,7 +344,7 @@ TEST(ShiftInvariantHash, Strings) {
          matern,
          1234,
          proj_dense);
-    // frequencies of the L1 norm have one form
+    // frequencies of the L1 norm have only one form
     same("SIK8(laplacian,gamma=1)", 8, laplacian, 1234, proj_structured);
     EXPECT_FALSE(is_structured(make(5, "SIK8(laplacian,gamma=1)")->proj));
     EXPECT_TRUE(is_structured(make(5, "SIK8(matern,gamma=1)")->proj));

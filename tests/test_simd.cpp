@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The vectorised loops against scalar references, under every instruction set
-// that this processor has, and the projections on top of them.
+// of this processor, and the projections that use them.
 
 #include <limits>
 #include <random>
@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::ValuesIn(targets()),
         [](const auto& info) { return hwy::TargetName(info.param); });
 
-/// The sum and the sum of the absolute values of its terms.
+/// Returns the sum of the terms and the sum of their absolute values.
 std::pair<double, double> reference(
         PairOp op,
         const float* x,
@@ -53,11 +53,11 @@ std::pair<double, double> reference(
     return {double(sum), double(absolute)};
 }
 
-/// Error of pairwise relative to the sum of |term|. A term has at most 3
-/// roundings. A lane adds at most 2048 / lanes + 1 terms of a run; at most 15
-/// additions join the lanes, and the result is rounded. Runs are added in
-/// double. (1 + u)^n - 1 <= 1.001 n u for these n. Every instruction set but
-/// SCALAR has 4 lanes or more.
+/// Bounds the error of pairwise relative to the sum of |term|. A term has at
+/// most 3 roundings. A lane adds at most 2048 / lanes + 1 terms of a run; at
+/// most 15 additions join the lanes, and the result is rounded. Runs are added
+/// in double. For these n, (1 + u)^n - 1 <= 1.001 n u. All instruction sets
+/// except SCALAR have at least 4 lanes.
 double pairwise_bound(size_t d) {
     const double lanes = simd::target_name() == std::string("SCALAR") ? 1 : 4;
     const double additions = std::ceil(std::min<size_t>(d, 2048) / lanes) + 1;
@@ -104,8 +104,8 @@ TEST_P(EveryTarget, PairwiseAgreesWithReference) {
             expect_pair(op, std::vector<float>(d, 3.3f), y);
         }
     }
-    // the worst case: beside a few large terms, all others are just too small
-    // to change a sum in float
+    // the worst case: all terms except a few large ones are just too small to
+    // change a sum in float
     for (size_t large : {1, 4, 16}) {
         std::vector<float> x(2048, 0.999f * float(float_unit));
         std::fill_n(x.begin(), large, 1.0f);
@@ -113,14 +113,14 @@ TEST_P(EveryTarget, PairwiseAgreesWithReference) {
     }
 }
 
-// The bits are those of the pair on its own, and of the pair the other way
-// round, and what is behind the m values of a row stays: for all shapes from
-// nothing to more than two tiles of 4, and for more rows of y than are taken in
-// one pass (65536 / d, at least 4).
+// A pair has the same bits by itself and in reverse order, and memory after the
+// m values of a row stays unchanged. This is tested for all shapes from nothing
+// to more than two tiles of 4, and for more rows of y than fit in one pass
+// (65536 / d, at least 4).
 TEST_P(EveryTarget, PairwiseDoesNotDependOnTheShape) {
     const auto check = [](PairOp op, size_t n, size_t m, size_t d) {
         SCOPED_TRACE(testing::Message() << n << " x " << m << ", d = " << d);
-        // of no more than this size, so that a sanitizer sees reading beyond
+        // of exactly this size, so that a sanitizer detects reading beyond
         const auto x = normal_vectors(n, d, d);
         const auto y = normal_vectors(m, d, d + 1);
         const size_t width = m + n % 3;
@@ -129,7 +129,7 @@ TEST_P(EveryTarget, PairwiseDoesNotDependOnTheShape) {
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < width; j += 1 + m / 97) {
                 const float value = out[i * width + j];
-                if (j >= m) { // behind a row
+                if (j >= m) { // after the row
                     ASSERT_EQ(value, 42);
                     continue;
                 }
@@ -153,7 +153,7 @@ TEST_P(EveryTarget, PairwiseDoesNotDependOnTheShape) {
     }
 }
 
-// Overflow leads to infinity, not to NaN, where all terms have one sign.
+// If all terms have one sign, overflow gives infinity, not NaN.
 TEST_P(EveryTarget, PairwiseOfExtremes) {
     const float values[] = {0, -0.0f, 1e-45f, 1e-30f, 1e18f, 1e25f, 3e38f};
     for (PairOp op : all_ops) {
@@ -165,7 +165,7 @@ TEST_P(EveryTarget, PairwiseOfExtremes) {
                     const auto [sum, _] = reference(op, x.data(), y.data(), d);
                     if (sum > 1e39) {
                         EXPECT_EQ(out, HUGE_VALF);
-                    } else { // products below the least float are lost
+                    } else { // products below the smallest float are lost
                         const double lost = double(d) * 1e-45;
                         EXPECT_NEAR(out, sum, pairwise_bound(d) * sum + lost);
                     }
@@ -175,9 +175,9 @@ TEST_P(EveryTarget, PairwiseOfExtremes) {
     }
 }
 
-// All operations are exact or correctly rounded once, so that every instruction
-// set gives the bits of the scalar formula. (Rounding ties to even or away from
-// 0 makes no difference in |r|.)
+// All operations are exact or correctly rounded once, so every instruction set
+// gives the bits of the scalar formula. Rounding ties to even or away from 0
+// makes no difference in |r|.
 TEST_P(EveryTarget, FoldPhases) {
     const float special[] = {
             0, -0.0f, 0.5f, -2.5f, 0.49999997f, -1e-45f, 8388607.5f, 1e30f};
@@ -195,7 +195,7 @@ TEST_P(EveryTarget, FoldPhases) {
                 const float r = v - std::nearbyint(v);
                 expected.push_back(threshold[i % nbits] - std::abs(r));
             }
-            u.push_back(42); // stays
+            u.push_back(42); // stays unchanged
             expected.push_back(42);
             const float *b = offset.data(), *t = threshold.data();
             simd::fold_phases(n, nbits, b, t, u.data());
@@ -209,7 +209,7 @@ TEST_P(EveryTarget, PackSigns) {
     const float special[] = {0, -0.0f, 1e-45f, -1e-45f, inf, -inf, nan, -nan};
     for (size_t nbits : {8, 24, 64, 1000}) {
         for (size_t n : {0, 1, 9}) {
-            // beginning one float off any alignment
+            // the array starts one float after an aligned address
             auto margins = normal_vectors(n * nbits + 1, 1, n + nbits);
             for (size_t i = 0; i < margins.size(); i += 3) {
                 margins[i] = special[(i / 3) % std::size(special)];
@@ -219,7 +219,7 @@ TEST_P(EveryTarget, PackSigns) {
             for (size_t i = 0; i < n * nbits; i++) { // as faiss::fvecs2bitvecs
                 expected[i / 8] |= (margins[i + 1] >= 0) << i % 8;
             }
-            expected.push_back(42); // stays
+            expected.push_back(42); // stays unchanged
             simd::pack_signs(n, nbits, &margins[1], codes.data());
             EXPECT_EQ(codes, expected) << n << " x " << nbits;
         }
@@ -232,7 +232,7 @@ TEST_P(EveryTarget, NarrowComponents) {
         std::vector<uint16_t> halves(n + 1);
         for (size_t i = 0; i < n; i++) {
             bytes[i] = uint8_t(37 * i);
-            // every exponent of halves, subnormal ones too
+            // every exponent of half precision, with subnormal numbers
             halves[i] =
                     uint16_t((i % 31) << 10 | (i * 619 & 1023) | (i % 2) << 15);
         }
@@ -254,7 +254,7 @@ TEST_P(EveryTarget, NarrowComponents) {
     }
 }
 
-// a vector with many zeros, alone, is multiplied without them
+// The zeros of a single vector are skipped if there are many.
 TEST_P(EveryTarget, ZerosDoNotChangeProducts) {
     for (int d_in : {70, 256, 1000}) {
         for (int d_out : {17, 64, 200}) {
@@ -262,7 +262,8 @@ TEST_P(EveryTarget, ZerosDoNotChangeProducts) {
             auto x = normal_vectors(n, d_in, 1);
             std::mt19937 random(3);
             for (size_t i = 0; i < x.size(); i++) {
-                const unsigned row = unsigned(i / d_in); // all zeros, to few
+                // from all zeros to few
+                const unsigned row = unsigned(i / d_in);
                 x[i] = random() % 9 < row ? x[i] : 0;
             }
             const auto A = normal_vectors(d_out, d_in, 2);
@@ -286,7 +287,7 @@ TEST_P(EveryTarget, SmallestValues) {
     std::vector<std::pair<float, uint32_t>> found{{1, 2}};
     std::vector<float> work{3};
     for (size_t n : {0, 1, 5, 16, 40, 333, 1024, 5000}) {
-        // few different values, so that there are ties, or many
+        // with few different values there are ties
         for (unsigned different : {1, 7, 100000}) {
             for (bool special : {false, true}) {
                 std::vector<float> v(n);
@@ -343,7 +344,7 @@ TEST_P(EveryTarget, Pq4Sums) {
         for (uint8_t& entry : tables) {
             entry = uint8_t(random() % (simd::pq4_max_sum / 4 + 1));
         }
-        // (the largest entry, with zeros in the parts that it is added to)
+        // the largest entry, with zeros in the parts that are added to it
         std::fill_n(tables.begin(), 32, 0);
         if (rows > 2) {
             std::fill_n(tables.begin() + 64, 32, 0);
@@ -367,7 +368,7 @@ TEST_P(EveryTarget, Pq4Sums) {
             }
             all.emplace_back(uint32_t(i), offsets[i] + 0.5f * float(sum));
         }
-        // of some codes, of all of them, of none
+        // bounds that admit some codes, all codes, and none
         for (float bound :
              {all[17].second, std::numeric_limits<float>::max(), 0.0f}) {
             std::vector<float> scores(n + 16);
@@ -396,7 +397,7 @@ TEST_P(EveryTarget, Pq4Sums) {
     }
 }
 
-// Whatever is behind the last full register counts as well.
+// Values after the last full register count as well.
 TEST_P(EveryTarget, LargestValueAndProducts) {
     EXPECT_EQ(simd::max_abs(0, nullptr), 0);
     for (size_t n : {1, 2, 15, 16, 17, 33, 100}) {
@@ -435,7 +436,7 @@ TEST_P(EveryTarget, DenseProjectionAgreesWithMatrixProduct) {
     }
 }
 
-// Powers of two change no digit, however large the vectors become.
+// Powers of two do not change digits, however large the vectors become.
 TEST(Projections, ScaleWithTheirInput) {
     constexpr int n = 7, d = 40, d_out = 64;
     auto x = uniform_vectors(n, d, 2, -1.99, 1.99);
@@ -452,7 +453,7 @@ TEST(Projections, ScaleWithTheirInput) {
         std::vector<float> y(n * d_out), got(n * d_out);
         projection->apply(n, x.data(), y.data());
         for (int power : {1, 40, 63, 65, 120, 127}) {
-            // huge vectors among small ones
+            // huge vectors between small ones
             const auto scaled = [&](std::vector<float> v, int size) {
                 for (size_t k = 0; k < v.size(); k++) {
                     v[k] *= k / size % 2 ? std::ldexp(1.0f, power - 1) : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The grammar of factory strings and its error messages. The strings of
-// schemes, kernels and indexes are in test_index_factory.cpp.
+// The grammar of factory strings and its error messages. Strings of schemes,
+// kernels and indexes are tested in test_index_factory.cpp.
 
 #include "core/Spec.h"
 
@@ -18,7 +18,7 @@ using namespace faiss_ext_test;
 
 namespace {
 
-/// What a parse error says; `accepted` is empty if nothing is listed.
+/// The content of a parse error; `accepted` is empty if nothing is listed.
 struct ParseError {
     std::string text, reason;
     size_t place = 0;
@@ -111,7 +111,7 @@ TEST(Spec, PartOfAString) {
     EXPECT_EQ(parse_error([&] { Spec::parse(text, 5, 12); }).place, 11);
 }
 
-// With the place of an error at the very bottom.
+// The message gives the position of an error at the innermost level.
 TEST(Spec, Nesting) {
     constexpr int depth = 63;
     std::string text = "z(q=x)";
@@ -126,7 +126,7 @@ TEST(Spec, Nesting) {
     const auto error = parse_error([&] { get_int(spec, "q", 1000, 0, 9); });
     EXPECT_EQ(error.place, 2 * depth + 4);
     EXPECT_EQ(error.text, text);
-    // and no deeper
+    // deeper nesting is refused
     EXPECT_TRUE(throws([&] { Spec::parse("a(a(" + text + "))"); }));
 }
 
@@ -137,7 +137,7 @@ TEST(Spec, Numbers) {
     EXPECT_EQ(get_double(spec, "a", NAN, -HUGE_VAL, HUGE_VAL), -2.5);
     EXPECT_EQ(get_double(spec, "b", NAN, 1e-300, 1e-300), 1e-300);
     EXPECT_EQ(get_double(spec, "c", NAN, 0, 1), 0.5);
-    EXPECT_EQ(get_double(spec, "d", NAN, 0, 5), 5); // with the ends
+    EXPECT_EQ(get_double(spec, "d", NAN, 0, 5), 5); // bounds are included
     EXPECT_EQ(get_double(spec, "none", 7.5, 0, 7.5), 7.5);
     EXPECT_EQ(get_int(spec, "e", 1000, 0, 0), 0);
     EXPECT_EQ(get_int(spec, "f", 7, INT64_MIN, INT64_MAX), INT64_MIN);
@@ -146,7 +146,7 @@ TEST(Spec, Numbers) {
     EXPECT_EQ(spec.get("a")->value, "-2.5");
     EXPECT_FALSE(spec.get("none"));
     spec.finish();
-    // no default
+    // there is no default
     const auto missing =
             parse_error([&] { get_double(spec, "nu", NAN, 0, 1); });
     EXPECT_EQ(missing.place, 77);
@@ -223,7 +223,7 @@ TEST(Spec, ItemsAndPositionals) {
     ASSERT_TRUE(first);
     EXPECT_EQ(first->value, "28x56");
     EXPECT_EQ(first->value_begin, 2);
-    Spec item = spec.get_item("other", {}); // the next one
+    Spec item = spec.get_item("other", {}); // the second one
     EXPECT_EQ(item.str(), "g(b=2)");
     EXPECT_EQ(get_int(item, "b", 0, 0, 9), 2);
     item.finish();
@@ -232,7 +232,8 @@ TEST(Spec, ItemsAndPositionals) {
         spec.get_item("more", {"red", "blue"});
     });
     EXPECT_EQ(missing.accepted, "red, blue");
-    // where the parentheses would be, and an argument that is no item
+    // at the position of missing parentheses, and for an argument that is not
+    // an item
     Spec bare = Spec::parse("f"), number = Spec::parse("f(a=1,5)");
     EXPECT_EQ(parse_error([&] { bare.get_item("item", {}); }).place, 1);
     EXPECT_EQ(parse_error([&] { number.get_item("item", {}); }).place, 6);
@@ -274,7 +275,7 @@ TEST(Spec, HandOverKeys) {
     EXPECT_EQ(get_int(item, "x", 1000, 0, 9), 1);
     const auto error = parse_error([&] { item.finish(); });
     EXPECT_EQ(error.place, 9);
-    // those of f are not accepted inside the parentheses of g
+    // keys of f are not accepted inside the parentheses of g
     EXPECT_TRUE(contains(error.accepted, "x="));
     EXPECT_FALSE(contains(error.accepted, "z="));
     EXPECT_EQ(get_int(item, "y", 1000, 0, 9), 2);
@@ -287,7 +288,7 @@ TEST(Spec, HandOverKeys) {
     EXPECT_TRUE(contains(again.reason, "x is given twice"));
 }
 
-// The number behind a name: its errors mark it there.
+// Errors of the number behind a name mark the number.
 TEST(Spec, SetArgument) {
     Spec spec = Spec::parse("f12(a=1)");
     spec.set_argument("b", "12", 1);
@@ -354,19 +355,19 @@ TEST(Spec, BadStructure) {
         EXPECT_EQ(error.text, text);
         EXPECT_EQ(error.place, place);
         EXPECT_TRUE(contains(error.reason, named)) << error.reason;
-        // what is refused is not among what would be accepted
+        // the refused character is not listed as accepted
         EXPECT_FALSE(
                 contains(error.accepted, "'" + text.substr(place, 1) + "'"));
     }
-    // what cannot be shown takes more room
+    // unprintable characters need more room
     EXPECT_TRUE(
             throws([] { Spec::parse("f(\xff))"); },
                    "position 4",
                    "\n  f(\\xff))\n         ^"));
 }
 
-// Strings of the grammar's own alphabet: parsing ends, with all that was
-// written or with an error that quotes the string and marks a place in it.
+// Random strings of the grammar's characters: parsing gives all that was
+// written, or an error that quotes the string and marks a position.
 TEST(Spec, RandomStrings) {
     const char* const tokens[] = {
             "(", ")", ",", "=", "a", "b1", "_", "f(a=1)", "-1", "."};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Spectral hashing (SpectralHash, SH): its modes, ranges and bits.
+// Spectral hashing (SpectralHash, SH): modes, ranges and bits.
 
 #include <algorithm>
 #include <cmath>
@@ -31,8 +31,8 @@ SpectralHash trained(int nbits, int d, const Floats& x) {
     return hash;
 }
 
-/// All corners of a box around `center`, whose principal directions are its
-/// axes.
+/// Returns all corners of a box around `center` whose principal directions are
+/// the axes.
 Floats corners(const Floats& sides, const Floats& center) {
     const size_t d = sides.size();
     Floats x;
@@ -44,7 +44,7 @@ Floats corners(const Floats& sides, const Floats& center) {
     return x;
 }
 
-/// (component, mode) of each bit
+/// Returns (component, mode) of each bit.
 std::vector<std::pair<int, int>> modes_of(const SpectralHash& hash) {
     std::vector<std::pair<int, int>> modes;
     for (int j = 0; j < hash.nbits; j++) {
@@ -53,7 +53,7 @@ std::vector<std::pair<int, int>> modes_of(const SpectralHash& hash) {
     return modes;
 }
 
-/// Vectors of independent components of falling deviation.
+/// Returns vectors of independent components with decreasing deviation.
 Floats slanted(size_t n, size_t d, uint64_t seed) {
     Floats x = normal_vectors(n, d, seed);
     for (size_t i = 0; i < x.size(); i++) {
@@ -64,8 +64,9 @@ Floats slanted(size_t n, size_t d, uint64_t seed) {
 
 } // namespace
 
-// Frequencies by hand: 1/8, 2/8 = 1/4, 3/8, 4/8 = 2/4, ...; equal ones in the
-// order of the directions. The third side is short, the fourth has no length.
+// Frequencies by hand: 1/8, 2/8 = 1/4, 3/8, 4/8 = 2/4, ...; equal ones are in
+// the order of the directions. The third side is short, the fourth has length
+// 0.
 TEST(SpectralHash, TakesTheModesOfLowestFrequency) {
     const Floats x = corners({4, 8, 0.5, 0}, {3, -2, 1, 5});
     const SpectralHash hash = trained(16, 4, x);
@@ -91,7 +92,7 @@ TEST(SpectralHash, TakesTheModesOfLowestFrequency) {
             {1, 5},
             {0, 11}};
     EXPECT_EQ(modes_of(hash), expected);
-    // the first mode of the third side is behind its equals of the others
+    // the first mode of the third side follows equal ones of the other sides
     const SpectralHash longer = trained(32, 4, x);
     const auto modes = modes_of(longer);
     EXPECT_EQ(longer.projection->d_out, 3);
@@ -99,8 +100,9 @@ TEST(SpectralHash, TakesTheModesOfLowestFrequency) {
     EXPECT_EQ(modes[24], std::pair(2, 1));
 }
 
-// sin(pi / 2 + omega (v . x - a)), far beyond the range too. The error of a
-// phase is that of the projection and of three roundings, of the sine 2e-7.
+// Margins are sin(pi / 2 + omega (v . x - a)), even far beyond the range. The
+// error of a phase comes from the projection and three roundings; the error of
+// the sine is 2e-7.
 TEST(SpectralHash, MarginsAreSines) {
     for (const auto& [d, nbits] :
          {std::pair<int, int>{1, 8}, {3, 64}, {40, 32}, {70, 136}}) {
@@ -131,7 +133,7 @@ TEST(SpectralHash, MarginsAreSines) {
     }
 }
 
-// Of more vectors than directions are learnt from: none of them is outside, and
+// More vectors than are used for the directions: all are inside the ranges, and
 // each end is reached.
 TEST(SpectralHash, RangesAreThoseOfAllVectors) {
     const int d = 6, n = 30000;
@@ -151,8 +153,8 @@ TEST(SpectralHash, RangesAreThoseOfAllVectors) {
     }
 }
 
-// The seed is that of the sample, which is all of a small training set up to
-// the order of its sums.
+// The seed draws the sample. For a small training set the sample is the whole
+// set, up to the order of its sums.
 TEST(SpectralHash, SeedsChooseTheSample) {
     const int d = 4, n = 20000;
     const Floats x = slanted(n, d, 5);
@@ -179,7 +181,7 @@ TEST(SpectralHash, DoesNotDependOnThreadsAndBatches) {
     EXPECT_TRUE(same_bits(applied(hash, q), y));
 }
 
-// Powers of two change no rounding.
+// Powers of two do not change rounding.
 TEST(SpectralHash, ScaleDoesNotMatter) {
     const Floats x = slanted(300, 12, 9), q = slanted(40, 12, 10);
     const auto codes = codes_of(trained(64, 12, x), q);
@@ -214,7 +216,7 @@ TEST(SpectralHash, RefusesWhatHasNoRange) {
             [] { applied(SpectralHash(4, 16), Floats(4)); }, "not trained"));
 }
 
-// `SH` stands in strings of FAISS as well.
+// Strings of FAISS contain `SH`, too.
 TEST(SpectralHash, LeavesStringsOfFaissAlone) {
     for (const char* text :
          {"IVF4,PCA8,SH1.2g", "IVF4,ITQ8,SH8", "IVF4,PCAR8,SH"}) {

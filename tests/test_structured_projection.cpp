@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Structured projections: the transforms under every instruction set, the law
-// of the random directions, and the hashes that draw them.
+// Structured projections: transforms under every instruction set, the
+// distribution of the random directions, and the hashes that draw them.
 
 #include <faiss_ext/projections/StructuredProjection.h>
 
@@ -29,14 +29,14 @@ using namespace faiss_ext_test;
 
 namespace {
 
-/// A vector for the transforms of order d, and what they make of it.
+/// A vector for the transforms of order d, and their output.
 struct RoundsCase {
     std::vector<float> x, signs;
     std::vector<double> exact;
     double length = 0;
 
-    /** @param whole  components are small whole numbers: results, and all sums
-     *                on the way to them, are below d^(3/2) |x| < 2^24
+    /** @param whole  components are small integers: all results and
+     *               intermediate sums are below d^(3/2) |x| < 2^24
      */
     RoundsCase(size_t d, size_t d_x, bool whole)
             : x(normal_vectors(1, d_x, d + d_x)) {
@@ -55,13 +55,13 @@ struct RoundsCase {
     }
 };
 
-/// of either sign; 1 at 8
+/// Powers of two of both signs; 1 at i = 8.
 float power_of_two(size_t i) {
     return std::ldexp(i % 3 == 1 ? -1.0f : 1.0f, int(i) - 8);
 }
 
-/// The outputs, in memory that is aligned to nothing; nothing behind them is
-/// touched, and what was in `work` does not matter.
+/// Computes the outputs in unaligned memory. Memory after them stays unchanged,
+/// and the content of `work` does not matter.
 std::vector<float> outputs_of(
         const RoundsCase& c,
         const std::vector<float>& norms) {
@@ -75,8 +75,8 @@ std::vector<float> outputs_of(
     return {y.begin() + 1, y.begin() + 1 + d_y};
 }
 
-/// 1 to d, on both sides of the smaller transforms' sizes; for the smallest
-/// orders all of them
+/// Returns numbers from 1 to d, on both sides of the sizes of smaller
+/// transforms; for the smallest orders, all numbers.
 std::vector<size_t> numbers_of_outputs(size_t d) {
     std::vector<size_t> found;
     for (size_t d_y = 1; d_y <= d; d_y++) {
@@ -89,7 +89,7 @@ std::vector<size_t> numbers_of_outputs(size_t d) {
     return found;
 }
 
-/// of rows of length 1
+/// Makes a projection with rows of length 1.
 StructuredProjection unit_projection(int d, int d_out, int64_t seed) {
     return StructuredProjection(
             d, d_out, seed, std::vector<double>(d_out, 1.0));
@@ -113,10 +113,10 @@ double empirical_bernstein(const Moments& m) {
     return std::sqrt(2 * m.variance * l / m.n) + 7 * l / (3 * (m.n - 1));
 }
 
-// Whole numbers, for which every order of additions is exact, with a power of
-// two as the factor of each output; and real ones, within the bound of
-// rounds_error and a unit for the factor. Sums are made in the same order by
-// every instruction set.
+// Integers, for which every order of additions is exact, with a power of two as
+// the factor of each output. Real numbers are within the bound of rounds_error
+// plus a unit for the factor. Every instruction set computes sums in the same
+// order.
 TEST(HadamardRounds, AreThoseOfTheDefinition) {
     const std::vector<double> last = {1, -1, -1, 1};
     EXPECT_EQ(hadamard_product({0, 0, 0, 1}), last);
@@ -154,8 +154,8 @@ TEST(HadamardRounds, AreThoseOfTheDefinition) {
     }
 }
 
-// 16 vectors side by side, each the same times a power of two, which changes no
-// rounding.
+// 16 vectors side by side, each the same times a power of two, which does not
+// change rounding.
 TEST(HadamardRounds, OfAPanel) {
     for (size_t d = 1; d <= 4096; d *= 2) {
         const size_t stride = d == 64 ? 16 : 19;
@@ -205,11 +205,11 @@ TEST(StructuredProjection, OrderAndArguments) {
     EXPECT_TRUE(none.matrix().empty() && applied(none, {1, 2, 3}).empty());
 }
 
-// Row j is |w_j| D^(-3/2) times row j mod D of the product of its transforms,
-// with signs of its own for every D rows (orthogonal for all signs); the rounds
-// are whole numbers, and the product with the factor is rounded once. What
-// apply makes of a vector is the product with the matrix up to rounding, and
-// the same bits for every instruction set and in every batch.
+// Row j is |w_j| D^(-3/2) times row j mod D of the product of its transforms.
+// Every D rows have their own signs and are orthogonal. The rounds give
+// integers, and the product with the factor is rounded once. apply gives the
+// product with the matrix up to rounding, and the same bits for every
+// instruction set and in every batch.
 TEST(StructuredProjection, MatrixAndProducts) {
     for (auto [d, d_out] :
          {std::pair<int, int>{1, 8}, {5, 600}, {256, 300}, {784, 1032}}) {
@@ -255,8 +255,8 @@ TEST(StructuredProjection, MatrixAndProducts) {
     }
 }
 
-// Signs are as many of each kind, and independent from place to place, round to
-// round and rotation to rotation.
+// Both signs are equally frequent, and independent between positions, rounds
+// and rotations.
 TEST(StructuredProjection, SignsAreIndependent) {
     const size_t D = 256;
     const StructuredProjection p = unit_projection(D, D * 200, 4);
@@ -281,7 +281,7 @@ TEST(StructuredProjection, SignsAreIndependent) {
     }
 }
 
-// Rows depend on the seed and on their number, and on nothing else.
+// Rows depend only on the seed and on their number.
 TEST(StructuredProjection, SeedsAndPrefixes) {
     const int d = 20;
     const StructuredProjection p = unit_projection(d, 700, 5);
@@ -309,21 +309,21 @@ TEST(StructuredProjection, SeedsAndPrefixes) {
     }
 }
 
-/* The law of an output y = |w| u of a fixed x, |x| = 1, over seeds.
+/* Distribution of an output y = |w| u of a fixed x, |x| = 1, over seeds.
  *
- * y is |w| / sqrt(D) times s = sum_k +-z_k, with independent signs, those of
- * S_3, and z = H S_2 H S_1 x / D, |z| = 1. So E y = 0, and E y^2 = E |w|^2 / D
- * = 1. E s^4 = 3 - 2 sum E z_k^4, and the same for z_k and the vector before
- * it; that one's sum is from 1 / D to 3 / D, so that E y^4 = (1 + 2 / D) (3 - 6
- * / D + c / D^2) with c from 4 to 12, which is 3 up to 9 / D^2.
+ * y is |w| / sqrt(D) times s = sum_k +-z_k, with the independent signs of S_3
+ * and z = H S_2 H S_1 x / D, |z| = 1. So E y = 0, and E y^2 = E |w|^2 / D = 1.
+ * E s^4 = 3 - 2 sum E z_k^4, and likewise for z_k and the vector before it. For
+ * the latter, the sum is from 1 / D to 3 / D, so that E y^4 = (1 + 2 / D) (3 -
+ * 6 / D + c / D^2) with c from 4 to 12, which is 3 up to 9 / D^2.
  *
- * Distribution: Berry and Esseen for sums that are not identically distributed
+ * Distribution: for sums that are not identically distributed, Berry and Esseen
  * (Shevtsova 2010: constant 0.56) give |F_s - Phi| <= 0.56 E sum |z_k|^3 <=
  * 0.56 sqrt(E sum z_k^4) <= 0.56 sqrt(3 / D). The factor |w| / sqrt(D),
  * independent of s, has a standard deviation of less than sqrt(1 / (2 D)), and
- * Phi(t / f) - Phi(t) is at most 0.25 |f - 1| for f from 1/2 on (as |t| phi(t)
- * <= 0.242; for f near 1). Outputs do not depend on each other from seed to
- * seed: Dvoretzky, Kiefer, Wolfowitz and Massart.
+ * Phi(t / f) - Phi(t) is at most 0.25 |f - 1| for f >= 1/2 (as |t| phi(t) <=
+ * 0.242; for f near 1). Outputs are independent between seeds, so the bound of
+ * Dvoretzky, Kiefer, Wolfowitz and Massart holds.
  */
 TEST(Law, OutputsAreNearlyGaussian) {
     const int d = 300, n = 10000;
@@ -366,11 +366,11 @@ TEST(Law, OutputsAreNearlyGaussian) {
 struct Pair {
     std::string name;
     std::vector<float> x, y;
-    double share = 0; ///< of bits that differ, as expected
+    double share = 0; ///< expected normalised Hamming distance
 };
 
-/// Pairs of all angles, and of few components: those see few columns of a
-/// rotation.
+/// Returns pairs of all angles, and pairs with few components, which use few
+/// columns of a rotation.
 std::vector<Pair> pairs_of_all_angles(size_t d) {
     const std::vector<float> a = normal_vectors(1, d, d);
     const std::vector<float> b = normal_vectors(1, d, d + 1);
@@ -400,20 +400,20 @@ std::vector<Pair> pairs_of_all_angles(size_t d) {
 }
 
 /* Charikar's theta / pi. Codes of different rotations are independent values in
- * [0, 1], and so are bound by Hoeffding 1963, theorem 1 (`plausible`), and by
- * Maurer and Pontil, whose bound knows how little they vary.
+ * [0, 1]. They are bounded by Hoeffding 1963, theorem 1 (`plausible`), and by
+ * Maurer and Pontil, whose bound takes their small variance into account.
  *
- * Fourth moments of outputs are those of a rotation but for 12 / D^2 (see Law),
- * for all vectors and so, by polarisation, for pairs: the law of the outputs
- * for x and y is that of a rotation but for this and for sixth moments. 1 / D
- * is allowed.
+ * Fourth moments of outputs equal a rotation's up to 12 / D^2 (see Law), for
+ * all vectors and so, by polarisation, for pairs. Hence the distribution of the
+ * outputs for x and y is a rotation's up to this and to sixth moments. 1 / D is
+ * allowed.
  *
- * The variance is not above that of independent bits, p (1 - p) / D (which
- * moves by bias / D with p). At right angles it is 1 - 4 / pi^2 of it: for a, b
- * = sqrt(D) R x, sqrt(D) R y, the sum of a_i b_i is fixed, and what varies of
- * sum sgn(a_i) sgn(b_i) is what is not correlated with it, where E |a| |b| = 2
- * / pi. Terms left out are smaller by 1 / D; with the constant of 4 that is 1
- * / 64.
+ * The variance is at most that of independent bits, p (1 - p) / D (which moves
+ * by bias / D with p). At right angles it is 1 - 4 / pi^2 times this: for a, b
+ * = sqrt(D) R x, sqrt(D) R y, the sum of a_i b_i is fixed. Only the part of sum
+ * sgn(a_i) sgn(b_i) that is not correlated with it varies, and E |a| |b| = 2 /
+ * pi. The omitted terms are smaller by 1 / D; with the constant of 4 that is
+ * 1 / 64.
  */
 TEST(Hamming, OfManyRotations) {
     const int D = 256, n = 4096;
@@ -447,7 +447,7 @@ TEST(Hamming, OfManyRotations) {
                         dense / 64 + m.variance_error());
                 EXPECT_LT(m.variance + m.variance_error(), 0.8 * dense);
             }
-            EXPECT_LT(empirical_bernstein(m), 0.03); // the test can tell
+            EXPECT_LT(empirical_bernstein(m), 0.03); // the test is meaningful
         }
     }
 }
@@ -480,15 +480,17 @@ TEST(Hashes, Strings) {
     }
 }
 
-// Lengths of RHBE and AHK are those of Gaussian vectors of D dimensions, those
-// of SIK of frequencies of D dimensions. For the Gaussian kernel |omega|^2 /
-// gamma is chi-square of D degrees; Matern's omega is that divided by sqrt(g /
-// nu), g of the gamma distribution of shape nu. With nu = 1/2, 2 g is
-// chi-square of one degree, and its root the absolute value of a normal number:
-// P(|omega| <= t) = E P(|n| >= |w| / t) with |w|^2 = D (1 +- sqrt(2 / D) ...),
-// where the law of |w| / sqrt(D), of a standard deviation of 1 / sqrt(2 D) and
-// a mean within 1 / (4 D) of 1, moves P by no more than 0.25 (1 / sqrt(2 D) + 1
-// / (4 D)) (|t| phi(t) < 0.242, twice that for |n|).
+// In RHBE and AHK, lengths are distributed as for Gaussian vectors of D
+// dimensions, and in SIK as for frequencies of D dimensions.
+//
+// For the Gaussian kernel |omega|^2 / gamma is chi-square with D degrees.
+// Matern's omega is this divided by sqrt(g / nu), where g has the gamma
+// distribution of shape nu. With nu = 1/2, 2 g is chi-square with one degree,
+// and its root the absolute value of a normal number: P(|omega| <= t) = E P(|n|
+// >= |w| / t) with |w|^2 = D (1 +- sqrt(2 / D) ...). Here |w| / sqrt(D) has a
+// standard deviation of 1 / sqrt(2 D) and a mean within 1 / (4 D) of 1. Its
+// distribution moves P by at most 0.25 (1 / sqrt(2 D) + 1 / (4 D)) (|t| phi(t)
+// < 0.242, twice that for |n|).
 TEST(Hashes, Lengths) {
     const auto lengths_of = [](const std::string& text, int d, double scale) {
         const auto hash = kernel_hash_factory(d, text);
@@ -515,8 +517,8 @@ TEST(Hashes, Lengths) {
             0.5 * (1 / std::sqrt(2 * D) + 1 / (4 * D))));
 }
 
-// The fields one by one: d_in, d_out, then the signs and the norms, each after
-// their number; all of 8 bytes but for signs and norms.
+// The fields in order: d_in, d_out, then the signs and the norms, each preceded
+// by their number. All except signs and norms have 8 bytes.
 TEST(Files, FieldsOfAProjection) {
     const int d = 5, d_out = 24, D = 256;
     faiss::VectorIOWriter writer;
@@ -557,8 +559,8 @@ TEST(Files, FieldsOfAProjection) {
     EXPECT_TRUE(throws([&] { read(norms_at, NAN); }, "norms"));
 }
 
-// A projection of its own right that does not fit the hash, or a hash without
-// one, is refused by use and when it is read; and so is one before training.
+// A valid projection that does not fit the hash, or a missing one, is refused
+// by use and by reading; so is a projection before training.
 TEST(Files, PartsThatDoNotFit) {
     const std::vector<float> x(5, 0.5f);
     for (const char* text :

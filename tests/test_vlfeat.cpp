@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // HomogeneousKernelMap against VLFeat, the implementation by the authors of the
-// paper, where it is installed.
+// paper, if it is installed.
 
 #ifdef FAISS_EXT_HAVE_VLFEAT
 
@@ -26,7 +26,7 @@ struct Case {
     std::unique_ptr<Kernel> ours = kernel_factory(kernel);
     const AdditiveKernel& additive = dynamic_cast<AdditiveKernel&>(*ours);
 
-    /// the components of x
+    /// Computes the components of x.
     std::vector<double> by_vlfeat(
             double gamma,
             int m,
@@ -49,10 +49,12 @@ const Case cases[] = {
         {"intersection", VlHomogeneousKernelIntersection},
         {"js", VlHomogeneousKernelJS}};
 
-/** VLFeat keeps a table at x = 2^e (1 + i / (8 + 8 m)), e from -19 to 7, in
- * double, and interpolates it linearly: an error of at most h^2 / 8 max |f''|.
- * A component is a Re x^s, s = g / 2 + i j L, |f''| <= a |s| |s - 1| x^(g / 2 -
- * 2), and h is at most x / (8 + 8 m) at the lower end of a piece.
+/** Bounds the interpolation error of VLFeat.
+ *
+ * VLFeat keeps a table at x = 2^e (1 + i / (8 + 8 m)), e from -19 to 7, in
+ * double, and interpolates it linearly; the error is at most h^2 / 8 max |f''|.
+ * A component is a Re x^s with s = g / 2 + i j L, |f''| <= a |s| |s - 1| x^(g /
+ * 2 - 2), and h is at most x / (8 + 8 m) at the lower end of a piece.
  */
 double interpolation(int m, double degree, double frequency) {
     const double s = std::hypot(degree / 2, frequency);
@@ -61,8 +63,8 @@ double interpolation(int m, double degree, double frequency) {
     return h * h / 8 * s * t;
 }
 
-/// Numbers of both signs in the range of VLFeat's table, every other one of
-/// them at a node of it (but for rounding to float).
+/// Returns numbers of both signs in the range of VLFeat's table. Every second
+/// number is at one of its nodes, up to rounding to float.
 std::vector<float> numbers(int m) {
     std::vector<float> x;
     for (float exponent : uniform_vectors(60, 1, m, -18.9, 6.9)) {
@@ -77,7 +79,7 @@ std::vector<float> numbers(int m) {
 
 } // namespace
 
-// (Of the rectangular window VLFeat's spectrum is that of a sum cut off.)
+// For the rectangular window VLFeat computes the spectrum of a truncated sum.
 TEST(VLFeat, GivesTheSameMaps) {
     for (const Case& c : cases) {
         for (auto [m, degree, period] :
@@ -96,15 +98,15 @@ TEST(VLFeat, GivesTheSameMaps) {
             map.negative = HomogeneousKernelMap::Negative::sign;
             const double L = 2 * pi / map.period;
             const std::vector<float> x = numbers(m), xt = applied(map, x);
-            // for a period below 0 it takes its default
+            // a period below 0 selects its default
             const std::vector<double> expected =
                     c.by_vlfeat(degree, m, period > 0 ? period : -1, x);
             for (size_t i = 0; i < xt.size(); i++) {
                 const size_t row = i / (2 * m + 1);
                 const int j = int(i % (2 * m + 1) + 1) / 2;
                 const double v = std::abs(x[row]);
-                // nodes rounded to float are off by 6e-8: with the slope |s|,
-                // 1e-6 covers both
+                // nodes rounded to float have errors of 6e-8; with the slope
+                // |s|, 1e-6 covers both
                 double bound = 1e-6 * (2 + j + j * L * std::abs(std::log(v)));
                 if (row % 2 == 0) { // not at a node
                     bound += interpolation(m, degree, j * L);

@@ -19,13 +19,13 @@ namespace {
 
 constexpr size_t max_length = 4096;
 constexpr size_t max_depth = 64; ///< of parentheses
-constexpr size_t quoted = 100;   ///< about so much around an error is shown
+constexpr size_t quoted = 100;   ///< characters around an error, approximately
 
 bool is_name_char(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-/// All of `s` as a number, or none.
+/// Parses all of `s` as a number; returns none on failure.
 template <class T>
 std::optional<T> parse_number(const std::string& s) {
     T value{};
@@ -43,7 +43,7 @@ std::string on_one_line(const std::string& text) {
     return line;
 }
 
-/// UTF-8 characters of a text
+/// Counts the UTF-8 characters of a text.
 size_t num_characters(const std::string& text) {
     return std::count_if(text.begin(), text.end(), [](char c) {
         return (c & 0xc0) != 0x80;
@@ -51,7 +51,7 @@ size_t num_characters(const std::string& text) {
 }
 
 std::string unexpected(char c) {
-    // a part of a longer UTF-8 character is no text by itself
+    // a byte of a longer UTF-8 character is not valid text
     return std::isprint(static_cast<unsigned char>(c))
             ? std::string("unexpected '") + c + "'"
             : "unexpected character";
@@ -177,7 +177,7 @@ Spec Spec::parse(
     if (i == end || !std::isalpha(static_cast<unsigned char>(s[i]))) {
         throw_parse_error(s, i, "expected a name");
     }
-    // no name has a '-', but that of jensen-shannon is to be quoted as a whole
+    // names have no '-', but an error shall quote jensen-shannon as a whole
     const auto is_hyphen = [&](size_t at) {
         return s[at] == '-' && at + 1 < end &&
                 std::isalpha(static_cast<unsigned char>(s[at + 1]));
@@ -387,7 +387,7 @@ void Spec::hand_over_keys(Spec& argument) {
         a.used = true;
     }
     argument.owner = name;
-    // inside parentheses of its own, only its own keys are accepted
+    // inside its own parentheses, only its own keys are accepted
     if (argument.end == argument.begin + argument.name.size()) {
         argument.known_keys.insert(
                 argument.known_keys.end(),

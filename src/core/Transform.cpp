@@ -54,7 +54,7 @@ void Transform::apply_noalloc(idx_t n, const float* x, float* xt) const {
 
 idx_t Transform::rows_to_multiply(idx_t n, size_t floats, size_t size) {
     const idx_t threads = omp_get_max_threads();
-    // tiles of a projection are 6 vectors high
+    // tiles of a projection have 6 vectors
     const idx_t share = (n / threads + 5) / 6 * 6;
     const idx_t most =
             std::clamp<idx_t>(size / std::max<size_t>(floats, 1), 1, 192);

@@ -41,7 +41,7 @@ void write_aligned(
         size_t item_size) {
     write_value(f, n);
     const auto* aligning = dynamic_cast<const AligningWriter*>(f);
-    // behind the byte that says how many zeros there are
+    // after the byte that holds the number of zeros
     const uint64_t begin = aligning && n > 0 ? aligning->length + 1 : 0;
     const auto count = uint8_t(-begin % array_alignment);
     write_value(f, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arrays in files that begin where vector instructions like to read, so that
-// they can be used where they lie; docs/file-format.md.
+// Arrays that are aligned in files, so that vector instructions can read them
+// in mapped memory; see docs/file-format.md.
 
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace faiss_ext {
 
-/// Where an array, and the content of a frame, begins: at a multiple of this.
+/// Arrays, and the content of a frame, begin at multiples of this.
 constexpr size_t array_alignment = 64;
 
-/// A writer that counts its bytes, the first of which lies on an alignment.
+/// A writer that counts its bytes; the first byte is aligned.
 struct AligningWriter : faiss::IOWriter {
     uint64_t length = 0;
 };
 
-/// What a reader of a file is, too, where arrays are to be used where they lie.
+/// A base class of readers whose file is mapped, so that arrays are not copied.
 struct MapsArrays {
     std::shared_ptr<const MappedFile> file;
 
@@ -34,8 +34,9 @@ struct MapsArrays {
     virtual void skip(uint64_t n) = 0;
 };
 
-/// The next n items, which are skipped, if f maps arrays and they are aligned;
-/// otherwise they are to be read. Throws if the file ends before.
+/// Maps and skips the next n items if f maps arrays and they are aligned.
+/// Otherwise returns none, and the items must be read. Throws if the file ends
+/// too early.
 std::optional<FileRange> map_items(
         faiss::IOReader* f,
         uint64_t n,
@@ -43,24 +44,24 @@ std::optional<FileRange> map_items(
         size_t alignment,
         const char* field);
 
-/// Writes the number of items, zeros up to an alignment, if there are any and f
-/// knows where it is, and the items.
+/// Writes the number of items, then the items. If there are any and f knows its
+/// position, zeros up to the alignment precede them.
 void write_aligned(
         faiss::IOWriter* f,
         const void* items,
         uint64_t n,
         size_t item_size);
 
-/// The number of items; the zeros are read, too.
+/// Reads the number of items and skips the zeros.
 uint64_t read_aligned_size(faiss::IOReader* f, const char* field);
 
-/// The same of what is mappable, as a MappableVector.
+/// Overload for mappable arrays, such as MappableVector.
 template <class Mappable>
 void write_aligned(faiss::IOWriter* f, const Mappable& array) {
     write_aligned(f, array.sequential(), array.size(), sizeof(*array.data()));
 }
 
-/// Reads, or maps, any number of items.
+/// Reads or maps any number of items.
 template <class Mappable>
 void read_aligned(faiss::IOReader* f, Mappable&& array, const char* field) {
     constexpr size_t item_size = sizeof(*array.data());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Bisection.
+// Root finding by bisection.
 
 #pragma once
 
 namespace faiss_ext {
 
-/// The largest r >= 0 of a range from 0 on where is_below(r), which is true at
-/// 0 and false from some r on; exact to the last digit.
+/// Returns the largest r >= 0 with is_below(r), exact to the last digit. The
+/// predicate must be true at 0 and false from some r on.
 template <class IsBelow>
 double bisect(IsBelow&& is_below) {
     double low = 0, high = 1;

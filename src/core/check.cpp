@@ -19,8 +19,8 @@ bool is_finite(float v) {
     return (std::bit_cast<uint32_t>(v) & exponent) != exponent;
 }
 
-/// Whether good(v) holds for all of them, without a branch for each, so that it
-/// is vectorised.
+/// Returns whether good(v) holds for all components. It has no branch per
+/// component, so that it is vectorised.
 template <class Good>
 bool all_good(size_t n, const float* x, Good good) {
     uint32_t bad = 0;
@@ -138,7 +138,7 @@ void check_rows_exceeding(
 }
 
 void check_norms(idx_t n, const float* x, size_t d, const char* where) {
-    // components up to it cannot have a larger norm
+    // if no component exceeds this, the norm is small enough
     const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
     check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {
         double sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks of what callers hand in.
+// Checks of the caller's arguments.
 
 #pragma once
 
@@ -14,16 +14,17 @@
 
 namespace faiss_ext {
 
-/// Throws unless n >= 0, and x is there if n > 0. Every matrix of n rows that a
-/// caller hands in passes here. `where` names the function for the message.
+/// Throws unless n >= 0, and x is not null if n > 0. Every matrix of n rows
+/// from a caller is checked here. `where` names the function in the message.
 void check_batch(idx_t n, const void* x, const char* where);
 
-/// check_batch, and throws if a component is NaN or infinite, naming one such
-/// vector and component.
+/// Like check_batch, and throws if a component is NaN or infinite. The message
+/// names one such vector and component.
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
-/** Calls fn(), which checks some of the caller's vectors; a VectorError that it
- * throws has the caller's number(N) of its vector N.
+/** Calls fn(), which checks some of the caller's vectors. If it throws a
+ * VectorError about vector N, the error is rethrown with number(N), the
+ * caller's number of that vector.
  */
 template <class F>
 void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
@@ -35,28 +36,30 @@ void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
     }
 }
 
-/// rethrow_with_index for a block of vectors that begins with number `first`.
+/// Like rethrow_with_index, for a block of vectors that starts at number
+/// `first`.
 template <class F>
 void with_numbers_from(idx_t first, F&& fn) {
     rethrow_with_index([first](idx_t i) { return first + i; }, fn);
 }
 
-/// Whether none is NaN or infinite; on the calling thread.
+/// Returns whether no component is NaN or infinite; on the calling thread.
 bool all_finite(size_t n, const float* x);
 
-/// check_finite, and throws if a component is negative, or above 1e37, where
-/// sums of two may overflow.
+/// Like check_finite, and throws if a component is negative, or above 1e37, as
+/// the sum of two such components may overflow.
 void check_histograms(idx_t n, const float* x, size_t d, const char* where);
 
-/** Throws if the components of a row of numbers >= 0 (or of their magnitudes)
- * have a sum that is positive, but below d times 1e-30: additive kernels lose
- * what is below 1e-37 of a component, which changes them by less than 1e-6 of
- * other sums.
+/** Throws if the components of a row (or their magnitudes) have a positive sum
+ * below d times 1e-30.
+ *
+ * Additive kernels lose the part of a component that is below 1e-37. With
+ * larger sums this changes them by less than 1e-6.
  */
 void check_sums(idx_t n, const float* x, size_t d, const char* where);
 
-/// check_finite, and check(i, row) of each vector, unless no component is above
-/// `safe` in magnitude.
+/// Like check_finite. Then calls check(i, row) for each vector, unless all
+/// components are at most `safe` in magnitude.
 void check_rows_exceeding(
         float safe,
         idx_t n,
@@ -65,30 +68,31 @@ void check_rows_exceeding(
         const char* where,
         const std::function<void(idx_t, const float*)>& check);
 
-/// check_finite, and throws if a squared L2 norm is above max_squared_norm.
+/// Like check_finite, and throws if a squared L2 norm exceeds max_squared_norm.
 void check_norms(idx_t n, const float* x, size_t d, const char* where);
 
-/// Up to it, squared distances and inner products are in the range of float.
+/// Up to this norm, squared distances and inner products are in the range of
+/// float.
 constexpr double max_squared_norm = FLT_MAX / 8;
 
-/// Throws unless ids i0 to i0 + ni - 1 are among ntotal ones.
+/// Throws unless ids i0 to i0 + ni - 1 are below ntotal.
 void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where);
 
-/// Throws unless an index that says that it has ntotal vectors holds as many
-/// bytes: fields may have been set by hand.
+/// Throws unless an index with ntotal vectors holds the bytes for them; fields
+/// may have been set by hand.
 void check_stored(
         idx_t ntotal,
         size_t bytes,
         size_t code_size,
         const char* where);
 
-/// A metric in words: "METRIC_L2".
+/// Returns the name of a metric: "METRIC_L2".
 std::string metric_name(faiss::MetricType metric);
 
 /// Throws unless the metric is L2 or inner product.
 void check_metric(faiss::MetricType metric);
 
-/// check_finite, and throws if a component is beyond +-1e37.
+/// Like check_finite, and throws if a component is beyond +-1e37.
 void check_signed_histograms(
         idx_t n,
         const float* x,

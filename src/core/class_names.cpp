@@ -8,8 +8,8 @@ namespace faiss_ext {
 
 namespace {
 
-/// Names at the beginning of a part of a string, and what they stand for; those
-/// of FAISS mean something before a number, or alone.
+/// Names at the beginning of a token and their meanings. FAISS's names have
+/// their meaning only alone or before a number.
 struct NamesInFront {
     std::mutex mutex;
     std::map<std::string, std::string> taken;
@@ -23,7 +23,7 @@ struct NamesInFront {
               "BIVF", "BHash", "BHNSW", "NNDescent", "ZnLattice"}) {
             taken[name] = "FAISS";
         }
-        // of layers above those that may register a name first
+        // names of higher layers, as lower ones may register names first
         taken["KFlat"] = "index";
         taken["BPerm"] = "binary index";
     }

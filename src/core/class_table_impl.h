@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The member functions of ClassTable, for the files that have one.
+// Implementation of ClassTable, included by the files that define a table.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace faiss_ext {
 
-/// Throws unless a name can stand there in strings, or if it is taken.
+/// Throws if a name is invalid in strings or is taken already.
 void reserve_name(
         const std::string& name,
         Names names,

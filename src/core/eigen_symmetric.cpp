@@ -80,7 +80,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// Says how far it is, and prints that at most every few seconds.
+/// Reports progress, and prints it at most every few seconds.
 struct Stages {
     using Clock = std::chrono::steady_clock;
     bool verbose;
@@ -129,8 +129,8 @@ void eigen_symmetric(
     std::vector<double> e(n), tau(n);
     d.resize(n);
 
-    // What dsytrd does: panels of columns, each followed by the update of what
-    // is right of it, and an unblocked rest.
+    // Works like dsytrd: panels of columns, each followed by an update of the
+    // part to the right, and an unblocked rest.
     constexpr size_t panel = 64;
     size_t i = 0;
     {

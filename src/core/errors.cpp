@@ -14,7 +14,8 @@ namespace faiss_ext {
 
 namespace {
 
-/// Bytes of the UTF-8 character at a position, 0 if there is none.
+/// Returns the length of the UTF-8 character at a position, or 0 if there is
+/// none.
 size_t utf8_length(const std::string& text, size_t i) {
     const auto byte = [&](size_t j) {
         return j < text.size() ? uint8_t(text[j]) : uint8_t(0);
@@ -30,7 +31,7 @@ size_t utf8_length(const std::string& text, size_t i) {
             return 0;
         }
     }
-    // over-long forms, surrogates, and what is beyond Unicode
+    // over-long forms, surrogates, and code points beyond Unicode
     const uint8_t second = byte(i + 1);
     if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
         (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
@@ -46,7 +47,7 @@ void tell_listener(const Error& error) {
     }
 }
 
-/// The place of an error in the source, as messages end.
+/// Formats the place of an error in the source, for the end of a message.
 std::string place_of(
         const char* condition,
         const char* function,
@@ -125,8 +126,8 @@ std::string format_message(const char* format, ...) {
 }
 
 std::string name_of_function(const std::string& signature) {
-    // "virtual void faiss_ext::A<B>::f(int) const [with B = int]"; the name of
-    // a lambda function is that of the function it is in
+    // "virtual void faiss_ext::A<B>::f(int) const [with B = int]"; a lambda
+    // function is named after the function that contains it
     size_t end = 0;
     while ((end = signature.find('(', end)) != std::string::npos &&
            signature.compare(end, 10, "(anonymous") == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Errors: faiss::FaissException whose message begins with what went wrong and
-// what was expected; the place in the source comes last.
+// Throws faiss::FaissException. A message begins with the problem and what was
+// expected; it ends with the place in the source.
 
 #pragma once
 
@@ -14,23 +14,23 @@
 
 namespace faiss_ext {
 
-/** A text with everything that cannot be shown escaped as \xNN: control
- * characters (but for newlines) and bytes that are not UTF-8.
+/** Escapes everything that cannot be shown as \xNN: control characters other
+ * than newlines, and bytes that are not UTF-8.
  */
 std::string printable(const std::string& text);
 
-/// The name of a class as in C++.
+/// Returns the name of a class as in C++.
 std::string type_name(const std::type_info& type);
 
-/// The name in what __PRETTY_FUNCTION__ says of a function.
+/// Extracts the name of a function from its __PRETTY_FUNCTION__.
 std::string name_of_function(const std::string& signature);
 
-/// printf into a string
+/// Formats like printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format_message(
         const char* format,
         ...);
 
-/// Throws VectorError with the place behind the message, which is printable.
+/// Throws VectorError with a printable message, followed by the place.
 [[noreturn]] void throw_vector_error(
         const std::string& before,
         idx_t vector,
@@ -40,8 +40,8 @@ std::string name_of_function(const std::string& signature);
         const char* file,
         int line);
 
-/// Throws a faiss::FaissException with the (printable) message and, behind it,
-/// the place; condition may be null.
+/// Throws a faiss::FaissException with the message, which must be printable,
+/// followed by the place. condition may be null.
 [[noreturn]] void throw_error(
         const std::string& message,
         const char* condition,
@@ -76,8 +76,8 @@ std::string name_of_function(const std::string& signature);
 #define FAISS_EXT_THROW_IF_NOT_MSG(condition, message) \
     FAISS_EXT_THROW_IF_NOT_FMT(condition, "%s", message)
 
-/// Throws VectorError: "{before}vector {number}{after}", of which `before` and
-/// `after` are made on errors only.
+/// Throws VectorError: "{before}vector {number}{after}". `before` and `after`
+/// are evaluated only on errors.
 #define FAISS_EXT_THROW_VECTOR_IF_NOT(condition, number, before, after) \
     do {                                                                \
         if (!(condition)) {                                             \

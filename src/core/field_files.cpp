@@ -17,7 +17,7 @@ thread_local PartsInMemory* in_memory = nullptr;
 
 thread_local int objects_inside_each_other = 0;
 
-// What is refused, by the writer as by the reader.
+// The writer and the reader refuse the same values.
 
 template <class T>
 std::string out_of_range(const NumberField<T>& field) {
@@ -62,7 +62,7 @@ struct FileWriter : FieldVisitor {
     }
 
    private:
-    /// Throws what FileReader would throw.
+    /// Throws the error that FileReader would throw.
     void require(bool good, const std::string& message) const {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 good,
@@ -323,7 +323,7 @@ void check_fields_in_file(const HasFields& object, const std::string& file) {
             return n;
         }
     };
-    std::optional<PartsInMemory> copies; // apart from those of a copy
+    std::optional<PartsInMemory> copies; // separate from the outer copy's
     if (in_memory) {
         copies.emplace();
     }

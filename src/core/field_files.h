@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fields in binary files, in the order in which the object shows them.
+// Fields in binary files, in the order in which the object visits them.
 
 #pragma once
 
@@ -15,18 +15,19 @@ namespace faiss_ext {
 
 void write_fields(const HasFields& object, faiss::IOWriter* f);
 
-/// Throws if read_fields would refuse the values that write_fields writes.
+/// Throws if read_fields would refuse the values of the object.
 void check_fields_in_file(const HasFields& object, const std::string& file);
 
 /// Reads the fields of a default-constructed object and calls its restore().
-/// Throws if a value is out of its range, an array of another size than it must
-/// have, or a number not finite.
+/// Throws if a value is out of its range, an array has the wrong size, or a
+/// number is not finite.
 void read_fields(HasFields& object, faiss::IOReader* f);
 
-/** One more object inside of others, an index, a kernel or whatever it is,
- * while it is read or written: by recursion, on threads that may have no more
- * than 128 kB, half of which OpenBLAS takes. The constructor throws where there
- * are too many.
+/** Counts how deeply the objects being read or written are nested. The
+ * constructor throws if they are nested too deeply.
+ *
+ * Reading and writing are recursive, and threads may have no more than 128 kB
+ * of stack, half of which OpenBLAS takes.
  */
 struct Nesting {
     static constexpr int limit = 80; ///< as much as a string can ask for
@@ -38,14 +39,14 @@ struct Nesting {
     Nesting& operator=(const Nesting&) = delete;
 };
 
-/** While one of these lives, write_fields of this thread copies the parts that
- * are parameters (kernels) into it, and read_fields takes them out again in the
- * same order: copies made through a file in memory may hold objects that no
- * file can.
+/** While an instance lives, write_fields on this thread copies the parts that
+ * are parameters (kernels) into it, and read_fields takes them out in the same
+ * order. Copies through a file in memory may thus hold objects that cannot be
+ * written to files.
  */
 struct PartsInMemory {
     std::vector<std::unique_ptr<HasFields>> parts;
-    size_t read = 0; ///< how many are out again
+    size_t read = 0; ///< number of parts taken out
     PartsInMemory* outer;
 
     PartsInMemory();
@@ -54,7 +55,7 @@ struct PartsInMemory {
     PartsInMemory& operator=(const PartsInMemory&) = delete;
 };
 
-/// Whether this thread copies an object through a file in memory.
+/// Returns whether this thread is copying an object through a file in memory.
 bool copies_in_memory();
 
 } // namespace faiss_ext

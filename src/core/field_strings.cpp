@@ -13,7 +13,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// `28x56`; none if it is not of that form.
+/// Parses `28x56`; returns none if the text has another form.
 std::optional<std::pair<int, int>> parse_shape(const std::string& text) {
     int shape[2] = {0, 0};
     const char* at = text.data();
@@ -54,7 +54,7 @@ std::string to_string(const PartField& field) {
                             : "";
 }
 
-/// `0 to 1`, `16` or `>= 0`
+/// Formats a range: `0 to 1`, `16` or `>= 0`.
 template <class T>
 std::string range_of(const NumberField<T>& field) {
     const std::string low = to_string(field.low);
@@ -86,7 +86,7 @@ std::string expected_of(const NumberField<double>& field) {
     return "a number from " + range_of(field);
 }
 
-/// the words that stand for the parts that fit
+/// Returns the words for the parts that fit.
 std::vector<std::string> words_of(const PartField& field) {
     std::vector<std::string> words = field.part.names();
     if (field.none) {
@@ -110,7 +110,7 @@ struct Lister : FieldVisitor {
         infos.push_back({field.key, values, default_value, field.meaning});
     }
 
-    /// What is out of range by default must be given.
+    /// A number whose default is out of range must be given.
     template <class T>
     void add_number(const NumberField<T>& field) {
         add(field,
@@ -165,8 +165,8 @@ struct StringReader : FieldSetter {
     }
 
    private:
-    /// The first part, whose arguments are read last: after this object has
-    /// taken its own.
+    /// The first part. Its arguments are read last, after this object has taken
+    /// its own.
     HasFields* part = nullptr;
     Spec item;
 
@@ -252,7 +252,7 @@ struct StringReader : FieldSetter {
     }
 };
 
-/// What is not a parameter has no say here.
+/// Only parameters are printed.
 struct Printer : FieldVisitor {
     struct Value {
         std::string key, text, positional;

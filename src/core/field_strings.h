@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Objects from factory strings.
+// Makes objects from factory strings.
 
 #pragma once
 
@@ -12,15 +12,15 @@
 namespace faiss_ext {
 
 /** Sets the parameters of a default-constructed object from the arguments of an
- * item, and calls its init(). Throws an error that marks the place of what is
- * wrong.
+ * item, and calls its init(). An error marks its place in the string.
  *
- * Parts are the positional arguments: in `SIK512(gaussian)` the kernel is one.
- * Keys that the object itself does not know are handed to its first part.
+ * Parts are positional arguments, such as the kernel in `SIK512(gaussian)`.
+ * Keys that the object does not know are passed on to its first part.
  */
 void read_string(HasFields& object, Spec& spec);
 
-/// `name(parameters)`: the string that makes an object of a known class again.
+/// Returns `name(parameters)`, the string that makes an equal object of a known
+/// class.
 template <class Base>
 std::string object_to_string(const Base& object) {
     const ClassEntry<Base> entry = class_table<Base>().find(object);
@@ -28,7 +28,7 @@ std::string object_to_string(const Base& object) {
     return entry.name + (arguments.empty() ? "" : "(" + arguments + ")");
 }
 
-/// "a, b or c"
+/// Joins words: "a, b or c".
 std::string join(const std::vector<std::string>& words);
 
 } // namespace faiss_ext

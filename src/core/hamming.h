@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hamming distance of two codes.
+// Hamming distances of two codes.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace faiss_ext {
 
-/// The word at byte i of a code of `size` bytes, with zeros behind its end.
+/// Returns the word at byte i of a code of `size` bytes, padded with zeros.
 inline uint64_t word_at(const uint8_t* code, size_t i, size_t size) {
     uint64_t word = 0;
     std::memcpy(&word, code + i, std::min<size_t>(8, size - i));
@@ -26,7 +26,7 @@ inline int32_t number_of_ones(const uint8_t* code, size_t size) {
     return sum;
 }
 
-/// a, b: of `size` bytes
+/// a, b: size `size` bytes
 inline int32_t hamming_distance(
         const uint8_t* a,
         const uint8_t* b,

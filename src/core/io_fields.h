@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fields of binary files. Numbers are written as they lie in memory
-// (little-endian on all supported machines), vectors and strings after their
-// length. Every failure is a faiss::FaissException that names the file and the
-// field.
+// Fields of binary files. Numbers are written as in memory (little-endian on
+// all supported machines); vectors and strings are preceded by their length.
+// Every failure is a faiss::FaissException that names the file and the field.
 
 #pragma once
 
@@ -21,7 +20,7 @@
 
 namespace faiss_ext {
 
-/// of a reader or a writer, for messages; a buffer has none
+/// Returns the name of a reader or writer for messages; a buffer has none.
 template <class Stream>
 std::string name_of(const Stream& stream) {
     return stream.name.empty() ? "the data" : stream.name;
@@ -81,7 +80,8 @@ T read_value(faiss::IOReader* f, const char* field) {
     }
 }
 
-/// An integer within bounds; anything else means that the file is damaged.
+/// Reads an integer in [low, high]; any other value means that the file is
+/// damaged.
 template <class T>
 T read_value_in(faiss::IOReader* f, const char* field, T low, T high) {
     const T v = read_value<T>(f, field);
@@ -103,9 +103,8 @@ void write_vector(faiss::IOWriter* f, const Vector& v) {
     write_bytes(f, v.data(), v.size() * sizeof(*v.data()));
 }
 
-/// Reads an array that resize(n) makes n items long and data() points to.
-/// Memory grows with what the file really holds, so that a damaged length
-/// cannot ask for terabytes.
+/// Reads n items into an array with resize(n) and data(). Memory grows with the
+/// bytes that were read, so that a damaged length cannot ask for terabytes.
 template <class Resize, class Data>
 void read_items(
         faiss::IOReader* f,

@@ -15,7 +15,7 @@
 namespace faiss_ext {
 
 MappedFile::MappedFile(const std::string& path) : path(path) {
-    // (a pipe would make it wait)
+    // opening a pipe would block
     descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     map();
 }
@@ -54,7 +54,7 @@ void MappedFile::map() {
         check(mapped != MAP_FAILED);
         *view = mapped;
     }
-    // hints, without which it is only slower
+    // hints; a failure only makes reading slower
     madvise(ordered, num_bytes, MADV_SEQUENTIAL);
     madvise(scattered, num_bytes, MADV_RANDOM);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files in memory, as far as the system keeps them there.
+// Read-only memory-mapped files.
 
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace faiss_ext {
 
-/** A regular file, read-only, mapped twice: to be read from one end to the
- * other, which the system reads ahead of, and to be read here and there, which
- * it must not.
+/** A regular file, mapped read-only twice: once for sequential reading, with
+ * read-ahead by the system, and once for random access, without it.
  */
 struct MappedFile {
     const std::string path;
 
-    /// Throws a faiss::FaissException that says why it cannot be opened.
+    /// Throws a faiss::FaissException if the file cannot be opened, with the
+    /// reason.
     explicit MappedFile(const std::string& path);
-    /// The same of a file that is open.
+    /// Maps a file that is open.
     MappedFile(int descriptor, const std::string& path);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;
@@ -37,11 +37,11 @@ struct MappedFile {
         return static_cast<const uint8_t*>(scattered);
     }
 
-    /// Whether a byte can be read without waiting for the disk; true if the
-    /// system does not say.
+    /// Returns whether a byte can be read without waiting for the disk; true if
+    /// the system does not say.
     bool is_resident(size_t at) const;
 
-    /// Asks the system to read these bytes, and returns at once.
+    /// Asks the system to read these bytes; returns at once.
     void prefetch(size_t begin, size_t end) const;
 
    private:

@@ -9,8 +9,8 @@ namespace faiss_ext {
 
 namespace {
 
-/// A name that papers or other libraries use, in lower case without `_` and
-/// `-`; ours; and how the two differ, if they do.
+/// A name from papers or other libraries, in lower case without `_` and `-`;
+/// our name; and the difference in meaning, if there is one.
 struct OtherName {
     const char *other, *ours, *difference = "";
 };
@@ -52,12 +52,12 @@ const OtherName other_names[] = {
         {"tanimoto", "jaccard"},
         {"iou", "jaccard"},
         {"normalised", "normalized"},
-        // their parameters
+        // parameters of kernels
         {"sigma", "gamma", width},
         {"bandwidth", "gamma", width},
         {"lengthscale", "gamma", width},
         {"coef0", "c"},
-        // those of indexes and hashes
+        // parameters of indexes and hashes
         {"storage", "store"},
         {"dtype", "store"},
         {"centre", "center"},
@@ -97,7 +97,7 @@ std::string without_separators(std::string text) {
     return text;
 }
 
-/// Letters that have to be put in, left out or changed.
+/// Returns the edit distance: letters to insert, delete or change.
 size_t edits(const std::string& a, const std::string& b) {
     std::vector<size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), 0);
@@ -126,7 +126,7 @@ std::string name_hint(
         }
     }
     std::string best;
-    size_t least = wanted.size(); // more: another word
+    size_t least = wanted.size(); // with more edits it is another word
     for (const std::string& text : accepted) {
         const std::string word = first_word(text);
         const size_t n = edits(wanted, lower(word));

@@ -6,10 +6,10 @@
 
 namespace faiss_ext {
 
-/** The hint that follows an error about an unknown name: `did you mean
- * gaussian?`. It knows names of other libraries and misspelt ones. Empty if
- * `name` is like none of those accepted, of which only the first word counts:
- * `gamma` of `gamma=`.
+/** Returns a hint for an error about an unknown name, such as `did you mean
+ * gaussian?`. It covers misspelt names and names of other libraries. Returns an
+ * empty string if no accepted name is similar. Of each accepted text only the
+ * first word is compared: `gamma` of `gamma=`.
  */
 std::string name_hint(
         const std::string& name,

@@ -44,8 +44,7 @@ void nearest_orthogonal(size_t n, std::vector<double>& a) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             n > 0 && a.size() == n * n, "the matrix is not square");
     const OneBlasThread one_thread;
-    // LAPACK reads a by columns: what it decomposes, and what comes out, are
-    // transposed
+    // LAPACK reads a by columns, so its input and its results are transposed
     const int order = int(n);
     std::vector<double> values(n), u(n * n), vt(n * n);
     std::vector<int> iwork(8 * n);
@@ -71,7 +70,7 @@ void nearest_orthogonal(size_t n, std::vector<double>& a) {
                 "the singular value decomposition failed (info = %d)",
                 info);
     };
-    decompose(); // asks for the size of the work space
+    decompose(); // queries the size of the work space
     lwork = int(work[0]);
     work.resize(lwork);
     decompose();

@@ -6,10 +6,12 @@
 
 namespace faiss_ext {
 
-/** Replaces a square matrix by the orthogonal one closest to it, which has the
- * largest inner product with it (orthogonal Procrustes problem): U V' of its
- * singular value decomposition U S V', by LAPACK. Of a matrix of independent
- * Gaussian numbers it is a random rotation or reflection, uniform over all.
+/** Replaces a square matrix by the nearest orthogonal one, which has the
+ * largest inner product with it (orthogonal Procrustes problem).
+ *
+ * LAPACK computes the singular value decomposition U S V'; the result is U V'.
+ * For a matrix of independent Gaussian numbers it is a uniformly random
+ * rotation or reflection.
  *
  * @param n  order
  * @param a  matrix, size n * n

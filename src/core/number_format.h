@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small helpers for the strings that objects describe themselves with.
+// Formats numbers for the strings that describe objects.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace faiss_ext {
 
-/// The shortest decimal that reads back as the same number.
+/// Returns the shortest decimal that reads back as the same number.
 inline std::string shortest(double v) {
     char buffer[32];
     return std::string(

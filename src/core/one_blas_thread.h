@@ -5,8 +5,8 @@
 
 namespace faiss_ext {
 
-/// Has a BLAS that is built with OpenMP use one thread: how it divides its sums
-/// among threads would show in the last digits.
+/// Restricts a BLAS built with OpenMP to one thread. The last digits would
+/// depend on how it divides sums among threads.
 struct OneBlasThread {
     const int before = omp_get_max_threads();
     OneBlasThread() {

@@ -21,15 +21,15 @@
 
 namespace faiss_ext {
 
-/// Throws if the user wants to interrupt.
+/// Throws if the user requested an interrupt.
 inline void check_interrupt_now() {
     if (faiss::InterruptCallback::is_interrupted()) {
         throw InterruptedError();
     }
 }
 
-/// The same, asking at most ten times a second: in Python the answer needs the
-/// interpreter lock.
+/// Like check_interrupt_now, but checks at most ten times a second, because in
+/// Python the check needs the interpreter lock.
 inline void check_interrupt() {
     using Clock = std::chrono::steady_clock;
     thread_local Clock::time_point next_time;
@@ -40,7 +40,8 @@ inline void check_interrupt() {
     }
 }
 
-/// Looks for interrupts where a step takes less time than that does.
+/// Checks for interrupts only every few steps, for steps that are shorter than
+/// the check.
 class Steps {
     uint32_t count = 0;
 
@@ -52,16 +53,16 @@ class Steps {
     }
 };
 
-/** Has a child process that this one forks from now on use one thread: those of
- * OpenMP do not survive a fork, and libgomp would wait for them without end.
+/** Makes a child process that is forked later use one thread. OpenMP's threads
+ * do not survive a fork, and libgomp would wait for them forever.
  */
 void single_thread_after_fork();
 
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
- * The first exception thrown by a block ends the loop and is thrown again on
- * the calling thread; so is an interrupt (Ctrl-C in Python). Tells how far
- * it is (progress.h), unless the task is null.
+ * The first exception of a block ends the loop and is rethrown on the calling
+ * thread, and so is an interrupt (Ctrl-C in Python). Progress is reported
+ * (progress.h) unless the task is null.
  */
 template <class F>
 void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {
@@ -107,7 +108,7 @@ void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {
     progress.at(n);
 }
 
-/// The same, without telling how far it is.
+/// parallel_blocks without progress reports.
 template <class F>
 void parallel_blocks(idx_t n, idx_t block, F&& fn) {
     parallel_blocks(nullptr, n, block, std::forward<F>(fn));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory that is asked for before it is needed.
+// Prefetching of memory.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace faiss_ext {
 
-/** Asks for rows or links that lie anywhere and will be read soon.
+/** Prefetches a row or links at any address that will be read soon.
  *
- * They go into the second-level cache: a core waits for more lines there than
- * in its first level, which by itself halves the time for random rows of 512
+ * They go into the second-level cache, where a core can wait for more lines
+ * than in the first level. This alone halves the time for random rows of 512
  * bytes (Zen 4).
  */
 inline void prefetch_row(const void* data, size_t bytes) {
@@ -20,12 +20,12 @@ inline void prefetch_row(const void* data, size_t bytes) {
     for (size_t i = 0; i < bytes; i += cache_line) {
         __builtin_prefetch(begin + i, is_read, second_level);
     }
-    // (rows need not begin on a cache line)
+    // rows need not begin on a cache line
     __builtin_prefetch(begin + bytes - 1, is_read, second_level);
 }
 
-/// Asks for the beginning of what will be read from one end to the other next:
-/// the processor goes on by itself.
+/// Prefetches the beginning of memory that will be read sequentially; the
+/// processor prefetches the rest.
 inline void prefetch_stream(const void* data, size_t bytes) {
     constexpr size_t cache_line = 64, most = 16384;
     for (size_t i = 0; i < bytes && i < most; i += cache_line) {

@@ -20,11 +20,11 @@ struct ProgressScope::State {
     State(ProgressFunction function, std::chrono::milliseconds interval)
             : function(std::move(function)), interval(interval) {}
 
-    /// Those of this thread, the last made last.
+    /// The open scopes of this thread, the newest last.
     static std::vector<std::shared_ptr<State>>& open() {
         thread_local std::vector<std::shared_ptr<State>> scopes;
         const auto has_ended = [](const auto& scope) {
-            return scope->has_ended.load(); // perhaps on another thread
+            return scope->has_ended.load(); // maybe on another thread
         };
         scopes.erase(
                 std::remove_if(scopes.begin(), scopes.end(), has_ended),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tells a ProgressScope how far a call is.
+// Reports the progress of a call to a ProgressScope.
 
 #pragma once
 
@@ -9,20 +9,22 @@
 
 namespace faiss_ext {
 
-/** A task of a long call. Tells the scope of its thread, if there is one.
+/** A task of a long call. It reports to the scope of its thread, if there is
+ * one.
  *
- * Inside another task of the same thread it is silent: the outer one says how
- * far the call is.
+ * A task inside another task of the same thread is silent; the outer one
+ * reports the progress.
  */
 class Progress {
    public:
-    /// @param task  lives as long as this; null: silent
+    /// @param task  must outlive this object; null: silent
     Progress(const char* task, size_t total);
     ~Progress();
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// On the thread that made it; `done` of the last call is the total.
+    /// Reports progress; call it on the thread that made the object. The last
+    /// call passes the total.
     void at(size_t done);
 
    private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random numbers of their own for every use of a seed, and shuffles.
+// Independent random numbers for each use of a seed, and shuffles.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace faiss_ext {
 
-/// Streams of random numbers, apart for what they are used for.
+/// One stream of random numbers per purpose.
 enum {
     stream_rows = 0,
     stream_w = 1,
@@ -25,13 +25,13 @@ enum {
     stream_rotations = 8,
 };
 
-/// Random numbers of their own for each row and stream.
+/// Returns an independent generator for each row and stream.
 inline std::mt19937_64 row_rng(int64_t seed, int64_t row, int stream) {
     std::seed_seq sequence{seed & 0xffffffff, seed >> 32, row, int64_t(stream)};
     return std::mt19937_64(sequence);
 }
 
-/// Puts k random items, in random order, at the beginning.
+/// Moves k random items, in random order, to the beginning.
 template <class T>
 void partial_shuffle(std::vector<T>& items, size_t k, std::mt19937_64& rng) {
     Steps steps;

@@ -10,9 +10,9 @@ namespace {
 
 constexpr size_t digits = 4, values = 256;
 
-/// In the order of scores.
+/// Returns a key that has the order of the scores.
 uint32_t key_of(float score) {
-    // (the sum makes -0, which is equal to 0, the same number)
+    // the sum turns -0 into 0, which is equal
     const auto bits = std::bit_cast<uint32_t>(score + 0.0f);
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
@@ -21,8 +21,8 @@ uint8_t digit_of(uint32_t key, size_t digit) {
     return uint8_t(key >> (8 * digit));
 }
 
-/// Sorts scores by one byte of the keys after the other: no comparison, whose
-/// outcome the processor would have to guess.
+/// Sorts scores by one byte of the keys after the other. It needs no
+/// comparisons, which the processor would have to predict.
 template <class Hit>
 void radix_sort(std::vector<Hit>& hits) {
     const size_t n = hits.size();
@@ -54,7 +54,7 @@ void radix_sort(std::vector<Hit>& hits) {
 
 template <class Id>
 void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m) {
-    constexpr size_t few = 48; // sorted by comparisons in less time
+    constexpr size_t few = 48; // up to here, sorting by comparison is faster
     m = std::min(m, hits.size());
     if (m == 0) {
         hits.clear();
@@ -64,7 +64,7 @@ void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m) {
     if (hits.size() <= few) {
         std::nth_element(begin, begin + (m - 1), end);
         std::sort(begin, begin + m);
-    } else if (16 * m < hits.size()) { // one pass finds nearly all too large
+    } else if (16 * m < hits.size()) { // one pass rejects nearly all
         std::partial_sort(begin, begin + m, end);
     } else {
         radix_sort(hits);

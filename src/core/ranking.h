@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The smallest of some scores, in order.
+// Selects the smallest scores, in order.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace faiss_ext {
 
-/** Leaves the m smallest, by score and id, in order. No score may be NaN. For
- * ids of 32 and 64 bits.
+/** Keeps the m smallest, by score and id, in order. No score may be NaN. Ids
+ * have 32 or 64 bits.
  */
 template <class Id>
 void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m);

@@ -10,11 +10,11 @@
 
 namespace faiss_ext {
 
-/// k of the numbers below n without replacement, in random order; all of them
-/// if k >= n.
+/// Draws k of the numbers below n without replacement, in random order; all of
+/// them if k >= n.
 std::vector<idx_t> sample_ids(idx_t n, idx_t k, uint64_t seed);
 
-/// Those rows of x, which has rows of d components.
+/// Copies these rows of x; a row has d components.
 std::vector<float> gather_rows(
         const std::vector<idx_t>& ids,
         const float* x,

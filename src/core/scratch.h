@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Temporary arrays that are not given back to the system after each call.
+// Temporary arrays that are kept for reuse.
 
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace faiss_ext {
 
-/** An array of floats, not initialised, on a cache line of its own, for the
- * life of the object.
+/** An uninitialised array of floats that starts on a cache line and lives as
+ * long as this object.
  *
- * Each thread keeps the arrays it used last, up to 8 MB together: arrays of
- * some 100 KB would come from the system, page by page, at every call, which
- * takes longer than to fill them.
+ * Each thread keeps the arrays that it used last, up to 8 MB together.
+ * Otherwise the system would provide arrays of some 100 KB page by page at
+ * every call, which takes longer than filling them.
  */
 struct Scratch {
     explicit Scratch(size_t size) : array(take(size)) {}
@@ -57,7 +57,7 @@ struct Scratch {
         return arrays;
     }
 
-    /// the smallest array kept that is large enough, or a new one
+    /// Returns the smallest kept array that is large enough, or a new one.
     static Array take(size_t size) {
         std::vector<Array>& arrays = kept();
         size_t best = arrays.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Long calls, made in slices.
+// Splits long calls into batches.
 
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace faiss_ext {
 
-/** Calls fn(begin, end) for consecutive slices of [0, n) and looks for
- * interrupts in between: for searches of FAISS that look for none.
+/** Calls fn(begin, end) for consecutive slices of [0, n) and checks for
+ * interrupts in between. It is meant for searches of FAISS that do not check.
  *
- * A slice takes about a tenth of a second, unless 128 queries, or 4 for each
- * thread, take longer: FAISS searches for fewer on one thread. Results must not
+ * A slice takes about a tenth of a second, but has at least 128 queries, or 4
+ * per thread, because FAISS searches for fewer on one thread. Results must not
  * depend on where a slice ends.
  */
 template <class F>
@@ -40,8 +40,8 @@ void for_timed_batches(idx_t n, F&& fn) {
     }
 }
 
-/// Calls fn(begin, end) for consecutive parts of [0, n), of at most `most`: for
-/// searches that need memory for each query.
+/// Calls fn(begin, end) for consecutive parts of [0, n) of at most `most`
+/// items. It limits the memory of searches that need some for each query.
 template <class F>
 void for_batches(idx_t n, idx_t most, F&& fn) {
     for (idx_t begin = 0; begin < n;) {

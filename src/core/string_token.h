@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of factory strings.
+// Tokens of factory strings.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace faiss_ext {
 
-/// A part of a factory string.
+/// A token of a factory string.
 struct Token {
     std::shared_ptr<const std::string> text;
     size_t begin, end;
@@ -36,7 +36,7 @@ struct Token {
         throw_parse_error(*text, begin, message, expected);
     }
 
-    /// the pieces between the commas outside parentheses
+    /// Splits the token at the commas outside parentheses.
     std::vector<Token> split() const {
         std::vector<Token> parts;
         for (auto [from, to] : split_arguments(*text, begin, end)) {
@@ -50,16 +50,16 @@ inline Token whole(const std::string& text) {
     return {std::make_shared<const std::string>(text), 0, text.size()};
 }
 
-/// how many digits there are from a position on
+/// Returns the number of digits from a position on.
 inline size_t num_digits(const std::string& s, size_t from) {
     const size_t end = s.find_first_not_of("0123456789", from);
     return std::min(end, s.size()) - from;
 }
 
-/// The name at the beginning of a part: letters, and a number behind them.
+/// The name at the beginning of a token: letters, then a number.
 struct TokenHead {
     std::string letters, digits;
-    char next; ///< what follows, 0 at the end
+    char next; ///< the next character, 0 at the end
 
     explicit TokenHead(const Token& part) {
         const std::string s = part.str();
@@ -73,14 +73,14 @@ struct TokenHead {
         next = i < s.size() ? s[i] : '\0';
     }
 
-    /// Whether arguments follow, another part, or nothing.
+    /// Returns whether arguments, another token or the end follow.
     bool ends_well() const {
         return next == '\0' || next == '(' || next == ',' || next == ')';
     }
 };
 
-/// The arguments of a part that names a class; a number behind the name is one
-/// of them.
+/// Returns the arguments of a token that names a class, including a number
+/// behind the name.
 template <class Entry>
 Spec arguments_of(const Token& part, const Entry& entry) {
     const TokenHead head(part);

@@ -102,7 +102,7 @@ std::pair<double, double> AdditiveKernelHash::hamming_bounds(
 std::pair<double, double> AdditiveKernelHash::kernel_bounds(
         double least,
         double most) const {
-    // in one step: to find a distortion takes a while
+    // one step for both, because computing a distortion takes a while
     const double delta = map.distortion(), square = map.squared_norm();
     const auto value_at = [&](double distance, double error) {
         const double angle = pi * std::clamp(distance / nbits, 0.0, 1.0);
@@ -122,7 +122,8 @@ double AdditiveKernelHash::kernel_value(const float* x, const float* y) const {
         }
         return sum > 0 ? 1 / sum : 1.0;
     };
-    const auto size = [](double component) { // too small for the map: 0
+    // components too small for the map count as 0
+    const auto size = [](double component) {
         constexpr double smallest = 1e-37;
         return component < smallest ? 0 : component;
     };

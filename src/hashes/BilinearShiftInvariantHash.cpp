@@ -28,11 +28,12 @@ int checked_dimension(int d_w, int d_v) {
     return d_w * d_v;
 }
 
-/// prod_j (1 + square lambda_j)^(-1/2): k_b(m (X - Y)) for m^2 = square
+/// Computes prod_j (1 + square lambda_j)^(-1/2), which is k_b(m (X - Y)) for
+/// m^2 = square.
 double bilinear_product(const std::vector<double>& lambda, double square) {
     double product = 1;
     for (double v : lambda) {
-        product *= 1 + square * v; // beyond the largest number, k_b is 0
+        product *= 1 + square * v; // on overflow k_b is 0
     }
     return 1 / std::sqrt(product);
 }
@@ -94,7 +95,7 @@ void BilinearShiftInvariantHash::restore() {
 }
 
 double BilinearShiftInvariantHash::mean_cosine(double r) const {
-    // the eigenvalues are q times r^2 / q
+    // all q eigenvalues are r^2 / q
     const double q = std::min(proj.d_w, proj.d_v);
     return std::exp(-0.5 * q * std::log1p(r * r / q));
 }
@@ -105,7 +106,7 @@ std::vector<double> BilinearShiftInvariantHash::eigenvalues(
     check_pair(x, y, "BilinearShiftInvariantHash");
     const auto& bilinear = dynamic_cast<const BilinearProjection&>(*projection);
     const int d_w = proj.d_w, d_v = proj.d_v;
-    // the smaller of the two Gram matrices of the difference
+    // use the smaller of the two Gram matrices of the difference
     const bool rows = d_w <= d_v;
     const size_t r = rows ? d_w : d_v, length = rows ? d_v : d_w;
     const auto difference = [&](size_t i, size_t k) {
@@ -165,7 +166,7 @@ std::pair<double, double> BilinearShiftInvariantHash::hamming_bounds(
 double BilinearShiftInvariantHash::covariance_bound(double u) {
     check_kernel_value(u, 0);
     const double log = std::log(std::clamp(u, 0.0, 1.0));
-    // 8/pi^2 times the series is 4/pi^2 less the expected share
+    // 8/pi^2 times the series is 4/pi^2 minus the expected distance
     const auto series = [&](double power) {
         return 4 / (pi * pi) - expected_distance([&](double i) {
                    return std::exp(power * i * i * log);

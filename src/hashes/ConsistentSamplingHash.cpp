@@ -17,7 +17,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// A number of 64 bits whose bits are as good as random (the last step of
+/// Mixes a number so that its 64 bits are as good as random (the last step of
 /// SplitMix64).
 uint64_t mixed(uint64_t v) {
     v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
@@ -49,7 +49,7 @@ void ConsistentSamplingHash::init() {
     parallel_blocks(nbits, 8, [&](idx_t begin, idx_t end) {
         for (idx_t j = begin; j < end; j++) {
             auto rng = row_rng(seed, j, stream_rows);
-            // (the least of them is far from 0: no rate vanishes)
+            // the least value is far from 0, so no rate vanishes
             const auto uniform = [&] {
                 return (double(rng() >> 11) + 0.5) * 0x1p-53;
             };

@@ -85,7 +85,7 @@ void HyperplaneHash::check_input(idx_t n, const float* x, const char* where)
 
 double HyperplaneHash::kernel_value(const float* x, const float* y) const {
     if (center || rot != Rotation::random) {
-        return CenteredHash::kernel_value(x, y); // the mean is not kept
+        return CenteredHash::kernel_value(x, y); // the mean is not stored
     }
     check_pair(x, y, "kernel_value");
     return CosineKernel()(x, y, d_in);

@@ -53,7 +53,7 @@ void KernelHash::map(size_t n, const float* x, float* xt) const {
 
 std::pair<double, double> KernelHash::hamming_bounds(
         double kernel_value) const {
-    expected_hamming(kernel_value); // throws where there is no theory
+    expected_hamming(kernel_value); // throws if there is no theory
     return {0, nbits};
 }
 
@@ -79,7 +79,7 @@ std::pair<double, double> KernelHash::kernel_interval(
 
 std::pair<double, double> KernelHash::kernel_bounds(double least, double most)
         const {
-    // bounds fall with the kernel value: where they come to a distance
+    // bounds decrease with the kernel value: find where they reach a distance
     const auto value_at = [&](auto&& bound, double distance) {
         double low = least_kernel_value(), high = 1;
         if (bound(hamming_bounds(low)) <= distance) {
@@ -111,7 +111,8 @@ double KernelHash::kernel_value(const float*, const float*) const {
 double KernelHash::expected_hamming_of_pair(const float* x, const float* y)
         const {
     const double value = kernel_value(x, y);
-    // (a kernel of floats may be a little below 1, or codes of zeros equal)
+    // rounding may put the kernel value a little below 1, or make codes of
+    // zeros equal
     return std::equal(x, x + d_in, y) ? 0 : expected_hamming(value);
 }
 

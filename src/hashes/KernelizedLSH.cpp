@@ -77,7 +77,8 @@ void KernelizedLSH::set_landmarks(idx_t n, const float* x) {
     t = std::min(t, map.p - 1);
 }
 
-/// The papers' 30, and fewer where these would be more than half.
+/// Returns t if it is set; otherwise 30, as in the papers, but at most half of
+/// the landmarks.
 int KernelizedLSH::num_drawn() const {
     return t > 0 ? t : std::min(30, map.p / 2);
 }
@@ -129,7 +130,7 @@ const float* KernelizedLSH::features(size_t n, const float* x, float* space)
 
 void KernelizedLSH::finish(size_t n, float* margins) const {
     ProjectionHash::finish(n, margins);
-    // a kernel value that is not finite makes all margins so
+    // one kernel value that is not finite makes all margins infinite or NaN
     for (size_t i = 0; i < n; i++) {
         map.check_values(1, margins + i * nbits);
     }
@@ -178,7 +179,7 @@ double KernelizedLSH::kernel_estimate(double hamming) const {
     if (map.scale == 0) {
         return k;
     }
-    // kernel values below that of k = -1 cannot occur
+    // kernel values below this, which gives k = -1, cannot occur
     return std::max(-1.0, 1 + std::log(std::max(k, 1e-300)) / map.scale);
 }
 

@@ -128,7 +128,7 @@ double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
     if (std::equal(x, x + d_in, y) || (aa == 0 && bb == 0)) {
         return 0;
     }
-    // a row of zeros has all bits 1, which half of the others' are
+    // a row of zeros has all bits 1, and other rows have half of them
     const double cosine = ab == 0 ? 0 : ab / std::sqrt(aa) / std::sqrt(bb);
     return nbits * normalized_angle(cosine);
 }
@@ -171,8 +171,8 @@ std::vector<float> CenteredHash::learn_mean(
         double& mean_square) {
     constexpr idx_t block = 1024;
     const idx_t m = ids.size(), nblocks = (m + block - 1) / block;
-    // sums of the features, and of their squares behind them; by blocks, so
-    // that they do not depend on the threads
+    // the sums of the features, then of their squares, block by block, so that
+    // they do not depend on the number of threads
     const size_t size = num_features();
     std::vector<double> sums(nblocks * (size + 1));
     parallel_blocks(nblocks, 1, [&](idx_t b, idx_t) {

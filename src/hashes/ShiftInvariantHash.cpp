@@ -23,7 +23,7 @@ namespace {
 
 using std::numbers::pi;
 
-/// A kernel value, which rounding may have put a little outside of [0, 1].
+/// Checks a kernel value, which may be outside [0, 1] by rounding.
 double checked_unit(double u) {
     check_kernel_value(u, 0);
     return std::clamp(u, 0.0, 1.0);
@@ -166,7 +166,7 @@ bool ShiftInvariantHash::has_independent_bits() const {
 }
 
 void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
-    // K_m, and its derivative by K, at K = 1/2
+    // K_m and its derivative with respect to K, at K = 1/2
     constexpr int most_terms = 64;
     constexpr double small = 1e-4;
     const double r = kernel->inverse_profile(0.5), h = 1e-4 * r;
@@ -184,7 +184,7 @@ void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
     for (size_t i = 0; i < n * nbits; i++) {
         const double alpha = 2 * pi * threshold[i % nbits];
         const double a = alpha - 2 * pi * weights[i];
-        // sin(m alpha) and cos(m a), by their recurrences
+        // compute sin(m alpha) and cos(m a) by recurrence
         const double turn_sin = 2 * std::cos(alpha), turn_cos = 2 * std::cos(a);
         double sine = std::sin(alpha), last_sine = 0;
         double cosine = turn_cos / 2, last_cosine = 1;

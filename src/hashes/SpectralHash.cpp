@@ -29,7 +29,7 @@ using Floats = std::vector<float>;
 constexpr int most_dimensions = 8192;
 constexpr idx_t most_for_directions = 16384;
 
-/// The first r principal directions of a sample, row by row.
+/// Returns the first r principal directions of a sample, row by row.
 Floats principal_directions(
         idx_t n,
         const float* x,
@@ -38,7 +38,7 @@ Floats principal_directions(
         int64_t seed) {
     const auto ids = sample_ids(n, most_for_directions, seed);
     Floats sample = gather_rows(ids, x, d);
-    // so that squares neither overflow nor vanish
+    // scale, so that squares neither overflow nor vanish
     const float largest = simd::max_abs(sample.size(), sample.data());
     const int exponent = largest > 0 ? std::ilogb(largest) : 0;
     const float factor = std::ldexp(1.0f, std::clamp(-exponent, -126, 126));
@@ -48,7 +48,7 @@ Floats principal_directions(
     return principal_components(ids.size(), sample.data(), d, r, true).vectors;
 }
 
-/// Of the projections of all vectors.
+/// Ranges of the projections of all vectors.
 struct Ranges {
     Floats lowest, highest;
 
@@ -93,7 +93,7 @@ struct Ranges {
 };
 
 struct Mode {
-    double frequency; ///< over pi
+    double frequency; ///< divided by pi
     int component, number;
 
     bool operator>(const Mode& other) const {
@@ -102,7 +102,7 @@ struct Mode {
     }
 };
 
-/// The nbits modes of lowest frequency, in this order.
+/// Returns the nbits modes of lowest frequency, in this order.
 std::vector<Mode> lowest_modes(const Ranges& ranges, int nbits) {
     std::priority_queue<Mode, std::vector<Mode>, std::greater<>> next;
     for (size_t c = 0; c < ranges.lowest.size(); c++) {
@@ -214,7 +214,7 @@ void SpectralHash::learn(idx_t n, const float* x) {
 }
 
 void SpectralHash::margins(size_t n, const float* x, float* margins) const {
-    // beyond, nothing is left of the phase; products stay finite
+    // beyond this the phase has no digits left; products stay finite
     constexpr double most_turns = 0x1p24;
     const size_t used = lowest.size();
     const Scratch projected(n * used), sines(n * nbits);

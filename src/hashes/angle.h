@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The collision probability of hyperplanes.
+// Collision probability of random hyperplanes.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace faiss_ext {
 
-/// acos(cosine) / pi; what is beyond +-1 counts as +-1
+/// Returns acos(cosine) / pi; the cosine is clamped to [-1, 1].
 inline double normalized_angle(double cosine) {
     return std::acos(std::clamp(cosine, -1.0, 1.0)) / std::numbers::pi;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The expected Hamming distance of codes made by a cosine and a random
-// threshold.
+// Expected Hamming distance of codes that threshold a cosine at a random value.
 
 #pragma once
 
@@ -13,14 +12,16 @@
 
 namespace faiss_ext {
 
-/** 8/pi^2 sum_{m>=1} (1 - K(m)) / (4 m^2 - 1), where kernel(m) = K(m delta) for
- * a fixed delta, decreasing in m (Raginsky and Lazebnik 2009, lemma 2.2).
+/** Computes 8/pi^2 sum_{m>=1} (1 - K(m)) / (4 m^2 - 1), where kernel(m) = K(m
+ * delta) for a fixed delta decreases with m (Raginsky and Lazebnik 2009, lemma
+ * 2.2).
  *
- * With sum_{m>=1} 1 / (4 m^2 - 1) = 1/2 it is 4/pi^2 less a series in K(m). Up
- * to `exact` that is summed term by term; then runs of terms of 1/256 of their
- * m in length share the kernel value at their middle, and their weights are
- * known: sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1 / (2 a - 1) - 1 / (2 b - 1)).
- * The error is below 1e-9.
+ * As sum_{m>=1} 1 / (4 m^2 - 1) = 1/2, this is 4/pi^2 minus a series in K(m).
+ * The series is summed term by term up to `exact`. Beyond, it is summed in runs
+ * of terms whose length is 1/256 of their m. The terms of a run share the
+ * kernel value at their middle, and the sum of their weights is known:
+ * sum_{m=a}^{b-1} 1 / (4 m^2 - 1) = 1/2 (1 / (2 a - 1) - 1 / (2 b - 1)). The
+ * error is below 1e-9.
  */
 template <class Kernel>
 double expected_distance(Kernel&& kernel) {
@@ -38,13 +39,13 @@ double expected_distance(Kernel&& kernel) {
     return std::max(0.0, 4 / (pi * pi) - 8 / (pi * pi) * sum);
 }
 
-/** 64/pi^4 sum_{m,n>=1} (K(m^2 + n^2) - K(m^2) K(n^2)) / ((4 m^2 - 1) (4 n^2 -
- * 1)), where kernel(s) = K(sqrt(s) delta) for a fixed delta, decreasing in s
- * (Kim and Choi 2015, lemma 5): the covariance of two bits that differ with the
- * probability of expected_distance each.
+/** Computes 64/pi^4 sum_{m,n>=1} (K(m^2 + n^2) - K(m^2) K(n^2)) / ((4 m^2 - 1)
+ * (4 n^2 - 1)), where kernel(s) = K(sqrt(s) delta) for a fixed delta decreases
+ * with s (Kim and Choi 2015, lemma 5). This is the covariance of two bits that
+ * each differ with the probability of expected_distance.
  *
- * Terms are summed in runs as there, of 1/64 of their m from 64 on. The error
- * is below 1e-6.
+ * Terms are summed in runs as in expected_distance, of 1/64 of their m from 64
+ * on. The error is below 1e-6.
  */
 template <class Kernel>
 double bit_covariance(Kernel&& kernel) {
@@ -75,8 +76,8 @@ double bit_covariance(Kernel&& kernel) {
     return std::max(0.0, 64 / std::pow(pi, 4) * (sum - mean * mean));
 }
 
-/** The r >= 0 at which a normalised Hamming distance is expected; expected(r)
- * is increasing, from 0 at 0 towards 4/pi^2.
+/** Returns the r >= 0 at which a normalised Hamming distance is expected.
+ * expected(r) increases from 0 at r = 0 towards 4/pi^2.
  *
  * @param distance  above 0, below 4/pi^2
  */

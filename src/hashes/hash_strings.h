@@ -13,13 +13,13 @@
 
 namespace faiss_ext {
 
-/// What may stand where a hash is expected.
+/// Returns the accepted forms of a hash.
 std::vector<std::string> hash_forms();
 
-/// Whether a part begins with the name of a hash.
+/// Returns whether a token begins with the name of a hash.
 bool is_hash(const Token& part);
 
-/// Throws an error that marks the place.
+/// Makes a hash; an error marks its place in the string.
 std::unique_ptr<KernelHash> make_hash(int d, const Token& part);
 
 } // namespace faiss_ext

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The random part of KLSH's hyperplanes.
+// The random part of KLSH.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace faiss_ext {
 
-/// What does not depend on the kernel: the t landmarks of each bit (clt), or g
-/// for each bit (gauss).
+/// The random numbers, which do not depend on the kernel: the t landmarks of
+/// each bit (clt), or g for each bit (gauss).
 struct Draws {
     std::vector<std::vector<int>> landmarks;
     Matrix normal;
@@ -20,10 +20,11 @@ struct Draws {
     Draws(const KernelizedLSH& hash, int t);
 };
 
-/// w for every bit, size nbits * p, from the `rank` largest eigenvalues.
+/// Computes w for each bit, size nbits * p, from the `rank` largest
+/// eigenvalues.
 Matrix make_weights(const Draws& draws, const KernelSpectrum& s, int rank);
 
-/// Makes w the projection of a hash, and sets its thresholds.
+/// Makes w the projection of a hash and sets its thresholds.
 void set_weights(KernelizedLSH& hash, const Matrix& w, const KernelSpectrum& s);
 
 } // namespace faiss_ext

@@ -22,10 +22,10 @@ namespace {
 
 constexpr idx_t k = 10, within = 100;
 
-/** Share of the k nearest vectors of each query, by kernel value, that are
- * among the `within` nearest by Hamming distance.
+/** Returns the fraction of the k nearest vectors of each query, by kernel
+ * value, that are among the `within` nearest by Hamming distance.
  *
- * @param codes  of nq queries, then of nb vectors
+ * @param codes  codes of nq queries, then of nb vectors
  * @param truth  kernel values, size nq * nb
  */
 double recall_of(
@@ -75,7 +75,7 @@ void choose_parameters(
     const int p = map.p, d = map.d_in, nbits = hash.nbits;
     std::vector<idx_t> ids =
             sample_ids(n, max_queries + max_base + p, uint64_t(map.seed) + 2);
-    // queries are held out: none of them is a landmark
+    // queries are held out, so none of them may be a landmark
     const auto bytes = [&](const float* row) {
         return std::string_view(
                 reinterpret_cast<const char*>(row), d * sizeof(float));
@@ -96,14 +96,14 @@ void choose_parameters(
             nq >= 1 && nb > within,
             "train: rank=auto and scale=auto need at least %d training vectors, and some that are not landmarks to try them as queries; got %" PRId64
             " vectors and %d landmarks",
-            126, // a fifth of which are queries
+            126, // a fifth of these are queries
             int64_t(n),
             p);
     ids.resize(nq + nb);
     const std::vector<float> sample = gather_rows(ids, x, d);
     const float *queries = sample.data(), *base = queries + nq * d;
 
-    // the true neighbours, and the kernel rows that all candidates share
+    // compute the true neighbours, and the kernel rows for all candidates
     std::vector<float> truth(nq * nb), rows((nq + nb) * p);
     parallel_blocks(nq, 4, [&](idx_t begin, idx_t end) {
         map.kernel_block(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The choice of KLSH's rank and scale.
+// Chooses the rank and the scale of KLSH.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace faiss_ext {
 
-/** Sets the rank and the scale that are left open to those of the best recall
- * on a held-out part of the training set.
+/** Chooses the rank and the scale, if they are `auto`, for the best recall on a
+ * held-out part of the training set.
  *
- * @param K  matrix of the landmarks, without the transform
+ * @param K  kernel matrix of the landmarks, without the transform
  * @param t  landmarks in a clt draw
  */
 void choose_parameters(

@@ -22,12 +22,12 @@ using Floats = std::vector<float>;
 constexpr int most_components = 8192;
 constexpr int num_rounds = 50; // as in the paper
 
-/// Vectors that iterative quantisation takes for r bits.
+/// Returns how many vectors iterative quantisation uses for r bits.
 idx_t most_quantised(size_t r) {
     return std::max<idx_t>(4096, 10 * r);
 }
 
-/// of a matrix of n rows
+/// Transposes a matrix of n rows.
 Floats transposed(size_t n, size_t d, const Floats& x) {
     Floats t(n * d);
     for (size_t i = 0; i < n; i++) {
@@ -38,7 +38,7 @@ Floats transposed(size_t n, size_t d, const Floats& x) {
     return t;
 }
 
-/// The products of n vectors with the rows of a matrix, on all threads.
+/// Multiplies n vectors by the rows of a matrix, on all threads.
 Floats products(const DenseProjection& matrix, size_t n, const Floats& x) {
     Floats y(n * matrix.d_out);
     parallel_blocks(n, 24, [&](idx_t begin, idx_t end) {
@@ -48,9 +48,9 @@ Floats products(const DenseProjection& matrix, size_t n, const Floats& x) {
     return y;
 }
 
-/// Calls fn(m, features) for one part of the sample after the other, less the
-/// mean, and scaled by a power of two so that squares neither overflow nor
-/// vanish.
+/// Calls fn(m, features) for consecutive parts of the sample. The mean has been
+/// subtracted, and features are scaled by a power of two so that squares
+/// neither overflow nor vanish.
 template <class F>
 void for_parts(const FeatureSample& sample, F&& fn) {
     constexpr idx_t part = 1024;
@@ -74,8 +74,8 @@ void for_parts(const FeatureSample& sample, F&& fn) {
     }
 }
 
-/// The r principal directions of largest variance, size r * d, the largest
-/// first.
+/// Returns the r principal directions of largest variance, size r * d, the
+/// largest first.
 Floats principal_directions(
         const FeatureSample& sample,
         size_t r,
@@ -109,7 +109,7 @@ Floats random_rotation(size_t r, int64_t seed, int64_t number) {
     return {a.begin(), a.end()};
 }
 
-/// Iterative quantisation of vectors of r components.
+/// Iterative quantisation of vectors with r components.
 struct Quantisation {
     size_t n, r;
     DenseProjection by_vector;    ///< rows are the vectors
@@ -121,7 +121,8 @@ struct Quantisation {
               by_vector(int(r), int(n), v.data()),
               by_component(int(n), int(r), transposed(n, r, v).data()) {}
 
-    /// Improves a rotation: signs of all vectors, then the best R for these.
+    /// Improves a rotation: computes the signs of all vectors, then the best R
+    /// for these signs.
     void improve(Floats& rotation) const {
         Floats signs = products(by_vector, r, rotation);
         for (float& s : signs) {

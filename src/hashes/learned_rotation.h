@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hyperplanes along rotated principal directions, learnt from a sample.
+// Hyperplanes along rotated principal directions, trained on a sample.
 
 #pragma once
 
@@ -16,15 +16,15 @@ namespace faiss_ext {
 /// A sample of feature vectors.
 struct FeatureSample {
     idx_t n;
-    int size;                ///< of a vector
-    std::vector<float> mean; ///< which is taken off
-    double length;           ///< of typical vectors
+    int size;                ///< components of a vector
+    std::vector<float> mean; ///< is subtracted
+    double length;           ///< typical length of the vectors
     /// Computes features i0 to i0 + m, size m * size.
     std::function<void(idx_t i0, idx_t m, float* features)> compute;
 };
 
-/** The projection onto nbits hyperplanes as CenteredHash::Rotation says, for
- * what is not `random`.
+/** Trains the projection onto nbits hyperplanes for a CenteredHash::Rotation
+ * other than `random`.
  *
  * Throws if the features have more than 8,192 components.
  */

@@ -28,7 +28,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// Our indexes look for interrupts themselves.
+/// Our indexes check for interrupts themselves.
 bool is_ours(const faiss::IndexBinary& storage) {
     if (const auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(&storage)) {
         return is_ours(*lists->quantizer);
@@ -48,8 +48,8 @@ void check_flips(const faiss::IndexBinary& storage) {
     }
 }
 
-/// Parameters with which a search of FAISS would not end, and parts whose
-/// vectors it would look for in vain.
+/// Throws for parameters with which FAISS's search would not terminate, and for
+/// parts whose vectors it would not find.
 void check_parameters(const faiss::IndexBinary& storage) {
     check_flips<faiss::IndexBinaryHash>(storage);
     check_flips<faiss::IndexBinaryMultiHash>(storage);
@@ -84,7 +84,8 @@ HashAndStorage::~HashAndStorage() {
 std::vector<uint8_t> HashAndStorage::encode_vectors(idx_t n, const float* x)
         const {
     check_batch(n, x, "encode");
-    // in 1.7.3 faiss::IndexBinaryHash reads eight bytes where a code may end
+    // in 1.7.3 faiss::IndexBinaryHash reads eight bytes even if a code is
+    // shorter
     std::vector<uint8_t> codes;
     codes.reserve(n * hash->code_size() + 8);
     codes.resize(n * hash->code_size());

@@ -46,12 +46,12 @@ void check_bits(const KernelHash& hash) {
             most_bits);
 }
 
-/// The weights of a query as tables of sums, and what a sum is worth.
+/// A query's weights as tables, and the scale of a sum of table entries.
 struct AsymmetricQuery {
     AlignedVector<uint8_t> tables;
     float scale = 0;
 
-    /// @param weights  are rounded
+    /// @param weights  are rounded in place
     void make(size_t nbits, float* weights) {
         const size_t parts = nbits / 4;
         const int most = std::min<int>(simd::pq4_max_sum, 4 * 65535 / parts);
@@ -75,8 +75,9 @@ struct AsymmetricQuery {
     }
 
    private:
-    /// To whole numbers whose sums over the parts that are added up as bytes do
-    /// not exceed `most`. Where all are 0, bits count alike.
+    /// Rounds the weights to integers. A sum over the parts that are added up
+    /// as bytes does not exceed `most`. If all weights are 0, each bit gets
+    /// weight 1.
     static void round_weights(size_t nbits, float* weights, float most) {
         FAISS_EXT_THROW_IF_NOT_MSG(
                 all_finite(nbits, weights),
@@ -93,7 +94,7 @@ struct AsymmetricQuery {
             width[j / 4] += std::abs(weights[j]);
         }
         const float largest = simd::widest_pq4_pair(width.size(), width.data());
-        // sixteen of them may be rounded up by a half
+        // rounding may raise each of sixteen weights by a half
         const float factor = (most - 8) / largest;
         for (size_t j = 0; j < nbits; j++) {
             float& w = weights[j];
@@ -102,12 +103,12 @@ struct AsymmetricQuery {
     }
 };
 
-/// Queries that are searched for together: tables and weights of one take 4
-/// bytes for each bit, and more.
+/// Queries that are searched for together. The tables and weights of a query
+/// take at least 4 bytes per bit.
 constexpr idx_t most_queries = 4096;
 
-/// Throws where a batch holds a vector that the hash refuses, and names it by
-/// its number there, not in a part.
+/// Throws if the hash refuses a vector of the batch. The message gives its
+/// number in the whole batch.
 void check_queries(const IndexAsymmetricHash& index, idx_t n, const float* x) {
     if (n > most_queries) {
         index.hash->check_input(n, x, "apply");
@@ -132,8 +133,8 @@ std::vector<AsymmetricQuery> make_queries(
     return queries;
 }
 
-/// Calls fn(distance, id) for the codes of blocks [begin, end) that are below
-/// bound().
+/// Calls fn(distance, id) for the codes in blocks [begin, end) whose distance
+/// is below bound().
 template <class Bound, class F>
 void scan_blocks(
         const IndexAsymmetricHash& index,
@@ -178,8 +179,8 @@ void scan_blocks(
     }
 }
 
-/// Scans all codes for all queries: found(query, slice) is the place of what a
-/// query finds in a slice; scan(place, query, begin, end) fills it.
+/// Scans all codes for all queries. found(query, slice) returns where the hits
+/// of a query in a slice are stored; scan(place, query, begin, end) fills it.
 template <class Found, class Scan>
 idx_t scan_all(
         const IndexAsymmetricHash& index,
@@ -218,7 +219,7 @@ float metric_of(const IndexAsymmetricHash& index, float distance) {
             : float(index.hash->nbits) - 2 * distance;
 }
 
-/// Writes what was found, in order, and what stands for the rest of the k.
+/// Writes the hits in order and pads them to k.
 void write_hits(
         const IndexAsymmetricHash& index,
         const std::vector<Hit>& hits,
@@ -360,7 +361,7 @@ void IndexAsymmetricHash::range_search(
             plain_selector(params, "IndexAsymmetricHash::range_search");
     check_queries(*this, n, x);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
-    // what is too large by rounding is let through, and looked at again
+    // rounding may make a distance too large: admit it here, and check it later
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
     const float bound =
             std::min(limit + 1e-6f * (hash->nbits + 1), worst_score);

@@ -39,16 +39,18 @@ constexpr int64_t one = int64_t(1) << 30; ///< the distance at a kernel of 0
 constexpr int32_t no_distance = std::numeric_limits<int32_t>::max();
 constexpr idx_t query_block = 32;
 
-/** Of two codes with `ones` ones together at a Hamming distance h.
+/** Returns the distance of two codes at Hamming distance h that have `ones`
+ * ones together.
  *
- * They share (ones - h) / 2 of (ones + h) / 2: 1 - k = 2 h / (ones + h).
+ * Of (ones + h) / 2 different ones they share (ones - h) / 2, so 1 - k = 2 h /
+ * (ones + h).
  */
 int32_t distance_at(int64_t h, int64_t ones) {
     return h == 0 ? 0 : int32_t((2 * h * one + (ones + h) / 2) / (ones + h));
 }
 
-/// The Hamming distances below this are those of which distance_at is not
-/// larger than `distance`.
+/// Returns the smallest Hamming distance at which distance_at exceeds
+/// `distance`.
 uint32_t hamming_bound(int32_t distance, int64_t ones, int d) {
     if (distance < 0) {
         return 0;
@@ -62,12 +64,12 @@ uint32_t hamming_bound(int32_t distance, int64_t ones, int d) {
     return std::max<uint32_t>(1, uint32_t((up + down - 1) / down));
 }
 
-/// What a search keeps for one query.
+/// Collects the hits of one query.
 struct SetHits : simd::HammingSink {
-    const size_t k; ///< 0: all up to `largest`
+    const size_t k; ///< 0: all within `largest`
     const int d;
     const faiss::IDSelector* const sel;
-    int32_t largest; ///< of the distances that are still of interest
+    int32_t largest; ///< largest distance of interest
     std::vector<Neighbor> hits;
 
     SetHits(size_t k, int d, int32_t largest, const faiss::IDSelector* sel)
@@ -81,7 +83,8 @@ struct SetHits : simd::HammingSink {
     SetHits(const SetHits&) = delete;
     SetHits& operator=(const SetHits&) = delete;
 
-    /// Whether a code with as many ones can be of interest.
+    /// Starts a list of codes with list_ones ones. Returns false if none of
+    /// them can be of interest.
     bool begin(int query_ones, int list_ones, const idx_t* list_ids) {
         ones = query_ones + list_ones;
         ids = list_ids;
@@ -112,7 +115,7 @@ struct SetHits : simd::HammingSink {
 
    private:
     static constexpr size_t keys_at_once = 64;
-    int64_t ones = 0; ///< of the query and of a code
+    int64_t ones = 0; ///< of the query and of a code together
     const idx_t* ids = nullptr;
     uint64_t buffer[keys_at_once + simd::hamming_group];
 
@@ -124,8 +127,8 @@ struct SetHits : simd::HammingSink {
     }
 };
 
-/// The lists that have codes, those first that a query with as many ones can
-/// have the largest kernel value with.
+/// Returns the lists that are not empty, by their upper bound on the kernel
+/// value with a query of this many ones, the largest first.
 std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
     std::vector<int> order;
     const auto push = [&](int l) {
@@ -136,7 +139,7 @@ std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
     const int d = int(lists.size()) - 1;
     int below = ones, above = ones + 1;
     while (below >= 0 || above <= d) {
-        // below / ones against ones / above
+        // compare below / ones with ones / above
         if (above > d ||
             (below >= 0 &&
              int64_t(below) * above >= int64_t(ones) * int64_t(ones))) {
@@ -150,10 +153,10 @@ std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
 
 /** Compares queries with all codes that can be of interest.
  *
- * @param k        nearest codes of each query, or 0 for all
- * @param largest  distance of interest
- * @param result   result(query, hits) with the hits of one query: sorted, the k
- *                 first ones, or, for k = 0, by ascending ids
+ * @param k        nearest codes per query, or 0 for all
+ * @param largest  largest distance of interest
+ * @param result   result(query, hits) receives the hits of one query: the first
+ *                 k, sorted, or, if k = 0, all by ascending ids
  */
 template <class Result>
 void scan_all(
@@ -170,7 +173,7 @@ void scan_all(
     for (idx_t q = 0; q < n; q++) {
         ones[q] = number_of_ones(x + q * code_size, code_size);
     }
-    // queries that visit the same lists stand together
+    // group queries that visit the same lists
     std::vector<idx_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
@@ -257,7 +260,7 @@ void scan_all(
     });
 }
 
-/// Room for more items, so that appending them cannot fail.
+/// Reserves memory, so that appending items cannot fail.
 template <class T>
 void make_room(std::vector<T>& items, size_t more) {
     const size_t needed = items.size() + more;

@@ -29,7 +29,7 @@ using simd::HammingSink;
 
 constexpr idx_t query_block = 32;
 
-/// Whether a position, which is the id here, is selected.
+/// Returns a predicate for positions, which are ids here.
 std::function<bool(idx_t)> wanted(const faiss::IDSelector* sel) {
     if (!sel) {
         return nullptr;
@@ -37,12 +37,12 @@ std::function<bool(idx_t)> wanted(const faiss::IDSelector* sel) {
     return [sel](idx_t id) { return sel->is_member(id); };
 }
 
-/** Compares all codes with all queries: in blocks of queries, and, where these
- * are too few for all threads, in slices of the codes.
+/** Compares all codes with all queries, in blocks of queries. If there are too
+ * few blocks for all threads, the codes are scanned in slices.
  *
- * @param k       nearest codes of each query, or 0 for all below the bound
- * @param result  result(query, keys) with the keys of one query: sorted, or,
- *                for k = 0, by ascending ids
+ * @param k       nearest codes per query, or 0 for all below the bound
+ * @param result  result(query, keys) receives the keys of one query: sorted,
+ *                or, if k = 0, by ascending ids
  */
 template <class Result>
 void scan_all(
@@ -60,13 +60,13 @@ void scan_all(
     const size_t words = (index.code_size + 7) / 8;
     const auto is_wanted = wanted(sel);
     const idx_t threads = omp_get_max_threads();
-    // (a large k makes blocks smaller)
+    // a large k makes blocks smaller
     const idx_t largest = std::clamp<idx_t>(
             idx_t(cache::kept_distances) /
                     std::max<idx_t>(1, std::min(k, index.ntotal)),
             1,
             query_block);
-    // as many blocks for each thread
+    // the same number of blocks for each thread
     const idx_t rounds = (n + threads * largest - 1) / (threads * largest);
     const BlockedScan blocks(
             n,
@@ -138,7 +138,7 @@ void scan_all(
     });
 }
 
-// Of one that FAISS's class may be as well.
+// Overloads for an index that is ours or of FAISS's class.
 
 const IndexBinaryFlatSIMD* ours(const faiss::IndexBinaryFlat& index) {
     return dynamic_cast<const IndexBinaryFlatSIMD*>(&index);

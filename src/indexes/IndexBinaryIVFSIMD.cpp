@@ -51,7 +51,7 @@ faiss::IndexBinary* checked_quantizer(
     return quantizer;
 }
 
-/// What a search is to do, from the index and its parameters.
+/// Settings of a search, from the index and its parameters.
 struct ListSearch {
     size_t nprobe, max_codes;
     const faiss::SearchParameters* quantizer_params = nullptr;
@@ -82,14 +82,14 @@ struct ListSearch {
     }
 };
 
-/// The lists that are scanned for one query. Positions count their codes, one
-/// list after the other.
+/// The lists that are scanned for one query. Positions number their codes
+/// consecutively across the lists.
 struct ProbedLists {
     const faiss::InvertedLists& lists;
     std::vector<idx_t> numbers;
-    std::vector<idx_t> ends; ///< of positions
+    std::vector<idx_t> ends; ///< end positions of the lists
 
-    /// @param nearest  numbers of lists, -1 for none, by distance
+    /// @param nearest  list numbers by distance; -1: none
     ProbedLists(
             const faiss::IndexBinaryIVF& index,
             const idx_t* nearest,
@@ -130,7 +130,7 @@ struct ProbedLists {
         return i == 0 ? 0 : ends[i - 1];
     }
 
-    /// number of a list, and offset in it
+    /// Returns the list number and the offset in the list.
     std::pair<idx_t, idx_t> place_of(idx_t position) const {
         const size_t i = std::upper_bound(ends.begin(), ends.end(), position) -
                 ends.begin();
@@ -145,9 +145,9 @@ struct ProbedLists {
 
 /** Compares each query with the codes of its lists.
  *
- * @param k       nearest codes of each query, or 0 for all below the bound
- * @param result  result(query, keys, lists) with the keys of one query: sorted,
- *                or, for k = 0, in order of their positions in the lists
+ * @param k       nearest codes per query, or 0 for all below the bound
+ * @param result  result(query, keys, lists) receives the keys of one query:
+ *                sorted, or, if k = 0, by their positions in the lists
  */
 template <class Result>
 void scan_lists(
@@ -204,7 +204,8 @@ void scan_lists(
     });
 }
 
-/** What FAISS's k-means finds the nearest centroids by, told as "k-means".
+/** The index in which FAISS's k-means searches for the nearest centroids. It
+ * reports progress as "k-means".
  *
  * FAISS adds the centroids before the first iteration and after each.
  */
@@ -377,8 +378,8 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const auto* bytes = reinterpret_cast<const uint8_t*>(ids.get());
         const size_t size = invlists->list_size(list);
         for (size_t offset = 0; offset < size; offset++) {
-            // (in files ids lie at any address; they may be of any size:
-            // unsigned differences do not overflow)
+            // in files ids may be unaligned; any values are allowed, as
+            // unsigned differences do not overflow
             uint64_t i;
             std::memcpy(&i, bytes + offset * sizeof(i), sizeof(i));
             i -= uint64_t(i0);
@@ -419,7 +420,7 @@ void IndexBinaryIVFSIMD::add_core(
     find_next_id();
     check_free_ids(next_id, n, "IndexBinaryIVFSIMD::add");
     std::vector<idx_t> ids;
-    if (next_id != ntotal) { // or else none, as a direct map wants it
+    if (next_id != ntotal) { // otherwise pass null, as a direct map requires
         ids.resize(n);
         std::iota(ids.begin(), ids.end(), next_id);
     }
@@ -452,7 +453,7 @@ size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_removal<faiss::IndexBinary>(
             *this, sel, "IndexBinaryIVFSIMD::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
-    find_next_id(); // of those that are about to go, too
+    find_next_id(); // count the ids to be removed, too
     return IndexBinaryIVF::remove_ids(sel);
 }
 

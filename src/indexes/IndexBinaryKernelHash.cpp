@@ -121,7 +121,7 @@ void IndexBinaryKernelHash::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
     check_counts_with(*this, storage);
     check_stored_ids(i0, ni);
-    // one by one: in 1.7.3 that of faiss::IndexBinary leaves gaps between codes
+    // one by one: in 1.7.3 faiss::IndexBinary leaves gaps between codes
     for (idx_t i = 0; i < ni; i++) {
         storage->reconstruct_n(i0 + i, 1, recons + i * code_size);
     }

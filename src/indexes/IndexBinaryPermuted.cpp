@@ -31,14 +31,14 @@ using List = IndexBinaryPermuted::List;
 
 constexpr int prefix_bits = 64;
 
-/// What an allocation takes in addition.
+/// Overhead of an allocation.
 constexpr size_t malloc_bytes = 16;
 
 bool bit(const uint8_t* code, int i) {
     return code[i >> 3] >> (i & 7) & 1;
 }
 
-/// The first permuted bits, the first one highest.
+/// Returns the first permuted bits; the first is the most significant.
 uint64_t prefix_of(const uint8_t* code, const List& list) {
     const int n = std::min<int>(prefix_bits, int(list.permutation.size()));
     uint64_t prefix = 0;
@@ -48,7 +48,7 @@ uint64_t prefix_of(const uint8_t* code, const List& list) {
     return n == 0 ? 0 : prefix << (prefix_bits - n);
 }
 
-/// Number of leading permuted bits that two codes share.
+/// Returns the number of leading permuted bits that two codes share.
 int common_prefix(
         const uint8_t* a,
         uint64_t a_prefix,
@@ -67,7 +67,7 @@ int common_prefix(
     return i;
 }
 
-/// Whether permuted code a comes before b.
+/// Returns whether permuted code a comes before b.
 bool before(
         const uint8_t* a,
         uint64_t a_prefix,
@@ -81,7 +81,7 @@ bool before(
     return i < int(list.permutation.size()) && bit(b, list.permutation[i]);
 }
 
-/// Sorts codes [n0, n) into a list that holds those before n0.
+/// Sorts codes [n0, n) into a list that already holds the earlier ones.
 void extend_list(
         const uint8_t* xb,
         size_t code_size,
@@ -236,7 +236,7 @@ int IndexBinaryPermuted::num_lists(idx_t n) const {
 }
 
 double IndexBinaryPermuted::bytes_of_lists(idx_t n) const {
-    // where there are few codes, most is for the lists themselves
+    // with few codes, most memory is for the lists themselves
     constexpr size_t list_bytes = sizeof(List) + 3 * malloc_bytes;
     return num_lists(n) * (12.0 * double(n) + 4.0 * d + double(list_bytes));
 }
@@ -310,7 +310,7 @@ void IndexBinaryPermuted::add(idx_t n, const uint8_t* x) {
     try {
         build_lists(n0);
     } catch (...) {
-        // as it was before, by what can be neither interrupted nor fail
+        // restore the old state; nothing here can be interrupted or fail
         ntotal = n0;
         xb.resize(n0 * code_size);
         lists.resize(nlists);
@@ -326,7 +326,7 @@ void IndexBinaryPermuted::reset() {
 }
 
 std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
-    /// The entries [low, high) of a list are visited.
+    /// The entries [low, high) of a list that have been visited.
     struct Window {
         int32_t low, high;
         uint64_t prefix;

@@ -25,10 +25,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Bytes of vectors that are asked for at a time.
+/// Bytes of vectors that are prefetched at a time.
 constexpr size_t bytes_at_a_time = size_t(64) << 20;
 
-/// Bytes of vectors that have one checksum, at least one vector.
+/// Bytes of vectors per checksum; a block has at least one vector.
 constexpr size_t block_size = size_t(1) << 20;
 
 RowCodec codec_of(const IndexFileKernel& index) {
@@ -172,7 +172,7 @@ void IndexFileKernel::restore() {
             use(there);
         } catch (const InterruptedError&) {
             throw;
-        } catch (const faiss::FaissException&) { // another file by now
+        } catch (const faiss::FaissException&) { // the file was replaced
             const auto exception = std::current_exception();
             try {
                 use(beside.string());
@@ -265,7 +265,7 @@ void IndexFileKernel::check_add(idx_t n, const char* where) const {
 
 void IndexFileKernel::extend(idx_t n) {
     const idx_t size = vectors_per_block(), total = ntotal + n;
-    if (ntotal % size != 0) { // its checksum will be another one
+    if (ntotal % size != 0) { // its checksum is about to change
         verify_block(ntotal / size);
     }
     std::vector<uint64_t> sums = checksums;
@@ -282,7 +282,7 @@ idx_t IndexFileKernel::vectors_per_block() const {
     return std::max<idx_t>(1, block_size / stride);
 }
 
-/// Of a block, while there are n vectors.
+/// Returns the checksum of a block when the index has n vectors.
 uint64_t IndexFileKernel::checksum(idx_t block, idx_t n) const {
     const idx_t begin = block * vectors_per_block(),
                 end = std::min(begin + vectors_per_block(), n);
@@ -334,7 +334,7 @@ void IndexFileKernel::compare_subset(
 
 void IndexFileKernel::prefetch(size_t n, const idx_t* labels) const {
     const auto is_stored = [&](idx_t id) { return id >= 0 && id < ntotal; };
-    // to ask for what is in memory takes longer than to compare it
+    // prefetching resident vectors takes longer than comparing them
     constexpr size_t sample = 64;
     bool are_resident = true;
     for (size_t i = 0; i < std::min(n, sample) && are_resident; i++) {
@@ -348,7 +348,7 @@ void IndexFileKernel::prefetch(size_t n, const idx_t* labels) const {
     std::vector<idx_t> ids;
     std::copy_if(labels, labels + n, std::back_inserter(ids), is_stored);
     std::sort(ids.begin(), ids.end());
-    constexpr size_t close = 4096; // read along rather than asked for again
+    constexpr size_t close = 4096; // nearby vectors are prefetched together
     const auto place = [&](size_t i) {
         return size_t(offset + ids[i] * stride);
     };

@@ -38,14 +38,14 @@ namespace {
 /// A score and an id.
 using Neighbor = std::pair<float, idx_t>;
 
-/// Queries that are compared with the same vectors: each vector comes from
-/// memory once for all of them.
+/// Queries that are compared with the same vectors. Each vector is loaded once
+/// for all of them.
 constexpr idx_t least_queries = 16, most_queries = 256;
 
-/// of these in a slice
+/// minimum number of vectors in a slice
 constexpr idx_t least_vectors = 4096;
 
-/// As many queries as leave something for all threads.
+/// Returns the largest block of queries that still gives all threads work.
 idx_t query_block(idx_t n, idx_t nslices) {
     const idx_t tasks = 2 * omp_get_max_threads();
     const idx_t nblocks = std::max<idx_t>(
@@ -54,20 +54,20 @@ idx_t query_block(idx_t n, idx_t nslices) {
     return std::clamp((n + nblocks - 1) / nblocks, least_queries, most_queries);
 }
 
-/// Vectors, of each slice, that all blocks of queries pass before the next.
+/// Vectors of each slice that all blocks of queries scan before the next ones.
 idx_t vectors_in_turn(idx_t block) {
     return std::clamp<idx_t>(cache::pairs_in_turn / block, 2048, 32768);
 }
 
-/// Vectors that stay in the second-level cache while a block of queries is
-/// compared with them.
+/// Vectors that stay in the second-level cache while they are compared with a
+/// block of queries.
 idx_t vectors_per_block(int d) {
     return std::clamp(int(cache::half_l2) / d, 16, 1024);
 }
 
-/// Calls fn(query, first id, n, scores) for the scores of a query with n stored
-/// vectors, until all of [j0, j1) have been compared with a block of queries;
-/// by ascending id for each query.
+/// Compares a block of queries with the stored vectors [j0, j1). Calls
+/// fn(query, first id, n, scores) with the scores of a query and n vectors, by
+/// ascending id for each query.
 template <class F>
 void scan(
         const IndexFlatKernel& index,
@@ -79,7 +79,7 @@ void scan(
         F&& fn) {
     const idx_t step = std::min(vectors_per_block(index.d), j1 - j0);
     const Scratch scores(n * step);
-    // many queries go faster by copies that lie in the cache, on its lines
+    // with many queries, aligned copies in the cache are faster
     const float* floats = n < least_queries ? stored.floats() : nullptr;
     const Scratch rows(floats ? 0 : step * index.d);
     for (idx_t j = j0; j < j1; j += step) {
@@ -100,14 +100,14 @@ bool is_selected(const faiss::IDSelector* sel, idx_t id) {
     return !sel || sel->is_member(id);
 }
 
-/// The k smallest of what is pushed by ascending id.
+/// Keeps the k smallest scores, pushed by ascending id.
 struct TopK {
     size_t k;
     std::vector<Neighbor> heap; // the largest first
 
     explicit TopK(size_t k) : k(k) {}
 
-    /// The scores of n consecutive ids.
+    /// Pushes the scores of n consecutive ids.
     void push(
             idx_t id,
             size_t n,
@@ -182,7 +182,7 @@ void search_group(
     });
 }
 
-/// A block of distances or kernel values.
+/// Computes a block of distances or kernel values.
 void compare_block(
         const Kernel& kernel,
         faiss::MetricType metric,
@@ -251,7 +251,7 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
     }
 
    protected:
-    /// A vector with the n stored ones of these ids.
+    /// Compares a vector with the n stored vectors with these ids.
     void compare(const float* x, size_t n, const idx_t* ids, float* values)
             const noexcept {
         try {
@@ -302,8 +302,8 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
     mutable bool failed = false;
 };
 
-/// With what FAISS asks for where it can compare four vectors at a time. An
-/// override since 1.8.0, which cannot be written where it is not one.
+/// Adds the function with which FAISS compares four vectors at a time. It is an
+/// override since 1.8.0, so the keyword cannot be written for older versions.
 struct KernelDistanceComputer : KernelDistances {
     using KernelDistances::KernelDistances;
 
@@ -326,7 +326,7 @@ struct KernelDistanceComputer : KernelDistances {
     }
 };
 
-/// of what the index stores itself
+/// codec of the index's own vectors
 RowCodec codec_of(const IndexFlatKernel& index) {
     return {index.store, size_t(index.d)};
 }
@@ -415,7 +415,7 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
         kernel->verbose = verbose;
         try {
             kernel->train(n, x, d);
-            // with a bandwidth it may refuse more
+            // once it has a bandwidth it may refuse more
             kernel->check_input(n, x, d, "IndexFlatKernel::train");
         } catch (...) {
             kernel->assign(*before);
@@ -473,7 +473,7 @@ void IndexFlatKernel::search_scores(
             ", expected a positive number",
             int64_t(k));
     kernel->check_input(n, x, d, "IndexFlatKernel::search");
-    // fewer where many neighbours of each are kept
+    // fewer if many neighbours of each are kept
     const idx_t group = omp_get_max_threads() *
             std::clamp<idx_t>((1 << 22) / k, 128, 2 * most_queries);
     for (idx_t i = 0; i < n; i += group) {
@@ -673,7 +673,7 @@ void IndexFlatKernel::encode(
         uint8_t* bytes,
         const char* where) const {
     codec_of(*this).encode(n, x, bytes, where);
-    if (store != Store::f32) { // may round to what the kernel does not take
+    if (store != Store::f32) { // the kernel may refuse rounded values
         const std::string rounded = std::string(where) +
                 ", rounded by store=" + (store == Store::f16 ? "f16" : "u8");
         check_rows(n, bytes, rounded.c_str());
@@ -697,7 +697,7 @@ faiss::FlatCodesDistanceComputer* IndexFlatKernel::
                 StoredRows::of(*this, "IndexFlatKernel::get_distance_computer");
         return new KernelDistanceComputer(*this, stored, ntotal);
     } catch (const faiss::FaissException&) {
-        // FAISS calls this in parallel loops; search says what is wrong
+        // FAISS calls this in parallel loops; search reports the error
         return new KernelDistanceComputer(
                 *this, StoredRows{codec_of(*this), nullptr, nullptr, 1}, 0);
     }

@@ -113,7 +113,7 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
         ntotal = flat.ntotal;
         build(n0);
     } catch (...) {
-        if (flat.ntotal > n0) { // or else the vectors were refused
+        if (flat.ntotal > n0) { // otherwise the vectors were refused
             flat.remove_ids(faiss::IDSelectorRange(n0, flat.ntotal));
             ntotal = n0;
             hnsw.rng = random;

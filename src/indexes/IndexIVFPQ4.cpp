@@ -51,8 +51,7 @@ Pq4Slot slot_of(IndexIVFPQ4::List& list, size_t i, size_t rows) {
     return Pq4Slot(list.codes.make_owned().data(), i, rows);
 }
 
-/// Makes a list of n vectors out of one with more or fewer. New ones have no
-/// code yet.
+/// Resizes a list to n vectors. New ones have no code yet.
 void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
     const size_t blocks = (n + pq4_block - 1) / pq4_block;
     list.codes.make_owned().resize(blocks * rows * pq4_block);
@@ -62,7 +61,7 @@ void resize_list(IndexIVFPQ4::List& list, size_t n, size_t rows) {
     list.ids.make_owned().resize(n, -1);
 }
 
-/// Makes room for so many more vectors.
+/// Reserves memory for `more` vectors.
 void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     const size_t n = list.ids.size() + more;
     if (n > list.ids.make_owned().capacity()) {
@@ -74,7 +73,7 @@ void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
     }
 }
 
-/// Throws unless vectors are finite, with squared lengths that leave room for
+/// Throws unless vectors are finite and their squared lengths leave room for
 /// sums.
 void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
     constexpr float longest_square = 1e37f;
@@ -101,8 +100,8 @@ void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
     }
 }
 
-/// Throws where squares of centred vectors have lost digits as floats, which
-/// they have where these are nearly, but not all, 0.
+/// Throws if squares of centred vectors lost digits as floats. This happens if
+/// the vectors are nearly, but not all, 0.
 void check_spread(idx_t n, const std::vector<float>& x) {
     constexpr double least = 1e-36;
     const double mean =
@@ -122,7 +121,7 @@ void check_spread(idx_t n, const std::vector<float>& x) {
 /// Queries that are searched for together.
 constexpr idx_t most_queries = 65536;
 
-/// Vectors less the mean.
+/// Returns the vectors minus the mean.
 std::vector<float> centred(const IndexIVFPQ4& index, idx_t n, const float* x) {
     std::vector<float> y(x, x + n * index.d);
     subtract(index.mean, y);
@@ -154,21 +153,21 @@ Search search_of(
     return search;
 }
 
-/// Asks for the next list while one is scanned.
+/// Prefetches the next list while one is scanned.
 void prefetch(const IndexIVFPQ4::List& list) {
     prefetch_stream(list.codes.data(), list.codes.size());
     prefetch_stream(list.offsets.data(), list.offsets.size() * sizeof(float));
 }
 
-/// A list to probe for a query, and what is added to the scores of its vectors.
+/// A list to probe for a query, and the addend for the scores of its vectors.
 struct Probe {
     float base;
     idx_t list;
 };
 
-/// Has the system read the lists of a query, all at once, where they lie in a
-/// file and the last of them, the least likely one to be, is not in memory: to
-/// ask for each would take as long as to scan a short one.
+/// Prefetches all probed lists of a mapped index if the last one is not
+/// resident. The last list is the least likely one to be, and checking each
+/// would take as long as scanning a short one.
 void prefetch(const IndexIVFPQ4& index, const std::vector<Probe>& probes) {
     const FileRange& last = index.lists[probes.back().list].codes.mapped();
     if (!last || last.file->is_resident(last.begin + last.size / 2)) {
@@ -184,18 +183,19 @@ void prefetch(const IndexIVFPQ4& index, const std::vector<Probe>& probes) {
     }
 }
 
-/// The rounding of all parts together, its standard deviation, beside the
-/// squared distance to the nearest centroid, and so beside the distances of
-/// neighbours: up to which it is left at tables of the query, and up to which
-/// at rounded tables of a list.
+/// Largest rounding error, relative to the squared distance to the nearest
+/// centroid and hence to the distances of neighbours. The error is the standard
+/// deviation over all parts together. The first limit is for tables of the
+/// query, the second for rounded tables of a list.
 constexpr float most_of_query = 0.03f, most_of_list = 0.3f;
 
 bool is_fine(const IndexIVFPQ4& index, float scale, float nearest, float most) {
     return scale * std::sqrt(float(index.M) / 12) <= most * nearest;
 }
 
-/// Squared, or with METRIC_INNER_PRODUCT the negated product: the smaller the
-/// better. Without the cancellation of what orders the lists.
+/// Returns the squared distance, or with METRIC_INNER_PRODUCT the negated
+/// product; smaller is better. It avoids the cancellation in the scores that
+/// order the lists.
 float score_of_centroid(const IndexIVFPQ4& index, const float* q, idx_t list) {
     const bool is_l2 = index.metric_type == faiss::METRIC_L2;
     float score;
@@ -217,12 +217,13 @@ struct Query {
     Pq4Tables tables;
     std::vector<Probe> probes; ///< the best lists first
     float nearest; ///< squared distance to the centroid of the best list
-    bool by_list;  ///< each list has tables of its own
+    bool by_list;  ///< whether each list has its own tables
 
-    /// The tables of a list for itself: |r|^2 - 2 <q - c, r>, whose rounding is
-    /// of the size of the residuals r, however far apart the lists are. Where
-    /// that is far too coarse, since the largest of the codebook are far longer
-    /// than others, `floats` gets them without rounding, or else it is empty.
+    /// Makes tables for one list: |r|^2 - 2 <q - c, r>. Their rounding error is
+    /// of the size of the residuals r, however far apart the lists are. If some
+    /// centroids of the codebook are far longer than others, this is too
+    /// coarse; `floats` then gets tables without rounding. Otherwise `floats`
+    /// is empty.
     void make_tables(
             const IndexIVFPQ4& index,
             const Probe& probe,
@@ -244,7 +245,7 @@ struct Query {
         }
     }
 
-    /// Chooses the lists by what orders them.
+    /// Chooses the lists by their scores.
     void prepare(
             const IndexIVFPQ4& index,
             const float* q,
@@ -275,7 +276,7 @@ struct Query {
     }
 };
 
-/// scan_list, slowly, with tables that are not rounded.
+/// A slower scan_list that uses unrounded tables.
 template <class Bound, class F>
 void scan_list_by_floats(
         const IndexIVFPQ4& index,
@@ -299,7 +300,7 @@ void scan_list_by_floats(
 }
 
 /** Calls fn(score, id) for each vector of a list whose score is at most
- * bound(), which may fall meanwhile, and perhaps for some more.
+ * bound(), and perhaps for some more. The bound may fall meanwhile.
  *
  * @param without_bound  how many vectors are enough to have a bound
  */
@@ -338,7 +339,7 @@ void scan_list(
             at_once = std::min(at_once, without_bound / pq4_block + 1);
         }
         const float* offsets = list.offsets.data() + b * pq4_block;
-        if (query.by_list) { // tables have all but the ends
+        if (query.by_list) { // offsets only exclude places beyond the end
             const size_t count = list.ids.size() - b * pq4_block;
             if (count < at_once * pq4_block) {
                 std::fill(
@@ -348,7 +349,7 @@ void scan_list(
             }
             offsets = no_offsets;
         }
-        // a difference is rounded; what is too large by that is let through
+        // a difference is rounded: admit scores that this made too large
         const float loose = 1e-6f * (std::abs(limit) + std::abs(base)) +
                 std::numeric_limits<float>::min();
         simd::Pq4Hits hits{scores, positions, 0};
@@ -371,7 +372,7 @@ void scan_list(
     }
 }
 
-/// What orders the lists of each query, the smallest first.
+/// Computes the scores that order the lists of each query, the smallest first.
 void order_lists(
         const IndexIVFPQ4& index,
         idx_t n,
@@ -385,8 +386,7 @@ void order_lists(
     }
 }
 
-/// Items by their keys, which are below `keys`; those of equal ones stay in
-/// their order.
+/// Sorts items by their keys, which are below `keys`. The sort is stable.
 template <class T, class Key>
 std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
     if (items.empty()) {
@@ -404,12 +404,12 @@ std::vector<T> by_key(const std::vector<T>& items, size_t keys, Key&& key) {
     return sorted;
 }
 
-/** Probes the lists of all queries, in parallel: calls scan(i, query, probe)
- * for each of them, and then done(i), both on one thread for a query.
+/** Probes the lists of all queries in parallel. Calls scan(i, query, probe) for
+ * each probe and then done(i), both on one thread for a query.
  *
- * Queries of a batch come to a list one after the other, so that it comes from
- * memory once for all of them. Before that, each has seen its nearest lists,
- * which give it a bound.
+ * First each query scans its nearest lists, which gives it a bound. After that,
+ * the queries of a batch scan a list one after the other, so that it is loaded
+ * once for all of them.
  */
 template <class Scan, class Done>
 void scan_probes(
@@ -478,7 +478,7 @@ void scan_probes(
 
 using Places = std::unordered_map<idx_t, IndexIVFPQ4::Place>;
 
-/// Where the vectors with ids from i0 to i0 + ni - 1 are.
+/// Finds the vectors with ids from i0 to i0 + ni - 1.
 Places places_of(
         const IndexIVFPQ4& index,
         idx_t i0 = std::numeric_limits<idx_t>::min(),
@@ -502,7 +502,7 @@ bool is_at(const IndexIVFPQ4& index, const Places::value_type& entry) {
     return place.at < idx_t(ids.size()) && ids[place.at] == id;
 }
 
-/// Has the direct map, if there is one, made again after a change.
+/// Rebuilds the direct map, if there is one, after a change.
 struct RemakesDirectMap {
     IndexIVFPQ4& index;
     const bool has_map = index.direct_map.has_value();
@@ -515,7 +515,7 @@ struct RemakesDirectMap {
     }
 };
 
-/// Of a score, the smaller the better.
+/// Turns a score (smaller is better) into the distance to report.
 float distance_of(const IndexIVFPQ4& index, float score) {
     return index.metric_type == faiss::METRIC_L2 ? std::max(score, 0.0f)
                                                  : -score;
@@ -730,7 +730,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
     for (idx_t l : list) {
         added[l]++;
     }
-    for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
+    for (idx_t l = 0; l < nlist; l++) { // first do all that may fail
         reserve_list(lists[l], added[l], parts.rows);
     }
     if (direct_map) {
@@ -821,7 +821,7 @@ void IndexIVFPQ4::range_search(
     const Search how = search_of(*this, params);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     std::vector<std::vector<Hit>> found(n);
-    // no distance is below 0, though its rounded parts may be together
+    // no distance is below 0, but a sum of rounded parts may be
     const float bound = !is_l2 ? -radius : radius > 0 ? radius : -worst_score;
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
@@ -955,7 +955,7 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     check_disjoint_ids(std::move(present), added, "IndexIVFPQ4::merge_from");
     idx_t next_after = next_id;
     const size_t rows = (M + 1) / 2;
-    for (idx_t l = 0; l < nlist; l++) { // what may fail comes first
+    for (idx_t l = 0; l < nlist; l++) { // first do all that may fail
         reserve_list(lists[l], source.lists[l].ids.size(), rows);
     }
     RemakesDirectMap remaking(*this);

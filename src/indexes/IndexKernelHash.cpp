@@ -33,7 +33,7 @@ float farthest(const IndexKernelHash& index) {
     return index.metric_type == faiss::METRIC_L2 ? max_float : -max_float;
 }
 
-/// The number of Hamming distances, from 0 on, that are within a radius.
+/// Returns the number of Hamming distances, counted from 0, within a radius.
 int to_hamming_radius(const IndexKernelHash& index, float radius) {
     int low = 0, high = index.hash->nbits + 1;
     while (low < high) {

@@ -34,12 +34,12 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
             std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// A faiss::LinearTransform whose matrix is packed.
+/// A faiss::LinearTransform with its matrix packed.
 struct PackedMatrix {
     const faiss::LinearTransform* transform;
     DenseProjection matrix;
     std::vector<float> bias; ///< empty: none
-    std::vector<float> A;    ///< that was packed; empty if nobody compares
+    std::vector<float> A;    ///< to be compared with; else empty
 
     PackedMatrix(const faiss::LinearTransform& t, bool keeps_matrix)
             : transform(&t),
@@ -60,7 +60,7 @@ struct PackedMatrix {
         return t.have_bias ? t.b : std::vector<float>();
     }
 
-    /// @param compares  whether to compare all numbers, or sizes only
+    /// @param compares  whether to compare all numbers, or only sizes
     bool is_current(const faiss::LinearTransform& t, bool compares) const {
         return &t == transform && t.d_in == matrix.d_in &&
                 t.d_out == matrix.d_out && can_pack(t) &&
@@ -89,7 +89,7 @@ const Transform* as_ours(const faiss::VectorTransform* vt) {
 
 } // namespace
 
-/// The matrices of a chain, packed; null where a transformation is none.
+/// The packed matrices of a chain; null if a step is not a matrix.
 struct PackedChain {
     std::vector<std::unique_ptr<PackedMatrix>> steps;
 
@@ -142,9 +142,10 @@ void check_dimensions(const IndexPreTransformSIMD& index, const char* where) {
     check("an index", index.index, index.index ? index.index->d : 0);
 }
 
-/// Where the last transform of this library stands before `count`, or 0. From
-/// there on vectors are transformed block by block; before, all at a time: then
-/// it is the batch that messages about vectors count in.
+/// Returns the position of the last transform of this library before `count`,
+/// or 0. From there on vectors are transformed block by block. The transforms
+/// before it get the whole batch, so that error messages number vectors in the
+/// batch.
 size_t first_in_blocks(const Chain& chain, size_t count) {
     size_t first = 0;
     for (size_t i = 0; i < count; i++) {
@@ -155,8 +156,8 @@ size_t first_in_blocks(const Chain& chain, size_t count) {
     return first;
 }
 
-/// Vectors to be transformed together, of n: the longest of them fill half a
-/// cache at most.
+/// Returns how many of n vectors to transform together. At their longest they
+/// fill at most half a cache.
 idx_t block_of(const Chain& chain, size_t first, size_t count, idx_t n) {
     constexpr idx_t multiple = 16;
     idx_t longest = 1;
@@ -189,7 +190,7 @@ void apply_block(
         if (packed.steps[i]) {
             packed.steps[i]->apply(n, from, to);
         } else if (const Transform* ours = as_ours(chain[i])) {
-            ours->map(n, from, to); // first in the block: it is checked
+            ours->map(n, from, to); // first in the block: it was checked
         } else {
             chain[i]->apply_noalloc(n, from, to);
         }
@@ -197,7 +198,7 @@ void apply_block(
     }
 }
 
-/// Throws if it is a PCA that no vectors can train.
+/// Throws for a PCA that no vectors can train.
 void check_pca(const faiss::VectorTransform& transform) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !dynamic_cast<const faiss::PCAMatrix*>(&transform) ||
@@ -230,7 +231,7 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(trained.A.size(), trained.A.data()),
             "IndexPreTransformSIMD::train: vectors do not vary in as many directions as are to be whitened");
-    // (FAISS's class has no move assignment, and a copy may fail half-way)
+    // FAISS's class has no move assignment, and a copy may fail half-way
     pca.mean = std::move(trained.mean);
     pca.eigenvalues = std::move(trained.eigenvalues);
     pca.PCAMat = std::move(trained.PCAMat);
@@ -240,12 +241,12 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     pca.is_trained = true;
 }
 
-/// Puts a transformation that is not trained back into that state.
+/// Restores a transformation that was not trained.
 struct Untrained {
     faiss::VectorTransform* const transform;
-    std::unique_ptr<Transform> before; ///< one of ours
+    std::unique_ptr<Transform> before; ///< if it is one of ours
     std::vector<float> A,
-            b; ///< of FAISS's matrices; OPQ begins with what is there
+            b; ///< of FAISS's matrices; OPQ starts from them
 
     explicit Untrained(faiss::VectorTransform* transform)
             : transform(transform) {
@@ -274,14 +275,15 @@ struct Untrained {
     }
 };
 
-/// How many vectors train_pca needs.
+/// Returns the number of vectors that train_pca needs.
 idx_t pca_sample(const faiss::PCAMatrix& pca) {
     const idx_t d = pca.d_in;
     return std::min<idx_t>(
             std::max<idx_t>(20000, 10 * d), pca.max_points_per_d * d);
 }
 
-/// One of FAISS's flat indexes that hold vectors as they are, or null.
+/// Returns the index if it is one of FAISS's uncompressed flat indexes, or
+/// null.
 faiss::IndexFlat* plain_flat(faiss::Index* index) {
     auto* flat = dynamic_cast<faiss::IndexFlat*>(index);
     return flat &&
@@ -292,7 +294,7 @@ faiss::IndexFlat* plain_flat(faiss::Index* index) {
             : nullptr;
 }
 
-/// Throws unless two chains are the same.
+/// Throws unless two chains are equal.
 void check_same_chain(
         const std::vector<faiss::VectorTransform*>& chain,
         const std::vector<faiss::VectorTransform*>& other) {
@@ -306,8 +308,7 @@ void check_same_chain(
     }
 }
 
-/// Search parameters for the index behind the transformations, which knows
-/// them.
+/// Returns the search parameters for the index behind the transformations.
 const faiss::SearchParameters* params_behind(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
@@ -364,7 +365,7 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     faiss::IndexFlat* others = source ? plain_flat(source->index) : nullptr;
     if (flat && others && flat->metric_type == others->metric_type &&
         flat->d == others->d && add_id == 0) {
-        // FAISS wants them to be of one class, which depends on whether they
+        // FAISS requires the same class, which depends on whether the indexes
         // have been in a file
         check_same_chain(chain, source->chain);
         flat->add(others->ntotal, others->get_xb());
@@ -435,7 +436,7 @@ std::vector<float> IndexPreTransformSIMD::transformed_for_index(
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
-    // all of them, of which some transforms learn from a sample
+    // check all vectors, as some transforms train on a sample
     if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
         first->check_input(n, x, "train");
     } else if (!chain.empty()) {
@@ -533,7 +534,7 @@ void IndexPreTransformSIMD::search(
             int64_t(k));
     params = params_behind(*index, params, "IndexPreTransformSIMD::search");
     const auto xt = transformed_for_index(n, x, "search");
-    if (index->ntotal == 0) { // FAISS's flat indexes leave results as they are
+    if (index->ntotal == 0) { // FAISS's flat indexes do not write results
         constexpr float worst = std::numeric_limits<float>::max();
         std::fill_n(
                 distances,

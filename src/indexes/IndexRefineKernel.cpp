@@ -33,13 +33,13 @@ faiss::Index* checked(faiss::Index* index) {
     return index;
 }
 
-/// Takes out the vectors from n0 on, as far as the index can.
+/// Removes the vectors from n0 on, if the index supports removal.
 void truncate(faiss::Index& index, idx_t n0) {
     if (index.ntotal > n0) {
         try {
             index.remove_ids(faiss::IDSelectorRange(n0, index.ntotal));
         } catch (const faiss::FaissException&) {
-            // check_counts says what follows
+            // check_counts reports it
         }
     }
 }
@@ -52,8 +52,8 @@ IndexRefineKernel::IndexRefineKernel(
         : IndexRefine(checked(base_index), checked(refine_index)) {}
 
 void IndexRefineKernel::train(idx_t n, const float* x) {
-    // the index in front, whose training may take long, comes last: it leaves
-    // no trace where it fails, and a kernel can be set back
+    // train the index in front last, as it may take long: if it fails, it is
+    // left unchanged, and a kernel can be restored
     auto* flat = dynamic_cast<IndexFlatKernel*>(refine_index);
     const std::unique_ptr<Kernel> before =
             flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
@@ -78,7 +78,7 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
-        // exact search is the one that refuses vectors, and can take them out
+        // exact search refuses invalid vectors, and can remove them
         refine_index->add(n, x);
         base_index->add(n, x);
         ntotal = refine_index->ntotal;
@@ -110,10 +110,10 @@ void IndexRefineKernel::search(
     if (!flat) {
         check_computes_distances(*refine_index);
     }
-    KernelExceptionGuard guard(this); // checks k_factor, too
+    KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
-    if (ntotal == 0) { // FAISS's flat indexes may leave the labels as they are
+    if (ntotal == 0) { // FAISS's flat indexes may not write labels
         std::fill_n(distances, n * k, worst_of(metric_type));
         std::fill_n(labels, n * k, -1);
         return;
@@ -123,7 +123,7 @@ void IndexRefineKernel::search(
         guard.rethrow();
         return;
     }
-    // (more candidates than there are vectors would be padding)
+    // more candidates than vectors would be padding
     const float wanted = float(k) * how.k_factor;
     const idx_t k_base =
             std::max(k, wanted < float(ntotal) ? idx_t(wanted) : ntotal);
@@ -133,8 +133,8 @@ void IndexRefineKernel::search(
             " candidates for each of %" PRId64 " queries are too many",
             int64_t(k_base),
             int64_t(n));
-    // (filling gigabytes with zeros takes seconds, without a look for
-    // interrupts)
+    // filling gigabytes with zeros takes seconds, without a check for
+    // interrupts
     const auto candidates = std::make_unique_for_overwrite<idx_t[]>(n * k_base);
     const auto scores = std::make_unique_for_overwrite<float[]>(n * k_base);
     base_index->search(

@@ -20,10 +20,10 @@ namespace faiss_ext {
 
 struct KernelExceptions::State {
     std::mutex mutex;
-    size_t watched = 0; ///< calls that guards watch
+    size_t watched = 0; ///< number of guarded calls in progress
     size_t count = 0;   ///< exceptions so far
     std::exception_ptr last;
-    std::atomic<bool> failed{false}; ///< in a call that is watched
+    std::atomic<bool> failed{false}; ///< in a guarded call
 };
 
 KernelExceptions::KernelExceptions() : state(std::make_unique<State>()) {}
@@ -37,7 +37,7 @@ KernelExceptions::~KernelExceptions() = default;
 void KernelExceptions::record(std::exception_ptr exception) {
     std::lock_guard<std::mutex> lock(state->mutex);
     state->count++;
-    // the one before is let go of after the lock
+    // the previous exception is released after the lock
     std::swap(state->last, exception);
     state->failed = state->watched > 0;
 }
@@ -48,7 +48,7 @@ bool KernelExceptions::has_failed() const {
 
 namespace {
 
-/// Whether it is of a class that compares the counts of its parts itself.
+/// Returns whether the index's class compares the counts of its parts itself.
 bool checks_counts(const faiss::Index& index) {
     const std::type_info& type = typeid(index);
     return type == typeid(IndexFlatKernel) || type == typeid(IndexKernelHash) ||
@@ -102,7 +102,7 @@ KernelExceptionGuard::KernelExceptionGuard(const faiss::IndexBinary* index) {
 std::exception_ptr KernelExceptionGuard::end() {
     std::exception_ptr result;
     for (size_t i = 0; i < watched.size(); i++) {
-        std::exception_ptr last; // is let go of after the lock
+        std::exception_ptr last; // released after the lock
         auto& state = *watched[i]->state;
         std::lock_guard<std::mutex> lock(state.mutex);
         if (!result && state.count != counts[i]) {

@@ -22,11 +22,11 @@ namespace faiss_ext {
 
 namespace {
 
-/// FAISS's loop looks for no interrupts, so that many vectors come in parts;
-/// where one fails, or there is an interrupt, the graph is put back as it was.
+/// FAISS's loop does not check for interrupts, so many vectors are added in
+/// parts. If a part fails or an interrupt comes, the graph is restored.
 void add_to_graph(faiss::IndexBinaryHNSW& graph, idx_t n, const uint8_t* x) {
-    // the graph depends on the parts, so time must not decide; each part costs
-    // FAISS a pass over all nodes
+    // the graph depends on the parts, so their size must not depend on time;
+    // each part costs FAISS a pass over all nodes
     const auto part = [&] {
         return std::max<idx_t>(1000, graph.ntotal / 1000);
     };
@@ -75,8 +75,8 @@ void add_to_lists(
     }
 }
 
-/// The first bits of a code, the first one the lowest, as FAISS's hash table
-/// reads them.
+/// Returns the first bits of a code as FAISS's hash table reads them: the first
+/// bit is the lowest.
 idx_t first_bits(const uint8_t* code, int count) {
     uint64_t value = 0;
     for (int i = 0; i < count; i++) {
@@ -94,12 +94,12 @@ void add_to_buckets(
     try {
         table.add_with_ids(n, codes, ids);
     } catch (...) {
-        // FAISS adds one after the other; ids may be anything
+        // FAISS adds codes one by one, and ids may be any numbers
         idx_t added = -ntotal;
         for (const auto& [_, bucket] : table.invlists) {
             added += bucket.ids.size();
         }
-        // the next one may have left an empty bucket
+        // a failure may have left an empty bucket for the next code
         for (idx_t j = std::min(added, n - 1); j >= 0; j--) {
             const auto at = table.invlists.find(
                     first_bits(codes + j * table.code_size, table.b));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adding to FAISS's binary indexes so that a failure changes nothing.
+// Adds codes to FAISS's binary indexes; on failure nothing changes.
 
 #pragma once
 
@@ -9,10 +9,11 @@
 
 namespace faiss_ext {
 
-/** storage.add(n, codes), or add_with_ids where ids are given. If that is
- * interrupted, the storage is as it was, and so are hash tables if it fails.
- * (Where memory runs out in a graph or in lists, they may be left with a part
- * of the vectors, or the process ends inside FAISS's parallel loops.)
+/** Calls storage.add(n, codes), or add_with_ids if ids are given.
+ *
+ * An interrupt leaves the storage unchanged, and any failure leaves hash tables
+ * unchanged. If memory runs out in a graph or in lists, they may keep some of
+ * the vectors, or the process may end inside FAISS's parallel loops.
  */
 void add_to_storage(
         faiss::IndexBinary& storage,

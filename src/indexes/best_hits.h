@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The best of what a scan finds.
+// Collects the best hits of a scan.
 
 #pragma once
 
@@ -18,16 +18,15 @@ namespace faiss_ext {
 /// A score and an id; smaller scores are better.
 using Hit = std::pair<float, idx_t>;
 
-/// The score of what is not there; the largest that a bound can be.
+/// The score of a missing hit, and the largest possible bound.
 constexpr float worst_score = std::numeric_limits<float>::max();
 
-/// The k smallest of what is pushed, by score and id, in whatever order.
+/// The k smallest hits by score and id, pushed in any order.
 struct TopK {
     size_t k = 1;
-    std::vector<float> scores; ///< of those k and of others
+    std::vector<float> scores; ///< the k smallest and others
     std::vector<idx_t> ids;
-    float bound =
-            worst_score; ///< at least the k-th smallest score of those seen
+    float bound = worst_score; ///< at least the k-th smallest score so far
 
     void start(size_t size) {
         k = size;
@@ -52,7 +51,7 @@ struct TopK {
         }
     }
 
-    /// Leaves the k smallest.
+    /// Keeps only the k smallest.
     void shrink() {
         bound = simd::kth_smallest(scores.size(), scores.data(), k);
         size_t kept = 0;
@@ -64,7 +63,7 @@ struct TopK {
         }
         scores.resize(kept);
         ids.resize(kept);
-        if (kept > k) { // scores are equal: ids decide
+        if (kept > k) { // scores are equal, so ids decide
             const auto first = sorted(k);
             for (size_t i = 0; i < k; i++) {
                 std::tie(scores[i], ids[i]) = first[i];
@@ -74,7 +73,7 @@ struct TopK {
         }
     }
 
-    /// The m smallest, in order.
+    /// Returns the m smallest, in order.
     std::vector<Hit> sorted(size_t m) const {
         std::vector<Hit> hits(scores.size());
         for (size_t i = 0; i < hits.size(); i++) {

@@ -11,16 +11,15 @@
 
 namespace faiss_ext {
 
-/// Queries are compared with stored vectors in blocks, and, where these are too
-/// few for all threads, with several slices of the vectors at once.
+/// Compares queries with stored vectors in blocks. If there are too few blocks
+/// for all threads, several slices of the vectors are scanned at once.
 struct BlockedScan {
     idx_t n; ///< queries
     idx_t block, nblocks, nslices;
 
-    /**
-     * @param block        queries compared together
-     * @param tasks        to have for each thread, if that takes slices
-     * @param least_slice  vectors that a slice should have
+    /** @param block        queries that are compared together
+     * @param tasks        tasks per thread to aim for by slicing
+     * @param least_slice  minimum number of vectors in a slice
      */
     BlockedScan(
             idx_t n,

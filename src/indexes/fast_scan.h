@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Binary indexes of FAISS as those of this library.
+// Replaces FAISS's binary indexes by the faster classes of this library.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/// Makes a flat index and one of inverted lists the same with the faster scan,
-/// inside IDMap as well; others stay what they are.
+/// Converts flat indexes and inverted lists to the classes with the faster
+/// scan, inside IDMap as well. Other indexes stay unchanged.
 std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         std::unique_ptr<faiss::IndexBinary> index);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vectors that lie apart in memory, as blocks for a kernel.
+// Gathers vectors from scattered places into blocks for a kernel.
 
 #pragma once
 
@@ -15,12 +15,13 @@
 
 namespace faiss_ext {
 
-/** Calls fn(begin, count, rows) for consecutive pieces of the ids, where `rows`
- * are their vectors one after the other. Those behind it come from memory
- * meanwhile, 16 kB of them: a vector that has to be waited for takes several
- * times as long as to compare it.
+/** Calls fn(begin, count, rows) for consecutive pieces of the ids; `rows` holds
+ * their vectors one after the other.
  *
- * @param ids  size n, each of a stored vector
+ * The next 16 kB of vectors are prefetched meanwhile, because waiting for a
+ * vector takes several times as long as comparing it.
+ *
+ * @param ids  size n; each is the id of a stored vector
  */
 template <class Id, class F>
 void for_gathered_rows(

@@ -21,7 +21,7 @@ namespace {
 
 using Links = std::vector<int32_t>;
 
-/// A possible neighbour. Neighbours that have been selected together are not
+/// A possible neighbour. Neighbours that were selected together are not
 /// compared with each other again.
 struct Candidate {
     ScoredVertex vertex;
@@ -46,7 +46,7 @@ struct SelectedRows {
         return rows.get() + i * scores.d();
     }
 
-    /// Whether one of them is nearer to a vector than `bound`.
+    /// Returns whether one of them is nearer to a vector than `bound`.
     bool any_within(const float* x, float bound) const {
         constexpr size_t step = 8;
         float values[step];
@@ -67,9 +67,10 @@ struct SelectedRows {
     }
 };
 
-/// All candidates, if they are fewer than `most`, as in FAISS; or else, from
-/// the nearest on, those that are nearer to the vertex than to the ones taken
-/// before: algorithm 4 of Malkov and Yashunin, arXiv 1603.09320.
+/// Returns all candidates if they are fewer than `most`, as FAISS does.
+/// Otherwise goes through them from the nearest on and keeps each that is
+/// nearer to the vertex than to those already kept (algorithm 4 of Malkov and
+/// Yashunin, arXiv 1603.09320).
 Links select_neighbors(
         const RowScores& scores,
         const std::vector<Candidate>& ascending,
@@ -100,7 +101,7 @@ Links select_neighbors(
     return links;
 }
 
-/// A link from a vertex of the round to `target`, which is to link back.
+/// A link from a vertex of the round to `target`, which shall link back.
 struct Reverse {
     int level;
     int32_t target, source;
@@ -113,7 +114,7 @@ class Builder {
               scores(vectors, "build_graph"),
               selected(hnsw.levels.size(), 0) {}
 
-    /// Vertices whose levels do not ascend, none of them linked.
+    /// Inserts unlinked vertices, sorted by descending level.
     void insert(std::span<const int32_t> vertices) {
         const size_t total = vertices.size();
         Progress progress("graph", total);
@@ -129,8 +130,9 @@ class Builder {
     size_t num_linked = 0;
 
    private:
-    /// Few enough that most neighbours are in the graph already, and that to
-    /// compare a round with itself takes little of the time.
+    /// Returns the size of the next round. It is small, so that most neighbours
+    /// are in the graph already and comparing a round with itself takes little
+    /// of the time.
     size_t round_size() const {
         return std::clamp<size_t>(num_linked / 16, 1, 1024);
     }
@@ -174,7 +176,7 @@ class Builder {
             }
         });
         found.assign(n, {});
-        constexpr idx_t block = 4; // what kernels compare together
+        constexpr idx_t block = 4; // kernels compare this many together
         parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
             const Scratch pairs((end - begin) * end);
             scores.block(
@@ -193,7 +195,7 @@ class Builder {
         });
     }
 
-    /// On each level of the vertex.
+    /// Selects the neighbours of a vertex on each of its levels.
     std::vector<Links> neighbors_of(
             std::span<const int32_t> earlier,
             int32_t vertex,
@@ -246,7 +248,7 @@ class Builder {
                     return std::pair(a.level, a.target) <
                             std::pair(b.level, b.target);
                 });
-        std::vector<size_t> begins; // of the links to the same vertex
+        std::vector<size_t> begins; // where the links to each vertex begin
         for (size_t i = 0; i < reverse.size(); i++) {
             if (i == 0 || reverse[i].target != reverse[i - 1].target ||
                 reverse[i].level != reverse[i - 1].level) {
@@ -261,7 +263,7 @@ class Builder {
         });
     }
 
-    /// Links from one vertex on one level.
+    /// Adds links from one vertex on one level.
     void link_back(std::span<const Reverse> added) {
         const auto [level, vertex, source] = added[0];
         const auto to = slots(vertex, level);
@@ -285,7 +287,7 @@ class Builder {
             candidates.push_back({{values[i], ids[i]}, i < num_selected});
         }
         std::sort(candidates.begin(), candidates.end());
-        // room is left, or else each of the next links would come this way
+        // leave room, or each of the next links would need a selection
         const size_t most = to.size() - to.size() / 5;
         const Links links = select_neighbors(scores, candidates, most);
         set_links(vertex, level, links);
@@ -296,13 +298,14 @@ class Builder {
 
     faiss::HNSW& hnsw;
     const RowScores scores;
-    /// of each vertex, how many of its first links on level 0 have been
-    /// selected together
+    /// for each vertex, how many of its first links on level 0 were selected
+    /// together
     std::vector<uint16_t> selected;
     std::vector<std::vector<Links>> found; ///< by vertex of the round and level
 };
 
-/// From the highest level down, and in random order within one.
+/// Returns the vertices from the highest level down, in random order within a
+/// level.
 std::vector<int32_t> insertion_order(const faiss::HNSW& hnsw, idx_t n0) {
     std::vector<int32_t> order(hnsw.levels.size() - n0);
     std::iota(order.begin(), order.end(), int32_t(n0));

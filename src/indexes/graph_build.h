@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Insertion into the graph of a faiss::HNSW.
+// Inserts vectors into the graph of a faiss::HNSW.
 
 #pragma once
 
@@ -9,15 +9,17 @@
 
 namespace faiss_ext {
 
-/** Links the stored vectors from n0 on, whose levels are drawn unless they are
- * set already.
+/** Links the stored vectors from n0 on. Levels are drawn unless they are set
+ * already.
  *
- * Vertices come in rounds, from the highest level down and in random order
- * within one (the order of FAISS). Those of a round look for neighbours in the
- * graph as it was before and among those that come before them in the round, on
- * all threads; then all of them are linked. So the graph does not depend on the
- * number of threads. (Prefix doubling: Manohar et al., "ParlayANN", PPoPP 2024,
- * which leaves the other vertices of a round out.)
+ * Vertices are inserted in rounds, from the highest level down and in random
+ * order within a level, as in FAISS. On all threads, the vertices of a round
+ * search the graph as it was before the round, and also compare themselves with
+ * the earlier vertices of the round. Then all of them are linked. Hence the
+ * graph does not depend on the number of threads.
+ *
+ * This is prefix doubling (Manohar et al., "ParlayANN", PPoPP 2024), which does
+ * not compare the vertices of a round with each other.
  */
 void build_graph(faiss::HNSW& hnsw, const IndexFlatKernel& vectors, idx_t n0);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The walk on the graph of a faiss::HNSW.
+// Best-first search on the graph of a faiss::HNSW.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace faiss_ext {
 
-/// Links of a vertex on a level, which end where there are fewer than fit.
+/// Returns the links of a vertex on a level, without unused places at the end.
 inline std::span<const int32_t> links_of(
         const faiss::HNSW& hnsw,
         int32_t vertex,
@@ -31,10 +31,10 @@ inline std::span<const int32_t> links_of(
     return {begin, std::find(begin, end, -1)};
 }
 
-/// Which vertices a walk has met.
+/// Marks the vertices that a walk has met.
 class VisitedMarks {
    public:
-    /// Forgets all of them.
+    /// Removes all marks.
     void clear(size_t ntotal) {
         if (marks.size() < ntotal) {
             marks.resize(ntotal, 0);
@@ -45,7 +45,7 @@ class VisitedMarks {
         }
     }
 
-    /// Whether the vertex had not been met before.
+    /// Marks the vertex; returns true if it was not marked.
     bool set(int32_t vertex) {
         const bool is_new = marks[vertex] != epoch;
         marks[vertex] = epoch;
@@ -63,8 +63,8 @@ struct ScoredVertex {
     int32_t id;
 };
 
-/** The best vertices that a walk has met, by score and then by id, and which of
- * them it has gone on from.
+/** The best vertices that a walk has met, by score and then by id. Each is open
+ * until the walk has expanded it.
  */
 class Frontier {
    public:
@@ -84,7 +84,7 @@ class Frontier {
                 int32_t(uint32_t(keys[i]) >> 1)};
     }
 
-    /// Keeps the vertex if it is among the best.
+    /// Inserts the vertex if it is among the best.
     void push(ScoredVertex v) {
         const uint64_t key = key_of(v);
         if (keys.size() < capacity) {
@@ -98,7 +98,7 @@ class Frontier {
         first_open = std::min(first_open, at);
     }
 
-    /// Whether a vertex among the best `limit` has not been gone on from.
+    /// Returns whether one of the best `limit` vertices is open.
     bool has_open(size_t limit) {
         while (first_open < keys.size() && keys[first_open] & 1) {
             first_open++;
@@ -106,7 +106,7 @@ class Frontier {
         return first_open < std::min(limit, keys.size());
     }
 
-    /// The best of them.
+    /// Returns the best open vertex.
     int32_t next_open() const {
         return (*this)[first_open].id;
     }
@@ -118,8 +118,8 @@ class Frontier {
    private:
     static constexpr uint32_t sign = uint32_t(1) << 31;
 
-    /// Ascends with the score and then the id; the last bit says that the walk
-    /// has gone on from the vertex.
+    /// Sort key: the score, then the id. The last bit is set once the walk has
+    /// expanded the vertex.
     static uint64_t key_of(ScoredVertex v) {
         const uint32_t bits = std::bit_cast<uint32_t>(
                 std::isnan(v.score) ? std::numeric_limits<float>::quiet_NaN()
@@ -128,8 +128,8 @@ class Frontier {
         return uint64_t(ordered) << 32 | uint32_t(v.id) << 1;
     }
 
-    /// How many of the first n keys come before another one: a bisection
-    /// without branches, which no processor could foresee.
+    /// Returns how many of the first n keys come before `key`. The bisection
+    /// has no branches, because no processor could predict them.
     size_t num_before(uint64_t key, size_t n) const {
         const uint64_t* first = keys.data();
         while (n > 0) {
@@ -144,27 +144,27 @@ class Frontier {
     size_t capacity = 0, first_open = 0;
 };
 
-/// When a walk ends.
+/// Limits of a walk.
 struct WalkLimits {
-    /// how many of the best vertices it goes on from
+    /// number of best vertices to expand
     size_t best;
-    /// how many vertices it goes on from at most
+    /// maximum number of vertices to expand
     size_t steps = std::numeric_limits<size_t>::max();
 };
 
-/** A best-first walk, in memory that serves one walk after the other.
+/** A best-first walk. Its memory is reused from walk to walk.
  *
- * Scores of a vertex's links that have not been met are computed together:
- * scores(n, ids, out) writes those of n vertices.
+ * The scores of all newly met links of a vertex are computed together:
+ * scores(n, ids, out) writes the scores of n vertices.
  */
 class GraphWalk {
    public:
     Frontier frontier;
-    Frontier selected;     ///< for results that are not the whole frontier
-    size_t num_scores = 0; ///< computed since it was set to 0
+    Frontier selected;     ///< results that are not the whole frontier
+    size_t num_scores = 0; ///< computed since the last reset to 0
 
-    /// From a vertex of a level, keeping the best ones in the frontier. Calls
-    /// met(vertex) for each vertex that is met after the first.
+    /// Walks from a vertex on a level and keeps the best vertices in the
+    /// frontier. Calls met(vertex) for each vertex that is met after the first.
     template <class Scores, class Met>
     void walk(
             const faiss::HNSW& hnsw,
@@ -200,8 +200,8 @@ class GraphWalk {
         }
     }
 
-    /// The best vertex that greedy walks lead to, from the entry point of the
-    /// graph down to the level above `level`.
+    /// Walks greedily from the entry point of the graph down to the level above
+    /// `level` and returns the best vertex found.
     template <class Scores>
     ScoredVertex descend(const faiss::HNSW& hnsw, int level, Scores&& scores) {
         ScoredVertex best = {0, hnsw.entry_point};
@@ -215,11 +215,11 @@ class GraphWalk {
     }
 
    private:
-    /// Vertices that a walk goes on from at a time: their links come from
-    /// memory together, and kernels compare more vectors at once.
+    /// Vertices that are expanded at a time. Their links are loaded together,
+    /// and kernels compare more vectors at once.
     static constexpr size_t together = 4;
 
-    /// The links of the open vertices that have not been met.
+    /// Collects the links of the open vertices that have not been met.
     void collect(const faiss::HNSW& hnsw, int level) {
         for (int32_t vertex : open) {
             prefetch_links(hnsw, vertex, level);
@@ -229,7 +229,7 @@ class GraphWalk {
             const std::span<const int32_t> links =
                     links_of(hnsw, vertex, level);
             ids.resize(std::max(ids.size(), num_ids + links.size()));
-            for (int32_t id : links) { // (no branch: half of them are new)
+            for (int32_t id : links) { // branchless: half are new
                 ids[num_ids] = id;
                 num_ids += visited.set(id);
             }
@@ -249,14 +249,14 @@ class GraphWalk {
 
     VisitedMarks visited;
     std::vector<int32_t> open;
-    std::vector<int32_t> ids; ///< the first num_ids
+    std::vector<int32_t> ids; ///< the first num_ids are valid
     size_t num_ids = 0;
     std::vector<float> values;
 };
 
-/// Lends the memory of a walk, which each thread keeps, so that nothing is
-/// allocated for a query. (A kernel may search another graph meanwhile, which
-/// gets memory of its own.)
+/// Lends the memory of a walk. Each thread keeps it, so that a query allocates
+/// nothing. If a kernel searches another graph meanwhile, that search gets
+/// memory of its own.
 struct ThreadWalk {
     ThreadWalk() : walk(std::move(kept())) {
         if (!walk) {

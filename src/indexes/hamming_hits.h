@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The nearest codes of a Hamming scan.
+// Collects the nearest codes of a Hamming scan.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace faiss_ext {
 
-/// Codes that a scan can tell apart.
+/// The largest number of codes in a scan.
 constexpr idx_t most_codes = (idx_t(1) << simd::hamming_shift) - 1;
 
 inline idx_t position_of(uint64_t key) {
@@ -26,12 +26,12 @@ inline int32_t distance_of(uint64_t key) {
     return int32_t(key >> simd::hamming_shift);
 }
 
-/// The k smallest keys of a scan, or, for k = 0, all below the bound.
+/// Keeps the k smallest keys of a scan, or, if k = 0, all below the bound.
 struct HammingHits : simd::HammingSink {
     size_t k, nbits;
-    std::function<bool(idx_t)> is_wanted; ///< of positions; empty: all are
+    std::function<bool(idx_t)> is_wanted; ///< takes a position; empty: all
     std::vector<uint64_t> buffer;
-    std::vector<uint32_t> counts; ///< of keys at each distance
+    std::vector<uint32_t> counts; ///< number of keys at each distance
     bool in_order = true;         ///< whether positions ascend
 
     HammingHits(
@@ -64,7 +64,7 @@ struct HammingHits : simd::HammingSink {
         }
     }
 
-    /// The keys that are left, sorted.
+    /// Returns the remaining keys, sorted.
     std::vector<uint64_t> sorted() {
         remove_rejected();
         if (k > 0 && size > k) {
@@ -72,7 +72,7 @@ struct HammingHits : simd::HammingSink {
         }
         std::vector<uint64_t> result(keys, keys + size);
         if (k == 0) {
-            return result; // in order of the positions
+            return result; // positions already ascend
         }
         if (!in_order || !counting_pays()) {
             std::sort(result.begin(), result.end());
@@ -110,8 +110,8 @@ struct HammingHits : simd::HammingSink {
         }
     }
 
-    /// Codes to come have larger positions: at the same distance as the k-th
-    /// they are not among the first k, so that its distance is the new bound.
+    /// Codes to come have larger positions, so at the distance of the k-th code
+    /// they are not among the first k. Hence this distance is the new bound.
     void keep_k_smallest() {
         if (!in_order || !counting_pays()) {
             std::nth_element(keys, keys + (k - 1), keys + size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What differs between FAISS versions in indexes; see core/compat.h.
+// Differences between FAISS versions in indexes; see core/compat.h.
 
 #pragma once
 
@@ -44,14 +44,14 @@ inline void check_ef(int ef, const char* name, const char* where) {
             max_ef);
 }
 
-/// What a search of a faiss::IndexRefine is to do.
+/// Settings of a search of a faiss::IndexRefine.
 struct RefineSearch {
     float k_factor;
     const faiss::SearchParameters* base_params;
 };
 
-/// From the index or the search parameters. A selector among these is one for
-/// the index in front.
+/// Reads the settings from the index or the search parameters. A selector in
+/// the search parameters is passed to the index in front.
 template <class Params = faiss::IndexRefineSearchParameters>
 RefineSearch refine_search(
         const faiss::IndexRefine& index,
@@ -78,14 +78,15 @@ RefineSearch refine_search(
     }
 }
 
-/// What a search of a faiss::IndexHNSW is to do.
+/// Settings of a search of a faiss::IndexHNSW.
 struct GraphSearch {
     int ef;
     bool check_relative_distance, bounded_queue;
 };
 
-/// From the index or the search parameters, which have a bounded_queue since
-/// FAISS 1.9.0. Plain ones give a selector only.
+/// Reads the settings from the index or the search parameters. Since FAISS
+/// 1.9.0 these have a bounded_queue. Plain search parameters give only a
+/// selector.
 template <class Params = faiss::SearchParametersHNSW>
 GraphSearch graph_search(
         const faiss::HNSW& hnsw,
@@ -105,7 +106,7 @@ GraphSearch graph_search(
     return how;
 }
 
-/// Whether remove_ids has been called by an IndexIDMap, whose selector is in an
+/// Returns whether an IndexIDMap called remove_ids. Its selector is in an
 /// unnamed namespace in 1.7.3.
 inline bool is_from_id_map(const faiss::IDSelector& sel) {
     const std::string_view name = typeid(sel).name();
@@ -113,8 +114,9 @@ inline bool is_from_id_map(const faiss::IDSelector& sel) {
             name.find("IDSelectorTranslated") != name.npos;
 }
 
-/// storage.reset(). In 1.7.3, faiss::IndexBinaryMultiHash::reset leaves its
-/// hash tables filled, and later searches follow ids that no longer exist.
+/// Calls storage.reset() and clears the hash tables. In 1.7.3,
+/// faiss::IndexBinaryMultiHash::reset leaves them filled, so later searches
+/// would return ids that no longer exist.
 inline void reset_binary_index(faiss::IndexBinary& storage) {
     storage.reset();
     if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(&storage)) {
@@ -124,7 +126,7 @@ inline void reset_binary_index(faiss::IndexBinary& storage) {
     }
 }
 
-/// Has a faiss::IndexShards or IndexReplicas delete its parts.
+/// Makes a faiss::IndexShards or IndexReplicas the owner of its parts.
 template <class Group>
 void own_group(Group& group) {
     if constexpr (requires { group.own_indices; }) {

@@ -43,7 +43,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// The wrappers that exist for both kinds of indexes.
+/// Returns the parts of wrappers that exist for float and binary indexes.
 template <class IndexT>
 std::vector<const IndexT*> parts_of_both(const IndexT& index) {
     std::vector<const IndexT*> parts;
@@ -100,7 +100,7 @@ std::vector<idx_t> ids_of(const IndexIVFPQ4& index) {
     return ids;
 }
 
-/// Whether every position is the id of a vector.
+/// Returns whether every position is the id of a vector.
 bool are_all_positions(std::vector<idx_t> ids) {
     std::sort(ids.begin(), ids.end());
     for (size_t i = 0; i < ids.size(); i++) {
@@ -111,7 +111,8 @@ bool are_all_positions(std::vector<idx_t> ids) {
     return true;
 }
 
-/// The ids by which an index reconstructs its vectors, where these are its own.
+/// Returns the ids by which an index reconstructs its vectors, if it has its
+/// own.
 std::vector<idx_t> own_ids(const faiss::Index& index) {
     if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
         return own_ids(*pre->index);
@@ -123,10 +124,10 @@ std::vector<idx_t> own_ids(const faiss::Index& index) {
     return map ? map->id_map : std::vector<idx_t>();
 }
 
-/// The first part of an index that has another number of vectors.
+/// Finds the first part whose number of vectors differs.
 struct UnequalCount {
     idx_t expected;
-    std::string text; ///< empty: there is none
+    std::string text; ///< empty if there is none
 
     void see(const char* part, idx_t count) {
         if (count != expected && text.empty()) {
@@ -511,7 +512,7 @@ void check_counts(const faiss::IndexBinary& index) {
     check_counts_of_both(index);
 }
 
-/// Of the binary index inside a hash, which parts_of does not list.
+/// Checks the binary index inside a hash, which parts_of does not list.
 template <class IndexT>
 void check_counts_of_storage(const IndexT& index) {
     const auto* hash = dynamic_cast<const HashAndStorage*>(&index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The indexes that an index of FAISS, or of this library, is made of.
+// Finds and checks the indexes inside an index of FAISS or of this library.
 
 #pragma once
 
@@ -17,35 +17,38 @@
 
 namespace faiss_ext {
 
-/// Those directly inside IndexIDMap, IndexPreTransform, IndexRefine, IndexHNSW,
-/// IndexShards and IndexReplicas; none for other classes.
+/// Returns the indexes directly inside IndexIDMap, IndexPreTransform,
+/// IndexRefine, IndexHNSW, IndexShards and IndexReplicas; none for other
+/// classes.
 std::vector<const faiss::Index*> parts_of(const faiss::Index& index);
 std::vector<const faiss::IndexBinary*> parts_of(
         const faiss::IndexBinary& index);
 
-/// The transformations of a faiss::IndexPreTransform; none for other classes.
+/// Returns the transformations of a faiss::IndexPreTransform; none for other
+/// classes.
 std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
 
-/// Whether an index takes ids, and keeps those of what is left after a removal,
-/// as inverted lists do; flat indexes number it anew.
+/// Returns whether an index takes ids and keeps them after a removal, as
+/// inverted lists do. Flat indexes renumber the remaining vectors.
 bool keeps_ids(const faiss::Index& index);
 bool keeps_ids(const faiss::IndexBinary& index);
 
-/// Throws if an IndexIDMap calls remove_ids of an index that keeps ids: the map
-/// takes what is left to be numbered anew, and would return wrong ids.
+/// Throws if an IndexIDMap calls remove_ids of an index that keeps ids. The map
+/// assumes renumbering and would return wrong ids.
 template <class IndexT>
 void check_removal(
         const IndexT& index,
         const faiss::IDSelector& sel,
         const char* where);
 
-/// The id after another one, at least 0; the largest one if there is none.
+/// Returns the next id, at least 0. The largest id has no next one and is
+/// returned itself.
 inline idx_t above(idx_t id) {
     return std::clamp<idx_t>(id, -1, std::numeric_limits<idx_t>::max() - 1) + 1;
 }
 
-/// Throws if there are no n ids from `next` on.
+/// Throws unless n ids are free from `next` on.
 void check_free_ids(idx_t next, idx_t n, const char* where);
 
 /// The id that a plain add gives to its first vector. It is ntotal for indexes
@@ -63,24 +66,26 @@ void check_disjoint_ids(
         const std::vector<idx_t>& added,
         const char* where);
 
-/// Throws if one of n ids, if there are any, is -1.
+/// Throws if one of n ids is -1. ids may be null.
 void check_new_ids(idx_t n, const idx_t* ids, const char* where);
 
-/// Whether labels of searches are below a limit, and not negative: IndexIDMap
-/// and IndexRefine take labels of the index inside for positions. Those of an
-/// IndexIVFPQ4 with as many vectors have to be there once each. FAISS's own
-/// lists are not looked into. True for no index.
+/// Returns whether the labels of searches are in [0, limit). IndexIDMap and
+/// IndexRefine use the labels of the inner index as positions. An IndexIVFPQ4
+/// with `limit` vectors must have each label once. FAISS's own lists are not
+/// inspected. A null index gives true.
 bool labels_are_below(const faiss::Index* index, idx_t limit);
 bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
 
-/// Whether the sizes of a graph fit the number of its vectors, and it has an
-/// entry point: a search or an addition would read beyond its arrays if not.
+/// Returns whether the sizes of a graph match the number of its vectors and it
+/// has an entry point. Otherwise a search or an addition would read beyond its
+/// arrays.
 bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal);
 
-/** Throws if vectors that a class of FAISS is to take are not finite, or their
- * squares would overflow: its k-means and its lists end the process then, and
- * its distances are wrong. Throws as well if the graph of a faiss::IndexHNSW
- * does not fit its vectors. Classes of this library check what they take.
+/** Checks vectors before they are passed to a class of FAISS. Throws if they
+ * are not finite or their squares would overflow: FAISS's k-means and lists
+ * would end the process, and its distances would be wrong. Also throws if the
+ * graph of a faiss::IndexHNSW does not fit its vectors. Classes of this library
+ * check their own input.
  */
 void check_faiss_input(
         const faiss::Index& index,
@@ -93,8 +98,9 @@ void check_faiss_input(
         const float* x,
         const char* where);
 
-/// Throws if search parameters are of a class that FAISS's flat indexes, scalar
-/// quantizers or graphs ignore. Indexes of this library check them in search.
+/// Throws if FAISS's flat indexes, scalar quantizers or graphs would ignore
+/// search parameters of this class. Indexes of this library check them in
+/// search.
 void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
@@ -104,20 +110,22 @@ void check_params_for(
         const faiss::SearchParameters* params,
         const char* where);
 
-/** Says how the counts of vectors of an index and of the parts directly inside
- * it differ; empty if they agree. Vectors that were added to a part, or removed
- * from it, behind the back of the index make them differ.
+/** Describes how the vector count of an index differs from the counts of the
+ * parts directly inside it. Returns an empty string if they agree. They differ
+ * if vectors were added to a part, or removed from it, behind the back of the
+ * index.
  */
 std::string unequal_counts(const faiss::Index& index);
 std::string unequal_counts(const faiss::IndexBinary& index);
 
-/// Throws if the counts differ, and says how to mend that. Every function that
-/// reads or changes the vectors of an index with parts begins with it.
+/// Throws if the counts differ; the message says how to mend that. Call it
+/// first in every function that reads or changes the vectors of an index with
+/// parts.
 void check_counts(const faiss::Index& index);
 void check_counts(const faiss::IndexBinary& index);
 
-/// check_counts of an index of a known class, whose parts are these: at once if
-/// their counts agree.
+/// check_counts for an index of a known class with these parts. It returns at
+/// once if their counts agree.
 template <class IndexT, class... Parts>
 void check_counts_with(const IndexT& index, const Parts*... parts) {
     if ((... || (!parts || parts->ntotal != index.ntotal))) {
@@ -125,13 +133,12 @@ void check_counts_with(const IndexT& index, const Parts*... parts) {
     }
 }
 
-/// check_counts of an index and of all indexes inside it.
+/// Applies check_counts to an index and to all indexes inside it.
 void check_all_counts(const faiss::Index& index);
 void check_all_counts(const faiss::IndexBinary& index);
 
-/// Throws where an index with vectors cannot compute the distance to each of
-/// them by its position; inside FAISS's parallel loops that would end the
-/// process.
+/// Throws if an index with vectors cannot compute the distance to a vector by
+/// its position. Inside FAISS's parallel loops this would end the process.
 void check_computes_distances(const faiss::Index& index);
 
 } // namespace faiss_ext

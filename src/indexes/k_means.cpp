@@ -23,10 +23,10 @@ namespace {
 /// vectors whose distances to the centroids are computed together
 constexpr idx_t vectors_together = 16;
 
-/// Numbers below n, those of a cluster together and in order.
+/// The numbers 0 to n - 1, grouped by cluster and ascending within a cluster.
 struct Clusters {
     std::vector<idx_t> members;
-    std::vector<idx_t> begin; ///< of cluster c, up to begin[c + 1]
+    std::vector<idx_t> begin; ///< cluster c spans begin[c] to begin[c + 1]
 
     Clusters(size_t k, const std::vector<idx_t>& cluster_of)
             : members(cluster_of.size()), begin(k + 1) {
@@ -70,8 +70,8 @@ void move_to_means(
     });
 }
 
-/// Puts the centroid of each empty cluster beside that of the largest one,
-/// which from then on counts as half as large.
+/// Moves the centroid of each empty cluster beside the largest cluster's, which
+/// counts as half as large from then on.
 void split_for_empty(
         const Clusters& clusters,
         size_t d,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FAISS's inverted lists that lie in a file: FAISS ends the process where
-// several threads change them.
+// FAISS's inverted lists in a file. FAISS ends the process if several threads
+// change them.
 
 #pragma once
 

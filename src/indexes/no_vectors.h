@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all indexes of codes say that are asked for vectors.
+// The error of indexes that keep only codes, when asked for vectors.
 
 #pragma once
 

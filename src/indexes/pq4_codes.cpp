@@ -133,7 +133,7 @@ void Pq4Tables::make(
         float factor,
         const float* plus) {
     const Scratch scratch(codes.M * (pq4_numbers + 2));
-    // zeros for the part that an odd M lacks
+    // if M is odd, the missing part is filled with zeros
     entries.assign(codes.rows * 2 * pq4_numbers, 0);
     simd::make_pq4_tables(
             codes.M,

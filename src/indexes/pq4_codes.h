@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Product-quantised vectors, 4 bits a part, as simd/pq4_scan.h scans them.
+// Product quantisation with 4 bits per part, in the layout of simd/pq4_scan.h.
 
 #pragma once
 
@@ -14,29 +14,29 @@
 
 namespace faiss_ext {
 
-/// Centroids of a part.
+/// Number of centroids of a part.
 constexpr size_t pq4_numbers = 16;
 
 struct Pq4Codes {
     size_t d, M; ///< M divides d
-    size_t size; ///< of a part
-    size_t rows; ///< of a block, each with two parts
+    size_t size; ///< components of a part
+    size_t rows; ///< rows of a block; each row holds two parts
     /// component j of centroid k of part m at [(m * size + j) * 16 + k]
     const float* codebook;
 
     Pq4Codes(size_t d, size_t M, const float* codebook)
             : d(d), M(M), size(d / M), rows((M + 1) / 2), codebook(codebook) {}
 
-    /// The number of the nearest centroid of each part. code: size M
+    /// Writes the number of the nearest centroid of each part. code: size M
     void encode(const float* x, uint8_t* code) const;
     void decode(const uint8_t* code, float* x) const;
 
-    /// The squared length of centroid k of part m, at [m * 16 + k].
+    /// Returns the squared length of centroid k of part m at [m * 16 + k].
     AlignedVector<float> squares() const;
 };
 
-/// The centroids of the parts by k-means, as Pq4Codes takes them. M divides
-/// d; n is at least 16.
+/// Trains the codebook of Pq4Codes by k-means, part by part. M must divide d; n
+/// is at least 16.
 AlignedVector<float> train_pq4_codebook(
         size_t d,
         size_t M,
@@ -44,9 +44,9 @@ AlignedVector<float> train_pq4_codebook(
         const float* x,
         uint64_t seed);
 
-/// The place of code i in blocks.
+/// Position of code i in the blocks.
 struct Pq4Slot {
-    uint8_t* bytes; ///< that of the first row
+    uint8_t* bytes; ///< the byte in the first row
 
     Pq4Slot(uint8_t* blocks, size_t i, size_t rows)
             : bytes(blocks + i / simd::pq4_block * rows * simd::pq4_block +
@@ -57,14 +57,14 @@ struct Pq4Slot {
     void copy(const Pq4Slot& from, size_t rows);
 };
 
-/// The place of a code that is only read.
+/// A slot that is only read.
 inline Pq4Slot read_slot(const uint8_t* blocks, size_t i, size_t rows) {
     return Pq4Slot(const_cast<uint8_t*>(blocks), i, rows);
 }
 
-/// What a query sums up for each code, without rounding: factor * <q, centroid
-/// k of part m> + plus, at [m * 16 + k]; with zeros for the part that an odd M
-/// lacks.
+/// Computes a query's tables without rounding. Entry [m * 16 + k] is factor *
+/// <q, centroid k of part m> + plus. If M is odd, the missing part is filled
+/// with zeros.
 void make_float_tables(
         const Pq4Codes& codes,
         const float* q,
@@ -72,22 +72,22 @@ void make_float_tables(
         const float* plus,
         std::vector<float>& tables);
 
-/// The sums of a block of codes.
+/// Adds up the table entries for each code of a block.
 void sum_block(
         size_t rows,
         const float* tables,
         const uint8_t* block,
         float* sums);
 
-/// The same, rounded so that shuffles add them up.
+/// Tables rounded to bytes, to be added up by shuffles.
 struct Pq4Tables {
     AlignedVector<uint8_t> entries, arranged;
-    float scale = 0; ///< of a sum of entries
-    float bias = 0;  ///< what is to be added to it
+    float scale = 0; ///< multiplies a sum of entries
+    float bias = 0;  ///< is added to the product
 
-    /** Tables of factor * <q, the vector of a code>.
+    /** Makes tables of factor * <q, the vector of a code>.
      *
-     * @param plus  is added for centroid k of part m, at [m * 16 + k]; or null
+     * @param plus  addend for centroid k of part m, at [m * 16 + k]; or null
      */
     void make(
             const Pq4Codes& codes,

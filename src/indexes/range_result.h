@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The results of a range search, gathered query by query.
+// Assembles the results of a range search, query by query.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace faiss_ext {
 
-/// Copies what was found for each query; distance(hit) and label(hit) return
-/// the distance and label of a hit.
+/// Copies the hits of each query; distance(hit) and label(hit) return the
+/// distance and label of a hit.
 template <class Hit, class Distance, class Label>
 void fill_range_result(
         const std::vector<std::vector<Hit>>& found,

@@ -30,10 +30,10 @@ float largest_component(size_t d, const float* x) {
     return largest;
 }
 
-/** A step of which all components are whole multiples from 0 to 255, up to the
- * rounding of a float, if there is one; or else largest / 255.
+/** Returns a step of which all components are multiples from 0 to 255, up to
+ * the rounding of a float. If there is none, returns largest / 255.
  *
- * The smallest component that is not 0 is 1, 2, 3, ... steps.
+ * It tries steps that are 1, 1/2, 1/3, ... of the smallest nonzero component.
  */
 float byte_step(size_t d, const float* x, float largest) {
     float smallest = largest;
@@ -63,11 +63,11 @@ float byte_step(size_t d, const float* x, float largest) {
 
 void encode_halves(size_t d, const float* x, uint8_t* bytes) {
     const float largest = largest_component(d, x);
-    // a power of two, so that nothing but the halves' last bit is lost
+    // a power of two, so that only the last bit of the halves is lost
     const float factor =
             largest > 0 ? std::ldexp(1.0f, std::ilogb(largest)) : 0;
     std::memcpy(bytes, &factor, header);
-    // 2, to which a half may round, is too much for the largest factor
+    // with the largest factor, a half that rounds to 2 would overflow
     constexpr float max = std::numeric_limits<float>::max();
     const float most = factor > max / 2 ? 0x1.ffcp0f : 2;
     for (size_t k = 0; k < d; k++) {
@@ -80,7 +80,7 @@ void encode_halves(size_t d, const float* x, uint8_t* bytes) {
 void encode_bytes(size_t d, const float* x, uint8_t* bytes) {
     const float largest = largest_component(d, x);
     float step = largest > 0 ? byte_step(d, x, largest) : 0;
-    if (std::round(double(largest) / step) > 255) { // a denormal, rounded down
+    if (std::round(double(largest) / step) > 255) { // a rounded-down denormal
         step = std::nextafter(step, largest);
     }
     std::memcpy(bytes, &step, header);

@@ -30,7 +30,7 @@ void finish_results(
     if (std::is_sorted(scores, scores + n, is_nearer)) {
         return;
     }
-    // values of close scores may be in another order by their last bit
+    // values of close scores may differ in order by their last bit
     std::vector<std::pair<float, idx_t>> results(n);
     for (idx_t i = 0; i < n; i++) {
         results[i] = {scores[i], labels[i]};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scores of an IndexFlatKernel, between vectors and stored ones: smaller is
+// Scores of an IndexFlatKernel between given and stored vectors; smaller is
 // nearer.
 
 #pragma once
@@ -15,23 +15,23 @@
 
 namespace faiss_ext {
 
-/// What stands for "no vector".
+/// The distance reported with id -1.
 float worst_of(faiss::MetricType metric);
 
-/// Makes of the scores of one query's results, in order and with padding (id
-/// -1) at the end, what search returns: values in order.
+/// Turns the scores of one query's results into the values that search returns,
+/// in order. On input they are in order, with padding (id -1) at the end.
 void finish_results(
         const IndexFlatKernel& index,
         idx_t k,
         float* scores,
         idx_t* labels);
 
-/// Scores, on the calling thread, without checks.
+/// Computes scores on the calling thread, without checks.
 struct RowScores {
     const IndexFlatKernel& index;
     const StoredRows stored;
 
-    /// Throws unless the index holds as many vectors as it says.
+    /// Throws unless the index holds ntotal vectors.
     RowScores(const IndexFlatKernel& index, const char* where)
             : index(index), stored(StoredRows::of(index, where)) {}
 
@@ -39,7 +39,7 @@ struct RowScores {
         return stored.codec.d;
     }
 
-    /// The stored vector, d floats.
+    /// Decodes a stored vector into d floats.
     void decode(int32_t id, float* row) const {
         stored.decode(id, row);
     }
@@ -48,7 +48,8 @@ struct RowScores {
         prefetch_row(stored.row(id), stored.codec.code_size());
     }
 
-    /// All pairs. x: size n * d; y: size m * d; scores: size n * m
+    /// Computes the scores of all pairs. x: size n * d; y: size m * d; scores:
+    /// size n * m
     void block(
             size_t n,
             const float* x,
@@ -58,7 +59,7 @@ struct RowScores {
         index.kernel->score_block(index.metric_type, n, x, m, y, d(), scores);
     }
 
-    /// A vector with the stored ones of these ids.
+    /// Scores a vector against the stored vectors with these ids.
     void operator()(const float* x, size_t n, const int32_t* ids, float* scores)
             const {
         for_gathered_rows(

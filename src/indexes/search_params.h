@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Search parameters of classes that an index does not know would be ignored.
+// Checks the class of search parameters, as an unknown class would be ignored.
 
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace faiss_ext {
 
-/// Throws unless search parameters are plain ones, which hold a selector, or of
-/// the class Known or one derived from it. The latter are returned; null if
-/// there are none.
+/// Returns search parameters of the class Known or of one derived from it, and
+/// null if there are none. Plain search parameters, which hold only a selector,
+/// give null as well. Throws for any other class.
 template <class Known = faiss::SearchParameters>
 const Known* known_params(
         const faiss::SearchParameters* params,
@@ -33,8 +33,8 @@ const Known* known_params(
     return known;
 }
 
-/// The selector of plain search parameters, null if there is none. Throws if
-/// they are of another class.
+/// Returns the selector of plain search parameters, or null if there is none.
+/// Throws for any other class.
 inline const faiss::IDSelector* plain_selector(
         const faiss::SearchParameters* params,
         const char* where) {

@@ -46,7 +46,7 @@ void write_header(const IndexBinary& index, IOWriter* f) {
 void read_header(IndexBinary& index, IOReader* f) {
     index.d = read_value_in<int32_t>(f, "d", 8, 1 << 24);
     index.code_size = read_value_in<int32_t>(f, "code_size", 0, index.d / 8);
-    FAISS_EXT_THROW_IF_NOT_FMT( // IDMap of FAISS 1.7.3 has 0
+    FAISS_EXT_THROW_IF_NOT_FMT( // 0: IDMap of FAISS 1.7.3
             index.code_size * 8 == index.d || index.code_size == 0,
             "%s is damaged: a code has %d bytes, expected those of %d bits",
             name_of(*f).c_str(),
@@ -99,14 +99,14 @@ std::unique_ptr<IndexBinary> read_id_map(IOReader* f) {
     return index;
 }
 
-/// The bits in which FAISS writes the ids of the vectors and the sizes of
-/// buckets.
+/// Returns the number of bits in which FAISS writes the ids of vectors and the
+/// sizes of buckets.
 int bits_of_ids(size_t ntotal) {
     return int(std::bit_width(ntotal == 0 ? 0 : ntotal - 1));
 }
 
-/// Whether the size of a bucket does not fit into the bits that FAISS has for
-/// it, so that its reader takes it for empty.
+/// Returns whether the size of a bucket does not fit into FAISS's bits, so that
+/// its reader takes the bucket for empty.
 bool loses_bucket(const IndexBinaryMultiHash& index) {
     const size_t most = (size_t(1) << bits_of_ids(index.ntotal)) - 1;
     return std::any_of(
@@ -118,7 +118,8 @@ bool loses_bucket(const IndexBinaryMultiHash& index) {
             });
 }
 
-/// With one bit more than FAISS takes. The file says how many there are.
+/// Writes with one bit more than FAISS uses. The file contains the number of
+/// bits.
 void write_multi_hash(const IndexBinaryMultiHash& index, IOWriter* f) {
     write_bytes(f, multi_hash.data(), name_size);
     write_header(index, f);

@@ -15,7 +15,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// Calls f(table) for every table whose classes strings know.
+/// Calls f(table) for each table of classes that can be named in strings.
 template <class F>
 void for_each_table(F&& f) {
     f(class_table<Kernel>());

@@ -27,11 +27,11 @@ size_t block_count(uint64_t length) {
     return length / block_size + (length % block_size != 0);
 }
 
-/// Takes bytes, on to another writer if there is one, and keeps their number
-/// and the checksums of their blocks.
+/// Counts bytes and computes the checksums of their blocks. Passes the bytes on
+/// to another writer, if there is one.
 struct ChecksumWriter : AligningWriter {
     IOWriter* to;
-    std::vector<uint64_t> checksums; ///< of the complete blocks
+    std::vector<uint64_t> checksums; ///< of complete blocks
 
     explicit ChecksumWriter(IOWriter* to) : to(to) {
         XXH3_64bits_reset(&state);
@@ -88,13 +88,13 @@ ChecksumWriter summed(
     return writer;
 }
 
-/// What stands before the content.
+/// The part of a frame before the content.
 struct FrameHeader {
     uint64_t length = 0;
     std::vector<uint64_t> checksums; ///< of the blocks
     std::array<char, array_alignment> padding = {};
 
-    /// Bytes that let the content begin on an alignment of the frame.
+    /// Returns the padding that aligns the content in the frame.
     size_t padding_size() const {
         const size_t rest = magic_size + sizeof(format_version) +
                 sizeof(length) + (checksums.size() + 1) * sizeof(uint64_t);
@@ -149,7 +149,7 @@ struct FrameHeader {
     }
 };
 
-/// The content of a frame, verified block by block.
+/// Reads the content of a frame and verifies it block by block.
 struct BlockReader : IOReader {
     IOReader* f;
     const FrameHeader& header;
@@ -174,7 +174,7 @@ struct BlockReader : IOReader {
         return n;
     }
 
-    /// Reads to the end, for the checksums only.
+    /// Reads to the end, only to verify the checksums.
     void verify() {
         for (size_t block = 0; block < header.checksums.size(); block++) {
             load(block, room_for(block));
@@ -182,7 +182,7 @@ struct BlockReader : IOReader {
     }
 
    private:
-    std::vector<char> buffer; ///< the block of the position
+    std::vector<char> buffer; ///< the block at the position
 
     size_t size_of(size_t block) const {
         return std::min<uint64_t>(
@@ -205,7 +205,7 @@ struct BlockReader : IOReader {
                 header.checksums.size());
     }
 
-    /// Hands out bytes of one block.
+    /// Copies bytes of one block.
     size_t read_some(char* to, size_t wanted) {
         const size_t block = position / block_size;
         const size_t begin = position % block_size;
@@ -223,7 +223,7 @@ struct BlockReader : IOReader {
     }
 };
 
-/// As many bytes of another reader.
+/// Limits another reader to a number of bytes.
 struct LimitedReader : IOReader {
     IOReader* f;
     uint64_t rest;
@@ -251,7 +251,7 @@ void check_end(const IOReader* f, uint64_t rest) {
             rest);
 }
 
-/// The same for a reader that has no end of its own.
+/// Calls read() and throws unless it consumes exactly `length` bytes of f.
 template <class Read>
 void read_exactly(IOReader* f, uint64_t length, Read&& read) {
     const uint64_t begin = *position_of(f);
@@ -306,7 +306,7 @@ void write_with_length(const WriteContent& content, IOWriter* f) {
 
 void read_with_length(IOReader* f, const ReadContent& content) {
     const auto length = read_value<uint64_t>(f, "length of a part");
-    if (position_of(f)) { // mapped, or it would be a BlockReader
+    if (position_of(f)) { // mapped, as f would be a BlockReader otherwise
         read_exactly(f, length, [&] { content(f); });
     } else {
         LimitedReader part(f, length);

@@ -49,7 +49,7 @@ void check_file(bool good, IOReader* f, const char* what) {
             good, "%s is damaged: %s", name_of(*f).c_str(), what);
 }
 
-/// Where an index was read from, or is to be written to, for messages.
+/// The file that an index is read from or written to, for messages.
 struct Place {
     std::string file;
     bool is_read;
@@ -66,7 +66,7 @@ struct Place {
                 what.c_str());
     }
 
-    /// Calls check(), which throws.
+    /// Calls check(), which throws on errors.
     template <class F>
     void pass(F&& check) const {
         try {
@@ -77,8 +77,8 @@ struct Place {
     }
 };
 
-/// An index that others stand in front of, which take its labels for
-/// positions of their ntotal vectors.
+/// Checks an index inside a wrapper that uses its labels as the positions of
+/// its ntotal vectors.
 template <class IndexT>
 void check_positions(
         const IndexT* index,
@@ -90,8 +90,8 @@ void check_positions(
             file.c_str());
 }
 
-/// Whether a part says that it is trained. (FAISS's readers take any byte for a
-/// flag.)
+/// Returns the trained flag of a part. FAISS's readers accept any byte as a
+/// flag.
 bool says_trained(const bool& is_trained, const std::string& file) {
     uint8_t byte;
     std::memcpy(&byte, &is_trained, 1);
@@ -103,9 +103,9 @@ bool says_trained(const bool& is_trained, const std::string& file) {
     return byte == 1;
 }
 
-/// An index in front of others sorts as they do, and is not trained before they
-/// are. They may have been trained by themselves, and a graph of FAISS's says
-/// that it is trained while it is empty.
+/// Checks that an index has the metric of its parts, and is trained only if
+/// they are. The parts may have been trained by themselves, and an empty graph
+/// of FAISS's claims to be trained.
 template <class IndexT>
 void check_parts(const IndexT& index, const std::string& file) {
     bool are_trained = true;
@@ -133,7 +133,7 @@ void check_parts(const IndexT& index, const std::string& file) {
             file.c_str());
 }
 
-/// An index that FAISS asks for single distances in a parallel loop.
+/// Checks an index that FAISS asks for single distances in a parallel loop.
 void check_distances(const Index* index, const std::string& file) {
     std::string error;
     try {
@@ -154,20 +154,20 @@ void check_distances(const Index* index, const std::string& file) {
             error.c_str());
 }
 
-/// An index with its parts: as many vectors in each.
+/// Checks that an index and its parts have the same number of vectors.
 template <class IndexT>
 void check_counts(const IndexT& index, const Place& place) {
     if (place.is_read) {
         const std::string unequal = unequal_counts(index);
         place.require(unequal.empty(), "its parts do not fit: " + unequal);
-    } else { // says how to mend that, too
+    } else { // its message also says how to mend that
         place.pass([&] { faiss_ext::check_counts(index); });
     }
 }
 
-// The fields of the base class, float or binary.
+// Fields of the base classes, float and binary.
 
-/// The metrics that an index can have: codes have distances only.
+/// The metrics that an index can have; codes have only distances.
 template <class IndexT>
 constexpr int lowest_metric =
         std::is_base_of_v<IndexBinary, IndexT> ? faiss::METRIC_L2
@@ -176,8 +176,8 @@ constexpr int highest_metric = faiss::METRIC_L2;
 constexpr int32_t max_dimension = 1 << 24;
 constexpr int64_t max_ntotal = int64_t(1) << 36;
 
-/// Throws unless each field of a header can be read. (A reader checks them one
-/// by one, before the rest of the file is looked at.)
+/// Throws unless each field of a header can be read. A reader checks the fields
+/// one by one, before it reads the rest of the file.
 template <class IndexT>
 void check_header(const IndexT& index, const std::string& file) {
     const auto check =
@@ -247,11 +247,11 @@ Header read_header(IOReader* f) {
     return Header(f, lowest_metric<IndexT>);
 }
 
-// A hash in front of a binary index.
+// Indexes of a hash and a binary index.
 
 template <class HashIndex, class IndexT>
 void write_hash_index(const HashIndex& index, IOWriter* f) {
-    // whatever the index says: they may have been trained by themselves
+    // ask the parts themselves, as they may have been trained separately
     write_header<IndexT>(
             index, index.hash->is_trained && index.storage->is_trained, f);
     write_nested<VectorTransform>(index.hash, f);
@@ -295,7 +295,7 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     return index;
 }
 
-// A hash with its codes.
+// Asymmetric hashing.
 
 void write_asymmetric_hash(const IndexAsymmetricHash& index, IOWriter* f) {
     write_header<Index>(index, index.hash->is_trained, f);
@@ -328,7 +328,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     return index;
 }
 
-// Codes that are searched through.
+// Flat indexes of codes.
 
 template <class Flat>
 void write_binary_flat(const Flat& index, IOWriter* f) {
@@ -368,7 +368,7 @@ std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
     return index;
 }
 
-// Classes of indexes that are registered: their fields.
+// Registered classes of indexes, written as their fields.
 
 template <class IndexT>
 void write_registered(const IndexT& index, IOWriter* f) {
@@ -393,7 +393,7 @@ std::unique_ptr<IndexT> read_registered(
     return index;
 }
 
-// An index on the vectors of a file.
+// Indexes on the vectors of a file.
 
 std::unique_ptr<IndexFileKernel> read_file_kernel(IOReader* f, int) {
     auto index = std::make_unique<IndexFileKernel>();
@@ -403,7 +403,7 @@ std::unique_ptr<IndexFileKernel> read_file_kernel(IOReader* f, int) {
     return index;
 }
 
-// A map of ids.
+// ID maps.
 
 template <class IndexT>
 void write_id_map(const faiss::IndexIDMapTemplate<IndexT>& index, IOWriter* f) {
@@ -437,7 +437,7 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
     return index;
 }
 
-// Transformations in front of an index.
+// IndexPreTransform.
 
 void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
     write_header<Index>(index, f);
@@ -494,7 +494,7 @@ std::unique_ptr<IndexPreTransformSIMD> read_pre_transform_simd(
     return index;
 }
 
-// A second index that ranks again what the first one finds.
+// IndexRefine.
 
 void write_refine(const faiss::IndexRefine& index, IOWriter* f) {
     write_header<Index>(index, f);
@@ -529,9 +529,10 @@ std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
     return index;
 }
 
-// Several indexes.
+// Shards and replicas.
 
-/// Whether the parts run in threads of their own, which FAISS keeps to itself.
+/// Returns whether the parts run in threads of their own. FAISS has no
+/// accessor.
 template <class Group>
 bool is_threaded(const Group& group) {
     struct Access : Group {
@@ -593,8 +594,8 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
     const auto n = read_value_in<int32_t>(f, "count", 1, max_group);
     for (int i = 0; i < n; i++) {
         auto part = read_nested<IndexT>(f, io_flags);
-        // what addIndex would refuse while the part is still ours; what it
-        // refuses later belongs to the group already
+        // check this while we own the part: if addIndex refuses it, the group
+        // owns it already
         check_file(
                 part->d == header.d && part->metric_type == header.metric_type,
                 f,
@@ -606,7 +607,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
     return index;
 }
 
-// A graph over vectors and a kernel.
+// Graphs over vectors and a kernel.
 
 void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_header<Index>(index, f);
@@ -623,7 +624,7 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_nested<Index>(index.storage, f);
 }
 
-/// Whether all links of a graph lead to its vectors.
+/// Returns whether all links of a graph lead to its vectors.
 bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
     const int nlevels = int(cum.size()) - 1;
@@ -652,7 +653,7 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
         sum += p;
     }
     good = good && sum > 0.99;
-    // a link on some level leads to a vector that is on that level
+    // the target of a link must exist on the level of the link
     for (int64_t i = 0; good && i < ntotal; i++) {
         for (int l = 0; good && l < hnsw.levels[i]; l++) {
             for (size_t j = hnsw.offsets[i] + cum[l];
@@ -695,8 +696,8 @@ template <class Class>
 std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     const Header header = read_header<Index>(f);
     auto index = std::make_unique<Class>();
-    // new versions of FAISS note in the graph what the metric is
-    // (the generator in it is too large for the stack)
+    // new versions of FAISS store the metric in the graph; the graph's
+    // generator is too large for the stack
     index->hnsw = std::make_unique<faiss::IndexHNSW>(
                           header.d, 32, faiss::MetricType(header.metric_type))
                           ->hnsw;
@@ -717,7 +718,7 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     return index;
 }
 
-// The tables.
+// The tables of codecs.
 
 template <class Class, class IndexT, class Write, class Read, class Check>
 IndexCodec<IndexT> codec(
@@ -739,7 +740,7 @@ IndexCodec<IndexT> codec(
             }};
 }
 
-/// The entries of FAISS's wrappers that exist for both kinds of indexes.
+/// Adds FAISS's wrappers that exist for float and binary indexes.
 template <class IndexT>
 void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
     using Map = faiss::IndexIDMapTemplate<IndexT>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How each class of index is written to and read from files: one entry for each
-// of this library's classes and of FAISS's wrappers around them.
+// Writes and reads the classes of indexes in files. There is one entry for each
+// class of this library and for each of FAISS's wrappers around them.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct IndexCodec {
     std::function<void(const IndexT*, faiss::IOWriter*)> write;
     std::function<std::unique_ptr<IndexT>(faiss::IOReader*, int io_flags)> read;
 
-    /// Throws if `read` would refuse what `write` writes, whose parts have been
+    /// Throws if `read` would refuse the output of `write`. The parts have been
     /// checked before.
     std::function<void(const IndexT*, const std::string& file)> check;
 };

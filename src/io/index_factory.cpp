@@ -42,7 +42,7 @@ namespace {
 using faiss::Index;
 using faiss::IndexBinary;
 
-/// All of a string for an index: what is all FAISS's stays as it is.
+/// Tokenises the string of an index. Strings of FAISS stay unchanged.
 Token whole_index(const std::string& text) {
     return whole(is_faiss_ext_string(text) ? without_spaces(text) : text);
 }
@@ -66,7 +66,8 @@ std::vector<std::string> index_forms() {
     return forms;
 }
 
-/// Whether a part begins with the name of a registered index, float or binary.
+/// Returns whether a token begins with the name of a registered index, float or
+/// binary.
 template <class IndexT>
 bool is_registered(const Token& part) {
     const TokenHead head(part);
@@ -100,8 +101,8 @@ std::unique_ptr<IndexT> make_registered(
     return index;
 }
 
-/// Binary indexes that codes of a hash can be in.
-/// @param more  what else may stand there
+/// Returns the forms of binary indexes that can store the codes of a hash.
+/// @param more  further accepted forms
 std::vector<std::string> storage_forms(std::vector<std::string> more) {
     more.insert(
             more.begin(),
@@ -119,7 +120,7 @@ std::vector<std::string> storage_forms(std::vector<std::string> more) {
     return more;
 }
 
-/// @param forms  what else may stand there
+/// @param forms  further accepted forms
 std::unique_ptr<IndexBinary> make_storage(
         int nbits,
         const Token& part,
@@ -132,8 +133,8 @@ std::unique_ptr<IndexBinary> make_storage(
     if (s == "BFlat") {
         return std::make_unique<IndexBinaryFlatSIMD>(nbits);
     }
-    // the form, with # for each number; FAISS takes numbers as they come and
-    // fails later, or not at all
+    // replace each number by #; FAISS accepts any numbers and fails later, or
+    // never
     std::string form;
     std::vector<long> numbers;
     for (size_t i = 0; i < s.size();) {
@@ -156,7 +157,7 @@ std::unique_ptr<IndexBinary> make_storage(
         i += n;
     }
     if (s.find('#') != std::string::npos) {
-        form.clear(); // it stands for a number there
+        form.clear(); // a literal '#' is not a number
     }
     if (form != "BHash#" && form != "BHash#x#" && form != "BIVF#" &&
         form != "BIVF#_HNSW#" && form != "BHNSW#") {
@@ -209,7 +210,7 @@ bool is_hnsw(const Token& part) {
             num_digits(s, 4) == s.size() - 4;
 }
 
-/// IDMap or IDMap2 if that stands in front, else empty
+/// Returns IDMap or IDMap2 if the string begins with it, else an empty string.
 std::string id_map_name(const std::vector<Token>& parts) {
     std::string name = parts[0].str();
     const auto is_id_map = [](const std::string& name) {
@@ -224,8 +225,8 @@ std::string id_map_name(const std::vector<Token>& parts) {
     return name;
 }
 
-/// IndexIDMap takes what is left after a removal to be numbered anew, as in
-/// flat indexes; inverted lists keep ids.
+/// IndexIDMap expects removals to renumber the vectors, as flat indexes do;
+/// inverted lists keep ids.
 template <class IndexT>
 std::unique_ptr<IndexT> with_id_map(
         const Token& part,
@@ -250,8 +251,8 @@ std::unique_ptr<IndexT> with_id_map(
 
 std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
 
-/// An IndexPreTransformSIMD around an index, with the transformations that
-/// FAISS has put in front of it.
+/// Moves the transformations that FAISS put before an index into an
+/// IndexPreTransformSIMD.
 std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
     auto made = std::make_unique<IndexPreTransformSIMD>();
     made->own_fields = true;
@@ -269,7 +270,7 @@ std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
     return made;
 }
 
-/// A transformation in front of an index, and of those in front of it already.
+/// Puts a transformation before an index and its present transformations.
 std::unique_ptr<Index> prepend(
         std::unique_ptr<faiss::VectorTransform> vt,
         std::unique_ptr<Index> index) {
@@ -277,12 +278,13 @@ std::unique_ptr<Index> prepend(
         index = with_fast_transforms(std::move(index));
     }
     auto& pre = dynamic_cast<IndexPreTransformSIMD&>(*index);
-    pre.IndexPreTransform::prepend_transform(vt.get()); // nobody else has it
+    // vt has no other owner yet
+    pre.IndexPreTransform::prepend_transform(vt.get());
     vt.release();
     return index;
 }
 
-/// The output dimension of a map where it stands behind its name, as in
+/// Returns the output dimension of a map if it follows the name, as in
 /// `RFF64(gaussian)`; else 0.
 int output_dimension(const Token& map) {
     const TokenHead head(map);
@@ -292,8 +294,8 @@ int output_dimension(const Token& map) {
             : 0;
 }
 
-/// An explicit map in front of any other index. That is made first if possible:
-/// a map of many dimensions takes a while to draw.
+/// Makes an explicit map before any other index. The other index is made first
+/// if possible, because a map of many dimensions takes a while to draw.
 std::unique_ptr<Index> make_mapped(
         int d,
         const Token& part,
@@ -323,7 +325,7 @@ std::unique_ptr<Index> make_with_refine(
         const Token& base_part,
         const Token& refine_part,
         faiss::MetricType metric) {
-    // first what is made in a moment
+    // make the fast parts first
     std::unique_ptr<Index> refine;
     if (refine_part.str() == "RFlat") {
         refine = std::make_unique<faiss::IndexFlat>(d, metric);
@@ -351,7 +353,8 @@ std::unique_ptr<Index> make_with_refine(
     return index;
 }
 
-/// Says why what stands in front of one of our parts cannot stand there.
+/// Throws an error that says why the tokens before one of our parts are
+/// invalid.
 [[noreturn]] void fail_in_front(const Token& front, const Token& behind) {
     for (const Token& part : front.split()) {
         const std::string s = part.str();
@@ -376,7 +379,8 @@ std::unique_ptr<Index> make_with_refine(
             index_forms());
 }
 
-/// The transformations that FAISS makes of a string such as `PCA64,L2norm`.
+/// Returns the transformations that FAISS makes from a string such as
+/// `PCA64,L2norm`.
 std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
         int d,
         const Token& part,
@@ -388,7 +392,7 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
         if (const auto needs = needs_newer_faiss(part.str()); !needs.empty()) {
             part.fail(needs);
         }
-        // the rest is said below
+        // reported below
     }
     auto* pre = dynamic_cast<faiss::IndexPreTransform*>(made.get());
     if (!pre || !dynamic_cast<faiss::IndexFlat*>(pre->index) ||
@@ -403,7 +407,7 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     return chain;
 }
 
-/// What is all FAISS's.
+/// Makes an index that consists only of FAISS's parts.
 std::unique_ptr<Index> make_faiss_index(
         int d,
         const Token& part,
@@ -431,8 +435,8 @@ std::unique_ptr<Index> make_faiss_index(
     }
 }
 
-/// A hash of `part` and the index of its codes, which is made first: random
-/// numbers of many bits take a while to draw.
+/// Makes a hash from `part` and an index for its codes. The index is made
+/// first, because the random numbers of many bits take a while to draw.
 std::pair<std::unique_ptr<KernelHash>, std::unique_ptr<IndexBinary>>
 make_hash_and_storage(
         int d,
@@ -442,7 +446,7 @@ make_hash_and_storage(
     const std::string digits = TokenHead(part).digits;
     const int nbits = digits.size() > 8 ? 0 : std::atoi(digits.c_str());
     if (nbits <= 0 || nbits % 8 != 0) {
-        make_hash(d, part); // says what is wrong
+        make_hash(d, part); // throws if the hash is invalid
     }
     if (TokenHead(storage_part).letters == "BKFlat") {
         storage_part.fail(
@@ -453,7 +457,7 @@ make_hash_and_storage(
     return {make_hash(d, part), std::move(storage)};
 }
 
-/// An index without IDMap and Refine.
+/// Makes an index without IDMap and Refine.
 std::unique_ptr<Index> make_core(
         int d,
         const std::vector<Token>& parts,
@@ -505,7 +509,7 @@ std::unique_ptr<Index> make_core(
     head.fail("unknown index '" + head.str() + "'", index_forms());
 }
 
-/// Indexes inside each other: as few as can be read from files again.
+/// Limits nested indexes to the depth that can be read from files.
 struct NestingGuard {
     static constexpr int limit = 12;
     static int& depth() {
@@ -533,7 +537,7 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
     }
     std::vector<Token> parts = part.split();
 
-    // IDMap stands outside of everything
+    // IDMap is outermost
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<Index>(
                 parts[0],
@@ -541,7 +545,7 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
                 make_index(d, part.after(name.size() + 1), metric));
     }
 
-    // then Refine, which sees the vectors as they come
+    // next is Refine, which gets the untransformed vectors
     const Token last = parts.back();
     if (parts.size() > 1 &&
         (last.str() == "RFlat" || last.starts_with("Refine("))) {
@@ -549,7 +553,7 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
                 d, {part.text, part.begin, last.begin - 1}, last, metric);
     }
 
-    // then what FAISS knows to stand in front
+    // next come FAISS's transformations
     size_t first = 0;
     while (first < parts.size() && !is_hash(parts[first]) &&
            !is_vectors(parts[first]) && !is_hnsw(parts[first]) &&
@@ -626,8 +630,9 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     return index;
 }
 
-/// Whether the word at a place is that of FAISS's IndexIVFSpectralHash,
-/// `SH1.2g` in `IVF256,ITQ64,SH1.2g`: ours has a binary index behind it.
+/// Returns whether the word at a position means FAISS's IndexIVFSpectralHash,
+/// such as `SH1.2g` in `IVF256,ITQ64,SH1.2g`. Our SH is followed by a binary
+/// index.
 bool is_ivf_spectral_hash(const std::string& text, size_t at) {
     if (at < 2 || text.compare(at, 2, "SH") != 0) {
         return false;
@@ -652,7 +657,7 @@ void check_dimension(int d) {
 
 bool is_faiss_ext_string(const std::string& text) {
     const std::string description = without_spaces(text);
-    // a name that is ours where an item can begin; parentheses need not match
+    // look for our names where an item can begin; parentheses may be unbalanced
     for (size_t i = 0; i < description.size(); i++) {
         if (i > 0 && description[i - 1] != ',' && description[i - 1] != '(') {
             continue;

@@ -55,13 +55,14 @@ using faiss::IOReader;
 using faiss::IOWriter;
 using faiss::VectorTransform;
 
-// What the three kinds of objects have in a file, and how FAISS does it.
+// Traits of the three kinds of objects in a file, and FAISS's functions for
+// them.
 
 template <class T>
 struct Kind;
 
-/// FAISS 1.7.3 writes lists that are mapped from a file without its name, and
-/// cannot read that.
+/// Throws for mapped lists. FAISS 1.7.3 writes them without the name of their
+/// file and cannot read the result.
 template <class IVF, class IndexT>
 void check_lists_not_mapped(const IndexT& index) {
     if (const auto* ivf = dynamic_cast<const IVF*>(&index)) {
@@ -166,8 +167,8 @@ void write_body(const VectorTransform* vt, IOWriter* f) {
 template <class T>
 using Reader = std::function<std::unique_ptr<T>(IOReader*, int io_flags)>;
 
-/// What reads an object of a class. (Not inlined: objects inside each other are
-/// read by recursion, which is to take little of the stack.)
+/// Returns the function that reads an object of a class. It is not inlined
+/// because nested objects are read recursively and the stack is small.
 template <class IndexT>
 [[gnu::noinline]] Reader<IndexT> reader_of_class(IOReader* f) {
     const std::string name = read_string(f, "class");
@@ -221,7 +222,7 @@ Reader<VectorTransform> reader_of_class<VectorTransform>(IOReader* f) {
     return [name](IOReader* f, int) { return read_transform(name, f); };
 }
 
-/// Hands out four bytes that were read from f before f itself.
+/// Returns four bytes that were already read from f, then reads f itself.
 struct ReaderWithHead : IOReader {
     IOReader* f;
     char head[magic_size];
@@ -246,7 +247,7 @@ std::unique_ptr<T> read_content(IOReader* f, int io_flags) {
     return reader_of_class<T>(f)(f, io_flags);
 }
 
-/// Throws if it is one of ours, but of another kind than was asked for.
+/// Throws for an object of ours of another kind than expected.
 template <class... T>
 void check_other_kinds(const ReaderWithHead& reader) {
     const auto check = [&](const char* magic, const char* function) {
@@ -279,7 +280,7 @@ std::unique_ptr<T> read_any(IOReader* f, int io_flags) {
         return object;
     }
     check_other_kinds<Index, IndexBinary, VectorTransform>(reader);
-    // FAISS may want to map the file into memory, so it gets the file itself
+    // pass the file itself, since FAISS may map it
     if (step_back(f, magic_size)) {
         return std::unique_ptr<T>(Kind<T>::faiss_read(f, io_flags));
     }
@@ -315,7 +316,7 @@ void write_any(const T* object, IOWriter* f) {
             "cannot write the file '%s': %s", name.c_str(), strerror(error));
 }
 
-/// Writes to a file, as FAISS's, and looks for interrupts.
+/// Writes to a file like FAISS's writer and checks for interrupts.
 struct InterruptibleWriter : IOWriter {
     FILE* const f;
 
@@ -337,7 +338,7 @@ struct InterruptibleWriter : IOWriter {
     }
 };
 
-/// A file being written, closed without a word if something goes wrong.
+/// A file that is being written. On errors it is closed silently.
 struct OpenFile {
     std::string name; ///< for messages
     FILE* f;
@@ -374,7 +375,8 @@ struct OpenFile {
 
 using Status = struct stat;
 
-/// Of a file, or of the one behind a symbolic link; none where there is none.
+/// Returns the status of a file, following symbolic links; none if there is no
+/// file.
 std::optional<Status> status_of(const char* fname) {
     Status status;
     if (stat(fname, &status) == 0) {
@@ -386,7 +388,7 @@ std::optional<Status> status_of(const char* fname) {
     return std::nullopt;
 }
 
-/// What symbolic links lead to, whether it is there or not.
+/// Resolves symbolic links; the target need not exist.
 fs::path behind_links(const char* fname) {
     constexpr int most = 40; // as in Linux
     fs::path target = fname;
@@ -400,13 +402,15 @@ fs::path behind_links(const char* fname) {
     return target;
 }
 
-/// A new file beside the one that it is to replace, deleted if it does not.
+/// A new file in the directory of the file to be replaced. It is deleted unless
+/// it replaces that file.
 struct TemporaryFile {
     std::string name; ///< of the file to be replaced, for messages
     fs::path path;
     int file = -1;
 
-    /// Only its owner can open it until it has the permissions of the old file.
+    /// The file is private to its owner until it gets the old file's
+    /// permissions.
     TemporaryFile(
             const std::string& name,
             const fs::path& target,
@@ -447,7 +451,7 @@ struct TemporaryFile {
 };
 
 /// Gives a new file the owner and the permissions of an old one, as far as this
-/// process may.
+/// process is allowed to.
 void make_alike(int file, const Status& old) {
     Status now;
     if (fstat(file, &now) != 0) {
@@ -457,11 +461,11 @@ void make_alike(int file, const Status& old) {
     if ((now.st_uid != old.st_uid || now.st_gid != old.st_gid) &&
         fchown(file, old.st_uid, old.st_gid) != 0 &&
         fchown(file, -1, old.st_gid) != 0) {
-        // another group may do what everybody may
+        // a different group gets the permissions of others
         mode &= ~S_IRWXG | ((mode & S_IRWXO) << 3);
     }
     if (fchmod(file, mode) != 0) {
-        return; // there are file systems without permissions
+        return; // some file systems have no permissions
     }
 }
 
@@ -470,7 +474,8 @@ void write_file(const T* object, const char* fname) {
     FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
     FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
     const std::optional<Status> old = status_of(fname);
-    if (old && !S_ISREG(old->st_mode)) { // a pipe, say, which stays there
+    // write directly to a pipe, for example
+    if (old && !S_ISREG(old->st_mode)) {
         OpenFile file(fopen(fname, "wb"), fname);
         file.write(object);
         file.close();
@@ -491,7 +496,8 @@ void write_file(const T* object, const char* fname) {
     temporary.rename_to(target);
 }
 
-/// Whether it is a class of this library, or of a program that uses it.
+/// Returns whether the class is from this library or from a program that
+/// extends it.
 bool is_ours(const Index& index) {
     return class_table<Index>().knows(index) ||
             dynamic_cast<const IndexAsymmetricHash*>(&index) ||
@@ -516,8 +522,9 @@ bool index_holds_ours(const IndexT* index) {
     });
 }
 
-/// Whether FAISS's format is not used inside of ours: that of flat codes has no
-/// place from which they can be mapped.
+/// Returns whether our format is used for an object of FAISS inside an object
+/// of ours. FAISS's format of flat codes is not aligned, so they could not be
+/// mapped.
 bool has_codec_inside(const Index*) {
     return false;
 }
@@ -531,7 +538,7 @@ bool has_codec_inside(const IndexBinary* index) {
     return map ? has_codec_inside(map->index) : index && find_codec(*index);
 }
 
-/// In front of an object of FAISS's inside one of ours.
+/// Precedes an object of FAISS's inside one of ours.
 constexpr char faiss_magic[] = "Fais";
 
 void check_ours(const VectorTransform* vt, const std::string& file) {
@@ -584,7 +591,7 @@ void check_ours(const IndexT* index, const std::string& file) {
     }
     if (const auto codec = find_codec<IndexT>(*index)) {
         codec->check(index, file);
-    } // or else write_body says so
+    } // otherwise write_body reports it
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What differs between FAISS versions in files; see core/compat.h.
+// Differences between FAISS versions in files; see core/compat.h.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace faiss_ext {
 
-/// Reads a file, and maps arrays of ours; lists of FAISS's are mapped by the
-/// class that it is for FAISS.
+/// Reads a file and maps our arrays. FAISS recognises the base class and maps
+/// its own lists.
 struct MappingFileReader : faiss::FileIOReader, MapsArrays {
     explicit MappingFileReader(const faiss::FileIOReader& from)
             : FileIOReader(from.f) {
@@ -37,8 +37,8 @@ struct MappingFileReader : faiss::FileIOReader, MapsArrays {
 };
 
 #ifdef FAISS_EXT_HAS_MAPPED_FILES
-/// The same, and FAISS's own vectors are used where they lie (since FAISS 1.14,
-/// the first that installs the header).
+/// Like MappingFileReader, and FAISS's own vectors are mapped, too. Since FAISS
+/// 1.14, the first version that installs the header.
 struct MappingMemoryReader : faiss::MappedFileIOReader, MapsArrays {
     explicit MappingMemoryReader(const faiss::FileIOReader& from)
             : MappedFileIOReader(
@@ -56,7 +56,7 @@ struct MappingMemoryReader : faiss::MappedFileIOReader, MapsArrays {
 };
 #endif
 
-/// Whether flags ask for parts that are used where they lie in the file.
+/// Returns whether the flags ask for mapped parts.
 inline bool asks_for_mapping(int io_flags) {
 #ifdef FAISS_EXT_HAS_MAPPED_FILES
     if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {
@@ -66,7 +66,7 @@ inline bool asks_for_mapping(int io_flags) {
     return (io_flags & faiss::IO_FLAG_MMAP) == faiss::IO_FLAG_MMAP;
 }
 
-/// Opens a file, mapped into memory if the flags ask for that.
+/// Opens a file and maps it if the flags ask for that.
 inline std::unique_ptr<faiss::IOReader> open_file(
         const char* fname,
         [[maybe_unused]] int io_flags) {
@@ -80,7 +80,8 @@ inline std::unique_ptr<faiss::IOReader> open_file(
     return file;
 }
 
-/// Where a reader is in its file, if it can tell and go back.
+/// Returns the position of a reader in its file, if it can tell it and seek
+/// back.
 inline std::optional<uint64_t> position_of(const faiss::IOReader* f) {
     if (auto* file = dynamic_cast<const faiss::FileIOReader*>(f)) {
         const long position = ftell(file->f);
@@ -94,8 +95,8 @@ inline std::optional<uint64_t> position_of(const faiss::IOReader* f) {
     return std::nullopt;
 }
 
-/// What reads on where f is and maps arrays, where f is a file that can be
-/// mapped and does not do so itself; otherwise null.
+/// Returns a reader that continues at the position of f and maps arrays, if f
+/// is a file that can be mapped and does not map it itself; otherwise null.
 inline std::unique_ptr<faiss::IOReader> mapping_reader(faiss::IOReader* f) {
     const auto* file = dynamic_cast<const faiss::FileIOReader*>(f);
     if (!file || !position_of(f) || dynamic_cast<const MapsArrays*>(f)) {
@@ -104,7 +105,7 @@ inline std::unique_ptr<faiss::IOReader> mapping_reader(faiss::IOReader* f) {
     return std::make_unique<MappingFileReader>(*file);
 }
 
-/// Goes back by n bytes; returns whether this reader can.
+/// Moves back by n bytes; returns false if the reader cannot.
 inline bool step_back(faiss::IOReader* f, size_t n) {
     if (auto* file = dynamic_cast<faiss::FileIOReader*>(f)) {
         return fseek(file->f, -long(n), SEEK_CUR) == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Objects inside others in a file; docs/file-format.md.
+// Objects inside other objects in a file; see docs/file-format.md.
 
 #pragma once
 
@@ -14,8 +14,8 @@ namespace faiss_ext {
 template <class T>
 void write_nested(const T* object, faiss::IOWriter* f);
 
-/** Throws if an object, or a part of it at any depth, could not be read when it
- * has been written, and says what is wrong. Comes before write_nested.
+/** Throws if an object, or a part of it at any depth, could not be read after
+ * writing; the message says why. Call it before write_nested.
  *
  * @param file  the name of the file, for the message
  */

@@ -13,8 +13,9 @@ namespace {
 
 using Version = std::array<int, 3>;
 
-/// Words of FAISS's factory strings and the first version that knows them; '#'
-/// is a digit. What a word begins with counts, longer ones come first.
+/// Words of FAISS's factory strings and the first version that knows them. '#'
+/// is a digit. Words are compared by their beginning, so longer ones come
+/// first.
 const struct {
     std::string_view word;
     Version since;

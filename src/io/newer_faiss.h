@@ -5,8 +5,9 @@
 
 namespace faiss_ext {
 
-/** What a string asks for that this FAISS is too old for, such as "RaBitQ needs
- * FAISS 1.11.0 or newer; this is FAISS 1.7.3". Empty if there is nothing known.
+/** Returns the requirement of a string that needs a newer FAISS, such as
+ * "RaBitQ needs FAISS 1.11.0 or newer; this is FAISS 1.7.3". Returns an empty
+ * string if none is known.
  */
 std::string needs_newer_faiss(const std::string& factory_string);
 

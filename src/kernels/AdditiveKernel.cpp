@@ -15,7 +15,7 @@ using simd::PairOp;
 using std::numbers::ln2;
 using std::numbers::pi;
 
-/// The terms of k(x, y), and of k(x, x) + k(y, y) - 2 k(x, y) without its
+/// Terms of k(x, y), and of k(x, x) + k(y, y) - 2 k(x, y) computed without
 /// cancellation.
 struct AdditiveLoops {
     PairOp value, distance;
@@ -32,7 +32,7 @@ constexpr AdditiveLoops hellinger = {
         PairOp::hellinger,
         PairOp::hellinger_distance};
 
-/// k(a, b) of two components, from the signature.
+/// Computes k(a, b) of two components from the signature.
 double additive_term(const AdditiveKernel& kernel, double a, double b) {
     constexpr double least = 1e-37;
     return a < least || b < least
@@ -148,7 +148,7 @@ JensenShannonKernel::JensenShannonKernel() : AdditiveKernel(jensen_shannon) {}
 double JensenShannonKernel::signature(double lambda) const {
     const double half = std::abs(lambda) / 2;
     const double a = std::exp(-half); // the smaller component
-    // log(1 + a^2) / a, which tends to a
+    // this tends to a
     const double first = a < 1e-8 ? a : std::log1p(a * a) / a;
     return 0.5 / ln2 * (first + a * (std::log1p(a * a) + 2 * half));
 }

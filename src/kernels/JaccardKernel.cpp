@@ -17,14 +17,14 @@ using simd::PairOp;
 
 namespace {
 
-/// The sums of components of n vectors: what is smaller than infinity.
+/// Sums the components of n vectors, as their intersection with infinity.
 void sums(size_t n, const float* x, size_t d, float* out) {
     const Scratch infinite(d);
     std::fill_n(infinite.get(), d, std::numeric_limits<float>::infinity());
     simd::pairwise(PairOp::intersection, 1, infinite.get(), n, x, d, out, n);
 }
 
-/// out[i * m + j] = f(out[i * m + j], sum of x_i + sum of y_j)
+/// Computes out[i * m + j] = f(out[i * m + j], sum of x_i + sum of y_j).
 template <class F>
 void combine(
         size_t n,

@@ -47,7 +47,7 @@ void Kernel::distance_block(
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < m; j++) {
             const float v = self[i] + self[n + j] - 2 * out[i * m + j];
-            // at identical vectors rounding may leave a negative value
+            // for identical vectors rounding may give a negative value
             out[i * m + j] = v < 0 ? 0 : v;
         }
     }
@@ -138,7 +138,7 @@ void Kernel::gram(
             description().c_str());
     check_input(n, x, d, "Kernel::gram");
     check_input(m, y, d, "Kernel::gram");
-    // blocks of rows, and within them of columns, that are copied into place
+    // blocks of rows, and blocks of columns to copy into place
     constexpr idx_t rows = 64, columns = 1024;
     const idx_t row_blocks = (n + rows - 1) / rows;
     const idx_t column_blocks = (m + columns - 1) / columns;

@@ -10,12 +10,12 @@ namespace faiss_ext {
 
 namespace {
 
-/// beyond it the kernel is below 1e-250
+/// beyond this the kernel is below 1e-250
 constexpr double max_z = 700;
 
-/// 1 - K for small q = z^2 / 4 and nu other than 1/2, 3/2 and 5/2, by the power
-/// series of I_nu and I_-nu in K_nu = pi/2 (I_-nu - I_nu) / sin(nu pi). The
-/// series has poles at whole nu, which are stepped around.
+/// Computes 1 - K for small q = z^2 / 4 and nu other than 1/2, 3/2 and 5/2. It
+/// uses the power series of I_nu and I_-nu in K_nu = pi/2 (I_-nu - I_nu) /
+/// sin(nu pi) and steps around the poles at integer nu.
 double one_minus_series(double nu, double q) {
     if (q < 1e-300) {
         return 0;
@@ -75,7 +75,7 @@ double MaternKernel::profile(double r) const {
     if (nu == 2.5) {
         return (1 + z + z * z / 3) * std::exp(-z);
     }
-    // z^nu underflows and K_nu(z) overflows below this z, where the kernel is 1
+    // below this z the kernel is 1, but z^nu underflows and K_nu(z) overflows
     if (z <= std::max(std::pow(10.0, -150 / nu), DBL_MIN)) {
         return 1;
     }
@@ -91,7 +91,7 @@ double MaternKernel::one_minus_profile(double r) const {
     if (nu == 0.5) {
         return -std::expm1(-z);
     }
-    // near 0 by power series, since the closed forms cancel
+    // near 0 use power series, since the closed forms cancel
     if (nu == 1.5) {
         return z < 1e-2
                 ? z * z * (1.0 / 2 - z * (1.0 / 3 - z * (1.0 / 8 - z / 30)))
@@ -113,7 +113,7 @@ void MaternKernel::sample_frequency(
         std::mt19937_64& rng,
         size_t d,
         float* omega) const {
-    // a normal vector over the root of an independent chi^2 / (2 nu)
+    // a normal vector divided by the root of an independent chi^2 / (2 nu)
     std::gamma_distribution<double> gamma_nu(nu);
     const double s = std::sqrt(nu / gamma_nu(rng));
     std::normal_distribution<double> normal;

@@ -14,7 +14,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// Divides k(x, y) by sqrt(k(x, x) k(y, y)); 0 where one of these is 0.
+/// Divides k(x, y) by sqrt(k(x, x) k(y, y)); gives 0 if one of these is 0.
 void normalize(
         size_t n,
         const float* x_self,
@@ -64,12 +64,12 @@ void NormalizedKernel::self_values(
 
 namespace {
 
-/// Vectors and their squared lengths; those whose squared length would lose
-/// digits, or overflow, are scaled by a power of two.
+/// Vectors and their squared lengths. A vector is scaled by a power of two if
+/// its squared length would lose digits or overflow.
 struct ScaledVectors {
     const float* x;
-    std::vector<float> scaled;          ///< empty if none had to be
-    std::vector<float> squared_lengths; ///< of what x points to
+    std::vector<float> scaled;          ///< empty if none is scaled
+    std::vector<float> squared_lengths; ///< of the vectors at x
 
     ScaledVectors(size_t n, const float* x, size_t d)
             : x(x), squared_lengths(n) {

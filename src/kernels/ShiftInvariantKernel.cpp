@@ -21,7 +21,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// L1 norms up to it have distances in the range of float.
+/// Up to this L1 norm, distances are in the range of float.
 constexpr double max_l1_norm = FLT_MAX / 4;
 
 double l1_norm(const float* x, size_t d) {
@@ -43,7 +43,7 @@ ShiftInvariantKernel::ShiftInvariantKernel(double gamma)
 
 void ShiftInvariantKernel::fields(FieldVisitor& v) const {
     BandwidthKernel::fields(v);
-    // once the bandwidth is there, how it is chosen has no effect
+    // once the bandwidth is set, the way to choose it has no effect
     const bool waits = auto_gamma && gamma == 0;
     if (!waits && !v.wants_all()) {
         return;
@@ -160,7 +160,7 @@ void ShiftInvariantKernel::check_input(
         check_norms(n, x, d, where);
         return;
     }
-    // components up to it cannot have a larger norm
+    // if no component exceeds this, the norm is small enough
     const auto safe = float(max_l1_norm / (double(d) + 1));
     check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {
         const double length = l1_norm(row, d);
@@ -186,7 +186,7 @@ void ShiftInvariantKernel::check_phases(
     }
     const double scale = inverse_length();
     const bool is_l1 = norm() == Norm::L1;
-    // components up to it cannot have a larger norm
+    // if no component exceeds this, the norm is small enough
     const double safe =
             max_radius / scale / (is_l1 ? double(d) + 1 : std::sqrt(d + 1.0));
     const auto bound = float(std::min(safe, 1e38));

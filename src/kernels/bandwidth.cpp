@@ -19,7 +19,7 @@ namespace faiss_ext {
 
 namespace {
 
-/// The `count` smallest of many numbers.
+/// Keeps the `count` smallest of many numbers.
 class Smallest {
    public:
     explicit Smallest(size_t count) : count(count) {}
@@ -35,7 +35,8 @@ class Smallest {
         }
     }
 
-    /// Of the `count` smallest; at least as many must have been added.
+    /// Returns the largest of the `count` smallest. At least `count` numbers
+    /// must have been added.
     float largest() {
         shrink();
         return kept.back();
@@ -53,8 +54,8 @@ class Smallest {
     }
 };
 
-/// The power of two that takes vectors up to `largest` to where squares are in
-/// the range of float; 0 if they are there.
+/// Returns the power of two that scales vectors up to `largest` so that squares
+/// are in the range of float; 0 if they are already.
 int power_of_scale(float largest) {
     return largest == 0 || (largest >= 1e-10f && largest <= 1e10f)
             ? 0
@@ -113,7 +114,7 @@ double mean_neighbor_distance(
     scale_down(copied, power);
     scale_down(queries, power);
 
-    // the distance of a query to itself is 0 and sorts first
+    // the distance of a query to itself is 0 and comes first
     const size_t count = std::min<idx_t>(neighbor, npoints - 1) + 1;
     const idx_t block = 4096;
     std::vector<double> radius(nqueries);

@@ -20,14 +20,14 @@ using std::numbers::pi;
 
 constexpr double min_period = 1e-3, max_period = 1e4;
 
-/// 1 / (2 pi) times the integral of K(lambda) cos(omega lambda) over a period,
-/// by Simpson's rule.
+/// Computes 1 / (2 pi) times the integral of K(lambda) cos(omega lambda) over a
+/// period, by Simpson's rule.
 double windowed_spectrum(
         const AdditiveKernel& kernel,
         double period,
         double omega) {
     const double end = period / 2;
-    // some 64 steps for each oscillation and each unit
+    // some 64 steps per oscillation and per unit
     const int steps = 2 * int(std::ceil(32 * end * (1 + omega / (2 * pi))));
     const double h = end / steps;
     double sum = 0;
@@ -59,7 +59,7 @@ HomogeneousKernelMap::HomogeneousKernelMap(
 void HomogeneousKernelMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "an additive kernel");
     v.integer("order", order, 0, 100, "2 order + 1 components each");
-    // where the spectrum is a single line, the map is exact
+    // if the spectrum is a single line, the map is exact
     if (v.wants_all() || !kernel ||
         kernel->default_period(order, window) != 0) {
         v.number(
@@ -105,7 +105,7 @@ void HomogeneousKernelMap::init() {
     } else {
         const bool is_root = order == 0 && period == 0;
         if (period == 0) {
-            // the fits of the defaults do not reach down to order 0
+            // the fits of the defaults do not cover order 0
             period = order > 0 ? default_period : 2 * pi * kernel->spectrum(0);
         }
         if (period < min_period) {
@@ -168,7 +168,7 @@ void HomogeneousKernelMap::map(size_t n, const float* x, float* xt) const {
             for (int k = 0; k < d_in; k++) {
                 sum += std::abs(row[k]);
             }
-            // the inverse would underflow, or components count as 0
+            // the inverse would underflow, or the components would count as 0
             if (sum > 1e30 || (sum > 0 && sum < 1e-20)) {
                 const float factor = sum > 1 ? 1e-30f : 1e30f;
                 scaled.assign(row, row + d_in);
@@ -240,7 +240,7 @@ double HomogeneousKernelMap::distortion() const {
             degree == 1, "distortion: the degree is %g, expected 1", degree);
     const double L = period > 0 ? 2 * pi / period : 0;
     const double step = 0.01 / (1 + L * double(amplitudes.size()));
-    const double most = 1 + squared_norm(); // of the difference
+    const double most = 1 + squared_norm(); // bound on the difference
     double largest = 0;
     for (double lambda = 0; most / std::cosh(lambda / 2) > largest;
          lambda += step) {

@@ -25,8 +25,8 @@ namespace {
 
 constexpr int max_landmarks = 8192;
 
-/// 1 / sqrt(k(x, x)) of each vector, 0 where that is below the least value with
-/// all digits
+/// Returns 1 / sqrt(k(x, x)) of each vector, or 0 if this value is too small to
+/// have all digits.
 std::vector<float> inverse_norms_of(
         const Kernel& kernel,
         size_t n,
@@ -85,7 +85,7 @@ void KernelPCA::parameters(FieldVisitor& v) const {
             is_free ? 2 : p,
             is_free ? max_landmarks : p,
             "landmarks, drawn by train");
-    // values that are precomputed cannot be tried out
+    // precomputed values cannot be tried out
     const bool can = owned_by_hash && is_free;
     if ((auto_rank || auto_scale) && !(owned_by_hash && kernel)) {
         throw FieldError(
@@ -286,7 +286,7 @@ std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
         kernel->verbose = verbose;
         if (!kernel->is_trained) {
             kernel->train(n, x, d_in);
-            // with a bandwidth it may refuse more
+            // once it has a bandwidth it may refuse more
             kernel->check_input(n, x, d_in, "train");
         }
         if (landmarks.empty()) {

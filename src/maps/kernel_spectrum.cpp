@@ -54,7 +54,7 @@ KernelSpectrum decompose_kernel(
             "the kernel is not positive semi-definite on the landmarks: its matrix has the eigenvalues %g and %g",
             values[0],
             top);
-    // what is smaller is rounding
+    // smaller eigenvalues are rounding errors
     const double least = std::max(
             tolerance, double(p) * std::numeric_limits<double>::epsilon());
     size_t rank = 0;

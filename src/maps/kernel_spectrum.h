@@ -12,10 +12,10 @@ namespace faiss_ext {
 using Matrix =
         Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Kernel PCA of landmarks.
+/// The spectrum of the landmarks' kernel matrix, for kernel PCA.
 struct KernelSpectrum {
     std::vector<double> values; ///< eigenvalues kept, descending
-    Matrix vectors;             ///< eigenvectors, one in each row
+    Matrix vectors;             ///< eigenvectors, one per row
     std::vector<double> means;  ///< mean_j K_ij
 
     int rank() const {
@@ -23,11 +23,11 @@ struct KernelSpectrum {
     }
 };
 
-/** The eigenvectors of K, or of HKH with H = I - 11'/p; throws if K is constant
- * or not positive semi-definite.
+/** Computes the eigenvectors of K, or of HKH with H = I - 11'/p. Throws if K is
+ * constant or not positive semi-definite.
  *
  * @param p          order of K
- * @param tolerance  of eigenvalues, relative to the largest one
+ * @param tolerance  smallest eigenvalue, relative to the largest one
  */
 KernelSpectrum decompose_kernel(
         size_t p,

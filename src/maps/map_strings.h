@@ -13,13 +13,13 @@
 
 namespace faiss_ext {
 
-/// What may stand where a map is expected.
+/// Returns the accepted forms of a map.
 std::vector<std::string> map_forms();
 
-/// Whether a part begins with the name of a map.
+/// Returns whether a token begins with the name of a map.
 bool is_map(const Token& part);
 
-/// Throws an error that marks the place.
+/// Makes a map; an error marks its place in the string.
 std::unique_ptr<FeatureMap> make_map(int d, const Token& part);
 
 } // namespace faiss_ext

@@ -25,7 +25,7 @@ namespace {
 constexpr int panel = int(simd::panel_width);
 constexpr int max_m = 1000;
 
-/// k different numbers below n, in random order
+/// Draws k different numbers below n, in random order.
 std::vector<int64_t> draw_different(int64_t n, int64_t k, std::mt19937_64 rng) {
     std::vector<int64_t> ids;
     if (n <= 4 * k) {
@@ -127,29 +127,29 @@ BilinearProjection::BilinearProjection(
     make_plan();
 }
 
-/// The w whose products with X are there at the same time.
+/// Returns how many w have their products with X in memory at the same time.
 int BilinearProjection::block_size() const {
     return structured ? hadamard_order(d_w) : std::min(k_w, 96);
 }
 
-/// Between the products w' X of two w. Powers of 2 would put the rows that a
-/// transform writes together in the same few lines of the cache.
+/// Returns the distance between the products w' X of two w. With powers of 2
+/// the rows that a transform writes together would share a few cache lines.
 size_t BilinearProjection::row_stride() const {
     return padded_d_v() + (structured ? panel : 0);
 }
 
-/// Rows of X in panels: those of the transforms.
+/// Returns the number of rows of X in panels; transforms need their order.
 int BilinearProjection::panel_height() const {
     return structured ? hadamard_order(d_w) : d_w;
 }
 
-/// Pairs sorted by blocks of w and v that fit the cache.
+/// Pairs sorted by blocks of w and v that fit into the cache.
 struct BilinearProjection::Plan {
     struct Run {
         int32_t w, count;
     };
     std::vector<int32_t> sorted_v, position;
-    std::vector<Run> runs;         ///< of pairs with the same w
+    std::vector<Run> runs;         ///< pairs with the same w
     std::vector<size_t> block_run; ///< first run of each block of w
 };
 
@@ -191,8 +191,8 @@ void BilinearProjection::make_plan() {
     plan = std::move(made);
 }
 
-/// t[j * padded_d_v] = w' X for the j-th w of a block, not scaled, from X in
-/// panels; work: size 16 * block_size()
+/// Computes t[j * padded_d_v] = w' X for the j-th w of a block, not scaled,
+/// from X in panels. work: size 16 * block_size()
 void BilinearProjection::left_products(
         int block,
         const float* panels,
@@ -290,7 +290,7 @@ void BilinearProjection::multiply(size_t n, const float* x, float* y) const {
 }
 
 std::vector<float> BilinearProjection::matrix() const {
-    // w as rows: the products with the unit matrix
+    // compute w as rows, by products with the unit matrix
     BilinearProjection unit;
     unit.d_w = d_w;
     unit.d_v = d_w;

@@ -85,7 +85,7 @@ ClonePtr<Projection> draw_frequencies(
         });
         return dense;
     }
-    // a part of a frequency of D dimensions is one of d_in dimensions
+    // a part of a frequency in D dimensions is a frequency in d_in dimensions
     const int D = StructuredProjection::order(d_in);
     std::vector<double> lengths(d_out);
     parallel_blocks(d_out, 64, [&](idx_t begin, idx_t end) {

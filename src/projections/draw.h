@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random projections as schemes choose them.
+// Draws the random projections that a ProjectionChoice asks for.
 
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace faiss_ext {
 
-/// Rows from N(0, I).
+/// Draws rows from N(0, I).
 ClonePtr<Projection> draw_gaussian(
         const ProjectionChoice& choice,
         int d_in,
         int d_out,
         int64_t seed);
 
-/// Rows from the spectral density of a kernel in its present bandwidth, over 2
-/// pi. Bilinear ones stand for those of a Gaussian kernel.
+/// Draws rows from the spectral density of a kernel at its present bandwidth,
+/// divided by 2 pi. Bilinear projections approximate a Gaussian kernel's.
 ClonePtr<Projection> draw_frequencies(
         const ProjectionChoice& choice,
         const ShiftInvariantKernel& kernel,
@@ -24,8 +24,8 @@ ClonePtr<Projection> draw_frequencies(
         int d_out,
         int64_t seed);
 
-/// The forms that frequencies of a kernel can have: those of rotations are
-/// isotropic. Both, if the kernel is not known yet.
+/// Returns the kinds of frequencies that a kernel can have; rotations need
+/// isotropic ones. If the kernel is not known yet, returns all kinds.
 std::vector<ProjectionChoice::Kind> frequency_kinds(
         const ShiftInvariantKernel* kernel);
 

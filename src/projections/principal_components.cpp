@@ -7,7 +7,8 @@
 #include <numeric>
 #include <random>
 
-#define EIGEN_DONT_PARALLELIZE // sums would depend on the number of threads
+// keeps sums independent of the number of threads
+#define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Dense>
 
 #include <faiss_ext/core/AlignedVector.h>
@@ -27,7 +28,7 @@ constexpr idx_t rows_together = 16;
 
 using Matrix = Eigen::Matrix<double, -1, -1, Eigen::RowMajor>;
 
-/// All eigenvectors by LAPACK; the k leading ones.
+/// Computes the k leading eigenvectors by LAPACK, which computes all of them.
 void all_eigenvectors(
         const std::vector<float>& S,
         size_t d,
@@ -43,7 +44,7 @@ void all_eigenvectors(
     }
 }
 
-/// Q S for a symmetric S, row by row.
+/// Computes Q S for a symmetric S, row by row.
 Matrix times_symmetric(const Matrix& Q, const std::vector<float>& S) {
     const size_t m = Q.rows(), d = Q.cols();
     AlignedVector<float> packed(simd::packed_size(d, m));
@@ -65,8 +66,8 @@ Matrix times_symmetric(const Matrix& Q, const std::vector<float>& S) {
     return Z;
 }
 
-/// Makes orthonormal rows out of Q S, those along the leading eigenvectors
-/// first. Returns estimates of the eigenvalues.
+/// Replaces Q by the orthonormalised rows of Q S, the leading eigenvectors'
+/// directions first. Returns estimates of the eigenvalues.
 std::vector<double> iterate(Matrix& Q, const std::vector<float>& S) {
     constexpr double smallest = 1e-12; // squared, relative to the largest
     const Matrix Z = times_symmetric(Q, S);
@@ -120,8 +121,8 @@ void leading_eigenvectors(
     }
 }
 
-/// Turns eigenvectors round so that of each the largest component is positive:
-/// rounding must not decide.
+/// Flips each eigenvector so that its largest component is positive. Otherwise
+/// its sign would depend on rounding.
 void choose_signs(size_t d, std::vector<float>& vectors) {
     for (size_t i = 0; i < vectors.size(); i += d) {
         const auto begin = vectors.begin() + i, end = begin + d;
@@ -151,7 +152,7 @@ void ScatterMatrix::add(idx_t n, const float* x) {
             }
         }
     });
-    // what is right of the diagonal blocks
+    // the part to the right of the diagonal blocks
     parallel_blocks(d, rows_together, [&](idx_t begin, idx_t end) {
         const size_t width = d - begin;
         const Scratch products((end - begin) * width);
@@ -216,8 +217,8 @@ namespace {
 
 constexpr size_t vectors_together = 1024;
 
-/// Those of fewer vectors than dimensions, from the n^2 products of centred
-/// vectors: where u is an eigenvector of X X', X' u is one of X' X.
+/// Computes the axes of fewer vectors than dimensions, from the n^2 products of
+/// centred vectors: if u is an eigenvector of X X', then X' u is one of X' X.
 PrincipalAxes axes_of_few(
         const std::vector<float>& x,
         size_t n,
@@ -255,7 +256,8 @@ PrincipalAxes axes_of_few(
     });
     for (size_t a = 0; a < rank; a++) {
         check_interrupt();
-        for (int time = 0; time < 2; time++) { // rounding adds parts of others
+        // rounding adds parts of other axes
+        for (int time = 0; time < 2; time++) {
             for (size_t b = 0; b < a; b++) {
                 axes.row(a) -= axes.row(a).dot(axes.row(b)) * axes.row(b);
             }

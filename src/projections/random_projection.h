@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random matrices.
+// Random projection matrices.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace faiss_ext {
 
-/// A matrix of independent random numbers, the same for any number of threads.
+/// Makes a matrix of independent random numbers. It does not depend on the
+/// number of threads.
 template <class Distribution>
 DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
     DenseProjection projection(d_in, d_out);
@@ -36,14 +37,14 @@ DenseProjection random_projection(int d_in, int d_out, int64_t seed) {
     return projection;
 }
 
-/// Order of Walsh-Hadamard transforms for vectors of d components. Smaller ones
-/// than 256 make rows of few different values, zero among them, that are far
-/// from Gaussian.
+/// Returns the order of the Walsh-Hadamard transforms for vectors of d
+/// components. With orders below 256, rows would have few different values,
+/// zero among them, and be far from Gaussian.
 inline int hadamard_order(int d) {
     return std::max(256, int(std::bit_ceil(unsigned(d))));
 }
 
-/// n random signs, +-1; a row begins with the same ones whatever n is.
+/// Draws n random signs, +-1. A row begins with the same signs for every n.
 inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
     std::mt19937_64 rng = row_rng(seed, row, stream_signs);
     uint64_t bits = 0;
@@ -53,7 +54,7 @@ inline void random_signs(int64_t seed, int64_t row, size_t n, float* signs) {
     }
 }
 
-/// Throws unless all are +-1.
+/// Throws unless all signs are +-1.
 template <class Vector>
 void check_signs(const Vector& signs) {
     for (float s : signs) {
@@ -64,7 +65,7 @@ void check_signs(const Vector& signs) {
     }
 }
 
-/// Length of a Gaussian vector.
+/// Draws the length of a Gaussian vector.
 inline double gaussian_length(int64_t seed, int64_t row, int degrees) {
     std::mt19937_64 rng = row_rng(seed, row, stream_lengths);
     return std::sqrt(std::chi_squared_distribution<double>(degrees)(rng));

@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 // Rows that share the loads of up to four vectors.
 constexpr size_t tile_rows = many_registers ? 4 : 2;
 
-/// R rows against C vectors.
+/// Multiplies R rows by C vectors.
 template <size_t R, size_t C>
 HWY_INLINE void dots(
         const float* HWY_RESTRICT t,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What bilinear projections spend their time on besides matrix products.
+// The part of bilinear projections that is not matrix products.
 
 #pragma once
 
@@ -8,13 +8,15 @@
 
 namespace faiss_ext::simd {
 
-/// Ids behind the last one that are read, to fetch their vectors in time.
+/// Ids after the last one that are read, so that vectors are prefetched in
+/// time.
 constexpr size_t ids_ahead = 4;
 
-/** y[r * y_stride + j] = scale * <t_r, v_ids[j]> for all r < rows, j < count.
+/** Computes y[r * y_stride + j] = scale * <t_r, v_ids[j]> for all r < rows, j <
+ * count.
  *
- * Products are summed in float, one sum for each lane; a value does not depend
- * on the others.
+ * Products are summed in float, with one sum for each lane. A value does not
+ * depend on the other values.
  *
  * @param t      t_r = t + r * t_stride, size d
  * @param v      v_i = v + i * d

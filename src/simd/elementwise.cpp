@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// v = f(v), vector by vector.
+/// Applies f to all values, vector by vector.
 template <class F>
 HWY_INLINE void map_values(size_t n, float* HWY_RESTRICT v, F f) {
     const hn::ScalableTag<float> tag;
@@ -49,7 +49,7 @@ void expm1_scaled_target(size_t n, float a, float b, float* v) {
     const hn::ScalableTag<float> tag;
     map_values(n, v, [&](auto x) HWY_ATTR {
         const auto power = hn::Mul(hn::Set(tag, a), x);
-        // not -0, where the power is
+        // adding 0 turns -0 into 0
         return hn::MulAdd(
                 hn::Set(tag, b), hn::Expm1(tag, power), hn::Zero(tag));
     });
@@ -85,7 +85,7 @@ void cos_sin_turns_target(
     const hn::ScalableTag<float> tag;
     const size_t lanes = hn::Lanes(tag);
     const auto compute = [&](const float* from, float* c, float* s) HWY_ATTR {
-        // the fraction of a turn, then the quarter, are exact
+        // the fraction of a turn and then the quarter are exact
         const auto v = hn::LoadU(tag, from);
         const auto turn = hn::Sub(v, hn::Round(v));
         const auto q = hn::Round(hn::Mul(turn, hn::Set(tag, 4.0f)));

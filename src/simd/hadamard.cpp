@@ -19,15 +19,15 @@ HWY_BEFORE_NAMESPACE();
 namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
 
-/// Rows of a transform that stay in registers.
+/// Number of rows of a transform that stay in registers.
 constexpr size_t max_radix = many_registers ? 16 : 8;
 
-/// What is done with a row on its way in.
+/// Operation on a row when it is loaded.
 enum class In {
     plain,
-    row_sign,    ///< times one sign
-    lane_levels, ///< the levels within the row
-    lane_signs,  ///< times a sign for each lane, and the levels within the row
+    row_sign,    ///< multiplies by one sign
+    lane_levels, ///< does the levels within the row
+    lane_signs,  ///< multiplies by a sign per lane, then does these levels
 };
 
 #if HWY_TARGET == HWY_SCALAR
@@ -38,7 +38,7 @@ HWY_INLINE Vec lane_levels(Vec v) {
 
 #else
 
-/// Lane i of v and lane i xor H.
+/// Moves lane i xor H to lane i.
 template <size_t H>
 HWY_INLINE Vec swap_lanes(Vec v) {
     const Tag tag;
@@ -53,7 +53,7 @@ HWY_INLINE Vec swap_lanes(Vec v) {
     }
 }
 
-/// Butterflies over all distances between lanes, from 1 upwards.
+/// Does the butterflies at all distances between lanes, from H upwards.
 template <size_t H = 1>
 HWY_INLINE Vec lane_levels(Vec v) {
     if constexpr (H == vector_lanes) {
@@ -89,7 +89,7 @@ HWY_INLINE void butterflies(Vec* v) {
     }
 }
 
-/// The levels with distances h to h R / 2 between rows.
+/// Does the levels with distances h to h R / 2 between rows.
 template <size_t R, In in>
 void levels_of(
         size_t rows,
@@ -125,7 +125,7 @@ void levels_of(
     }
 }
 
-/// levels_of with the radix as an argument
+/// levels_of with the radix as a run-time argument.
 template <In in>
 void levels(
         size_t radix,
@@ -156,8 +156,8 @@ void levels(
     }
 }
 
-/// One transform from x to y, through work: as many levels at a time as
-/// registers hold.
+/// Transforms x to y by way of work, as many levels at a time as registers can
+/// hold.
 template <In in>
 void transform(
         size_t rows,
@@ -218,7 +218,7 @@ void hadamard_rounds_target(
     if (d_last == d) {
         round(2);
     } else {
-        // the sums among the butterflies of the largest distances
+        // only the sums of the butterflies at the largest distances
         const float* last_signs = signs + 2 * d;
         size_t half = d / 2;
         for (k = 0; k < half; k += lanes) {

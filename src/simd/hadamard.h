@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random rotations without a matrix: sign flips and fast Walsh-Hadamard
+// Random rotations without matrices, by sign flips and fast Walsh-Hadamard
 // transforms.
 
 #pragma once
@@ -8,18 +8,19 @@
 
 namespace faiss_ext::simd {
 
-/** y_j = norms[j] r_j: three rounds of sign flips and Walsh-Hadamard transforms
- * of x, not scaled (the length of r is d^(3/2) times that of x).
+/** Computes y_j = norms[j] r_j, where r is the result of three rounds of sign
+ * flips and Walsh-Hadamard transforms of x. The transforms are not scaled: the
+ * length of r is d^(3/2) times the length of x.
  *
- * If no more than d / 2 outputs are wanted, the last transform is a smaller
- * one, of the sum of the parts of its input.
+ * If at most d / 2 outputs are wanted, the last transform is smaller and
+ * applied to the sum of the parts of its input.
  *
- * Sums are made level by level: values are the same for every instruction set,
- * and err by no more than those of whole transforms.
+ * Sums are computed level by level. Hence values are the same for every
+ * instruction set, and their error is at most the error of whole transforms.
  *
- * @param d_x    components of x; more, up to d, are 0
+ * @param d_x    components of x; the others, up to d, are 0
  * @param d      a power of 2, at least 16
- * @param signs  +-1, three times d
+ * @param signs  +-1, size 3 * d
  * @param d_y    size of norms and y, at most d
  * @param work   size d
  */
@@ -33,8 +34,8 @@ void hadamard_rounds(
         float* work,
         float* y);
 
-/** The three rounds, not scaled, of 16 vectors side by side: component k of
- * vector i is x[16 * k + i], output k of it is y[stride * k + i].
+/** Applies the three rounds, not scaled, to 16 vectors side by side. Component
+ * k of vector i is x[16 * k + i]; its output k is y[stride * k + i].
  *
  * @param d     a power of 2
  * @param x     size 16 * d

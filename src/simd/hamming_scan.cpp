@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-// with it, Highway uses AVX-512's popcount where there is one
+// lets Highway use AVX-512's popcount if there is one
 #define HWY_WANT_AVX3_DL
 
 #include "simd/instruction_set.h"
@@ -27,11 +27,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<uint64_t>;
 using Vec = hn::Vec<Tag>;
 
-/// Codes side by side, one in each lane.
+/// Codes that are compared side by side, one in each lane.
 constexpr size_t group_size = hn::MaxLanes(Tag());
 static_assert(group_size <= hamming_group);
 
-/// Appends the keys of those lanes whose distance is below the bound.
+/// Appends the keys of the lanes whose distance is below the bound.
 HWY_INLINE void push(
         HammingSink& sink,
         Vec distances,
@@ -53,7 +53,7 @@ HWY_INLINE void push(
     }
 }
 
-/// Word w of code i of a group to out[w * group_size + i].
+/// Writes word w of code i of a group to out[w * group_size + i].
 template <size_t W>
 HWY_INLINE void transpose_whole(const uint8_t* codes, uint64_t* out) {
     const Tag tag;
@@ -75,8 +75,8 @@ HWY_INLINE void transpose_whole(const uint8_t* codes, uint64_t* out) {
     }
 }
 
-/// The same for any size, and for fewer codes than a group has; what is missing
-/// is filled up with zeros.
+/// Like transpose_whole, for any size and for groups that are not full. Pads
+/// with zeros.
 void transpose_any(
         size_t count,
         const uint8_t* codes,
@@ -98,8 +98,8 @@ void transpose_any(
     }
 }
 
-/// One query against groups of codes. W: number of words, or 0 for any. What
-/// lies at `next` is brought to the cache meanwhile, as much as is compared.
+/// Compares one query with groups of codes. Meanwhile prefetches as many bytes
+/// at `next` as are compared. W is the number of words, or 0 for any.
 template <size_t W>
 void scan_groups(
         size_t ngroups,
@@ -169,8 +169,8 @@ void scan_groups(
     }
 }
 
-/// One query against codes of `vectors` whole vectors each, as they lie: to
-/// transpose them first pays only for several queries.
+/// Compares one query with codes of `vectors` whole vectors each, without
+/// transposing them, which pays only for several queries.
 void scan_alone(
         const uint64_t* HWY_RESTRICT query,
         size_t n,
@@ -225,7 +225,7 @@ void scan(
         return;
     }
     const bool whole = (W == 1 || W == 2 || W == 4) && code_size == 8 * W;
-    // 16 KB of codes are transposed and then compared with all queries
+    // 16 KB of codes are transposed, then compared with all queries
     const size_t groups = std::clamp<size_t>(
             2048 / (words * group_size),
             1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hamming distances of queries to all codes, of which few are of interest.
+// Scans of all codes by Hamming distance that keep only a few.
 
 #pragma once
 
@@ -8,18 +8,19 @@
 
 namespace faiss_ext::simd {
 
-/// Keys that may be written at a time.
+/// Number of keys that may be written at once.
 constexpr size_t hamming_group = 8;
 
-/** What is kept of a scan: distance << 40 | position, for distances below
- * `bound`, in order of the positions.
+/** Collects keys distance << 40
+ * position for distances below `bound`, in order of the positions.
  */
 struct HammingSink {
     uint32_t bound = 0;
-    size_t size = 0, capacity = 0; ///< of keys; hamming_group lie behind them
+    /// of keys; room for hamming_group more follows
+    size_t size = 0, capacity = 0;
     uint64_t* keys = nullptr;
 
-    /// Called when size >= capacity; must make room, and may lower the bound.
+    /// Called if size >= capacity. It must make room, and may lower the bound.
     void (*make_room)(HammingSink& sink) = nullptr;
 };
 
@@ -28,8 +29,8 @@ constexpr int hamming_shift = 40;
 /** Scans codes on the calling thread.
  *
  * @param nq          queries
- * @param queries     size nq * words, each padded with zeros to words of 8
- * bytes
+ * @param queries     size nq * words; each is padded with zeros to words of
+ *                    8 bytes
  * @param n           codes
  * @param codes       size n * code_size
  * @param position    of the first code, for the keys

@@ -21,8 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
 
-/// For |t| up to some 1000: the angle is reduced by multiples of pi / 2, which
-/// are subtracted in three parts.
+/// Computes sine and cosine for |t| up to some 1000. The angle is reduced by
+/// multiples of pi / 2, which are subtracted in three parts.
 HWY_INLINE SinCos sin_cos(Vec t) {
     const Tag tag;
     const auto set = [&](float v) { return hn::Set(tag, v); };
@@ -33,7 +33,7 @@ HWY_INLINE SinCos sin_cos(Vec t) {
     return sin_cos_reduced(r, q);
 }
 
-/// One vector of coordinates; store(i, v) takes component i of each.
+/// Maps one vector of coordinates. store(i, v) receives component i of each.
 template <class Store>
 HWY_INLINE void map_vector(
         const HomogeneousMap& map,
@@ -43,7 +43,7 @@ HWY_INLINE void map_vector(
     const Tag tag;
     const Vec v = hn::Mul(hn::Abs(x), scale);
     const auto zero = hn::Lt(v, hn::Set(tag, 1e-37f));
-    // (a logarithm of 0 would cost no more, but yields infinities)
+    // the logarithm of 0 would be as fast, but gives infinities
     const Vec safe = hn::IfThenElse(zero, hn::Set(tag, 1.0f), v);
     const bool needs_log = map.order > 0 || map.half_degree != 0.5f;
     const Vec log = needs_log ? hn::Log(tag, safe) : hn::Zero(tag);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The limit that the environment sets to the instruction sets in use. Every
-// file of inner loops includes this, so that the limit holds before they run.
+// Limits the instruction sets in use by an environment variable. Every file of
+// inner loops includes this, so that the limit is set before they run.
 
 #pragma once
 
 namespace faiss_ext::simd {
 
-/** Reads the environment variable FAISS_EXT_SIMD: the name of the best
- * instruction set to use, as target_name gives it: AVX2, say. Says on standard
- * error what there is, if the name is unknown or the processor lacks it.
+/** Reads the environment variable FAISS_EXT_SIMD, the name of the best
+ * instruction set to use. Names are as in target_name, for example AVX2. If the
+ * name is unknown or the processor lacks the instruction set, prints the
+ * available ones on standard error.
  *
  * @return whether there is a limit
  */

@@ -15,7 +15,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// at most 8 lanes, so that any nbits that is a multiple of 8 needs no rest
+/// At most 8 lanes, so that multiples of 8 bits have no remainder.
 using Tag = hn::CappedTag<float, 8>;
 
 void fold_phases_target(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What follows a projection: its wrap-around to the period of a cosine, and the
-// packing of signs into codes.
+// Steps after a projection: folds phases to the period of a cosine and packs
+// signs into codes.
 
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace faiss_ext::simd {
 
-/** u[i * nbits + j] = threshold[j] - |r|, r = v - round(v), v = u[...] +
- * offset[j].
+/** Computes u[i * nbits + j] = threshold[j] - |r|, where r = v - round(v) and v
+ * = u[...] + offset[j].
  *
- * With phases in turns this is >= 0 exactly where cos(2 pi v) >= cos(2 pi
- * threshold[j]), for thresholds in [0, 1/2].
+ * With phases in turns and thresholds in [0, 1/2], the result is >= 0 exactly
+ * if cos(2 pi v) >= cos(2 pi threshold[j]).
  *
  * @param offset     size nbits
  * @param threshold  size nbits
@@ -26,7 +26,7 @@ void fold_phases(
         const float* threshold,
         float* u);
 
-/** Packs signs: bit j mod 8 of byte j / 8 is 1 where margins[j] >= 0, as in
+/** Packs signs: bit j mod 8 of byte j / 8 is 1 if margins[j] >= 0, as in
  * faiss::fvecs2bitvecs.
  *
  * @param margins  size n * nbits, nbits a multiple of 8

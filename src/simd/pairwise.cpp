@@ -43,13 +43,13 @@ struct L1 {
     }
 };
 
-/// Below it a denominator counts as 0. Smaller components are lost, but not
-/// turned into NaN.
+/// Denominators below this count as 0. Smaller components are lost, but do not
+/// become NaN.
 constexpr float tiny = 1e-37f;
 
-/// x / y, y normal, to 2 in the last place: where vectors are of 512 bits a
-/// division takes as long as ten of these operations. The approximation is
-/// defined bit for bit, so that processors agree.
+/// Computes x / y for normal y, to 2 units in the last place. With vectors of
+/// 512 bits a division takes as long as ten of these operations. The
+/// approximation is defined bit for bit, so that processors agree.
 HWY_INLINE Vec quotient(Vec x, Vec y) {
 #if HWY_TARGET <= HWY_AVX3
     const Tag tag;
@@ -65,7 +65,7 @@ struct Chi2 {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
         const Tag tag;
         const Vec bottom = hn::Max(hn::Add(x, y), hn::Set(tag, tiny));
-        // x (y / (x + y)): the product of x and y could underflow
+        // as x (y / (x + y)), since the product of x and y could underflow
         const Vec half =
                 hn::Mul(hn::Min(x, y), quotient(hn::Max(x, y), bottom));
         return hn::Add(sum, hn::Add(half, half));
@@ -95,7 +95,7 @@ struct Hellinger {
 
 struct HellingerDistance {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
-        // the difference of the roots, without its cancellation
+        // the difference of the roots, computed without cancellation
         const Tag tag;
         const Vec roots = hn::Max(
                 hn::Add(hn::Sqrt(x), hn::Sqrt(y)), hn::Set(tag, 1e-30f));
@@ -104,7 +104,7 @@ struct HellingerDistance {
     }
 };
 
-/// A polynomial, coefficients from the constant one upwards.
+/// Evaluates a polynomial; the constant coefficient comes first.
 template <size_t N>
 HWY_INLINE Vec polynomial(Vec x, const float (&c)[N]) {
     const Tag tag;
@@ -115,10 +115,12 @@ HWY_INLINE Vec polynomial(Vec x, const float (&c)[N]) {
     return sum;
 }
 
-// Logarithms of Jensen-Shannon terms: polynomials by interpolation at
-// Chebyshev's nodes, with errors below 1e-7 of what they are part of.
+// Logarithms in Jensen-Shannon terms. The polynomials interpolate at
+// Chebyshev's nodes; their errors are below 1e-7 of the terms that they are
+// part of.
 
-/// 1/2 log2(q), q > 0 and normal: q = 2^e m, m from sqrt(1/2) to sqrt(2)
+/// Computes 1/2 log2(q) for normal q > 0: q = 2^e m, m from sqrt(1/2) to
+/// sqrt(2).
 HWY_INLINE Vec half_log2(Vec q) {
     static constexpr float c[] = {
             0.721347511f,
@@ -143,7 +145,7 @@ HWY_INLINE Vec half_log2(Vec q) {
             hn::Mul(hn::ConvertTo(tag, e), hn::Set(tag, 0.5f)));
 }
 
-/// 1/2 (1 + q) log2(1 + q) / q, q from 0 to 1
+/// Computes 1/2 (1 + q) log2(1 + q) / q for q from 0 to 1.
 HWY_INLINE Vec half_log2_1p(Vec q) {
     static constexpr float c[] = {
             0.72134757f,
@@ -159,10 +161,11 @@ HWY_INLINE Vec half_log2_1p(Vec q) {
 
 /** With q = low / high the term is low times
  *
- *     1/2 (1 + q) log2(1 + q) / q - 1/2 log2(q),
+ *     1/2 (1 + q) log2(1 + q) / q - 1/2 log2(q).
  *
- * two numbers >= 0, so that nothing cancels; its relative error is below 4e-7.
- * Where q leaves the range of float, log2(q) is a difference of logarithms.
+ * Both parts are >= 0, so nothing cancels; the relative error is below 4e-7. If
+ * q leaves the range of float, log2(q) is computed as a difference of
+ * logarithms.
  */
 struct JensenShannon {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
@@ -186,11 +189,11 @@ struct JensenShannon {
 
 /** With s = x + y and d = |x - y| / s the term is s times
  *
- *     1/2 (1 + d) log2(1 + d) + 1/2 (1 - d) log2(1 - d):
+ *     1/2 (1 + d) log2(1 + d) + 1/2 (1 - d) log2(1 - d).
  *
- * d^2 times a polynomial of d^2 up to d = 1/2, so that near components do not
- * cancel, and by logarithms beyond, where 1 - d = 2 low / s. Its relative error
- * is below 1e-6.
+ * Up to d = 1/2 this is computed as d^2 times a polynomial of d^2, so that
+ * nearly equal components do not cancel. Beyond, it is computed by logarithms,
+ * with 1 - d = 2 low / s. The relative error is below 1e-6.
  */
 struct JensenShannonDistance {
     static HWY_INLINE Vec add(Vec x, Vec y, Vec sum) {
@@ -218,13 +221,13 @@ struct JensenShannonDistance {
     }
 };
 
-/// Components summed in float: 64 in each lane, a multiple of the lanes.
+/// Number of components summed in float: 64 per lane.
 constexpr size_t run_length = 64 * hn::MaxLanes(Tag());
 
-/// n numbers, fewer than there are lanes, and zeros.
+/// Loads n numbers, fewer than there are lanes, and pads with zeros.
 HWY_INLINE Vec load_rest(const float* HWY_RESTRICT from, size_t n) {
     const Tag tag;
-#if HWY_TARGET <= HWY_AVX3 // no address beyond the mask is touched
+#if HWY_TARGET <= HWY_AVX3 // masked-out addresses are not touched
     return hn::MaskedLoad(hn::FirstN(tag, n), tag, from);
 #else
     HWY_ALIGN float rest[hn::MaxLanes(Tag())] = {};
@@ -240,7 +243,7 @@ HWY_INLINE void sum_lanes_of_four(const Vec* HWY_RESTRICT v, float* sums) {
     }
 }
 #else
-/// The upper half of the lanes is added to the lower one until four are left.
+/// Adds the upper half of the lanes to the lower half until four are left.
 template <class D>
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> fold_to_four(D, hn::Vec<D> v) {
     if constexpr (hn::MaxLanes(D()) == 4) {
@@ -252,7 +255,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> fold_to_four(D, hn::Vec<D> v) {
     }
 }
 
-/// The sums of the lanes of four vectors, in the same order for each.
+/// Sums the lanes of each of four vectors, in the same order.
 HWY_INLINE void sum_lanes_of_four(const Vec* HWY_RESTRICT v, float* sums) {
     const Tag tag;
     const hn::FixedTag<float, 4> four;
@@ -269,9 +272,9 @@ HWY_INLINE void sum_lanes_of_four(const Vec* HWY_RESTRICT v, float* sums) {
 }
 #endif
 
-/// R rows of x against C rows of y, over `length` of d components: R * C sums
-/// that stay in registers over one run. Sums are written to floats or added to
-/// doubles.
+/// Compares R rows of x with C rows of y over `length` of d components. The R *
+/// C sums stay in registers over one run; then they are written to floats or
+/// added to doubles.
 template <class Op, size_t R, size_t C, class Out>
 HWY_NOINLINE void tile(
         const float* HWY_RESTRICT x,
@@ -280,7 +283,8 @@ HWY_NOINLINE void tile(
         size_t length,
         Out* HWY_RESTRICT out,
         size_t ldout) {
-    constexpr size_t N = (R * C + 3) / 4 * 4; // sums, four at a time
+    // sums, rounded up to groups of four
+    constexpr size_t N = (R * C + 3) / 4 * 4;
     const Tag tag;
     const size_t lanes = hn::Lanes(tag);
     HWY_ALIGN float of_run[N] = {};
@@ -339,14 +343,14 @@ HWY_NOINLINE void tile(
     }
 }
 
-// 16 sums and 5 operands need 32 registers; with 16 registers 3 * 3 fit.
+// 16 sums and 5 operands need 32 registers; 3 * 3 sums fit in 16 registers.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr size_t tile_size = 4;
 #else
 constexpr size_t tile_size = 3;
 #endif
 
-/// R rows of x against all m rows of y.
+/// Compares R rows of x with all m rows of y.
 template <class Op, size_t R, class Out>
 void stripe(
         const float* x,
@@ -365,7 +369,7 @@ void stripe(
     }
 }
 
-/// All n rows of x against all m rows of y.
+/// Compares all n rows of x with all m rows of y.
 template <class Op, class Out>
 void stripes(
         size_t n,
@@ -396,7 +400,7 @@ void blocks(
         float* out,
         size_t ldout) {
     constexpr size_t block_size = cache::pairwise_rows;
-    // components at a time, if rows are too long for that
+    // longer rows are compared in pieces of this many components
     constexpr size_t piece = run_length, longest = 8192;
     if (d <= longest) {
         const size_t rows = std::clamp<size_t>(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums over pairs of vectors: the inner loop of every kernel and of every
-// dense projection.
+// Sums over pairs of vectors, the inner loop of every kernel.
 
 #pragma once
 
@@ -8,34 +7,35 @@
 
 namespace faiss_ext::simd {
 
-/// The term of component k in the sum over k.
+/// Term of component k in the sum over k.
 enum class PairOp {
     dot,        ///< x_k y_k
     squared_l2, ///< (x_k - y_k)^2
     l1,         ///< |x_k - y_k|
 
-    // for components >= 0; 0 where both are 0
+    // components must be >= 0; the term is 0 if both are 0
     chi2,               ///< 2 x_k y_k / (x_k + y_k)
     chi2_distance,      ///< (x_k - y_k)^2 / (x_k + y_k)
     intersection,       ///< min(x_k, y_k)
     hellinger,          ///< sqrt(x_k y_k)
     hellinger_distance, ///< (sqrt(x_k) - sqrt(y_k))^2
     jensen_shannon,     ///< x_k/2 log2(1 + y_k/x_k) + y_k/2 log2(1 + x_k/y_k)
-    jensen_shannon_distance, ///< x_k + y_k - 2 that
+    jensen_shannon_distance, ///< x_k + y_k - 2 (the term above)
 };
 
-/** out[i * ldout + j] = sum_k term(x_i, y_j), on the calling thread.
+/** Computes out[i * ldout + j] = sum_k term(x_i, y_j) on the calling thread.
  *
- * The value of a pair depends on the two vectors and on the instruction set,
- * and on nothing else: not on n, m, nor on the pair's place in the block. It is
- * symmetric in x and y bit for bit. Runs of 64
- * components for each lane are summed in float and the runs in double, so that
- * the error is at most 1e-5 times sum_k |term| for any d, and typically 1e-7
- * times it.
+ * The value of a pair depends only on the two vectors and on the instruction
+ * set, not on n, m or the pair's place in the block. It is symmetric in x and y
+ * bit for bit.
+ *
+ * Runs of 64 components per lane are summed in float, and the runs in double.
+ * Hence the error is at most 1e-5 times sum_k |term| for any d, and typically
+ * 1e-7 times it.
  *
  * @param x      size n * d
  * @param y      size m * d
- * @param out    size n * ldout, of which the first m of each row are written
+ * @param out    size n * ldout; the first m of each row are written
  */
 void pairwise(
         PairOp op,
@@ -47,7 +47,7 @@ void pairwise(
         float* out,
         size_t ldout);
 
-/// Name of the instruction set in use, e.g. "AVX3".
+/// Returns the name of the instruction set in use, e.g. "AVX3".
 const char* target_name();
 
 } // namespace faiss_ext::simd

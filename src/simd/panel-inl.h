@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vectors that divide a panel, for every target of Highway. Include after
-// <hwy/highway.h>, inside no namespace.
+// The vectors of a panel, for every target of Highway. Include this after
+// <hwy/highway.h> and outside namespaces.
 
 #if defined(FAISS_EXT_SIMD_PANEL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAISS_EXT_SIMD_PANEL_INL_H
@@ -25,7 +25,7 @@ using Vec = hn::Vec<Tag>;
 constexpr size_t vector_lanes = hn::MaxLanes(Tag());
 constexpr size_t panel_vectors = panel_width / vector_lanes;
 
-/// Whether there are 32 registers, and not 16.
+/// Whether there are 32 registers, rather than 16.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr bool many_registers = true;
 #else

@@ -61,7 +61,7 @@ void make_pq4_tables_target(
         bias += lowest[m];
         width[m] = hn::GetLane(hn::MaxOfLanes(tag, high)) - lowest[m];
     }
-    // each of the four entries may be rounded up by a half
+    // rounding may raise each of the four entries by a half
     const float widest = widest_pq4_pair(parts, width);
     scale = widest > 0 ? widest / (pq4_max_sum - 2) : 1;
     const auto inverse = hn::Set(tag, 1 / scale), half = hn::Set(tag, 0.5f);
@@ -70,7 +70,7 @@ void make_pq4_tables_target(
     for (size_t m = 0; m < parts; m++) {
         const auto low = hn::Set(tag, lowest[m]);
         for (size_t i = 16 * m; i < 16 * (m + 1); i += lanes) {
-            // (numbers that are none, of a query that is too long, become 0)
+            // NaN, from a query that is too long, becomes 0
             const auto entry =
                     hn::Max(hn::MulAdd(
                                     hn::Sub(hn::LoadU(tag, scratch + i), low),
@@ -135,13 +135,14 @@ using Words = hn::Repartition<uint16_t, Bytes>;
 using Floats = hn::CappedTag<float, 16>;
 
 constexpr size_t vector_bytes = hn::MaxLanes(Bytes());
-/// rows side by side in one vector, or vectors for one row
+/// rows in one vector, or vectors for one row
 constexpr size_t rows_per_vector =
         vector_bytes > pq4_block ? vector_bytes / pq4_block : 1;
 constexpr size_t vectors_per_row =
         vector_bytes < pq4_block ? pq4_block / vector_bytes : 1;
 
-/// of steps, each with a vector for the low numbers and one for the high ones
+/// Returns the number of steps. A step has one vector for the low numbers and
+/// one for the high numbers.
 size_t num_steps(size_t rows) {
     return (rows + rows_per_vector - 1) / rows_per_vector;
 }
@@ -171,14 +172,14 @@ void arrange_pq4_tables_target(
     }
 }
 
-/// The high 4 bits of each byte.
+/// Returns the high 4 bits of each byte.
 HWY_INLINE hn::Vec<Bytes> high_numbers(hn::Vec<Bytes> numbers) {
     const Bytes bytes;
     const auto shifted = hn::ShiftRight<4>(hn::BitCast(Words(), numbers));
     return hn::And(hn::BitCast(bytes, shifted), hn::Set(bytes, 15));
 }
 
-/// Entries of the two parts of a row, added up.
+/// Looks up the entries of the two parts of a row and adds them.
 HWY_INLINE hn::Vec<Bytes> look_up(
         const uint8_t* numbers_at,
         hn::Vec<Bytes> low,
@@ -190,7 +191,7 @@ HWY_INLINE hn::Vec<Bytes> look_up(
             hn::TableLookupBytes(high, high_numbers(numbers)));
 }
 
-/// Adds bytes to sums of words and to those of their high bytes.
+/// Adds bytes to the sums of words and to the sums of their high bytes.
 HWY_INLINE void add_bytes(
         hn::Vec<Bytes> bytes,
         hn::Vec<Words>& all,
@@ -200,8 +201,8 @@ HWY_INLINE void add_bytes(
     odd = hn::Add(odd, hn::ShiftRight<8>(both));
 }
 
-/// Stores sums of the codes of a block that are in one vector; rows that are
-/// side by side come together.
+/// Stores sums of codes of a block. If the vector holds several rows side by
+/// side, they are added together.
 HWY_INLINE void store_sums(hn::Vec<Words> sums, uint16_t* HWY_RESTRICT out) {
     const Words words;
     if constexpr (rows_per_vector == 1) {
@@ -215,7 +216,7 @@ HWY_INLINE void store_sums(hn::Vec<Words> sums, uint16_t* HWY_RESTRICT out) {
     }
 }
 
-/// The sums of B blocks, those of the even bytes and then of the odd ones.
+/// Computes the sums of B blocks: first the even bytes, then the odd ones.
 template <size_t B>
 HWY_INLINE void sum_blocks(
         size_t rows,
@@ -237,7 +238,7 @@ HWY_INLINE void sum_blocks(
         return codes + b * block_bytes +
                 (step * vectors_per_row + v) * vector_bytes;
     };
-    // row r and row r + 2 of four fit into bytes together
+    // rows r and r + 2 of four are added up as bytes
     constexpr size_t apart = 2 / rows_per_vector;
     const size_t whole = rows / rows_per_vector;
     size_t s = 0;
@@ -263,7 +264,8 @@ HWY_INLINE void sum_blocks(
             }
         }
     }
-    if (whole * rows_per_vector < rows) { // (its other tables are zeros)
+    // the tables of missing rows are zeros
+    if (whole * rows_per_vector < rows) {
         for (size_t b = 0; b < B; b++) {
             HWY_ALIGN uint8_t rest[vector_bytes] = {};
             std::memcpy(
@@ -284,7 +286,7 @@ HWY_INLINE void sum_blocks(
     }
 }
 
-/// Appends the codes of a block that are below the bound.
+/// Appends the codes of a block whose score is below the bound.
 HWY_INLINE void append_hits(
         const uint16_t* HWY_RESTRICT sums,
         const float* HWY_RESTRICT offsets,

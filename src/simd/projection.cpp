@@ -20,8 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace faiss_ext::simd {
 namespace HWY_NAMESPACE {
 
-// Panels and vectors of a tile, whose sums stay in registers: 24 of 32
-// registers, 12 of 16, or 8 of 16 where a panel takes four.
+// Panels and vectors of a tile. Their sums stay in registers: 24 of 32
+// registers, 12 of 16, or 8 of 16 if a panel takes four.
 #if HWY_TARGET <= HWY_AVX3
 constexpr size_t tile_panels = 4, tile_rows = 6;
 #elif HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
@@ -30,19 +30,19 @@ constexpr size_t tile_panels = 1, tile_rows = 6;
 constexpr size_t tile_panels = 1, tile_rows = 2;
 #endif
 
-/// Components summed in float.
+/// Number of components summed in float.
 constexpr size_t run_length = 256;
 
-/// Where the sums of a group of panels go: the products of all runs but the
-/// last are added up in `total`, in double, and the last one completes y.
+/// Output of a group of panels. `total` accumulates, in double, the products of
+/// all runs but the last; the last run completes y.
 struct Output {
     double* total;  ///< one row of P panels for each vector
     float* y;       ///< first column of the group
     size_t stride;  ///< of y
-    size_t columns; ///< of y that the group has
+    size_t columns; ///< columns of y in the group
 };
 
-/// Adds the sums of a run to those of row i, or completes the row.
+/// Adds the sums of a run to row i, or completes the row.
 template <size_t width>
 HWY_INLINE void finish_run(
         float* HWY_RESTRICT values,
@@ -71,8 +71,8 @@ HWY_INLINE void finish_run(
     }
 }
 
-/// P panels against R rows of x over one run of components, for rows of the
-/// output from i on.
+/// Multiplies P panels by R rows of x over one run of components. The output
+/// starts at row i.
 template <size_t P, size_t R>
 HWY_NOINLINE void tile(
         const float* HWY_RESTRICT x,
@@ -115,7 +115,7 @@ HWY_NOINLINE void tile(
     }
 }
 
-/// R rows or, if `rows` is less, as many.
+/// Calls tile for `rows` rows, at most R.
 template <size_t P, size_t R, class... Arguments>
 void tile_of(size_t rows, const Arguments&... arguments) {
     if constexpr (R > 0) {
@@ -127,7 +127,7 @@ void tile_of(size_t rows, const Arguments&... arguments) {
     }
 }
 
-/// P panels against all rows of x.
+/// Multiplies P panels by all rows of x.
 template <size_t P>
 void panel_group(
         size_t n,
@@ -156,7 +156,8 @@ void panel_group(
 struct NonZero {
     std::vector<uint32_t> positions;
     std::vector<float> values;
-    std::vector<size_t> runs; ///< where those of each run begin, and the end
+    /// where the components of each run begin, and the end
+    std::vector<size_t> runs;
 
     NonZero(const float* x, size_t d) : positions(d + 1), values(d + 1) {
         size_t count = 0;
@@ -172,8 +173,8 @@ struct NonZero {
     }
 };
 
-/// P panels against one vector, as panel_group does it: sums are the same,
-/// since zeros add nothing.
+/// Multiplies P panels by one vector. The sums equal those of panel_group
+/// because zeros add nothing.
 template <size_t P>
 void sparse_group(
         const NonZero& x,
@@ -205,7 +206,7 @@ void sparse_group(
     }
 }
 
-/// Whether it pays to leave out the zeros of a vector.
+/// Returns whether skipping the zeros of a vector pays.
 bool is_sparse(const float* x, size_t d) {
     const size_t zeros = std::count(x, x + d, 0.0f);
     return d >= 64 && zeros > d / 4;

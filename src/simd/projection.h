@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products with a fixed matrix, whose rows are packed in panels beforehand: the
-// inner loop of every dense projection.
+// Products with a fixed matrix whose rows are packed in panels: the inner loop
+// of every dense projection.
 
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace faiss_ext::simd {
 
-/** Rows of a matrix in a panel. Row j, component k, of a matrix with d columns
- * lies at packed[panel_index(d, j, k)]; the last panel is padded with rows of
- * zeros.
+/** Number of matrix rows in a panel.
+ *
+ * Component k of row j of a matrix with d columns is at packed[panel_index(d,
+ * j, k)]. The last panel is padded with rows of zeros.
  */
 constexpr size_t panel_width = 16;
 
@@ -22,13 +23,13 @@ inline size_t packed_size(size_t d, size_t rows) {
     return (rows + panel_width - 1) / panel_width * panel_width * d;
 }
 
-/** y[i * m + j] = <x_i, a_j>, on the calling thread.
+/** Computes y[i * m + j] = <x_i, a_j> on the calling thread.
  *
- * A product is summed one component after the other by fused multiply-adds:
- * runs of 256 components in float and the runs in double. It does not depend on
- * n, m or its place among the others, and is the same for every instruction set
- * that has fused multiply-adds (AVX2, AVX-512, NEON). The error is at most 2e-5
- * sum_k |x_ik a_jk| for any d, and typically 1e-7 times it.
+ * A product is summed component by component with fused multiply-adds: runs of
+ * 256 components in float, and the runs in double. It does not depend on n, m
+ * or its position, and is the same for every instruction set with fused
+ * multiply-adds (AVX2, AVX-512, NEON). The error is at most 2e-5 sum_k |x_ik
+ * a_jk| for any d, and typically 1e-7 times the sum.
  *
  * @param x       size n * d
  * @param packed  m rows of d components in panels, size packed_size(d, m)

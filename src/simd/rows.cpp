@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Tag = hn::ScalableTag<float>;
 
-/// out = factor * promote(numbers), vector by vector.
+/// Computes out = factor * promote(numbers), vector by vector.
 template <class T, class Promote>
 HWY_INLINE void scale_promoted(
         size_t n,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vectors of small components, as floats.
+// Converts vectors of small components to float.
 
 #pragma once
 

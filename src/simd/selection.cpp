@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Lanes = hn::CappedTag<float, 16>;
 
-/// The smaller one; a where b is NaN.
+/// Returns the smaller value, or a if b is NaN.
 template <class V>
 HWY_INLINE V smaller(V a, V b) {
     return hn::IfThenElse(hn::Lt(b, a), b, a);
@@ -66,7 +66,7 @@ size_t first_smallest_target(size_t n, const float* HWY_RESTRICT v) {
     return 0;
 }
 
-/// How many values are up to the bound, and the largest of them.
+/// Counts the values up to the bound and finds the largest of them.
 HWY_INLINE size_t count_up_to(
         size_t n,
         const float* HWY_RESTRICT v,
@@ -95,8 +95,8 @@ HWY_INLINE size_t count_up_to(
 }
 
 float kth_smallest_target(size_t n, const float* v, size_t k) {
-    // bisection over the numbers of floats in their order: one that is
-    // positive is its bits, and a negative one has the others turned round
+    // Bisect over floats as ordered integers. A positive float is its bits; the
+    // order of negative ones is reversed.
     const auto number_of = [](float f) {
         const auto bits = int64_t(std::bit_cast<int32_t>(f));
         return bits >= 0 ? bits : int64_t(INT32_MIN) - bits;
@@ -124,8 +124,9 @@ float kth_smallest_target(size_t n, const float* v, size_t k) {
     return float_of(high);
 }
 
-/// The smallest value of each group, where lane l of `together` consecutive
-/// vectors is a group, and the rest one each. Returns how many there are.
+/// Computes the smallest value of each group and returns the number of groups.
+/// A group is lane l of `together` consecutive vectors; each remaining value is
+/// a group by itself.
 size_t group_minima_target(
         size_t n,
         const float* HWY_RESTRICT v,
@@ -146,7 +147,7 @@ size_t group_minima_target(
     return groups + (n - i);
 }
 
-/// Appends the values up to the bound with their positions.
+/// Appends the values up to the bound, with their positions.
 void take_up_to_target(
         size_t n,
         const float* HWY_RESTRICT v,
@@ -236,7 +237,8 @@ void k_smallest(
     }
     float bound = std::numeric_limits<float>::infinity();
     if (k < n) {
-        // the k-th of the minima of some groups is a bound: k values reach it
+        // the k-th smallest of some groups' minima is a bound, since at least k
+        // values are within it
         const size_t together = std::max<size_t>(1, n / (4 * k));
         work.resize(n);
         const size_t groups = HWY_DYNAMIC_DISPATCH(group_minima_target)(

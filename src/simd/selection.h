@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The smallest of some values.
+// Selects the smallest of some values.
 
 #pragma once
 
@@ -10,22 +10,23 @@
 
 namespace faiss_ext::simd {
 
-/// The position of the smallest value, the first of equal ones; 0 if there is
-/// none. NaN is never the smallest.
+/// Returns the position of the smallest value, the first if several are equal;
+/// 0 if there is none. NaN is never the smallest.
 size_t first_smallest(size_t n, const float* v);
 
-/// The first position from `from` on where the value is below the bound; n if
-/// there is none.
+/// Returns the first position from `from` on whose value is below the bound; n
+/// if there is none.
 size_t first_below(size_t n, const float* v, size_t from, float bound);
 
-/// The k-th smallest of n values, none of them NaN or infinite; k from 1 to n.
-/// The time does not depend on their order: there is nothing to guess wrong.
+/// Returns the k-th smallest of n values, none of them NaN or infinite; k from
+/// 1 to n. The time does not depend on their order, because no branch is
+/// mispredicted.
 float kth_smallest(size_t n, const float* v, size_t k);
 
-/** The k smallest values with their positions, the smallest first and of equal
- * ones the first; all of them if k >= n. NaN is left out.
+/** Finds the k smallest values and their positions; all of them if k >= n. The
+ * smallest comes first, and equal ones are sorted by position. NaN is skipped.
  *
- * @param work  of any size and content; kept by the caller from call to call
+ * @param work  any size and content; the caller keeps it from call to call
  */
 void k_smallest(
         size_t n,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sines and cosines, for the targets of Highway.
+// Sine and cosine, for the targets of Highway.
 
 #if defined(FAISS_EXT_SIMD_SIN_COS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAISS_EXT_SIMD_SIN_COS_INL_H
@@ -20,7 +20,8 @@ struct SinCos {
     hn::Vec<hn::ScalableTag<float>> sin, cos;
 };
 
-/// Of r + q pi / 2 for r in [-pi / 4, pi / 4], by polynomials, and whole q.
+/// Computes both of r + q pi / 2 by polynomials, for r in [-pi / 4, pi / 4] and
+/// whole q.
 inline HWY_ATTR SinCos sin_cos_reduced(
         hn::Vec<hn::ScalableTag<float>> r,
         hn::Vec<hn::ScalableTag<float>> q) {
@@ -36,7 +37,7 @@ inline HWY_ATTR SinCos sin_cos_reduced(
     c = hn::MulAdd(r2, c, set(4.166664568298827e-2f));
     c = hn::MulAdd(hn::Mul(r2, r2), c, hn::NegMulAdd(set(0.5f), r2, set(1)));
 
-    // the quadrant is q mod 4, from 0 to 3, exact in float
+    // the quadrant q mod 4, from 0 to 3, is exact in float
     const Vec quadrant =
             hn::NegMulAdd(set(4), hn::Floor(hn::Mul(q, set(0.25f))), q);
     const auto odd = hn::Or(hn::Eq(quadrant, set(1)), hn::Eq(quadrant, set(3)));

@@ -17,11 +17,12 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// at most 8 lanes, so that any nbits that is a multiple of 8 needs no rest
+/// At most 8 lanes, so that multiples of 8 bits have no remainder.
 using Tag = hn::CappedTag<float, 8>;
 using Ints = hn::RebindToSigned<Tag>;
 
-/// V vectors of bits from j on, whose best components stay in registers.
+/// Chooses for V vectors of bits from j on; the best components stay in
+/// registers.
 template <size_t V>
 HWY_INLINE void samples(
         size_t count,

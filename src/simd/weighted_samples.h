@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Consistent weighted sampling: of the components of a vector one for each bit.
+// Consistent weighted sampling: chooses a component of a vector for each bit.
 
 #pragma once
 
@@ -8,18 +8,19 @@
 
 namespace faiss_ext::simd {
 
-/** For each bit j the component i, of `count` with logarithms l_i, that
- * minimises
+/** Chooses, for each bit j, the component i that minimises
  *
- *     cost - l_i - rate (1 - q + floor(q)),   q = l_i / rate + shift,
+ *     cost - l_i - rate (1 - q + floor(q)),   q = l_i / rate + shift.
  *
- * where rate, shift and cost are those at [components[i] * nbits + j]; of equal
- * ones the first.
+ * There are `count` components with logarithms l_i. The values of rate, shift
+ * and cost are at [components[i] * nbits + j]. The first of equal components is
+ * chosen.
  *
  * @param nbits    a multiple of 8
  * @param chosen   output, components[i] for each bit; size nbits. -1 if count
  *                 is 0
- * @param level    output, floor(q) of it; size nbits. 0 if count is 0
+ * @param level    output, floor(q) of the chosen component; size nbits. 0 if
+ *                 count is 0
  */
 void weighted_samples(
         size_t count,
