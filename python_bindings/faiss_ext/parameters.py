@@ -274,7 +274,7 @@ class ParameterSpace(faiss.ParameterSpace):
     verbose : int
         Whether explore prints its progress.
     n_experiments : int
-        Number of settings that explore tries. 0: all, without skipping any.
+        Number of settings that explore considers. 0: all, without skipping any.
     batchsize : int
         Number of queries per search.
     min_test_duration : float
