@@ -415,7 +415,7 @@ class Folder:
         return os.path.exists(self.file(name))
 
     def write(self, index, name):
-        """Writes an index; returns the seconds that took, and the file's size."""
+        """Writes an index; returns the time in seconds, and the size."""
         start = time.monotonic()
         write(index, self.file(name))
         return time.monotonic() - start, os.path.getsize(self.file(name))
@@ -695,7 +695,7 @@ class Build:
                             located(error, str, numbers)) from None
 
     def blocks(self, done=()):
-        """Yields the first number and the rows of each block that is not done."""
+        """Yields the first number and the rows of each unfinished block."""
         begin = 0
         with counting("add", self.source.n, self.progress) as count:
             while begin < self.source.n:
