@@ -588,8 +588,8 @@ class KernelNeighborsTransformer(_IndexNeighbors):
     >>> print(classifier.score(X[1500:], y[1500:]) > 0.9)
     True
 
-    UMAP takes the neighbours themselves. The first neighbour of each vector
-    must be the vector itself, or an equal one::
+    UMAP takes the neighbours themselves. Pass X, so that the first neighbour
+    of each vector is the vector itself, or one that is equal to it::
 
         distances, indices = transformer.kneighbors(X, n_neighbors=15)
         umap.UMAP(n_neighbors=15, precomputed_knn=(indices, distances))
