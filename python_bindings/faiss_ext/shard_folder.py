@@ -50,7 +50,7 @@ def entry_file(folder, number):
 
 
 def write_shard(index, folder, number, name, source=None):
-    """Writes a shard, then its manifest entry with the source of its vectors."""
+    """Writes a shard, then its manifest entry with the vectors' source."""
     path = os.path.join(folder, shard_name(number))
     with contextlib.suppress(FileNotFoundError):  # entry of a deleted shard
         os.unlink(entry_file(folder, number))
@@ -235,7 +235,7 @@ class ShardFolder:
             return None
 
     def check_partitions(self, before, now):
-        """Raises ShardError if partitions with a finished shard have changed."""
+        """Raises ShardError if a partition with a finished shard has changed."""
         if not isinstance(before, list):
             raise ShardError(f"{self.file(UNFINISHED)} is damaged: expected a "
                              "list of partitions; delete the folder")
@@ -249,7 +249,7 @@ class ShardFolder:
                 "them again, or delete the folder, or give another one")
 
     def finished(self, partitions):
-        """The numbers and entries of the finished shards of these partitions."""
+        """Numbers and entries of the finished shards of these partitions."""
         entries = map(self.done, range(len(partitions)), partitions)
         return [(number, entry) for number, entry in enumerate(entries)
                 if entry is not None]
