@@ -69,7 +69,7 @@ def on_cluster(found):
              f"{number(two['single_ms'])} ({number(two['single_95_ms'])})", ""]]
     return (table(["8 shards", "one process, two threads", "two workers, one thread each",
                    "the same, one worker killed in the middle"], rows)
-            + f"\nThe results of all of them are {'the same' if same else 'NOT the same'}.\n")
+            + f"\nAll runs return {'the same' if same else 'DIFFERENT'} results.\n")
 
 
 def machines_for(gb):

@@ -127,13 +127,13 @@ def facts(rows, args, versions, notes):
     lines = [f"Made on {cpu}; " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".\n\n"]
     lines += [f"- {note}\n" for note in notes]
     for (name, n, d), _ in groups(rows, "set", "n", "d").items():
-        lines.append(f"- {name}: {n:,} vectors of {d} dimensions, {args.queries} queries at most\n")
+        lines.append(f"- {name}: {n:,} vectors of {d} dimensions, at most {args.queries} queries\n")
     return "".join(lines) + "\n"
 
 
 def tables(rows, args, versions, notes):
     """All tables, for every number of neighbours and threads."""
-    text = [facts(rows, args, versions, notes), "## Ours beside the best peer\n\n", ratio_table(rows, args.recall)]
+    text = [facts(rows, args, versions, notes), "## Ours and the best peer\n\n", ratio_table(rows, args.recall)]
     for (name, kernel, k, threads), own in groups(rows, "set", "kernel", "k", "threads").items():
         text.append(f"## {name}, {short(kernel)}, k = {k}, {count_text(threads)}\n\n")
         text.append(contender_table(own, args.recall, "contender"))
@@ -143,12 +143,12 @@ def tables(rows, args, versions, notes):
 
 def short_tables(rows, args, versions, notes):
     """Those for the documentation: families in place of contenders, the first number of neighbours and threads."""
-    text = [facts(rows, args, versions, notes), "### Ours beside the best peer\n\n", ratio_table(rows, args.recall)]
+    text = [facts(rows, args, versions, notes), "### Ours and the best peer\n\n", ratio_table(rows, args.recall)]
     for (name, kernel, k, threads), own in groups(rows, "set", "kernel", "k", "threads").items():
         if k == args.k[0] and threads == args.threads[0]:
             text.append(f"### {name}, {short(kernel)}, k = {k}, {count_text(threads)}\n\n")
             text.append(contender_table(own, args.recall, "family"))
-            text.append("The Pareto front of all:\n\n" + front_table(own, "batch"))
+            text.append("The Pareto front of all contenders:\n\n" + front_table(own, "batch"))
     return "".join(text)
 
 

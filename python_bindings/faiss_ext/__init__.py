@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Similarity search under kernels, inside FAISS.
+"""Kernel similarity search for FAISS.
 
-Importing this package teaches the faiss module its strings, files and classes:
+Importing faiss_ext extends the faiss module. Its factories, readers, writers
+and classes then also handle kernels, hashes and feature maps:
 
 >>> import faiss, faiss_ext
 >>> index = faiss.index_factory(64, "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))")
 
-What concerns only FAISS's own classes goes on as before. What strings can say:
-kernel_names(), map_names(), hash_names(), and describe("SIK") for the
-parameters of each.
+FAISS's own classes work as before. kernel_names(), map_names() and
+hash_names() list what strings can name; describe("SIK") prints the parameters
+of a name.
 """
 
 import inspect
 
-from . import check_interpreter  # before NumPy and FAISS are loaded
+from . import check_interpreter  # must run before NumPy and FAISS are loaded
 
-import faiss  # first: it loads the FAISS that faiss_ext is linked with
+import faiss  # first, since it loads the FAISS that faiss_ext is linked with
 
 from . import check_faiss
 from ._version import __version__
@@ -42,10 +43,11 @@ from .shards import ShardedIndex
 from .strings import index_string
 from .vector_files import VectorFileError
 
-# what takes NumPy's and Python's types, under this package's name as well
-# (index_binary_factory, read_index_binary and clone_binary_index are this
-# package's own: their flat indexes are IndexBinaryFlatSIMD,
-# their inverted lists IndexBinaryIVFSIMD)
+# FAISS's functions, extended to the types of this package, are also available
+# as faiss_ext.*. index_binary_factory, read_index_binary and
+# clone_binary_index are not among them: this package has its own versions,
+# which make flat indexes IndexBinaryFlatSIMD and inverted lists
+# IndexBinaryIVFSIMD.
 from faiss import (
     index_factory, write_index, read_index,
     write_index_binary, write_VectorTransform,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which index, by measurement on the caller's vectors."""
+"""Recommends an index by measuring candidates on the caller's vectors."""
 
 import contextlib
 import dataclasses
@@ -21,9 +21,9 @@ from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
-SMALL = 2000  # below it an exact scan is the answer
-GROWTH = 4  # between the two sizes that are measured
-REPEATED_S = 0.05  # for which a search is repeated
+SMALL = 2000  # with fewer vectors, only the exact scan is considered
+GROWTH = 4  # ratio of the two sizes that are measured
+REPEATED_S = 0.05  # a search is repeated for this long
 
 
 # ------------------------------------------------------------ candidates
@@ -32,9 +32,9 @@ class Candidate(NamedTuple):
     """An index to try."""
 
     string: str
-    make: Callable  # of the dimension
-    scans: bool  # whether a search looks at everything
-    # of a vector, where files cannot tell it: a function of the dimension
+    make: Callable  # makes the index, given the dimension
+    scans: bool  # whether a search visits every vector
+    # a function of the dimension, if a file cannot tell the size
     bytes_per_vector: Any = None
 
 
@@ -60,13 +60,15 @@ def power_of_2(x):
 
 
 def lists_for(n):
-    """How many inverted lists n vectors have best."""
+    """The number of inverted lists that suits n vectors."""
     return max(4, power_of_2(n / 200))
 
 
 def string_candidates(kernel, d, store, nlist):
-    """What docs/choosing.md says that is worth a try; without a number of
-    lists only what is exact."""
+    """The strings that docs/choosing.md recommends for a kernel.
+
+    Without a number of lists, only exact search.
+    """
     name = kernel.description()
     rows = f"KFlat({name}{store})"
     again = f",Refine({rows})"
@@ -106,7 +108,7 @@ def string_candidates(kernel, d, store, nlist):
     found += [f"{m},{lists}{again}" for m in maps]
     found.append(f"HNSW32,{rows}")
     found += [f"{c},BFlat{again}" for c in codes]
-    # without the vectors themselves
+    # codes only, without the exact vectors
     found += [f"{m},{lists}" for m in maps]
     found += [f"{c},AFlat" for c in scores]
     found += [f"{c},BFlat" for c in codes]
@@ -114,7 +116,7 @@ def string_candidates(kernel, d, store, nlist):
 
 
 class MakerOfObjects:
-    """Makes an index of a kernel that strings cannot name."""
+    """Makes an index whose kernel has no string."""
 
     def __init__(self, make):
         self.make = make
@@ -133,7 +135,7 @@ class MakerOfObjects:
 
 
 def callback_candidates(kernel, nlist):
-    """The same for a kernel that strings cannot name."""
+    """Candidates for a kernel that has no string."""
 
     def flat(d):
         return swig.IndexFlatKernel(d, kernel)
@@ -173,19 +175,22 @@ def callback_candidates(kernel, nlist):
 # ----------------------------------------------------------- measurement
 
 class Truth:
-    """The exact neighbours of queries among vectors: by distance, or under
-    METRIC_INNER_PRODUCT by kernel value."""
+    """The exact neighbours of queries among vectors.
+
+    The nearest ones by distance, or by kernel value under
+    METRIC_INNER_PRODUCT.
+    """
 
     def __init__(self, kernel, x, queries, k, metric=faiss.METRIC_L2):
         self.queries, self.k = queries, min(k, len(x))
         self.index = swig.IndexFlatKernel(x.shape[1], kernel, metric)
         self.index.add(x)
         last = self.index.search_scores(queries, self.k)[0][:, -1:]
-        # what lies as near as the k-th is as good
+        # a vector as near as the k-th counts as found
         self.radius = last + 1e-5 * np.abs(last)
 
     def recall(self, ids):
-        """The share of the k nearest that are among k results."""
+        """The fraction of the k nearest neighbours among k results."""
         ids = ids[:, :self.k]
         scores = self.index.compute_score_subset(self.queries, ids)
         return float(((scores <= self.radius) & (ids >= 0)).mean())
@@ -203,8 +208,8 @@ class RecallCriterion(faiss.IntersectionCriterion):
 class Built(NamedTuple):
     index: Any
     seconds: float
-    learnt_bytes: float  # of what training has left
-    bytes_per_vector: float  # besides
+    learnt_bytes: float  # size of the trained, empty index
+    bytes_per_vector: float  # beyond learnt_bytes
 
 
 def size_of(index):
@@ -224,7 +229,7 @@ def build(candidate, x):
 
 
 def searching(index, truth):
-    """A Timer of a search for all queries."""
+    """A Timer of one search for all queries."""
     return Timer(lambda: index.search(truth.queries, truth.k),
                  faiss.omp_get_max_threads())
 
@@ -243,8 +248,8 @@ def settings_of_key(key):
 
 
 def tuned(index, truth):
-    """(settings, recall) of the fastest settings for what each of them finds,
-    the fastest first."""
+    """The best operating points of an index, as (settings, recall), fastest
+    first."""
     space = ParameterSpace()
     space.initialize(index)
     space.n_experiments = 40
@@ -263,9 +268,12 @@ def set_all(index, settings):
 
 
 def grown(small, large, factor, scans):
-    """A cost that grew from one size to the next, at `factor` times the larger
-    one: of scans with a part that is the same for each vector, or else as a
-    power of the size between 0 and 1.3."""
+    """Extrapolates a cost from two sizes to `factor` times the larger one.
+
+    small and large are the costs at the two sizes, whose ratio is GROWTH. The
+    cost of a scan grows along a straight line. Other costs grow as a power of
+    the size, with an exponent between 0 and 1.3.
+    """
     if scans:
         slope = max(large - small, 0) / (1 - 1 / GROWTH)
         return large + slope * (factor - 1)
@@ -275,7 +283,7 @@ def grown(small, large, factor, scans):
 
 @dataclasses.dataclass
 class Tried:
-    """An index that was measured, at the settings that recall takes.
+    """One measured index, at the search parameters that reach the recall.
 
     Attributes
     ----------
@@ -284,19 +292,21 @@ class Tried:
     parameters : dict
         Search parameters by name, for faiss_ext.set_index_parameter.
     recall : float
-        The share of the k nearest neighbours that are found.
+        The fraction of the k nearest neighbours that are found.
     queries_per_second : float
-        Of searches for all queries in a batch, by the fastest of several.
+        The speed of the fastest of several searches for all queries in a
+        batch.
     usual_queries_per_second : float
-        What half of these searches reach. It is far lower if other programs
-        keep the machine busy.
+        The speed that half of these searches reach. It is far lower if other
+        programs keep the machine busy.
     bytes_per_vector : float
-        Of a file, with what training has left (which of a kernel that is a
-        function is not known, and left out).
+        The size of the index's file per vector, including what was learnt in
+        training. If the kernel is a function, the learnt part is unknown and
+        not included.
     build_seconds : float
-        Of training and adding.
+        Time to train and to add all vectors.
     fits : bool
-        Whether it keeps all limits.
+        Whether the index keeps all limits.
     """
 
     string: str
@@ -310,10 +320,10 @@ class Tried:
 
 
 class Contender:
-    """A candidate that is built and tuned, and takes turns with others.
+    """A candidate that is built and tuned, and timed in turns with others.
 
-    sample and small are (vectors, truth), candidate and smaller what is built
-    of them.
+    sample and small are pairs (vectors, truth). candidate is built on sample,
+    smaller on small.
     """
 
     def __init__(self, candidate, smaller, n, sample, small, recall):
@@ -341,7 +351,7 @@ class Contender:
                 if found >= recall:
                     break
             self.timers.append(searching(fewer.index, small[1]))
-            # a part of it may grow with the vectors, as the centroids of lists
+            # a part of it, such as centroids of lists, may grow with n
             slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
                         / (len(x) - len(small[0])))
             learnt = large.learnt_bytes + slope * (n - len(x))
@@ -352,8 +362,8 @@ class Contender:
             large.bytes_per_vector + learnt / n, seconds, False)
 
     def speeds(self):
-        """Queries per second among all vectors: of the fastest turn, and what
-        half the turns reach."""
+        """Queries per second among all vectors: of the fastest turn, and of
+        the median turn."""
         large = self.timers[0]
         seconds = [large.least, large.middle]
         if len(self.timers) == 2:
@@ -362,8 +372,10 @@ class Contender:
         return [self.queries / each for each in seconds]
 
     def take_turns(self, rival):
-        """Times both in turn, until it is clear which one is faster. Whether
-        other programs disturbed that."""
+        """Times both in turn until it is clear which one is faster.
+
+        Returns whether other programs disturbed the measurement.
+        """
         contenders = [self] if rival is None else [self, rival]
 
         def are_clear(timers):
@@ -384,36 +396,44 @@ class Contender:
 
 @dataclasses.dataclass
 class Recommendation:
-    """What recommend found.
+    """The result of recommend.
 
     Attributes
     ----------
     string : str
-        The factory string of the fastest index that keeps all limits. Where
-        there is none, of the one that finds most within the limits of bytes and
-        seconds, or, where nothing is within these, goes beyond them least.
+        The factory string of the fastest index that keeps all limits. If none
+        does, the index with the highest recall within the limits of bytes and
+        seconds. If none keeps these either, the index that exceeds them least.
     parameters : dict
         Its search parameters by name.
     recall, queries_per_second, usual_queries_per_second : float
+        Its recall and speed, as in Tried.
     bytes_per_vector, build_seconds : float
-        What it was measured at, or what is expected for all vectors.
+        Its size and build time, as in Tried. All five figures are measured, or
+        extrapolated if `extrapolated` is true.
     fits : bool
         Whether it keeps all limits.
     tried : list of Tried
-        All that was measured, the fastest first.
+        All measured indexes, the fastest first.
     disturbed : bool
-        Whether other programs kept the machine busy, so that the index may be
-        faster than it was measured.
+        Whether other programs kept the machine busy. The index may then be
+        faster than measured.
     impossible : dict
-        Strings that cannot be built of these vectors, and why.
+        Strings that cannot be built from these vectors, and why.
     limits : dict
-        What was asked for: recall, and bytes_per_vector and build_seconds if
-        they were given.
-    n, sample_size, k, d : int
-        Vectors, those that were measured, neighbours, and components of a
-        vector.
+        The limits that were requested: recall, and bytes_per_vector and
+        build_seconds if they were given.
+    n : int
+        Number of vectors that the index is for.
+    sample_size : int
+        Number of vectors that were measured.
+    k : int
+        Number of neighbours.
+    d : int
+        Dimension of the vectors.
     threads : int
-        That were used; 1 if other programs kept the processors busy.
+        Number of threads that were used; 1 if other programs kept the
+        processors busy.
     """
 
     string: str
@@ -437,24 +457,26 @@ class Recommendation:
 
     @property
     def as_fast(self) -> "list[str]":
-        """Other strings within all limits that may be as fast: the measured
-        speeds overlap."""
+        """Other strings within all limits whose measured speeds overlap with
+        this one's."""
         return [t.string for t in self.tried
                 if t.fits and self.fits and t.string != self.string
                 and t.queries_per_second >= self.usual_queries_per_second]
 
     @property
     def extrapolated(self) -> bool:
-        """Whether figures are for more vectors than were measured."""
+        """Whether the figures are extrapolated to more vectors than were
+        measured."""
         return self.n > self.sample_size
 
     def build(self, x: "ArrayLike") -> "faiss.Index":
-        """The index, trained on the vectors and filled with them, with its
-        search parameters.
+        """Builds the recommended index: trains it, adds the vectors, and sets
+        its search parameters.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            The vectors.
 
         Returns
         -------
@@ -471,7 +493,7 @@ class Recommendation:
         return index
 
     def _misses(self, tried):
-        """Which limits it does not keep, in words."""
+        """The limits that an index does not keep, in words."""
         words = [f"recall below {self.limits['recall']:g}"
                  ] if tried.recall < self.limits["recall"] else []
         words += [
@@ -527,7 +549,7 @@ class Recommendation:
 
 
 def as_kernel(kernel):
-    """Of a string, an object or a function."""
+    """A kernel from a string, a Kernel or a function."""
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
     elif callable(kernel) and not isinstance(kernel, swig.Kernel):
@@ -539,7 +561,8 @@ def as_kernel(kernel):
 
 
 def check_vectors(kernel, x, name, numbers):
-    """Throws if a kernel is not defined on a vector; says its number."""
+    """Raises RuntimeError if the kernel is undefined for a vector, and names
+    its number."""
     try:
         swig.IndexFlatKernel(x.shape[1], kernel).sa_encode(x)
     except RuntimeError as error:
@@ -549,7 +572,7 @@ def check_vectors(kernel, x, name, numbers):
 
 
 def trained_kernel(kernel, x):
-    """A kernel with the bandwidth that x gives."""
+    """A kernel, with its bandwidth learnt from x if it has none yet."""
     kernel = as_kernel(kernel)
     if not kernel.is_trained:
         kernel = kernel.copy()
@@ -558,8 +581,12 @@ def trained_kernel(kernel, x):
 
 
 def narrowest_store(kernel, truth, x, recall):
-    """The key of KFlat that stores the vectors in the fewest bytes and finds
-    the same neighbours, to one in a thousand, or what is asked for."""
+    """The `store=` key of KFlat that needs the fewest bytes and still finds
+    the neighbours.
+
+    A narrower store qualifies if its recall is at least 0.999 and at least
+    `recall`.
+    """
     for store in ("u8", "f16"):
         if store == "u8" and x.min() < 0:
             continue
@@ -584,8 +611,11 @@ def check_number(name, value, low, none_too=True):
 
 @contextlib.contextmanager
 def one_thread_if_busy():
-    """The number of threads to measure with: all, or one while other programs
-    keep the processors busy, as its processor time tells more then."""
+    """Yields the number of threads to measure with.
+
+    All threads, or one if other programs keep the processors busy: processor
+    time is then more reliable, and it is only measured with one thread.
+    """
     threads = faiss.omp_get_max_threads()
     try:
         if threads > 1 and is_loaded():
@@ -602,54 +632,60 @@ def recommend(
     build_seconds: "float | None" = None, sample_size: int = 20000,
     seed: int = 1234, progress: bool = True,
 ) -> Recommendation:
-    """Measures which index is the fastest one for vectors under a kernel.
+    """Measures which index is the fastest for your vectors and kernel.
 
-    Candidate indexes are built on a sample and tuned to the recall, for
-    held-out vectors whose exact neighbours are known. Where there will be fewer
-    than 2,000 vectors, only the exact scan is considered. Where there are more
-    vectors than the sample, each index is built on a quarter of it as
-    well, and figures for all of them are extrapolated from the two: times of
-    scans along a straight line, of lists and graphs as powers of the number of
-    vectors, recall by its loss from one size to the next. They are rough where
-    there are many times as many vectors: a larger `sample_size` helps. `print`
-    shows all that was tried.
-
-    Each candidate takes turns with the fastest one before it until it is clear
-    which is faster, and each counts by its fastest turn. With one thread,
-    processor time is measured, so that other programs hardly matter. One thread
-    is used if other programs keep the processors busy.
+    Candidate indexes are built on a sample and tuned to the recall, using
+    held-out queries whose exact neighbours are known. If there will be fewer
+    than 2,000 vectors, only the exact scan is considered. `print` shows a
+    table of all candidates.
 
     Parameters
     ----------
     x : array_like, shape (n, d)
-        The vectors, or a part of them that was drawn at random. Bytes are
-        numbers, with "jaccard", too; for packed bits there is
-        `BKFlat(jaccard)`.
+        The vectors, or a random sample of them. uint8 components are numbers,
+        also with "jaccard"; use `BKFlat(jaccard)` for packed bits.
     kernel : str, Kernel or function
-        A string such as "chi2", a kernel, or a function as CallbackKernel
-        takes. A bandwidth that is not given is learnt from the sample, and is
-        part of the string.
+        A string such as "chi2", a kernel, or a function f(X, Y) as for
+        CallbackKernel. If the kernel has no bandwidth, it is learnt from the
+        sample and becomes part of the string.
     recall : float
-        The share of the k nearest neighbours to be found, at most 1.
+        The fraction of the k nearest neighbours to be found, at most 1.
     k : int
-        Where there are fewer vectors, all of them.
+        Number of neighbours. If there are fewer vectors, all of them.
     queries : array_like, shape (nq, d), optional
-        By default up to 200 of the vectors, which are held out.
+        Queries. By default up to 200 of the vectors, which are held out.
     n : int, optional
-        How many vectors there will be; by default, and at least, those of x.
-    bytes_per_vector, build_seconds : float, optional
-        Limits of the index, and of training and filling it.
+        Number of vectors that the index will hold, at least that of x (the
+        default).
+    bytes_per_vector : float, optional
+        Limit of the size of the index.
+    build_seconds : float, optional
+        Limit of the time to train and to add all vectors.
     sample_size : int
-        Vectors that are measured, at most. Where there are more of them, at
-        least 40 k.
+        Largest number of vectors to measure. If there are more vectors than
+        that, the sample must have at least 40 k.
     seed : int
-        Of the sample.
+        Seed of the sample.
     progress : bool
         Whether to show a progress bar on stderr.
 
     Returns
     -------
     Recommendation
+
+    Notes
+    -----
+    If there will be more vectors than the sample has, each index is also built
+    on a quarter of the sample, and its figures are extrapolated from the two
+    sizes: times of scans along a straight line, times of lists and graphs as
+    powers of the number of vectors, and recall by its loss from one size to
+    the next. The figures are rough if there are many times as many vectors; a
+    larger `sample_size` helps.
+
+    Each candidate is timed in turns with the fastest one before it, until it
+    is clear which is faster. The fastest turn of each counts. With one thread,
+    processor time is measured, so other programs hardly matter. If other
+    programs keep the processors busy, only one thread is used.
 
     Examples
     --------
@@ -664,7 +700,7 @@ def recommend(
     if x.ndim != 2 or len(x) < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
                          f"of shape (n, d), got shape {x.shape}")
-    # sums of NumPy's small integers wrap
+    # sums of NumPy's small integers would wrap
     recall, k, n, bytes_per_vector, build_seconds, sample_size, seed = map(
         python_number, (recall, k, n, bytes_per_vector, build_seconds,
                         sample_size, seed))
@@ -737,12 +773,13 @@ def recommend(
         ("build_seconds", build_seconds)) if limit is not None}
 
     def excess(found):
-        """How many times the limits of bytes and seconds it takes; 1 within."""
+        """By what factor it exceeds the limits of bytes and seconds; 1 if it
+        keeps them."""
         return max([1] + [getattr(found, name) / limit
                           for name, limit in costs.items()])
 
     tried, impossible = [], {}
-    rival, disturbed = None, False  # the fastest so far within all limits
+    rival, disturbed = None, False  # rival: the fastest one that fits so far
     with one_thread_if_busy() as threads:
         for candidate, smaller, final in bar(
                 list(zip(*map(candidates, (len(whole), len(part), n)))),

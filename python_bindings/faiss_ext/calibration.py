@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What kernel values the distances of an index mean, by measurement."""
+"""Calibration: the kernel values that belong to the distances of an index, as
+measured on held-out queries."""
 
 import itertools
 import math
@@ -21,31 +22,31 @@ from .parameters import real
 from .showing import is_group, transforms_of
 
 
-FARTHEST = float(np.finfo("float32").max)  # of what is missing
+FARTHEST = float(np.finfo("float32").max)  # the distance of padding
 
 
 class Calibration:
-    """Kernel values of the results of searches, by their distance.
+    """Kernel values of search results, estimated from their distances.
 
-    A distance is looked up among the measured results nearest to it by rank: at
-    least `width`, and all that are equally far. That needs no theory, so that
-    it holds for learnt and structured codes, for maps and for FAISS's own
-    indexes. Distances outside of those measured give NaN, but for what
-    `interval` says of small ones.
+    A distance is compared with the measured results nearest to it by rank: at
+    least `width` of them, and all at equal distance. This uses no theory, so
+    it also works for learnt and structured codes, for maps, and for FAISS's
+    own indexes. Distances outside the measured range give NaN; the exception
+    is `interval` at small distances.
 
     Attributes
     ----------
     distances : float64, shape (m,)
-        Of the measured results, ascending.
+        Distances of the measured results, ascending.
     values : float64, shape (m,)
-        Their kernel values.
+        Kernel values of the measured results.
     width : int
-        The least number of results that an answer is taken from.
+        Least number of measured results that an estimate uses.
     maximum : float
-        What no kernel value is above.
+        Upper bound of all kernel values.
     exact : callable or None
-        The kernel value as a function of the distance, if there is one. It is
-        asked in place of the measured results.
+        The kernel value as a function of the distance, if there is such a
+        function. It then replaces the measured results.
     """
 
     distances: "NDArray[np.float64]"
@@ -71,7 +72,8 @@ class Calibration:
         self.width = min(width, len(values))
         self.maximum, self.exact = maximum, exact
         rank = np.arange(len(values)) - (len(values) - 1) / 2
-        self._values_grow = bool(rank @ self.values > 0)  # with the distance
+        # whether values grow with the distance
+        self._values_grow = bool(rank @ self.values > 0)
 
     def __repr__(self) -> str:
         if self.exact is not None:
@@ -84,15 +86,20 @@ class Calibration:
     def value(self, D: "ArrayLike") -> "NDArray[np.float64]":
         """The mean kernel value of results at each distance.
 
-        Within `width` / 2 results of the smallest and of the largest measured
-        distance it is that of the outermost `width` results, which lie on one
-        side of the distance. Outside of the measured distances it is NaN: for a
-        query that is in the index, or a longer search than was measured.
+        Distances outside the measured range give NaN. They occur if a query is
+        in the index, or if a search is longer than the measured ones. Within
+        `width` / 2 results of the smallest or the largest measured distance,
+        the mean is that of the outermost `width` results, which lie on one
+        side of the distance.
 
         Parameters
         ----------
         D : array_like
             Distances that the index has returned, of any shape.
+
+        Returns
+        -------
+        float64, of the shape of D
         """
         if self.exact is not None:
             return self._exactly(D)
@@ -105,32 +112,44 @@ class Calibration:
     def interval(
         self, D: "ArrayLike", failure: float = 0.05
     ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-        """Between which the kernel value of a further result at each distance
-        lies, except with probability about `failure`.
-
-        The two are order statistics of the measured values around a distance.
-        If the results of further searches are drawn as those were, about the
-        share `failure` of all of them together lies outside; it would be at
-        most that if results were independent and kernel values did not depend
-        on the distance within a window. Other shares may be larger: those of
-        one query, whose results may lie outside together, of first neighbours,
-        and at single distances.
-
-        Near the smallest measured distance, where there are fewer than
-        `width` / 2 nearer results, the upper limit is the largest value of the
-        outermost results; where fewer than 2 / `failure` - 1 are as near, and
-        for distances below all of them, it is `maximum`. At the largest ones
-        the lower limit is the least value of the outermost results. (The other
-        way round where kernel values grow with the distance, as with
-        METRIC_INNER_PRODUCT.) Where the kernel value is a function of the
-        distance, both limits are this value.
+        """The interval that contains the kernel value of a further result at
+        each distance, except with probability about `failure`.
 
         Parameters
         ----------
         D : array_like
             Distances that the index has returned, of any shape.
         failure : float
-            From 0 to 1; at least 2 / (m + 1) with m measured results.
+            Between 0 and 1; at least 2 / (m + 1) with m measured results.
+
+        Returns
+        -------
+        low, high : float64, of the shape of D
+            Both are the kernel value itself if it is a function of the
+            distance.
+
+        Notes
+        -----
+        The limits are order statistics of the measured values around a
+        distance. If the results of further searches are drawn as the measured
+        ones were, about the fraction `failure` of all of them together lies
+        outside. It would be at most `failure` if results were independent and
+        kernel values did not depend on the distance within a window. The
+        fraction can be larger for the results of one query, which may lie
+        outside together, for first neighbours, and at single distances.
+
+        Near the ends of the measured range there are too few results on one
+        side:
+
+        - With fewer than `width` / 2 nearer results, the upper limit is the
+          largest value of the outermost results.
+        - With fewer than 2 / `failure` - 1 results as near, and for distances
+          below all measured ones, the upper limit is `maximum`.
+        - Near the largest distances, the lower limit is the least value of the
+          outermost results.
+
+        If kernel values grow with the distance, as under METRIC_INNER_PRODUCT,
+        the two ends are interchanged.
         """
         failure = python_number(failure)
         if isinstance(failure, bool) or not isinstance(failure, numbers.Real):
@@ -175,13 +194,17 @@ class Calibration:
         return np.where(np.abs(D) < FARTHEST, self.exact(D), np.nan)
 
     def _outermost(self, width):
-        """The values at the distances with the largest ones."""
+        """The values at the end of the range that has the largest kernel
+        values."""
         return (self.values[-width:] if self._values_grow
                 else self.values[:width])
 
     def _looked_up(self, D, function, width):
-        """What a function says of the Window at each distance; of None at those
-        with larger kernel values than all that were measured."""
+        """Applies a function to the Window at each distance.
+
+        The function gets None for distances beyond the end that has the
+        largest kernel values. Beyond the other end the result is NaN.
+        """
         D = np.asarray(D, dtype="float64")
         distances, inverse = np.unique(D, return_inverse=True)
         size = np.size(function(None))
@@ -209,16 +232,16 @@ class Calibration:
 
 
 class Window(typing.NamedTuple):
-    """Measured results around a distance."""
+    """The measured results around a distance."""
 
     values: np.ndarray
-    cut: tuple  # whether it has too few before, and behind
-    up_to: int  # how many of all are at most at this distance
-    onwards: int  # and at least
+    cut: tuple  # whether there are too few before it, and after it
+    up_to: int  # number of measured results at most at this distance
+    onwards: int  # number of measured results at least at this distance
 
 
 def as_width(width):
-    """A width as an int, or an error."""
+    """A width as an int; raises an error for other values."""
     width = python_number(width)
     if isinstance(width, bool) or not isinstance(width, numbers.Integral):
         raise TypeError("Calibration: width must be an integer, got "
@@ -235,35 +258,36 @@ def calibrate(
     kernel: "str | Kernel | Callable[..., ArrayLike] | None" = None,
     k: int = 10, width: int = 200
 ) -> Calibration:
-    """Measures which kernel values the distances of an index mean.
+    """Measures the kernel values that belong to the distances of an index.
 
-    The result is exact if the index compares vectors under this very kernel
-    (`KFlat`, `HNSW,KFlat`, `Refine(KFlat)`, `BKFlat`) and the distance alone
-    tells its value: see `kernel_values`, which knows the others as well if it
-    is given ids and queries.
+    The index searches for the queries, and the kernel values of its results
+    are computed from `base`. The calibration is exact if the index compares
+    vectors under the same kernel (`KFlat`, `HNSW,KFlat`, `Refine(KFlat)`,
+    `BKFlat`) and the distance alone determines the value. `kernel_values` also
+    handles the other kernels of these indexes, if it gets ids and queries.
 
     Parameters
     ----------
     index : faiss.Index or faiss.IndexBinary
-        Holds the vectors `base`, with their positions as ids.
+        An index of the vectors `base`. Its ids are their positions.
     base : array_like, shape (n, d)
-        The vectors; packed bits, uint8 of shape (n, d / 8), of a binary index
-        without a scheme, for which kernels are those of the bits.
+        The vectors. A binary index without a scheme takes packed bits, uint8
+        of shape (n, d / 8); the kernel is then a kernel of the bits.
     queries : array_like, shape (nq, d)
-        Like those that the answers are for, and not among the vectors: the
-        nearest results of a query that is are not like those of others.
+        Held-out queries like those that you will search for. They must not be
+        among the vectors: a query that is finds itself, and its nearest
+        results are not typical.
     kernel : str, Kernel or callable, optional
-        By default that of the index: of the scheme, by its `kernel_value`, or
-        of the `KFlat` that compares, for vectors as they come there, behind
-        FAISS's transforms. A kernel without a bandwidth is that of the part of
-        the index that has one of this name, a scheme, map or `KFlat`, with its
-        bandwidth; where there is none, the bandwidth is learnt from `base`.
+        By default the kernel of the index: the `kernel_value` of the scheme,
+        or the kernel of the `KFlat` that compares, applied to the vectors
+        behind FAISS's transforms. If the kernel has no bandwidth, it is the
+        kernel of this name in the index, in a scheme, map or `KFlat`, with its
+        bandwidth. If the index has none, the bandwidth is learnt from `base`.
     k : int
-        Neighbours of each query that are measured: as many as the searches take
-        that the answers are for. At the same distance the results of a longer
-        search have other kernel values.
+        Neighbours of each query to measure. Use the k of your searches: at the
+        same distance, the results of a longer search have other kernel values.
     width : int
-        The least number of results that an answer is taken from.
+        Least number of measured results that an estimate uses.
 
     Returns
     -------
@@ -279,7 +303,7 @@ def calibrate(
     >>> measured = faiss_ext.calibrate(index, xb, held_out, "chi2")
     >>> D, I = index.search(xq, 10)
     >>> measured.value(D)                    # mean kernel values
-    >>> low, high = measured.interval(D)     # where 95 in 100 lie
+    >>> low, high = measured.interval(D)     # contains about 95 %
     """
     if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"calibrate: expected an index, got {index!r}")
@@ -324,7 +348,7 @@ def calibrate(
     exact = exact_values(index)
     if exact is not None and not np.allclose(
             exact(distances), values, rtol=1e-3, atol=1e-3 * np.ptp(values)):
-        exact = None  # another kernel
+        exact = None  # the index compares under another kernel
     own_values = (own.values(x, x[None], packed)[0] for x in
                   itertools.chain(queries, map(base.__getitem__, vectors)))
     unit = own.is_normalised() or all(
@@ -359,13 +383,13 @@ def hash_of_codes(index):
 # --------------------------------------------------- kernels of an index
 
 class OwnKernel(typing.NamedTuple):
-    """A kernel, for vectors as they come to a part of an index."""
+    """A kernel of a part of an index, for vectors as they reach that part."""
 
-    kernel: Any  # or a hash, which knows the kernel values of two vectors
-    transforms: tuple = ()  # in front of that part
+    kernel: Any  # or a hash, which has a kernel_value of two vectors
+    transforms: tuple = ()  # the transforms in front of that part
 
     def values(self, query, rows, packed=False):
-        """Of a query and vectors."""
+        """Kernel values of a query and several vectors."""
         x = np.concatenate([query[None], rows])
         if packed:
             x = unpacked(x)
@@ -381,8 +405,11 @@ class OwnKernel(typing.NamedTuple):
 
 
 def own_kernel(index, kernel):
-    """The kernel of an index, if none is asked for or one of its name without a
-    bandwidth; otherwise None."""
+    """The kernel of an index that calibrate is to use, or None.
+
+    It is the kernel of the index if `kernel` is None, or the kernel of the
+    same name in the index if `kernel` has no bandwidth.
+    """
     if kernel is None:
         inside = part_that_compares(index)
         hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
@@ -418,8 +445,10 @@ def transforms_to(index):
 
 
 def kernels_in(index, before=()):
-    """The kernels of the parts of an index; before are the transforms in front
-    of it."""
+    """Yields the kernels of the parts of an index.
+
+    `before` are the transforms in front of the index.
+    """
     index = real(index)
     if index is None:
         return
@@ -448,7 +477,7 @@ def kernels_in(index, before=()):
 
 
 def kernel_of_hash(hash):
-    """The kernel that a scheme has as a parameter, or None."""
+    """The kernel that is a parameter of a scheme, or None."""
     if isinstance(getattr(hash, "kernel", None), swig.Kernel):
         return hash.kernel
     inside = hash.description().partition("(")[2]
@@ -462,22 +491,25 @@ def kernel_of_hash(hash):
     try:
         return swig.kernel_factory(inside[:end])
     except RuntimeError:
-        return None  # another parameter
+        return None  # the parameter is not a kernel
 
 
 CHOICE = ("neighbor", "sample_queries", "sample_points", "sample_seed")
 
 
 def choice_in(kernel):
-    """How a kernel, or the one in it, chooses its bandwidth; strings have that
-    only until it is chosen."""
+    """How a kernel, or the innermost kernel in it, chooses its bandwidth.
+
+    Strings contain this only until the bandwidth is chosen.
+    """
     while isinstance(getattr(kernel, "kernel", None), swig.Kernel):
         kernel = kernel.kernel
     return [getattr(kernel, name, None) for name in CHOICE]
 
 
 def without_bandwidth(string):
-    """The string of a kernel without its bandwidth and how that is chosen."""
+    """The string of a kernel without its bandwidth and without how that is
+    chosen."""
     string = re.sub(rf"\b({'|'.join(('gamma', *CHOICE))})=[^,()]*,?", "",
                     string)
     return string.replace(",)", ")").replace("()", "")

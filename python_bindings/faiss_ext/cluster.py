@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shards on the workers of a Dask cluster. Importing this needs Dask's
+"""Shards on the workers of a Dask cluster. This module needs Dask's
 distributed."""
 
 import contextlib
@@ -12,7 +12,7 @@ from dask.distributed import CancelledError, wait
 from .shard_building import ArrayPartition, ShardError, failed
 from .shards import called
 
-SMALL = 2**16  # bytes that are sent with each call, rather than once
+SMALL = 2**16  # up to this many bytes are sent with each call, not once
 POLL, PATIENCE = 5, 60  # seconds
 
 
@@ -34,11 +34,11 @@ def chunks_of(array):
 
 
 class ChunkPartition(ArrayPartition):
-    """Is computed where it is used."""
+    """A chunk of a Dask array, which is computed where it is used."""
 
     def __init__(self, array, name, identity, n, d, dtype):
         super().__init__(array, name, identity)
-        if n == n and d == d:  # not NaN, which Dask has for unknown sizes
+        if n == n and d == d:  # Dask has NaN for unknown sizes
             self.size = {"n": n, "d": d, "dtype": dtype, "identity": identity}
 
     def task(self):
@@ -46,7 +46,7 @@ class ChunkPartition(ArrayPartition):
             self.array, self.name, self.identity)
 
     def opened(self):
-        """In this process."""
+        """Computes the chunk in this process."""
         return ArrayPartition(
             self.array.compute(), self.name, self.identity).opened()
 
@@ -57,15 +57,18 @@ def check_running(client):
 
 
 def as_finished(client, futures, return_when="FIRST_COMPLETED"):
-    """Futures as they finish. Where there is no worker any more to do them, Dask
-    waits for one without end."""
+    """Yields futures as they finish.
+
+    Raises ShardError if the cluster has had no worker for a while. Dask itself
+    would wait forever.
+    """
     pending = list(futures)
     deserted = None
     while pending:
         try:
             wait(pending, timeout=POLL, return_when=return_when)
         except (asyncio.TimeoutError, CancelledError):
-            pass  # as the futures say
+            pass  # the futures have the status
         done = [future for future in pending if future.status != "pending"]
         pending = [future for future in pending if future not in done]
         yield from done
@@ -78,7 +81,7 @@ def as_finished(client, futures, return_when="FIRST_COMPLETED"):
 
 
 class ClusterEngine:
-    """The workers of a cluster."""
+    """Does the work on the workers of a cluster."""
 
     def __init__(self, client):
         if getattr(client, "asynchronous", False):
@@ -90,9 +93,12 @@ class ClusterEngine:
         return dask.delayed(value, traverse=False)
 
     def start(self, function, calls):
-        """Futures, which remember how they were computed: what a lost worker
-        had is computed again by another one."""
-        # (the name of a call decides whether Dask has a result of it already)
+        """Starts calls, and returns their futures.
+
+        Futures remember how they were computed: if a worker is lost, another
+        one computes its results again.
+        """
+        # Dask recognises a call by its name; pure=False makes names unique
         task = dask.delayed(function, pure=False, traverse=False)
         return self.client.compute([
             task(*(a.task() if isinstance(a, ChunkPartition) else a
@@ -127,23 +133,26 @@ def error_of(future):
 
 
 class OnCluster:
-    """Shards that workers hold."""
+    """Shards that are held by workers."""
 
     def __init__(self, client, shards, names, start):
-        """
-        start : futures of the shards of these numbers, made anew
+        """start : makes the shards with these numbers again, and returns their
+        futures
         """
         self.client, self.shards, self.names = client, shards, names
         self.start = start
 
     def run(self, method, x, own, parameters):
-        """Calls a method of each shard, with x and with what is its own; None:
-        not of that one."""
+        """Calls a method of each shard, with x and with the shard's own
+        arguments.
+
+        Shards whose arguments are None are skipped.
+        """
         client = self.client
         check_running(client)
         failed_before = [s for s in self.shards if s.status == "error"]
         if failed_before:
-            with contextlib.suppress(KeyError):  # of what they depend on
+            with contextlib.suppress(KeyError):  # from their dependencies
                 client.retry(failed_before)
         cancelled = [i for i, shard in enumerate(self.shards)
                      if shard.status == "cancelled"]  # as by client.restart()
@@ -151,7 +160,8 @@ class OnCluster:
             for i, shard in zip(cancelled, self.start(cancelled)):
                 self.shards[i] = shard
         if x is not None and x.nbytes > SMALL:
-            # (data that is not computed would be lost with a worker)
+            # a submitted call is repeated if its worker is lost; scattered
+            # data would be lost
             x = client.submit(same, x, pure=False)
         futures = {
             i: client.submit(called, self.shards[i], method, x, mine,
@@ -164,7 +174,7 @@ class OnCluster:
         except Exception:
             failures = [(self.names[i], error_of(f)) for i, f in futures.items()
                         if f.status in ("error", "cancelled", "lost")]
-            # (what all say, such as of a query, is not because of a shard)
+            # the same error from all shards has another cause, e.g. a query
             if not failures or len(failures) == len(futures) and len(
                     {repr(error) for _, error in failures}) == 1:
                 raise

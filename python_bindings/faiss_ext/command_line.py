@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: MIT
 """The command line: python3 -m faiss_ext COMMAND ...
 
-  recommend   which index is the fastest one for vectors under a kernel
-  build       an index of a file of vectors
-  search      for the vectors of a file
-  info        what an index, or a string, is made of, and what theory says
-  bench       recall and speed of an index, by search parameters
+  recommend   find the fastest index for your vectors and kernel
+  build       build an index of a file of vectors
+  search      search an index for the vectors of a file
+  info        show the parts of an index or a factory string, and its theory
+  bench       measure recall and speed of an index, by search parameters
 
-Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, MNIST's
-images; FILE:NAME is an array of .npz or HDF5, or a column of Parquet. Exit status: 0, 1 for an
-error in data, files, strings, kernels or search parameters and where recommend
-finds nothing that keeps all limits, 2 for any other error in the command,
-130 after Ctrl-C, 141 where a pipe is closed before all is printed.
+Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
+MNIST's images. FILE:NAME selects an array of .npz or HDF5, or a column of
+Parquet.
+
+Exit status:
+    0 on success
+    1 for an error in data, files, strings, kernels or search parameters, or if
+      recommend finds no index within all limits
+    2 for any other error in the command
+  130 after Ctrl-C
+  141 if the reader closes the pipe early
 """
 
 import argparse
@@ -47,13 +53,13 @@ KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
 class UsageError(Exception):
-    """The command does not make sense."""
+    """The command line is invalid."""
 
 
 # ------------------------------------------------------------ arguments
 
 def number(kind, low, high=None, above=False):
-    """An argument from low to high; above: more than low."""
+    """Parses a number from low to high; `above` excludes low itself."""
 
     def parse(word):
         try:
@@ -109,82 +115,97 @@ def arguments():
             "--json", action="store_true", help="print JSON instead of text")
         added.add_argument(
             "--threads", type=number(int, 1, 1024), metavar="N",
-            help="threads to use (all)")
+            help="number of threads (default: all)")
         added.add_argument(
-            "--quiet", action="store_true", help="no progress on stderr")
+            "--quiet", action="store_true",
+            help="do not show progress on stderr")
         return added
 
     sub = command("recommend", run_recommend,
-                  "Measures which index is the fastest one.")
+                  "Finds the fastest index for your vectors and kernel.")
     sub.add_argument("vectors", help="file of vectors")
-    sub.add_argument("kernel", help="such as chi2, 'gaussian(gamma=0.1)'")
-    sub.add_argument("--queries", help="file of queries (some of the vectors)")
+    sub.add_argument("kernel", help="such as chi2 or 'gaussian(gamma=0.1)'")
+    sub.add_argument("--queries",
+                     help="file of queries (default: some of the vectors)")
     sub.add_argument("--recall", type=number(float, 0, 1, above=True),
                      default=0.95,
-                     help="share of the k nearest to be found (0.95)")
+                     help="recall to reach (default: 0.95)")
     sub.add_argument("-k", type=number(int, 1), default=10,
-                     help="neighbours (10)")
+                     help="number of neighbours (default: 10)")
     sub.add_argument("-n", type=number(int, 1),
-                     help="how many vectors there will be (as in the file)")
-    sub.add_argument("--bytes-per-vector", type=number(float, 1), help="limit")
+                     help="number of vectors that the index will hold "
+                     "(default: as in the file)")
+    sub.add_argument("--bytes-per-vector", type=number(float, 1),
+                     help="limit of the size")
     sub.add_argument("--build-seconds", type=number(float, 0, above=True),
-                     help="limit")
+                     help="limit of the build time")
     sub.add_argument("--sample", type=number(int, 100), default=20000,
-                     help="vectors to measure with (20000)")
-    sub.add_argument("--seed", type=number(int, 0), default=1234)
+                     help="number of vectors to measure with (default: 20000)")
+    sub.add_argument("--seed", type=number(int, 0), default=1234,
+                     help="seed of the sample (default: 1234)")
 
     sub = command("build", run_build, "Builds an index of a file of vectors.")
     sub.add_argument("vectors", help="file of vectors")
-    sub.add_argument("string", help="such as 'KFlat(chi2)'; BKFlat(jaccard), "
-                     "BFlat and the like take packed bits")
-    sub.add_argument("-o", "--output", required=True, help="file of the index")
+    sub.add_argument("string", help="factory string, such as 'KFlat(chi2)'; "
+                     "binary indexes without a scheme, such as BFlat and "
+                     "BKFlat(jaccard), take packed bits")
+    sub.add_argument("-o", "--output", required=True,
+                     help="file to write the index to")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
-                     help="where KFlat, alone or in Refine and with floats, "
-                     "reads the vectors: in the index, or in the file of "
-                     "vectors, which has to stay (memory)")
+                     help="where a KFlat of floats, alone or in Refine, finds "
+                     "the vectors: memory copies them into the index, file "
+                     "reads them from the file of vectors, which must stay "
+                     "(default: memory)")
     sub.add_argument("--memory", metavar="SIZE", type=size,
-                     help="such as 2GB (four fifths of the machine's)")
+                     help="memory to use, such as 2GB (default: four fifths "
+                     "of the machine's)")
     sub.add_argument("--metric", choices=("l2", "ip"), default="l2",
-                     help="distances, or kernel values (l2)")
+                     help="search by distances (l2) or by kernel values (ip) "
+                     "(default: l2)")
     sub.add_argument("--train", type=number(int, 1), default=100000,
-                     metavar="N", help="vectors to train with (100000)")
+                     metavar="N",
+                     help="number of training vectors (default: 100000)")
     sub.add_argument("--seed", type=number(int, 0), default=1234,
-                     help="of those")
+                     help="seed of the training sample (default: 1234)")
     add_parameters(sub)
 
-    sub = command("search", run_search, "Searches for the vectors of a file.")
+    sub = command("search", run_search,
+                  "Searches an index for the vectors of a file.")
     sub.add_argument("index", help="file of the index, or folder of shards")
-    sub.add_argument("queries", help="file of vectors")
+    sub.add_argument("queries", help="file of queries")
     sub.add_argument("-k", type=number(int, 1), default=10,
-                     help="neighbours (10)")
+                     help="number of neighbours (default: 10)")
     sub.add_argument("--radius", type=float,
-                     help="all within it, instead of k")
+                     help="search by range instead of for k neighbours")
     sub.add_argument("-o", "--output",
-                     help=".npz file with D and I (with --radius lims, too), "
-                     "or .csv file with a line for each result")
+                     help="file of results: .npz with D and I, and with "
+                     "--radius also lims; or .csv with a line per result")
     add_mmap(sub)
     add_parameters(sub)
 
     sub = command("info", run_info,
-                  "Shows what an index or a string is made of.")
+                  "Shows the parts of an index or a factory string.")
     sub.add_argument("index", help="file of an index, folder of shards, or "
                      "factory string")
     sub.add_argument("-d", type=number(int, 1, 2**24), default=128,
-                     help="dimension, for a string (128)")
+                     help="dimension for a factory string (default: 128)")
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
                      metavar="VALUE",
-                     help="kernel value at which to say how many bits differ")
+                     help="kernel value for which to print how many bits "
+                     "differ; can be repeated")
     add_mmap(sub)
 
     sub = command("bench", run_bench, "Measures recall and speed of an index.")
     sub.add_argument("index", help="file of the index")
-    sub.add_argument("vectors", help="file of the vectors that are in it")
+    sub.add_argument("vectors", help="file of the vectors in the index")
     sub.add_argument("queries", help="file of queries")
-    sub.add_argument("kernel", help="of the true neighbours, such as chi2")
+    sub.add_argument("kernel",
+                     help="kernel of the true neighbours, such as chi2")
     sub.add_argument("-k", type=number(int, 1), default=10,
-                     help="neighbours (10)")
+                     help="number of neighbours (default: 10)")
     sub.add_argument("--settings", type=number(int, 1), default=40,
-                     metavar="N", help="to try at most (40)")
+                     metavar="N",
+                     help="largest number of settings to try (default: 40)")
     add_parameters(sub)
     return parser
 
@@ -192,19 +213,21 @@ def arguments():
 def add_mmap(sub):
     sub.add_argument(
         "--mmap", action="store_true",
-        help="map codes and vectors of the index's file, not read them")
+        help="map codes and vectors from the index's file instead of reading "
+        "them")
 
 
 def add_parameters(sub):
     sub.add_argument(
         "-p", "--parameter", type=setting, action="append", default=[],
-        metavar="NAME=VALUE", help="search parameter, such as nprobe=16")
+        metavar="NAME=VALUE",
+        help="search parameter, such as nprobe=16; can be repeated")
 
 
 # ---------------------------------------------------------------- files
 
 def file_and_part(word):
-    """Of FILE or FILE:NAME."""
+    """Splits FILE:NAME into FILE and NAME; NAME is None for FILE."""
     path, _, part = word.rpartition(":")
     if not os.path.exists(word) and os.path.exists(path):
         return path, part
@@ -219,8 +242,7 @@ MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
 def index_of(path, mmap=False):
-    """A float or binary index of a file, or of a folder of shards, whichever it
-    is."""
+    """The float or binary index in a file or in a folder of shards."""
     if os.path.isdir(path):
         return shards_of(path, mmap).to_faiss()
     try:
@@ -231,7 +253,7 @@ def index_of(path, mmap=False):
     with file:
         magic = file.read(4)
         source = str(path)
-        if not os.path.isfile(path):  # a pipe is read only once
+        if not os.path.isfile(path):  # a pipe can be read only once
             if mmap:
                 raise UsageError(
                     f"{path}: --mmap needs a file, this is a pipe or device")
@@ -241,13 +263,14 @@ def index_of(path, mmap=False):
 
 
 def after(head, file):
-    """Reads what has been read, and then the rest of a file."""
+    """A read function that returns `head` first, and then the rest of the
+    file."""
     head = io.BytesIO(head)
     return lambda size: head.read(size) or file.read(size)
 
 
 def read_of(magic, path, source, mmap):
-    """The index of a file, or of an IOReader."""
+    """The index in a file or an IOReader."""
     binary = MAGICS.get(magic)
     if binary is None:
         binary = magic[:2] == b"IB"  # FAISS's own
@@ -255,7 +278,7 @@ def read_of(magic, path, source, mmap):
         return (read_index_binary if binary else faiss.read_index)(
             source, faiss.IO_FLAG_MMAP if mmap else 0)
     except RuntimeError as error:
-        if magic in MAGICS:  # the message names the file
+        if magic in MAGICS:  # the message already names the file
             raise
         raise VectorFileError(
             f"{path}: not an index, or a damaged one: {first_line(error)}"
@@ -263,12 +286,12 @@ def read_of(magic, path, source, mmap):
 
 
 def shards_of(path, mmap=False):
-    """The index of a folder of shards."""
+    """The index in a folder of shards."""
     return open_shards(path, io_flags=faiss.IO_FLAG_MMAP if mmap else 0)
 
 
 def size_of(path):
-    """Bytes of an index, None of a pipe's."""
+    """Size of an index's file or folder in bytes; None for a pipe."""
     if os.path.isdir(path):
         return sum(file.stat().st_size for file in os.scandir(path))
     return os.path.getsize(path) if os.path.isfile(path) else None
@@ -282,7 +305,7 @@ def set_all(index, parameters):
 # ------------------------------------------------------------- commands
 
 def show(args, result, lines):
-    """The result as JSON, or else the lines."""
+    """Prints the result as JSON, or the lines."""
     if args.json:
         print(json.dumps(result))
     else:
@@ -298,7 +321,7 @@ def run_recommend(args):
             bytes_per_vector=args.bytes_per_vector,
             build_seconds=args.build_seconds, sample_size=args.sample,
             seed=args.seed, progress=not args.quiet)
-    except RuntimeError as error:  # about a vector, or else
+    except RuntimeError as error:  # name the file of the vector
         name, colon, rest = str(error).partition(": ")
         name = {"recommend": args.vectors, "queries": args.queries}.get(
             name, name)
@@ -344,7 +367,7 @@ def run_build(args):
 
 
 def run_search(args):
-    shards = None  # which find what one index does, by range as well
+    shards = None  # a ShardedIndex finds the same as one index
     if os.path.isdir(args.index):
         shards = shards_of(args.index, args.mmap)
         index = shards.to_faiss()
@@ -399,7 +422,7 @@ def run_search(args):
             arrays = {"D": D, "I": I}
         else:
             lims, D, I = searched.range_search(queries, radius)
-            if isinstance(index, faiss.IndexBinary):  # which FAISS makes floats
+            if isinstance(index, faiss.IndexBinary):  # FAISS returns floats
                 D = D.astype("int32")
             arrays = {"lims": lims, "D": D, "I": I}
     except RuntimeError as error:
@@ -408,7 +431,7 @@ def run_search(args):
         raise
     seconds = time.perf_counter() - start
     if args.output is not None:
-        whole = io.BytesIO()  # zipfile is loud where a file cannot be written
+        whole = io.BytesIO()  # zipfile prints errors if a write fails
         if args.output.endswith(".npz"):
             np.savez(whole, **arrays)
         else:
@@ -439,14 +462,14 @@ def run_search(args):
 
 
 def results_of(arrays, q):
-    """Ids and distances of a query."""
+    """Ids and distances of a query's results."""
     part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
     return [(i, distance) for i, distance
             in zip(arrays["I"][part], arrays["D"][part]) if i >= 0]
 
 
 def tree(index):
-    """An index and its parts, as JSON has them."""
+    """An index and its parts as JSON."""
     if index is None:
         return None
     inside = contents(index)
@@ -485,7 +508,7 @@ def hash_of(index):
 
 
 def bits_at(hash, value):
-    """How many bits differ at a kernel value."""
+    """The number of bits that differ at a kernel value."""
     low, high = hash.hamming_bounds(value)
     return {"kernel_value": value,
             "expected_hamming": float(hash.expected_hamming(value)),
@@ -493,7 +516,7 @@ def bits_at(hash, value):
 
 
 def caution_about(hash):
-    """Why numbers of bits_at are not what they seem, in words, or None."""
+    """Why the numbers of bits_at are only approximate, in words; or None."""
     learnt = getattr(hash, "rot", "random") != "random"
     centred = learnt or getattr(hash, "center", False)
     said = []
@@ -508,7 +531,7 @@ def caution_about(hash):
 
 
 def theory_of(hash):
-    """bits_at some values, as far as that is known."""
+    """bits_at for several kernel values, if the theory is known."""
     rows = []
     for value in KERNEL_VALUES:
         try:
@@ -570,7 +593,7 @@ def run_info(args):
 
 
 def keep_values(space, parameters):
-    """Has only these values of parameters tried."""
+    """Restricts the ranges of some parameters to one value."""
     ranges = space.ranges()
     for name, value in parameters:
         for known in (name, f"{name}_rf"):  # FAISS's name for a k_factor
@@ -608,7 +631,7 @@ def run_bench(args):
     space.n_experiments = args.settings
     space.min_test_duration = 0.2
     found = space.explore(index, queries, RecallCriterion(truth))
-    best = found.optimal_pts  # of `found`, which must stay
+    best = found.optimal_pts  # points into `found`, which must stay alive
     rows = [
         {"parameters": point.key, "recall": point.perf,
          "queries_per_second": len(queries) / point.t}
@@ -623,8 +646,8 @@ def run_bench(args):
 # ----------------------------------------------------------------- main
 
 def first_line(error):
-    """A message without the place in the source, ours or FAISS's."""
-    if type(error) is VectorFileError:  # which has none, but a file's name
+    """A message without source locations, ours or FAISS's."""
+    if type(error) is VectorFileError:  # has a file name, but no location
         return str(error)
     message = str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
     return re.sub(r"Error in .{1,300}? at \S+:\d+: ", "", message)
@@ -640,9 +663,9 @@ def main(words=None):
         status = args.function(args)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # of `| head`: who reads has seen enough
+    except BrokenPipeError:  # such as from `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 141  # as of a program that SIGPIPE ends
+        return 141  # as a program that SIGPIPE ends
     except UsageError as error:
         print(f"faiss_ext: {error}", file=sys.stderr)
         return 2

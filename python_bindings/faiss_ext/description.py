@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What strings can say about a kernel, map, hash or index."""
+"""Describes the parameters of kernels, maps, hashes and indexes in strings."""
 
 import inspect
 import re
@@ -18,10 +18,11 @@ class Field(NamedTuple):
     key : str
         Its name in strings.
     values : str
-        What it can be.
+        The values that it can have.
     default : str
-        Empty if it must be given.
+        Its default; empty if it must be given.
     meaning : str
+        What it does.
     """
 
     key: str
@@ -31,14 +32,15 @@ class Field(NamedTuple):
 
 
 class Description:
-    """The parameters of a kernel, map, hash or index, to be read or iterated.
+    """The parameters of a kernel, map, hash or index, to print or to iterate
+    over.
 
     Attributes
     ----------
     name : str
         Its name in strings.
     summary : str
-        What it is, in a sentence.
+        A sentence about it.
     fields : tuple of Field
         Its parameters.
     """
@@ -60,11 +62,12 @@ class Description:
         return any(key in (field, field.key) for field in self.fields)
 
     def __getitem__(self, key: str) -> Field:
-        """The parameter of a name.
+        """The parameter with a name.
 
         Parameters
         ----------
         key : str
+            The name.
 
         Returns
         -------
@@ -95,17 +98,17 @@ class Description:
 
 
 def summary_of(name):
-    """The first sentence of the documentation of a name's class."""
+    """The first sentence of the docstring of a name's class."""
     the_class = getattr(swig, swig._class_of_name(name).split("::")[-1], None)
     doc = inspect.cleandoc(getattr(the_class, "__doc__", None) or "")
     paragraph = " ".join(doc.split("\n\n")[0].split())
-    # not at "al." and the like
+    # "al." does not end a sentence
     sentence = re.match(r".*?(?<!\bal)\.(?= [A-Z]|$)", paragraph)
     return sentence[0] if sentence else paragraph
 
 
 def describe(name: str) -> Description:
-    """The parameters of a kernel, map, hash or index.
+    """Describes the parameters of a kernel, map, hash or index.
 
     Parameters
     ----------
@@ -115,13 +118,13 @@ def describe(name: str) -> Description:
     Returns
     -------
     Description
-        A table when printed; iterated, one Field for each parameter: its key,
-        values, default and meaning.
+        Prints as a table. Iterating over it gives a Field for each parameter,
+        with its key, values, default and meaning.
 
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no such name.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kernel values of the results of a search."""
+"""Kernel values of search results."""
 
 import faiss
 import numpy as np
@@ -12,8 +12,8 @@ from .strings import string_of
 
 
 def is_normalised(kernel):
-    """Whether k(x, x) = 1 for every x, except that it may be smaller for
-    vectors of zeros."""
+    """Whether k(x, x) = 1 for every x, except possibly vectors of zeros, for
+    which it may be smaller."""
     if isinstance(kernel, swig.ExponentialKernel):
         return is_normalised(kernel.kernel)
     return has_unit_vectors(kernel) or isinstance(
@@ -21,7 +21,10 @@ def is_normalised(kernel):
 
 
 def has_unit_vectors(kernel):
-    """Whether k(x, x) = 1 for every x, so that a squared distance tells k."""
+    """Whether k(x, x) = 1 for every x.
+
+    A squared distance then determines k.
+    """
     if isinstance(kernel, (swig.ExponentialKernel, swig.NormalizedKernel)):
         return has_unit_vectors(kernel.kernel)
     return isinstance(kernel, (
@@ -33,45 +36,49 @@ def kernel_values(
     I: "ArrayLike | None" = None, xq: "ArrayLike | None" = None,
     lims: "ArrayLike | None" = None
 ) -> "NDArray[np.float64]":
-    """The kernel values of the results of a search.
+    """The kernel values of search results.
 
-    They are exact if the index compares vectors under a kernel, as `KFlat`,
-    `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat` do. For an index of codes they
-    are estimates: `kernel_estimate` of the Hamming distance, or
-    `asymmetric_kernel_estimate`, which mean nothing for vectors of zeros. The
-    parts of Shards and Replicas must be alike.
+    Values are exact if the index compares vectors under a kernel, as `KFlat`,
+    `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat` do. For indexes of codes they
+    are estimates by the scheme's `kernel_estimate` or
+    `asymmetric_kernel_estimate`, which are meaningless for vectors of zeros.
+    The parts of Shards and Replicas must be alike.
 
-    The distances are enough for codes, for METRIC_INNER_PRODUCT, and for
-    kernels with k(x, x) = 1 for every x: gaussian, laplacian, matern, jaccard
-    and expchi2. Under METRIC_L2 all other kernels need `I` and `xq`, also
-    cosine and normalized ones, whose k(x, x) is 0 for vectors of zeros. With
-    `I` and `xq` values under METRIC_L2 are computed from the vectors as they
-    are stored, for every kernel: values too small to be told from a distance
-    are exact as well.
+    When to pass `I` and `xq`:
+
+    - Not needed for codes, under METRIC_INNER_PRODUCT, and for kernels with
+      k(x, x) = 1 for every x: gaussian, laplacian, matern, jaccard and
+      expchi2.
+    - Needed under METRIC_L2 for all other kernels, including cosine and
+      normalized ones, whose k(x, x) is 0 for vectors of zeros.
+
+    Under METRIC_L2, with `I` and `xq`, values are computed from the stored
+    vectors for every kernel. Even values too small to be derived from a
+    distance are then exact.
 
     Parameters
     ----------
     index : faiss.Index, faiss.IndexBinary or ShardedIndex
-        The index that was searched, with the same vectors.
+        The index that was searched, unchanged since.
     D : array_like
-        Distances of search or range_search, of any shape.
+        Distances from search or range_search, of any shape.
     I : array_like of int, of the shape of D, optional
         Ids of the same results.
     xq : array_like, shape (n, d), optional
-        The queries. With the results of one query, D[i] and I[i], of shape
-        (d,).
+        The queries. D[i] and I[i], the results of one query, take a query of
+        shape (d,).
     lims : array_like of int, shape (n + 1,), optional
-        Of range_search: results lims[i] to lims[i + 1] are those of query i.
+        From range_search: query i has the results lims[i] to lims[i + 1].
 
     Returns
     -------
-    float64, of the shape of D; NaN where there was no neighbour
+    float64, of the shape of D; NaN for padding (no neighbour)
 
     Raises
     ------
     ValueError
-        If distances do not tell: of maps and of FAISS's own indexes, and if
-        `I` and `xq` are missing.
+        If distances do not determine kernel values: for feature maps and
+        FAISS's own indexes, or if `I` and `xq` are needed and missing.
 
     Examples
     --------
@@ -104,7 +111,8 @@ def kernel_values(
 
 
 def part_that_compares(index):
-    """The part of an index, or the index, whose distances it returns."""
+    """The part of an index whose distances it returns; possibly the index
+    itself."""
     index = real(index)
     if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
         return part_that_compares(index.index)
@@ -120,11 +128,12 @@ def part_that_compares(index):
 
 
 def one_of_all(group):
-    """The first part of Shards or Replicas, if the others are like it."""
+    """The first part of Shards or Replicas; raises an error if the parts
+    differ."""
     parts = [real(group.at(i)) for i in range(group.count())]
     try:
         kinds = sorted({(string_of(part), part.metric_type) for part in parts})
-    except ValueError:  # none that tells kernel values has no string
+    except ValueError:  # parts that tell kernel values all have strings
         return parts[0]
     if len(kinds) > 1:
         raise ValueError(f"the parts of {type(group).__name__} are not alike: "
@@ -141,13 +150,17 @@ def of_squared_distance(distances):
 
 
 def of_integer_distance(distances):
-    # (what is missing is farther)
+    # padding is farther than 2^30
     return np.where(distances <= 2**30, 1 - distances / 2**30, np.nan)
 
 
 def exact_values(index):
-    """The function of a distance that is the kernel value, if an index compares
-    vectors under a kernel and there is one; otherwise None."""
+    """The kernel value as a function of the distance, if there is such a
+    function.
+
+    None if the index does not compare vectors under a kernel, or if the
+    distance alone does not determine the kernel value.
+    """
     index = part_that_compares(index)
     if isinstance(index, swig.IndexBinaryFlatKernel):
         return of_integer_distance
@@ -160,7 +173,7 @@ def exact_values(index):
 
 
 def values_of(index, D):
-    """Kernel values at the distances of a part that compares."""
+    """Kernel values at the distances of a part that compares vectors."""
     distances = D.astype("float64")
     exact = exact_values(index)
     if exact is not None:
@@ -186,7 +199,11 @@ def values_of(index, D):
 
 
 def has_no_map(index):
-    """Whether the kernel is that of the transformed vectors."""
+    """Whether an IndexPreTransform has no feature map.
+
+    The kernel of the index behind it is then a kernel of the transformed
+    vectors.
+    """
     return not any(isinstance(transform, swig.FeatureMap)
                    for transform in transforms_of(index))
 
@@ -194,7 +211,7 @@ def has_no_map(index):
 # ------------------------------------- values from queries and stored vectors
 
 def values_of_results(index, d, D, I, xq, lims):
-    """Kernel values of queries and the stored vectors of the ids."""
+    """Kernel values of the queries and the stored vectors of their results."""
     I, xq = as_array(I, "kernel_values"), as_array(xq, "kernel_values")
     if I.shape != D.shape or I.dtype.kind not in "iu":
         raise ValueError(
@@ -215,8 +232,11 @@ def values_of_results(index, d, D, I, xq, lims):
 
 
 def in_rows(I, lims, n):
-    """Results of a range search as rows of ids, padded with -1: the query of
-    each row, the rows, and the place of each result in them."""
+    """Arranges the results of a range search in rows of ids, padded with -1.
+
+    Returns the query of each row, the rows, and the position of each result in
+    them.
+    """
     lims = np.asarray(lims).astype("int64")
     if lims.shape != (n + 1,) or lims[0] != 0 or lims[-1] != I.size or (
             I.ndim != 1 or (np.diff(lims) < 0).any()):
@@ -235,8 +255,12 @@ def in_rows(I, lims, n):
 
 
 def values_of_ids(index, x, ids):
-    """k of each query and stored vectors of its own, of an index that compares
-    under a kernel; anything at id -1."""
+    """Kernel values of each query and the stored vectors of its own row of
+    ids.
+
+    The index must compare vectors under a kernel. Values at id -1 are
+    arbitrary.
+    """
     if is_sharded(index):
         return index._kernel_values(x, ids)
     index = real(index)
@@ -262,7 +286,8 @@ def values_of_ids(index, x, ids):
 
 
 def fitting(index, part):
-    """The part, which has as many vectors as the index."""
+    """Returns a part of an index; raises an error if its number of vectors
+    differs from the index's."""
     if part.ntotal != index.ntotal:
         raise ValueError(
             f"kernel_values: {type(index).__name__} has {index.ntotal} vectors, "
@@ -272,7 +297,7 @@ def fitting(index, part):
 
 
 def transformed(index, x):
-    """Vectors behind the transforms of an IndexPreTransform."""
+    """Vectors after the transforms of an IndexPreTransform."""
     if isinstance(index, swig.IndexPreTransformSIMD):
         return faiss.vector_to_array(index._transformed_c(
             len(x), faiss.swig_ptr(x), len(transforms_of(index)))).reshape(
@@ -283,7 +308,7 @@ def transformed(index, x):
 
 
 def positions(index, ids):
-    """Where the vectors of the ids are behind an IDMap."""
+    """The positions of ids in the index behind an IDMap."""
     wanted = np.unique(ids)
     own = faiss.vector_to_array(index.id_map)
     place = np.minimum(np.searchsorted(wanted, own), len(wanted) - 1)
@@ -299,7 +324,10 @@ def positions(index, ids):
 
 
 def in_shards(group, ids):
-    """Each shard, and the ids of its vectors as it has them, -1 for others."""
+    """Pairs each shard with the ids of its vectors, as the shard numbers them.
+
+    Ids of other shards are -1.
+    """
     found, first = [], 0
     for i in range(group.count()):
         shard = real(group.at(i))
@@ -317,7 +345,7 @@ def in_shards(group, ids):
 
 
 def holds(index, ids):
-    """Whether an index has vectors of the ids."""
+    """Whether an index has vectors with these ids."""
     if isinstance(index, faiss.IndexIDMap):
         return np.isin(ids, faiss.vector_to_array(index.id_map))
     if isinstance(index, faiss.IndexPreTransform):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Signatures and docstrings in Python's terms.
 
-SWIG takes both from C++: the types as C++ writes them, the comments as Doxygen
-does. Here they become Python's types and NumPy's style. What FAISS wraps, or
-leaves without a docstring, is documented by the functions at the end.
+SWIG copies signatures and comments from C++, with C++ types and Doxygen
+syntax. This module converts them to Python types and NumPy style. The
+templates at the end document methods and functions that FAISS wraps or leaves
+without a docstring.
 """
 
 import inspect
@@ -23,20 +24,20 @@ BUILTINS = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
 
 
 class Unspoken:
-    """A default value that Python has no word for."""
+    """A default value that Python cannot express."""
 
     def __repr__(self):
         return "..."
 
 
 class Attribute(property):
-    """A property that knows the type of its value, in Python's words."""
+    """A property that has the Python type of its value."""
 
     type = None
 
     @classmethod
     def of(cls, member, fget=None):
-        """The same attribute, with another getter if one is given."""
+        """Copies a property, with another getter if one is given."""
         attribute = cls(fget or member.fget, member.fset)
         attribute.__doc__ = member.__doc__ or ""
         attribute.type = getattr(member, "type", None)
@@ -44,7 +45,7 @@ class Attribute(property):
 
 
 def python_type(words, module):
-    """The Python type of a C++ one, as a string; None if there is none."""
+    """The Python type of a C++ type, as a string; None if there is none."""
     words = re.sub(r"\bconst\b|&", "", words)
     words = re.sub(r"\bfaiss_ext::", "", words).strip()
     held = re.fullmatch(r"(?:std::unique_ptr|ClonePtr)<(.*)>", words)
@@ -60,15 +61,15 @@ def python_type(words, module):
         return "faiss." + VECTORS[vector[1]] if vector[1] in VECTORS else None
     name = name.replace("faiss::", "")
     if "::" in name:
-        return "str"  # an enumerator, by its word
+        return "str"  # enumerators are strings in Python
     if hasattr(module, name):
         return name
     return "faiss." + name if hasattr(faiss, name) else None
 
 
 def python_text(text):
-    """A comment of C++ in Python's words."""
-    # examples are in C++
+    """A C++ comment in Python's terms."""
+    # drop examples, which are in C++
     text = "\n\n".join(part for part in text.split("\n\n")
                        if not re.search(r"^    .*;( *//.*)?$", part, re.M))
     text = text.replace("faiss::FaissException", "RuntimeError")
@@ -79,7 +80,7 @@ def python_text(text):
 
 
 def split_fields(doc):
-    """The text of a docstring, and what `:param x:` says, by name."""
+    """The text of a docstring, and its `:param x:` fields by name."""
     text, params, current = [], {}, None
     for line in doc.splitlines():
         field = re.match(
@@ -119,14 +120,14 @@ def numpy_docstring(text, params, signature):
 
 
 def tidy_function(function, module):
-    """Gives a function that SWIG wraps its signature and docstring."""
+    """Sets the signature and docstring of a function that SWIG wraps."""
     name = function.__name__
     if name.endswith("_c"):
         function.__annotations__ = {}
         return
     lines = inspect.cleandoc(function.__doc__ or "").splitlines()
     line = re.compile(rf"{name}\((.*)\)(?: -> .*)?")
-    # of overloaded functions, the one that takes most
+    # of overloads, take the one with the most parameters
     parameters = max(
         (m[1] for m in map(line.fullmatch, lines) if m), key=len, default="")
     text, params = split_fields(
@@ -174,7 +175,7 @@ def tidy_function(function, module):
 
 
 def python_default(words):
-    """A default value as SWIG writes it; ... where Python has no word for it."""
+    """A default value as written by SWIG; ... if Python cannot express it."""
     known = {"True": True, "False": False, "None": None}
     if words in known:
         return known[words]
@@ -202,7 +203,7 @@ def tidy_class(the_class, module):
             attribute = Attribute.of(member)
             attribute.type = python_type(types[name], module)
             text = inspect.cleandoc(member.__doc__ or "")
-            # SWIG's own line
+            # drop SWIG's generated line
             text = "" if text.startswith(f"{name} : ") else python_text(text)
             attribute.__doc__ = ": ".join(
                 x for x in (attribute.type, text) if x)
@@ -226,14 +227,14 @@ def tidy(module):
 
 
 def document(function, template):
-    """Gives a function the signature and the docstring of another one."""
+    """Gives a function the signature and docstring of a template."""
     function.__name__ = template.__name__
     function.__doc__ = inspect.cleandoc(template.__doc__)
     function.__signature__ = inspect.signature(template)
 
 
 def document_methods(the_class, templates):
-    """Documents the methods of a class by those of another one."""
+    """Documents the methods of a class with those of a template class."""
     for name, template in vars(templates).items():
         function = vars(the_class).get(name)
         if inspect.isfunction(function) and not name.startswith("_"):
@@ -246,8 +247,7 @@ class FloatIndexMethods:
     """Methods of indexes of vectors."""
 
     def train(self, x: "ArrayLike") -> None:
-        """Trains what is not trained yet. Calling train on a trained index
-        has no effect.
+        """Trains the index. Calling train on a trained index has no effect.
 
         Parameters
         ----------
@@ -256,20 +256,23 @@ class FloatIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, whose ids are consecutive from ntotal.
+        """Adds vectors, with consecutive ids from ntotal.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Vectors.
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors with ids of the caller's, if the index can.
+        """Adds vectors with given ids, if the index supports it.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Vectors.
         ids : array_like of int64, shape (n,)
+            Their ids.
         """
 
     def search(
@@ -278,32 +281,37 @@ class FloatIndexMethods:
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """The k nearest neighbours of each vector.
+        """The k nearest neighbours of each query.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
+            Search parameters.
         D, I : ndarray, optional
             Arrays to store the results in.
 
         Returns
         -------
         D : float32, shape (n, k), distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
         """
 
     def assign(
             self, x: "ArrayLike", k: int,
             labels: "NDArray[np.int64] | None" = None,
     ) -> "NDArray[np.int64]":
-        """The ids that search finds, without their distances.
+        """The ids that search returns, without distances.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         k : int
+            Number of neighbours.
         labels : ndarray, optional
             An array to store the result in.
 
@@ -316,14 +324,19 @@ class FloatIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
-        """All vectors nearer than a threshold: at a smaller distance, or with
-        a greater kernel value.
+        """All vectors within a threshold of each query.
+
+        Results have a distance below the threshold, or a kernel value above it
+        under METRIC_INNER_PRODUCT.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         thresh : float
+            The threshold.
         params : faiss.SearchParameters, optional
+            Search parameters.
 
         Returns
         -------
@@ -339,30 +352,34 @@ class FloatIndexMethods:
             R: "NDArray[np.float32] | None" = None,
     ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
           "NDArray[np.float32]]"):
-        """As search, with the vectors that were found.
+        """Like search, and also returns the vectors that were found.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
+            Search parameters.
         D, I, R : ndarray, optional
             Arrays to store the results in.
 
         Returns
         -------
-        D, I : as of search
+        D, I : as from search
         R : float32, shape (n, k, d), the vectors
         """
 
     def reconstruct(
             self, key: int, x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vector of an id.
+        """The vector with an id.
 
         Parameters
         ----------
         key : int
+            The id.
         x : ndarray, optional
             An array to store the result in.
 
@@ -375,13 +392,14 @@ class FloatIndexMethods:
             self, n0: int = 0, ni: int = -1,
             x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vectors of the ids n0 to n0 + ni - 1.
+        """The vectors with ids n0 to n0 + ni - 1.
 
         Parameters
         ----------
         n0 : int, optional
+            The first id.
         ni : int, optional
-            How many; -1 for all from n0 on.
+            Number of vectors; -1 for all from n0 on.
         x : ndarray, optional
             An array to store the result in.
 
@@ -393,11 +411,12 @@ class FloatIndexMethods:
     def reconstruct_batch(
             self, key: "ArrayLike", x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vectors of several ids.
+        """The vectors with the given ids.
 
         Parameters
         ----------
         key : array_like of int64, shape (n,)
+            The ids.
         x : ndarray, optional
             An array to store the result in.
 
@@ -407,7 +426,7 @@ class FloatIndexMethods:
         """
 
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
-        """Removes vectors, if the index can.
+        """Removes vectors, if the index supports it.
 
         Parameters
         ----------
@@ -417,11 +436,11 @@ class FloatIndexMethods:
         Returns
         -------
         int
-            How many were removed.
+            Number of removed vectors.
         """
 
     def sa_code_size(self) -> int:
-        """Bytes of a code of sa_encode.
+        """Size of a code of sa_encode, in bytes.
 
         Returns
         -------
@@ -431,11 +450,12 @@ class FloatIndexMethods:
     def sa_encode(
             self, x: "ArrayLike", codes: "NDArray[np.uint8] | None" = None,
     ) -> "NDArray[np.uint8]":
-        """The codes of vectors.
+        """Encodes vectors.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Vectors.
         codes : ndarray, optional
             An array to store the result in.
 
@@ -447,11 +467,12 @@ class FloatIndexMethods:
     def sa_decode(
             self, codes: "ArrayLike", x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vectors of codes, if the index can tell them.
+        """Decodes vectors, if the index supports it.
 
         Parameters
         ----------
         codes : array_like of uint8, shape (n, sa_code_size())
+            Codes of sa_encode.
         x : ndarray, optional
             An array to store the result in.
 
@@ -461,7 +482,7 @@ class FloatIndexMethods:
         """
 
     def reset(self) -> None:
-        """Removes all vectors. What was trained stays."""
+        """Removes all vectors. The index stays trained."""
 
     def merge_from(self, otherIndex: "faiss.Index", add_id: int = 0) -> None:
         """Moves the vectors of another index to this one.
@@ -469,17 +490,19 @@ class FloatIndexMethods:
         Parameters
         ----------
         otherIndex : faiss.Index
-            Made and trained in the same way; empty afterwards.
+            An index that was made and trained in the same way. It is empty
+            afterwards.
         add_id : int, optional
-            Added to the ids, where the index keeps ids.
+            Added to the ids, if the index stores ids.
         """
 
     def check_compatible_for_merge(self, otherIndex: "faiss.Index") -> None:
-        """Raises RuntimeError if merge_from would.
+        """Raises RuntimeError if merge_from would raise it.
 
         Parameters
         ----------
         otherIndex : faiss.Index
+            The index to merge.
         """
 
 
@@ -487,46 +510,53 @@ class BinaryIndexMethods:
     """Methods of indexes of binary codes."""
 
     def train(self, x: "ArrayLike") -> None:
-        """Trains what is not trained yet.
+        """Trains the index.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Training codes.
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds codes, whose ids are consecutive from ntotal.
+        """Adds codes, with consecutive ids from ntotal.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes.
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds codes with ids of the caller's, if the index can.
+        """Adds codes with given ids, if the index supports it.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes.
         ids : array_like of int64, shape (n,)
+            Their ids.
         """
 
     def search(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each code.
+        """The k nearest codes of each query.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
+            Search parameters.
 
         Returns
         -------
-        D : int32, shape (n, k), Hamming distances; of BKFlat (1 - k) * 2**30
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        D : int32, shape (n, k), Hamming distances; (1 - k) * 2**30 for BKFlat
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
         """
 
     def range_search(
@@ -538,8 +568,11 @@ class BinaryIndexMethods:
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Queries.
         thresh : float
+            The threshold.
         params : faiss.SearchParameters, optional
+            Search parameters.
 
         Returns
         -------
@@ -548,11 +581,12 @@ class BinaryIndexMethods:
         """
 
     def reconstruct(self, key: int) -> "NDArray[np.uint8]":
-        """The code of an id.
+        """The code with an id.
 
         Parameters
         ----------
         key : int
+            The id.
 
         Returns
         -------
@@ -563,13 +597,14 @@ class BinaryIndexMethods:
             self, n0: int = 0, ni: int = -1,
             x: "NDArray[np.uint8] | None" = None,
     ) -> "NDArray[np.uint8]":
-        """The codes of the ids n0 to n0 + ni - 1.
+        """The codes with ids n0 to n0 + ni - 1.
 
         Parameters
         ----------
         n0 : int, optional
+            The first id.
         ni : int, optional
-            How many; -1 for all from n0 on.
+            Number of codes; -1 for all from n0 on.
         x : ndarray, optional
             An array to store the result in.
 
@@ -583,28 +618,33 @@ class BinaryIndexMethods:
             params: "faiss.SearchParameters | None" = None,
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
-        """The k nearest codes of each code, with their bytes.
+        """Like search, and also returns the codes that were found.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
+            Search parameters.
 
         Returns
         -------
         D : int32, shape (n, k), Hamming distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
-        R : uint8, shape (n, k, code_size); bytes of 255 where the id is -1
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
+        R : uint8, shape (n, k, code_size), the codes; bytes of 255 for padding
         """
 
     def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
-        """The ids that search finds.
+        """The ids that search returns, without distances.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Queries.
         k : int, optional
+            Number of neighbours.
 
         Returns
         -------
@@ -612,7 +652,7 @@ class BinaryIndexMethods:
         """
 
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
-        """Removes codes, if the index can.
+        """Removes codes, if the index supports it.
 
         Parameters
         ----------
@@ -622,11 +662,11 @@ class BinaryIndexMethods:
         Returns
         -------
         int
-            How many were removed.
+            Number of removed codes.
         """
 
     def reset(self) -> None:
-        """Removes all codes. What was trained stays."""
+        """Removes all codes. The index stays trained."""
 
     def merge_from(self, other: "faiss.IndexBinary", add_id: int = 0) -> None:
         """Moves the codes of another index to this one.
@@ -634,23 +674,28 @@ class BinaryIndexMethods:
         Parameters
         ----------
         other : faiss.IndexBinary
-            Made and trained in the same way; empty afterwards.
+            An index that was made and trained in the same way. It is empty
+            afterwards.
         add_id : int, optional
-            Added to the ids, where the index keeps ids.
+            Added to the ids, if the index stores ids.
         """
 
     def check_compatible_for_merge(self, other: "faiss.IndexBinary") -> None:
-        """Raises RuntimeError if merge_from would.
+        """Raises RuntimeError if merge_from would raise it.
 
         Parameters
         ----------
         other : faiss.IndexBinary
+            The index to merge.
         """
 
 
 class HashedIndexMethods:
-    """Methods of a hash in front of an index of binary codes. They take vectors
-    of any type of numbers; those with `codes` in their name take codes."""
+    """Methods of a hash in front of an index of binary codes.
+
+    They take vectors of any number type. Methods with `codes` in their name
+    take codes.
+    """
 
     def train(self, x: "ArrayLike") -> None:
         """Trains the hash and the storage.
@@ -658,40 +703,47 @@ class HashedIndexMethods:
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Training vectors.
         """
 
     def train_codes(self, x: "ArrayLike") -> None:
-        """Trains the storage alone.
+        """Trains only the storage.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Training codes.
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, whose ids are consecutive from ntotal.
+        """Adds vectors, with consecutive ids from ntotal.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Vectors.
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors with ids of the caller's, if the storage can.
+        """Adds vectors with given ids, if the storage supports it.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Vectors.
         ids : array_like of int64, shape (n,)
+            Their ids.
         """
 
     def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
-        """The ids that search finds.
+        """The ids that search returns, without distances.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Queries.
         k : int, optional
+            Number of neighbours.
 
         Returns
         -------
@@ -703,53 +755,59 @@ class HashedIndexMethods:
         params: "faiss.SearchParameters | None" = None
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
-        """The k nearest codes of each vector, with their bytes.
+        """Like search, and also returns the codes that were found.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
-            For the storage.
+            Search parameters for the storage.
 
         Returns
         -------
         D : int32, shape (n, k), Hamming distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
-        R : uint8, shape (n, k, code_size); bytes of 255 where the id is -1
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
+        R : uint8, shape (n, k, code_size), the codes; bytes of 255 for padding
         """
 
     def search(
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each vector.
+        """The k nearest codes of each query.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
-            For the storage.
+            Search parameters for the storage.
 
         Returns
         -------
         D : int32, shape (n, k), Hamming distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
         """
 
     def range_search(
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh of each vector.
+        """All codes at a Hamming distance below thresh of each query.
 
         Parameters
         ----------
         x : array_like, shape (n, hash.d_in)
+            Queries.
         thresh : float
+            The threshold.
         params : faiss.SearchParameters, optional
-            For the storage.
+            Search parameters for the storage.
 
         Returns
         -------
@@ -758,20 +816,23 @@ class HashedIndexMethods:
         """
 
     def add_codes(self, x: "ArrayLike") -> None:
-        """Adds codes, whose ids are consecutive from ntotal.
+        """Adds codes, with consecutive ids from ntotal.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes.
         """
 
     def add_codes_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds codes with ids of the caller's, if the storage can.
+        """Adds codes with given ids, if the storage supports it.
 
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes.
         ids : array_like of int64, shape (n,)
+            Their ids.
         """
 
     def search_codes(
@@ -783,14 +844,16 @@ class HashedIndexMethods:
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes of the queries.
         k : int
+            Number of neighbours.
         params : faiss.SearchParameters, optional
-            For the storage.
+            Search parameters for the storage.
 
         Returns
         -------
         D : int32, shape (n, k), Hamming distances
-        I : int64, shape (n, k), ids; -1 where there are fewer than k
+        I : int64, shape (n, k), ids; padded with -1 if fewer than k are found
         """
 
     def range_search_codes(
@@ -802,9 +865,11 @@ class HashedIndexMethods:
         Parameters
         ----------
         x : array_like of uint8, shape (n, code_size)
+            Codes of the queries.
         thresh : float
+            The threshold.
         params : faiss.SearchParameters, optional
-            For the storage.
+            Search parameters for the storage.
 
         Returns
         -------
@@ -816,24 +881,29 @@ class HashedIndexMethods:
 # ------------------------------------------------------- FAISS's functions
 
 class Functions:
-    """Functions of the faiss module that know what faiss_ext adds."""
+    """Functions of the faiss module that faiss_ext extends."""
 
     def index_factory(
             d: int, description: str, metric: int = faiss.METRIC_L2,
     ) -> "faiss.Index":
-        """Makes an index from a string.
+        """Makes an index from a factory string.
 
-        `scheme,storage` is a hash in front of a binary index,
-        `KFlat(kernel)` exact search and `HNSW32,KFlat(kernel)` a graph; in
-        front may stand `IDMap,` and transformations such as `PCA64,` or
-        `HKM1(chi2),`; behind, `,Refine(KFlat(kernel))`. Any other string goes
-        to FAISS unchanged.
+        Strings of faiss_ext:
+
+        - `scheme,storage`: a hash in front of a binary index
+        - `KFlat(kernel)`: exact search
+        - `HNSW32,KFlat(kernel)`: a graph
+
+        `IDMap,` and transformations such as `PCA64,` or `HKM1(chi2),` can be
+        put in front, and `,Refine(KFlat(kernel))` at the end. Any other string
+        goes to FAISS unchanged.
 
         Parameters
         ----------
         d : int
             Input dimension.
         description : str
+            The factory string.
         metric : int, optional
             faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
 
@@ -846,11 +916,12 @@ class Functions:
             thing: "faiss.Index | faiss.IndexBinary | faiss.VectorTransform",
             /,
     ) -> bool:
-        """Whether an object is of this package, or holds one that is.
+        """Whether an object, or a part of it, belongs to faiss_ext.
 
         Parameters
         ----------
         thing : faiss.Index, faiss.IndexBinary or faiss.VectorTransform
+            The object.
 
         Returns
         -------
@@ -866,20 +937,23 @@ class Functions:
         Parameters
         ----------
         index : faiss.Index
+            The index.
         f : str, path or faiss.IOWriter
+            The file.
         """
 
     def read_index(
             f: "str | os.PathLike[str] | faiss.IOReader", io_flags: int = 0,
     ) -> "faiss.Index":
-        """Reads what write_index has written.
+        """Reads an index that write_index has written.
 
         Parameters
         ----------
         f : str, path or faiss.IOReader
+            The file.
         io_flags : int, optional
-            faiss.IO_FLAG_...; with IO_FLAG_MMAP codes, vectors and lists are
-            used where they lie in the file, and the index can only be searched.
+            faiss.IO_FLAG_... With IO_FLAG_MMAP, codes, vectors and lists are
+            mapped, and the index can only be searched.
 
         Returns
         -------
@@ -895,24 +969,27 @@ class Functions:
         Parameters
         ----------
         index : faiss.IndexBinary
+            The index.
         f : str, path or faiss.IOWriter
+            The file.
         """
 
     def read_index_binary(
             f: "str | os.PathLike[str] | faiss.IOReader", io_flags: int = 0,
     ) -> "faiss.IndexBinary":
-        """Reads what write_index_binary has written.
+        """Reads a binary index that write_index_binary has written.
 
-        In this package flat indexes become IndexBinaryFlatSIMD and inverted
-        lists IndexBinaryIVFSIMD, which have the faster scan; by
-        faiss.read_index_binary they stay as they are.
+        faiss_ext.read_index_binary makes flat indexes IndexBinaryFlatSIMD and
+        inverted lists IndexBinaryIVFSIMD, which have the faster scan.
+        faiss.read_index_binary keeps FAISS's classes.
 
         Parameters
         ----------
         f : str, path or faiss.IOReader
+            The file.
         io_flags : int, optional
-            faiss.IO_FLAG_...; with IO_FLAG_MMAP codes, vectors and lists are
-            used where they lie in the file, and the index can only be searched.
+            faiss.IO_FLAG_... With IO_FLAG_MMAP, codes, vectors and lists are
+            mapped, and the index can only be searched.
 
         Returns
         -------
@@ -923,22 +1000,25 @@ class Functions:
             vt: "faiss.VectorTransform",
             f: "str | os.PathLike[str] | faiss.IOWriter",
     ) -> None:
-        """Writes a map, a hash or one of FAISS's transformations to a file.
+        """Writes a map, a hash or a transformation of FAISS to a file.
 
         Parameters
         ----------
         vt : faiss.VectorTransform
+            The transformation.
         f : str, path or faiss.IOWriter
+            The file.
         """
 
     def read_VectorTransform(
             f: "str | os.PathLike[str] | faiss.IOReader",
     ) -> "faiss.VectorTransform":
-        """Reads what write_VectorTransform has written.
+        """Reads a transformation that write_VectorTransform has written.
 
         Parameters
         ----------
         f : str, path or faiss.IOReader
+            The file.
 
         Returns
         -------
@@ -951,6 +1031,7 @@ class Functions:
         Parameters
         ----------
         index : faiss.Index
+            The index.
 
         Returns
         -------
@@ -958,15 +1039,15 @@ class Functions:
         """
 
     def clone_binary_index(index: "faiss.IndexBinary") -> "faiss.IndexBinary":
-        """A deep copy of a binary index, of any class that can be written,
-        those of FAISS included.
+        """A deep copy of a binary index, of any class that can be written.
 
-        In this package flat indexes are copied as IndexBinaryFlatSIMD and
-        inverted lists as IndexBinaryIVFSIMD, which have the faster scan.
+        faiss_ext.clone_binary_index makes flat indexes IndexBinaryFlatSIMD and
+        inverted lists IndexBinaryIVFSIMD, which have the faster scan.
 
         Parameters
         ----------
         index : faiss.IndexBinary
+            An index of faiss_ext or of FAISS.
 
         Returns
         -------

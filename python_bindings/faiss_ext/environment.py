@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The versions that a bug report should name."""
+"""Versions and settings for bug reports."""
 
 import importlib
 import importlib.metadata
@@ -13,13 +13,15 @@ from . import swigfaiss_ext as swig
 from ._version import FAISS_VERSION, __version__
 
 
-# packages that some functions need
+# optional packages, which some functions need
 OPTIONAL = ("scikit-learn", "distributed", "h5py", "pyarrow", "tqdm")
 
 
 def versions() -> "dict[str, str | int]":
-    """What a bug report should name: the versions of this package and
-    of what it uses, the instruction set, the threads, the platform.
+    """Versions and settings to include in a bug report.
+
+    The versions of this package and of the packages that it uses, the
+    instruction set, the number of threads, and the platform.
 
     Returns
     -------
@@ -48,11 +50,11 @@ def versions() -> "dict[str, str | int]":
 
 
 def version_of(name):
-    """Of a package, if it is there."""
+    """The version of a package, or None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        pass  # (Debian leaves this out for some)
+        pass  # some Debian packages have no metadata
     try:
         return importlib.import_module(name).__version__
     except ImportError:
@@ -60,7 +62,7 @@ def version_of(name):
 
 
 def show_versions() -> None:
-    """Prints what versions returns, for a bug report."""
+    """Prints the result of versions(), for a bug report."""
     found = versions()
     width = max(map(len, found))
     for name, value in found.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Indexes of more vectors than fit into memory."""
+"""Builds indexes of more vectors than fit into memory."""
 
 import contextlib
 import fcntl
@@ -26,11 +26,14 @@ from .vector_files import VectorFileError, lazy_vectors, place_of
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
-BYTES_OF_ENTRY = 100  # of a hash table in memory, about
+BYTES_OF_ENTRY = 100  # approximate size of a hash table's entry in memory
 
 
 def number_of_bytes(memory):
-    """Of a number, or of text such as "2GB"; None: of most of the memory."""
+    """A memory size in bytes, from a number or from text such as "2GB".
+
+    None gives four fifths of the machine's memory.
+    """
     if memory is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 4 // 5
     if isinstance(memory, str):
@@ -55,22 +58,24 @@ def number_of_bytes(memory):
 
 
 def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
-    """An exact index in the vectors of a file, which stay there.
+    """Makes an exact index of the vectors in a file, without copying them.
+
+    The file is mapped and must stay.
 
     Parameters
     ----------
     path : str or path
-        `.npy`, `.fvecs`, `.bvecs` or HDF5, of float32, float16 or uint8.
+        A `.npy`, `.fvecs`, `.bvecs` or HDF5 file of float32, float16 or uint8.
     kernel : Kernel or str
-        Such as "chi2".
+        A kernel, or a string such as "chi2".
     metric : int, optional
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     part : str, optional
         The array of an HDF5 file.
     n : int, optional
-        How many vectors of the file, from the first on, are in the index; by
-        default all. `add` and `add_next` add those that follow. A kernel that
-        has to be trained, by `index.train`, takes n=0.
+        Number of vectors to index, from the first on; by default all. `add`
+        and `add_next` add the ones that follow. To train a kernel with
+        `index.train`, start with n=0.
 
     Returns
     -------
@@ -79,10 +84,10 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
     Raises
     ------
     VectorFileError
-        Which is a ValueError, for a file that cannot be read, or whose vectors
-        cannot be compared where they are.
+        A ValueError. If the file cannot be read, or if its vectors cannot be
+        compared in place.
     ValueError
-        If the file has fewer than n vectors, or the kernel is not trained.
+        If the file has fewer than n vectors, or if the kernel is not trained.
 
     Examples
     --------
@@ -115,13 +120,13 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
 
 
 def takes_bits(string):
-    """Whether a string is that of a binary index without a scheme."""
+    """Whether a string makes a binary index without a scheme."""
     core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
     return core.startswith("B") and not core.startswith("BSIK")
 
 
 def takes_packed_bits(index):
-    """Whether an index takes packed bits: a binary one without a scheme."""
+    """Whether an index takes packed bits: a binary index without a scheme."""
     index = without_ids(index)
     return (isinstance(index, faiss.IndexBinary)
             and not isinstance(index, swig.IndexBinaryKernelHash))
@@ -132,7 +137,7 @@ def shown(progress):
 
 
 def add(index, rows, begin):
-    """Adds rows as the vectors from `begin` on."""
+    """Adds rows with ids from `begin` on."""
     try:
         if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
             index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
@@ -144,12 +149,16 @@ def add(index, rows, begin):
 
 
 def about_vector(error):
-    """The number of the vector that an error of C++ is about, or None."""
+    """The number of the vector that caused a C++ error, or None."""
     return getattr(error, "vector", None)
 
 
 def located(error, place_of, numbers):
-    """An error about some vectors, as text that says which ones they are."""
+    """The text of an error, with the vector that it is about renamed.
+
+    `numbers` are the numbers of the rows that were passed; place_of makes the
+    text of a number.
+    """
     vector = about_vector(error)
     if vector is None or vector >= len(numbers):
         return str(error)
@@ -158,7 +167,7 @@ def located(error, place_of, numbers):
 
 
 def write(index, to):
-    """To a file or an IOWriter."""
+    """Writes an index to a file or an IOWriter."""
     (faiss.write_index_binary if isinstance(index, faiss.IndexBinary)
      else faiss.write_index)(index, to)
 
@@ -180,7 +189,7 @@ def write_json(path, value):
 
 
 def read_json(path):
-    """Raises a ValueError for all that is not JSON."""
+    """Reads JSON; raises ValueError if the file is not JSON."""
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
@@ -189,7 +198,7 @@ def read_json(path):
 
 
 def size_of(index):
-    """Bytes of an index in a file."""
+    """Size of an index's file, in bytes."""
     size = 0
 
     def count(data):
@@ -201,7 +210,8 @@ def size_of(index):
 
 
 def uncounted(index, n):
-    """Bytes that an index of n vectors takes beside those of its file."""
+    """Memory that an index of n vectors needs beyond the size of its file, in
+    bytes."""
     index = core(without_ids(index))
     if isinstance(index, swig.IndexBinaryPermuted):
         return index.bytes_of_lists(n)
@@ -213,8 +223,10 @@ def uncounted(index, n):
 
 
 def unused_places(index):
-    """How many more vectors an index has room for in blocks of 32, about, that
-    its lists end with."""
+    """Approximate number of vectors for which an index has unused room.
+
+    The lists of KIVF end with partly filled blocks of 32.
+    """
     lists = core(without_ids(index))
     return 16 * lists.nlist if isinstance(lists, swig.IndexIVFPQ4) else 0
 
@@ -226,17 +238,18 @@ def without_ids(index):
 
 
 def is_reserved(index):
-    """Whether reserve has an effect."""
+    """Whether `reserve` has an effect on an index."""
     return isinstance(core(without_ids(index)), faiss.IndexBinaryFlat)
 
 
 def reserve(index, n):
-    """Has flat binary codes of n vectors grow without a second copy."""
+    """Reserves memory for n vectors, so that flat binary codes grow without a
+    second copy."""
     if is_reserved(index):
         codes = core(without_ids(index))
         size = codes.xb.size()
         codes.xb.resize(n * codes.code_size)
-        codes.xb.resize(size)  # which gives nothing back
+        codes.xb.resize(size)  # keeps the capacity
 
 
 def copy_of(index):
@@ -246,7 +259,7 @@ def copy_of(index):
 
 
 def core(index):
-    """What keeps the vectors of an index."""
+    """The part of an index that stores the vectors."""
     index = real(index)
     while True:
         if isinstance(index, faiss.IndexPreTransform):
@@ -259,7 +272,7 @@ def core(index):
 
 
 def own_ids(index):
-    """Whether vectors keep ids that count from the first vector of an index."""
+    """Whether the index stores ids, which count from its first vector."""
     return isinstance(core(index), (
         swig.IndexIVFPQ4, faiss.IndexIVF, faiss.IndexBinaryIVF))
 
@@ -272,12 +285,12 @@ def takes_one_add_only(index):
 
 
 def merge(index, other):
-    """Appends the vectors of another index, with the ids that follow."""
+    """Appends the vectors of another index, with consecutive ids."""
     index.merge_from(other, index.ntotal if own_ids(index) else 0)
 
 
 def can_merge(empty, rows):
-    """Whether indexes like an empty one can be put together."""
+    """Whether indexes like an empty one can be merged."""
     one, other = copy_of(empty), copy_of(empty)
     try:
         add(one, rows[:1], 0)
@@ -289,19 +302,21 @@ def can_merge(empty, rows):
 
 
 class Folder:
-    """What an unfinished build has done, in files that are complete or not
-    there."""
+    """The state of an unfinished build.
 
-    # (.faiss_ext_...: of a process that was killed while it wrote)
+    Each of its files is either complete or absent.
+    """
+
+    # .faiss_ext_... files are left by a process that was killed while writing
     OURS = re.compile(r"lock|state\.json|(trained|exact|all)\.index"
                       r"|block-\d+\.(index|json)|\.faiss_ext_.*")
 
     def __init__(self, path, state):
-        """For a build with this state, by which it is known again."""
+        """`state` identifies the build when it is resumed."""
         self.path = path
         try:
             os.makedirs(path, exist_ok=True)
-            self.check()  # and leave no lock in what is not ours
+            self.check()  # first, so as to leave no lock in a foreign folder
             self.lock = open(self.file("lock"), "w")
         except OSError as error:
             raise VectorFileError(f"{path}: cannot be used: "
@@ -309,7 +324,7 @@ class Folder:
         try:
             self.begin(state)
         except BaseException:
-            self.lock.close()  # which the traceback would keep
+            self.lock.close()  # the traceback would keep the file open
             raise
 
     def begin(self, state):
@@ -333,8 +348,9 @@ class Folder:
         if has_more_memory and (finished > 1 or self.has("all.index")):
             self.block_size = before["block"]
             return
-        # (one block, with which it may have been found not to fit, and less to
-        # train with, are not worth it)
+        # With more memory, a build with a single finished block starts again:
+        # it may have stopped because the index did not fit, and it had a
+        # smaller training sample.
         if not has_more_memory and any(
                 name.startswith(("block-", "all.")) for name in self.files()):
             if others == ["block"]:
@@ -366,8 +382,10 @@ class Folder:
                 "expected a new folder, or remove it")
 
     def state(self, expected):
-        """That of the build that is there, with values of the same types; None
-        where there is none."""
+        """The state of the build in the folder, or None if there is none.
+
+        Its values must have the same types as in `expected`.
+        """
         path = self.file("state.json")
         if not self.has("state.json"):
             return None
@@ -388,7 +406,7 @@ class Folder:
         return os.path.join(self.path, name)
 
     def files(self):
-        """Those of a build, in the order in which they may be deleted."""
+        """The files of a build, in the order in which they may be deleted."""
         last = ("state.json", "lock")
         return sorted(filter(self.OURS.fullmatch, os.listdir(self.path)),
                       key=lambda name: (name in last, name == "lock"))
@@ -397,7 +415,7 @@ class Folder:
         return os.path.exists(self.file(name))
 
     def write(self, index, name):
-        """Seconds that it took, and the size."""
+        """Writes an index; returns the time in seconds, and the size."""
         start = time.monotonic()
         write(index, self.file(name))
         return time.monotonic() - start, os.path.getsize(self.file(name))
@@ -412,10 +430,11 @@ class Folder:
                 f"call makes it again: {error}") from None
 
     def write_block(self, index, begin, trained):
-        """A block that is finished when what is known of it is there, too; the
-        size.
+        """Writes a block and then its description; returns the block's size.
 
-        trained : digest of the index that it is a copy of
+        A block is finished when both files are there.
+
+        trained : digest of the trained index that the block is a copy of
         """
         _, size = self.write(index, block_name(begin))
         write_json(self.file(f"block-{begin}.json"),
@@ -423,7 +442,7 @@ class Folder:
         return size
 
     def has_block(self, begin, trained):
-        """Whether a block is finished, and the file of its name is that."""
+        """Whether a block is finished and its file is undamaged."""
         try:
             return (read_json(self.file(f"block-{begin}.json"))
                     == self.block(begin, trained))
@@ -435,7 +454,7 @@ class Folder:
                 **digest(self.file(block_name(begin)))}
 
     def delete(self):
-        """Its files, and the folder if there are no others."""
+        """Deletes the build's files, and the folder if it is empty then."""
         for name in self.files():
             os.unlink(self.file(name))
         self.lock.close()
@@ -450,54 +469,41 @@ def block_name(begin):
 def build_from(path, string, memory=None, output=None, part=None, exact="file",
                metric=faiss.METRIC_L2, train=100_000, seed=1234,
                parameters=None, progress=True):
-    """An index of all vectors of a file that may be larger than memory.
+    """Builds an index of a file of vectors, which may be larger than memory.
 
-    The file is mapped, and its vectors are added in blocks. In
-    `...,Refine(KFlat(kernel))`, and in `KFlat(kernel)`, the exact kernel reads
-    them where they are (`IndexFileKernel`), so that the index takes memory for
-    its codes only. The file has to stay; a `store=` in the string keeps copies
-    of the vectors in the index instead.
-
-    With `output`, and more vectors than a block has, every finished block is
-    written to the folder `output + ".build"`. After an interruption the same
-    call goes on from there (also with more memory), and builds blocks that are
-    damaged again; in the end the index is written, and the files in the folder
-    are deleted. Graphs and hash tables, which cannot be put together from
-    blocks, are saved whole, whenever adding has taken ten times as long as
-    that.
+    The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
+    alone or in `...,Refine(KFlat(kernel))`, reads the vectors from the file
+    (`IndexFileKernel`), so the index needs memory only for its codes. The file
+    must then stay. A `store=` in the string keeps copies in the index instead.
 
     Parameters
     ----------
     path : str or path
-        As `faiss_ext.vector_files.read_vectors` takes it.
+        The file, of any kind that `faiss_ext.vector_files.read_vectors` reads.
     string : str
-        Of the index; `BFlat`, `BKFlat(jaccard)` and the like take packed bits.
+        The factory string. `BFlat`, `BKFlat(jaccard)` and other binary indexes
+        without a scheme take packed bits.
     memory : int or str, optional
-        Bytes that may be used, or such as "2GB"; by default four fifths of the
-        machine's. It sets the size of blocks and of the training sample; an
-        index that turns out not to fit is an error after the first block; all
-        but flat codes (`BFlat`) is counted twice, since it may take as much
-        while it grows. Matrices of training take a few MB beside that, FAISS's
-        k-means of `BIVF` 33 MB. Pages of the file of vectors that are mapped,
-        which the system can take back at any time, are not counted; a peak of
-        resident memory (RSS) counts them.
+        Memory that may be used: a number of bytes, or a size such as "2GB". By
+        default four fifths of the machine's.
     output : str or path, optional
-        File of the index.
+        File of the index. Without it, the index is only returned.
     part : str, optional
         The array of an HDF5 file.
     exact : str, optional
-        "file", or "memory", where `KFlat` keeps copies of the vectors without a
-        `store=`, too.
+        "file", or "memory": `KFlat` then keeps copies of the vectors, also
+        without `store=`.
     metric : int, optional
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     train : int, optional
-        Vectors to train with, drawn at random; fewer where memory is short.
+        Number of training vectors, which are drawn at random. Fewer are used
+        if memory is short.
     seed : int, optional
-        Of those.
+        Seed of the training sample.
     parameters : dict, optional
-        Parameters of the index, by name.
+        Parameters of the index by name.
     progress : bool, optional
-        Shows how far it is, and the rate, on stderr.
+        Whether to show progress and rate on stderr.
 
     Returns
     -------
@@ -508,10 +514,28 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     MemoryError
         If the index does not fit into `memory`.
     VectorFileError
-        Which is a ValueError, for a file that cannot be read or changes, or a
-        folder that cannot be made.
+        A ValueError. If the file cannot be read or changes, or if the folder
+        cannot be made.
     ValueError
-        If `output + ".build"` is of another build or of none, or damaged.
+        If the folder `output + ".build"` is damaged, or belongs to another
+        build or to none.
+
+    Notes
+    -----
+    **Interruptions.** With `output`, and more vectors than one block, each
+    finished block is written to the folder `output + ".build"`. After an
+    interruption the same call continues, also with more memory, and rebuilds
+    damaged blocks. At the end the index is written and the files in the folder
+    are deleted. Graphs and hash tables cannot be merged from blocks. They are
+    saved whole, each time that adding has taken ten times as long as saving.
+
+    **Memory.** `memory` determines the sizes of the blocks and of the training
+    sample. If the index turns out not to fit, the build fails after the first
+    block. All parts except flat codes (`BFlat`) are counted twice, since they
+    may need as much again while they grow. Not counted are a few MB for
+    matrices during training (33 MB for FAISS's k-means of `BIVF`), and mapped
+    pages of the file of vectors. The system can reclaim these pages at any
+    time, but they are part of the peak resident memory (RSS).
 
     Examples
     --------
@@ -546,7 +570,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
             try:
                 build.resume(folder)
             except BaseException:
-                folder.lock.close()  # which the traceback would keep
+                folder.lock.close()  # the traceback would keep the file open
                 raise
     except RuntimeError as error:
         if source.path in str(error):
@@ -561,7 +585,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
 
 
 def checked(string, exact, train, seed):
-    """What to build, and how: train and seed as Python's integers."""
+    """Checks the arguments of a build; returns train and seed as Python
+    integers."""
     if not isinstance(string, str):
         raise TypeError(f"string: expected that of an index, got {string!r}")
     if not string.strip():
@@ -577,7 +602,7 @@ def checked(string, exact, train, seed):
 
 
 def made_from(string, source, metric, parameters):
-    """An empty index for vectors, by its string."""
+    """Makes the empty index of a string, for the vectors of a source."""
     bits = takes_bits(string)
     if bits and source.vectors.dtype != np.uint8:
         raise VectorFileError(
@@ -591,14 +616,16 @@ def made_from(string, source, metric, parameters):
 
 
 class Build:
-    """An index in the making: `base`, to which vectors are added, and `exact`,
-    which finds them in the file; one of them may be None."""
+    """An index that is being built.
+
+    Vectors are added to `base`. `exact` reads them from the file. One of the
+    two may be None.
+    """
 
     def __init__(self, source, made, memory, exact, train=0, seed=0,
                  progress=False):
-        """
-        made : without vectors; if it is not trained, train() does that
-        memory : in bytes
+        """made : an index without vectors; train() trains it if it is not
+        trained memory : in bytes
         """
         self.source, self.memory = source, memory
         self.train_size, self.seed, self.progress = train, seed, progress
@@ -617,7 +644,7 @@ class Build:
                 self.k_factor = made.k_factor
                 self.base = real(made.base_index)
                 self.base.referenced_objects = [made]
-        # what a vector is on its way into the index
+        # the sizes of a vector at each step on its way into the index
         widths = [source.d, *(t.d_out for t in transforms_of(self.base))
                   ] if isinstance(self.base, faiss.IndexPreTransform) else [
                       source.d]
@@ -632,13 +659,13 @@ class Build:
                 "expected KIVF, say")
 
     def state(self):
-        """What a build is known by, beside its string."""
+        """The state that identifies a build, except for its string."""
         return {"version": __version__, "exact": self.exact is not None,
                 "train": self.train_size, "seed": self.seed,
                 "block": self.block, "vectors": self.source.identity}
 
     def whole(self):
-        """The index, when all vectors are in it."""
+        """The index, once all vectors are in it."""
         if self.exact is None:
             return self.base
         if self.base is None:
@@ -653,7 +680,7 @@ class Build:
     def train(self):
         untrained = [p for p in self.parts() if not p.is_trained]
         if untrained:
-            # (what maps make of a sample is there as a whole)
+            # the mapped sample is held in memory as a whole
             most = self.memory // 2 // (
                 4 * self.source.d + self.bytes_on_the_way)
             numbers = drawn(
@@ -668,7 +695,7 @@ class Build:
                             located(error, str, numbers)) from None
 
     def blocks(self, done=()):
-        """Where each begins, and its rows; not of those that are done."""
+        """Yields the first number and the rows of each unfinished block."""
         begin = 0
         with counting("add", self.source.n, self.progress) as count:
             while begin < self.source.n:
@@ -685,7 +712,7 @@ class Build:
                 begin = end
 
     def fill(self):
-        """Without a folder."""
+        """Adds all vectors, without a folder."""
         for begin, rows in self.blocks():
             if self.base is not None:
                 empty = 0 if begin else size_of(self.base)
@@ -695,8 +722,11 @@ class Build:
                     reserve(self.base, self.source.n)
 
     def check_size(self, piece, size, beside=0):
-        """Throws if the index does not fit, by the size of a piece of it in a
-        file, and `beside` more bytes."""
+        """Raises MemoryError if the whole index would not fit.
+
+        The estimate is made from the size of a piece of the index in a file,
+        plus `beside` bytes.
+        """
         n, unused = self.source.n, unused_places(piece)
         expected = (size / (piece.ntotal + unused) * (n + unused)
                     + uncounted(piece, n))
@@ -710,7 +740,7 @@ class Build:
                 f"the {self.memory / 2**20:,.1f} MB of memory")
 
     def resume(self, folder):
-        """From what is in the folder, or from the start."""
+        """Continues from the files in the folder, or starts a new build."""
         self.folder, self.block = folder, folder.block_size
         if folder.has("trained.index"):
             self.base = folder.read("trained.index", self.bits)
@@ -725,7 +755,7 @@ class Build:
             return
         if not folder.has("trained.index"):
             folder.write(self.base, "trained.index")
-        # what has been read can be a little different from what was made
+        # an index that was read can differ a little from the one written
         self.base = folder.read("trained.index", self.bits)
         if can_merge(self.base, self.source.block(0, 1, self.bits)):
             self.fill_by_blocks()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Search parameters by name, wherever in an index they are, and their tuning."""
+"""Search parameters of an index by name, and their tuning."""
 
 import math
 import numbers
@@ -25,18 +25,19 @@ class Setting(NamedTuple):
     kind: type  # int or float
     least: float
     most: float
-    values: tuple = ()  # to be explored
+    values: tuple = ()  # the values that ParameterSpace tries
 
     def get(self):
         return self.kind(getattr(self.owners[0], self.attribute))
 
     def checked(self, name, value):
-        """The value as the attribute takes it, or an error."""
+        """The value in the attribute's type; raises an error if it is not
+        allowed."""
         value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be {self.expected()}, got {value!r}")
         if self.attribute == "max_codes" and value == math.inf:
-            value = 0  # no limit, as for FAISS's ParameterSpace
+            value = 0  # means no limit, as in FAISS's ParameterSpace
         if not self.least <= value <= self.most or value != self.kind(value):
             raise ValueError(
                 f"{name} must be {self.expected()}, got {value!r}")
@@ -48,7 +49,7 @@ class Setting(NamedTuple):
 
 
 def powers_of_2(least, below):
-    """The powers of 2 from the one to below the other."""
+    """The values least, 2 least, 4 least, ... below `below`."""
     values, value = [], least
     while value < below:
         values.append(value)
@@ -57,19 +58,21 @@ def powers_of_2(least, below):
 
 
 def real(index):
-    """An index as its own class; None stays None."""
+    """An index as its own class (downcast); None for None."""
     if index is None:
         return None
     downcast = (faiss.downcast_index if isinstance(index, faiss.Index)
                 else faiss.downcast_IndexBinary)
     found = downcast(index)
-    # FAISS does not know all of its classes there
+    # FAISS's downcast does not know all of FAISS's classes
     return index if isinstance(index, type(found)) else found
 
 
 def settings_of(index):
-    """The search parameters of an index and its parts, by name; those of the
-    innermost part come first."""
+    """The search parameters of an index and its parts, by name.
+
+    Parameters of the innermost part come first.
+    """
     index = real(index)
     if index is None:
         return {}
@@ -78,7 +81,7 @@ def settings_of(index):
     if isinstance(index, faiss.IndexRefine):
         found = settings_of(index.base_index)
         name = "k_factor"
-        while name in found:  # IndexIVFPQR has one, too
+        while name in found:  # IndexIVFPQR has a k_factor, too
             name += "_rf"
         found[name] = k_factor_of(index)
         return found
@@ -106,7 +109,7 @@ def k_factor_of(index):
 
 
 def settings_of_lists(index):
-    """Those of inverted lists."""
+    """The search parameters of inverted lists."""
     is_4_bits = isinstance(index, swig.IndexIVFPQ4)
     found = {"nprobe": Setting(
         (index,), "nprobe", int, 1, 2**24 if is_4_bits else INT_MAX,
@@ -126,8 +129,10 @@ def settings_of_quantizer(index):
 
 
 def settings_of_shards(index):
-    """Those of the parts of Shards or Replicas, each of all parts that have
-    it."""
+    """The search parameters of the parts of Shards or Replicas.
+
+    A setting applies to all parts that have the parameter.
+    """
     parts = [settings_of(index.at(i)) for i in range(index.count())]
     found = {}
     for name in dict.fromkeys(name for part in parts for name in part):
@@ -138,7 +143,7 @@ def settings_of_shards(index):
             values=tuple(v for v in each[0].values
                          if all(v in s.values for s in each)))
     if isinstance(index, getattr(faiss, "IndexShardsIVF", ())):
-        # which uses a quantizer of its own
+        # IndexShardsIVF uses its own quantizer
         found = {n: s for n, s in found.items()
                  if not n.startswith("quantizer_")}
         found.update(settings_of_quantizer(index))
@@ -152,7 +157,7 @@ def settings_of_root(index, where):
 
 
 def setting_of(found, name, index):
-    """The setting of a name, in FAISS's words as well."""
+    """The setting with a name; also accepts FAISS's names."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a parameter must be str, got {name!r}")
     if name in found:
@@ -166,8 +171,10 @@ def setting_of(found, name, index):
 
 
 def assign(changes):
-    """Assigns to all (setting, value), whose values have been checked, or to
-    none."""
+    """Assigns the value of each (setting, value); on error none is changed.
+
+    The values must have been checked.
+    """
     done = []
     try:
         for setting, value in changes:
@@ -189,22 +196,27 @@ def is_sharded(index):
 def index_parameters(
     index: "faiss.Index | faiss.IndexBinary | ShardedIndex"
 ) -> "dict[str, int | float]":
-    """The search parameters of an index and of the parts that it is made of,
-    at any depth.
+    """The search parameters of an index and of all its parts.
 
     Parameters
     ----------
     index : faiss.Index, faiss.IndexBinary or ShardedIndex
-        Of this package or of FAISS.
+        An index of this package or of FAISS.
 
     Returns
     -------
     dict
-        The values by name: `nprobe` and `max_codes` of inverted lists (0: no
-        limit), `efSearch` of graphs, `nflip` of hash tables (`BHash`), `B` of
-        `BPerm`, `k_factor` of `Refine`; `quantizer_efSearch` and the like of
-        the quantizer of inverted lists. Of Shards and Replicas, those of all
-        parts, with the value of the first one that has it.
+        The values by name:
+
+        - `nprobe` and `max_codes` (0: no limit) of inverted lists
+        - `quantizer_efSearch` and similar names, of their quantizer
+        - `efSearch` of graphs
+        - `nflip` of hash tables (`BHash`)
+        - `B` of `BPerm`
+        - `k_factor` of `Refine`
+
+        For Shards and Replicas, the parameters of all parts. Each value is
+        taken from the first part that has the parameter.
 
     Examples
     --------
@@ -221,22 +233,24 @@ def set_index_parameter(
     index: "faiss.Index | faiss.IndexBinary | ShardedIndex", name: str,
     value: float
 ) -> None:
-    """Sets a search parameter of an index, whichever part of it has it. In
-    Shards and Replicas it is set in all parts that have it.
+    """Sets a search parameter of an index or of one of its parts.
+
+    In Shards and Replicas it is set in all parts that have the parameter.
 
     Parameters
     ----------
     index : faiss.Index, faiss.IndexBinary or ShardedIndex
-        Of this package or of FAISS.
+        An index of this package or of FAISS.
     name : str
-        One of those that index_parameters returns.
+        A name that index_parameters returns.
     value : int or float
+        The new value.
 
     Raises
     ------
     ValueError
-        If there is no such parameter, or it cannot have this value. Nothing
-        has changed then.
+        If there is no such parameter, or if it cannot have this value. The
+        index is not modified.
     TypeError
         If the value is not a number.
     """
@@ -251,13 +265,22 @@ def set_index_parameter(
 # --------------------------------------------------------------- tuning
 
 class ParameterSpace(faiss.ParameterSpace):
-    """FAISS's ParameterSpace for indexes of this package as well: the settings
-    of an index that are worth trying, and which of them are the best.
+    """Explores search parameters, for indexes of FAISS and of this package.
 
-    Attributes are those of FAISS: `verbose`; `n_experiments`, how many
-    settings explore looks at (0: all, and none is skipped); `batchsize`, how
-    many queries are searched for at a time; `min_test_duration`, for how many
-    seconds a search is repeated at least. `thread_over_batches` has no effect.
+    Extends faiss.ParameterSpace, and has the same attributes.
+
+    Attributes
+    ----------
+    verbose : int
+        Whether explore prints its progress.
+    n_experiments : int
+        Number of settings that explore considers. 0: all, without skipping any.
+    batchsize : int
+        Number of queries per search.
+    min_test_duration : float
+        Least time for which a search is repeated, in seconds.
+    thread_over_batches : bool
+        Has no effect.
 
     Examples
     --------
@@ -272,20 +295,22 @@ class ParameterSpace(faiss.ParameterSpace):
     """
 
     def initialize(self, index: "faiss.Index | faiss.IndexBinary") -> None:
-        """Takes the ranges of values that are worth trying from an index;
-        ranges that were there before are dropped.
+        """Sets the ranges to values worth trying for an index, replacing
+        earlier ranges.
 
-        They are powers of 2: `nprobe` below the number of lists, `k_factor` 1
-        to 64, `efSearch` 8 to 512, `B` 1 to 1024; and `nflip` 0 to 2. For an
-        index that holds nothing of this package they are those of FAISS, which
-        calls the `k_factor` of `Refine` `k_factor_rf`.
+        The values are powers of 2: `nprobe` below the number of lists,
+        `k_factor` 1 to 64, `efSearch` 8 to 512, and `B` 1 to 1024. `nflip` is
+        0 to 2. An index that contains nothing of this package gets FAISS's
+        ranges; FAISS calls the `k_factor` of `Refine` `k_factor_rf`.
 
+        To try other values of a parameter, set its range:
         `faiss.copy_array_to_vector(np.array([4., 8.]),
-        space.add_range("nprobe").values)` gives a parameter other values.
+        space.add_range("nprobe").values)`.
 
         Parameters
         ----------
         index : faiss.Index or faiss.IndexBinary
+            The index.
         """
         found = settings_of_root(index, "ParameterSpace.initialize")
         self._drop_ranges()
@@ -301,12 +326,12 @@ class ParameterSpace(faiss.ParameterSpace):
                     self.add_range(name).values)
 
     def _drop_ranges(self):
-        # (FAISS 1.7.3 lets Python assign the ranges, but not read them)
+        # FAISS 1.7.3 lets Python assign the ranges, but not read them
         empty = faiss.ParameterSpace()
         self.parameter_ranges = empty.parameter_ranges
 
     def ranges(self) -> "dict[str, NDArray[np.float64]]":
-        """The values that are tried, by the names of the parameters.
+        """The values to try, by parameter name.
 
         Returns
         -------
@@ -323,27 +348,35 @@ class ParameterSpace(faiss.ParameterSpace):
     def set_index_parameter(
         self, index: "faiss.Index | faiss.IndexBinary", name: str, val: float
     ) -> None:
-        """Sets a search parameter of an index, as
-        faiss_ext.set_index_parameter does; those that only FAISS's
-        ParameterSpace knows, such as `ht`, are left to it.
+        """Sets a search parameter of an index, like
+        faiss_ext.set_index_parameter.
+
+        Parameters that only FAISS's ParameterSpace knows, such as `ht`, are
+        passed to it.
 
         Parameters
         ----------
         index : faiss.Index or faiss.IndexBinary
+            The index.
         name : str
+            The name of the parameter.
         val : int or float
+            The new value.
         """
         self._set(index, [(name, val)])
 
     def set_index_parameters(
         self, index: "faiss.Index | faiss.IndexBinary", params: "str | int"
     ) -> None:
-        """Sets several search parameters of an index: all, or on error none
-        (but for those that are left to FAISS).
+        """Sets several search parameters of an index.
+
+        On error none is changed, except parameters that only FAISS's
+        ParameterSpace knows.
 
         Parameters
         ----------
         index : faiss.Index or faiss.IndexBinary
+            The index.
         params : str or int
             Settings such as "nprobe=8,k_factor=4", or the number of a
             combination of the ranges, from 0 to n_combinations() - 1.
@@ -404,33 +437,40 @@ class ParameterSpace(faiss.ParameterSpace):
         self, index: "faiss.Index | faiss.IndexBinary", xq: "ArrayLike",
         crit: "faiss.AutoTuneCriterion"
     ) -> "faiss.OperatingPoints":
-        """Searches with the settings of the ranges, and measures how well and
-        how fast.
+        """Measures the quality and speed of searches over the ranges.
 
-        The order is that of FAISS: the first and the last combination, then
-        the others at random, always in the same order; a search that is not
-        measured comes before. A setting is skipped if the points found so far
-        show that it cannot be one of the best, as more of every parameter
-        takes more time and finds more. Each search is repeated until its
-        fastest time is clear, and for `min_test_duration` seconds; with one
-        thread, processor time counts.
-        Afterwards the search parameters of the index are what they were.
+        Searches with the combinations of the ranges' values. Afterwards the
+        index has its search parameters from before.
 
         Parameters
         ----------
         index : faiss.Index or faiss.IndexBinary
-            Trained and filled.
+            A trained index with vectors.
         xq : array_like, shape (crit.nq, d)
             Queries.
         crit : faiss.AutoTuneCriterion
-            faiss.OneRecallAtRCriterion, faiss.IntersectionCriterion, or a
-            subclass with a method evaluate(D, I); with the ground truth set.
+            A faiss.OneRecallAtRCriterion, a faiss.IntersectionCriterion, or a
+            subclass with a method evaluate(D, I). Its ground truth must be
+            set.
 
         Returns
         -------
         faiss.OperatingPoints
-            Their keys are settings such as "nprobe=8,k_factor=4"; t is the
-            time of a search for all queries, in seconds.
+            Its keys are settings such as "nprobe=8,k_factor=4". t is the time
+            of a search for all queries, in seconds.
+
+        Notes
+        -----
+        Combinations are tried in FAISS's order: the first and the last one,
+        then the others in a fixed random order. A search that is not measured
+        comes before. A combination is skipped if the points so far show that
+        it cannot be one of the best, assuming that a larger value of any
+        parameter takes more time and finds more. With `n_experiments` 0, all
+        combinations are tried one after the other.
+
+        Each search is repeated until its fastest time is clear, and for at
+        least `min_test_duration` seconds. With one thread, processor time is
+        measured.
         """
         where = "ParameterSpace.explore"
         before = [(s, owner, getattr(owner, s.attribute))
@@ -477,7 +517,7 @@ class ParameterSpace(faiss.ParameterSpace):
         return points
 
     def _order(self, n):
-        """The combinations to try, in the order of FAISS."""
+        """The combinations to try, in FAISS's order."""
         if self.n_experiments < 0:
             raise ValueError("ParameterSpace.explore: n_experiments must be "
                              f"at least 0, got {self.n_experiments}")
@@ -488,8 +528,11 @@ class ParameterSpace(faiss.ParameterSpace):
         return [0, n - 1, *(rest + 1).tolist()][:self.n_experiments]
 
     def _is_hopeless(self, cno, tried, points):
-        """Whether what was tried finds as much as this combination can, in no
-        more time than it must take."""
+        """Whether the measurements so far rule out a combination.
+
+        They do if one of them finds as much as the combination can, in no more
+        time than it must take.
+        """
         most_perf, least_t = 1.0, 0.0
         for other, perf, t in tried:
             if self.combination_ge(cno, other):
@@ -499,7 +542,8 @@ class ParameterSpace(faiss.ParameterSpace):
         return points.t_for_perf(most_perf) <= least_t
 
     def _timed_search(self, index, xq, k):
-        """Distances, ids, and the seconds of a search for all queries."""
+        """Distances, ids, and the time of a search for all queries, in
+        seconds."""
         found = []
 
         def search():
@@ -513,10 +557,12 @@ class ParameterSpace(faiss.ParameterSpace):
 
 
 def evaluation(crit, D, I):
-    """What a criterion says of results; its class may be FAISS's or the
-    caller's."""
+    """The value of a criterion for search results.
+
+    The class of the criterion may be FAISS's or the caller's.
+    """
     evaluate = type(crit).evaluate
     if evaluate.__module__.split(".")[0] == "faiss":
-        # which takes arrays in the base class only
+        # in FAISS only the base class's evaluate takes arrays
         evaluate = faiss.AutoTuneCriterion.evaluate
     return float(evaluate(crit, D, I))

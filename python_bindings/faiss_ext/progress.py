@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far long work has come."""
+"""Progress of long operations."""
 
 import contextlib
 import sys
@@ -9,7 +9,7 @@ from . import swigfaiss_ext as swig
 
 
 class Bars:
-    """A bar of tqdm for each task, one after the other."""
+    """Shows one tqdm bar per task, one after the other."""
 
     def __init__(self, tqdm, **style):
         self.tqdm = tqdm
@@ -17,7 +17,7 @@ class Bars:
         self.bar = None
 
     def __call__(self, task, done, total):
-        # (a bar that tqdm does not show has no description and no count)
+        # a disabled bar of tqdm keeps no description and no count
         if (self.bar is None or self.shown != (task, total)
                 or done < self.done):
             self.close()
@@ -36,7 +36,7 @@ class Bars:
 
 
 class Lines:
-    """A line every few seconds."""
+    """Prints a line every few seconds."""
 
     interval = 3
 
@@ -53,7 +53,7 @@ class Lines:
 
 
 class LineForEach(Lines):
-    """A line for each step that is done."""
+    """Prints a line for each finished step."""
 
     def __call__(self, task, done, total):
         if done:
@@ -61,8 +61,10 @@ class LineForEach(Lines):
 
 
 class Harmless:
-    """What shows something on stderr, until it fails: the work goes on where
-    that is closed."""
+    """Passes progress to a display on stderr, until the display fails.
+
+    A closed stderr, for example, does not interrupt the work.
+    """
 
     def __init__(self, shown):
         self.shown = shown
@@ -74,7 +76,7 @@ class Harmless:
         self.attempt(lambda: self.shown.close())
 
     def attempt(self, show):
-        # (print takes a file that is None for stdout)
+        # print(file=None) would print to stdout
         if self.shown is not None and sys.stderr is not None:
             try:
                 show()
@@ -83,7 +85,7 @@ class Harmless:
 
 
 def display(lines, **style):
-    """Bars of tqdm where it is installed, or else lines."""
+    """A tqdm display if tqdm is installed, otherwise lines."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -92,8 +94,10 @@ def display(lines, **style):
 
 
 def bar(items, description, show=True):
-    """Goes through items, and shows on stderr how many are done: by tqdm where
-    it is installed, or else by a line for each."""
+    """Iterates over items, and shows on stderr how many are done.
+
+    Uses tqdm if it is installed; otherwise prints a line for each item.
+    """
     if not show:
         yield from items
         return
@@ -109,9 +113,11 @@ def bar(items, description, show=True):
 
 @contextlib.contextmanager
 def counting(description, total, show=True, unit="vector"):
-    """Gives a function that is called with how many more are done, and shows
-    on stderr how many in a second: by tqdm where it is installed, or else by a
-    line every few seconds."""
+    """Yields a function f(n) that counts n more steps, and shows the rate on
+    stderr.
+
+    Uses tqdm if it is installed; otherwise prints a line every few seconds.
+    """
     if not show:
         yield lambda n: None
         return
@@ -134,26 +140,30 @@ def counting(description, total, show=True, unit="vector"):
 
 @contextlib.contextmanager
 def show_progress(function=None):
-    """Shows how far long calls of faiss_ext are: training, adding, encoding,
-    mapping, the building of graphs and lists.
+    """Shows the progress of long calls of faiss_ext.
+
+    These are training, adding, encoding, mapping, and building graphs and
+    lists. Searches show the encoding or mapping of their queries.
 
     >>> with faiss_ext.show_progress():
     ...     index.train(x)
     ...     index.add(x)
 
-    Searches show the encoding or mapping of their queries. What FAISS does by
-    itself, such as its own k-means, shows nothing. Calls of other threads show
-    nothing. Of several such blocks of a thread the one that was entered last
-    shows something. A block may be left in any order and on any thread.
-
     Parameters
     ----------
     function : callable, optional
-        Is called as function(task, done, total), at most ten times a second,
-        with the task's name and how many of its steps are done; what it raises
-        ends the call that it tells of, which leaves the index as it was. By
-        default bars of tqdm are shown where it is installed, or else a line on
-        stderr every three seconds.
+        Called as function(task, done, total), at most ten times a second: the
+        name of the task, the number of finished steps, and their total. If it
+        raises an exception, the call is aborted and leaves the index
+        unchanged. By default tqdm bars are shown. If tqdm is not installed, a
+        line is printed on stderr every three seconds.
+
+    Notes
+    -----
+    FAISS's own work, such as its k-means, is not shown, nor are calls from
+    other threads. If a thread has several of these blocks, only the one
+    entered last shows progress. A block may be left in any order and on any
+    thread.
     """
     shown = None
     if function is None:

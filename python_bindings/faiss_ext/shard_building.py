@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Indexes in several pieces, built of partitions and opened again."""
+"""Builds sharded indexes from partitions, and opens them."""
 
 import bisect
 import contextlib
@@ -24,52 +24,45 @@ from .sources import ArraySource, FileSource, drawn
 def build_shards(partitions, string, client=None, folder=None, part=None,
                  exact="file", metric=faiss.METRIC_L2, train=100_000, seed=1234,
                  parameters=None, memory=None, progress=True):
-    """An index with one shard for each partition of the vectors.
+    """Builds an index with one shard for each partition of the vectors.
 
-    Learnt parts are trained once, with a sample of all partitions; where
-    nothing is learnt no vector is looked at for that. Shards are built where
-    the partitions are, by the workers of a Dask cluster or, without a client,
-    in this process one after the other. They stay there, or are written to a
-    folder and opened.
-
-    A worker that is lost costs time only: its shards are built again from their
-    partitions, or read again from the folder, by another one. A partition that
-    fails is named when all others are done. With files and a folder, the same
-    call goes on after an interruption, and in a finished folder builds only
-    shards that are missing or damaged; what is not finished may have changed,
-    such as a partition that failed. (A model that was trained before stays.)
+    The index is trained once, with a sample of all partitions. If nothing is
+    learnt, no vectors are read for that. Each shard is built where its
+    partition is: by the workers of a Dask cluster or, without a client, one
+    after the other in this process. The shards stay there or, if a folder is
+    given, are written to it and opened.
 
     Parameters
     ----------
     partitions : list of str or path, list of arrays, or a Dask array
-        Files as `build_from` takes them, which every worker can read; arrays of
-        shape (n, d); or an array in chunks of rows. (An array that is dear to
-        compute should be persisted before, if there is training.)
+        Files as for `build_from`, which every worker can read; or arrays of
+        shape (n, d); or a Dask array in chunks of rows. If there is training,
+        persist an array that is expensive to compute.
     string : str
-        Of the index; not one with `IDMap`: ids count from the first vector of
+        The factory string, without `IDMap`: ids count from the first vector of
         the first partition.
     client : dask.distributed.Client, optional
+        The cluster. By default shards are built in this process.
     folder : str or path, optional
-        To be made, or of the same call before. All workers must be able to
-        write to it.
+        A new folder, or the folder of an earlier call with the same arguments.
+        All workers must be able to write to it.
     part : str, optional
         The array of HDF5 files.
     exact : str, optional
-        "file", where `KFlat` reads vectors in their files, which have to stay,
-        or "memory".
+        "file" or "memory". With "file", `KFlat` reads the vectors from their
+        files, which must stay.
     metric : int, optional
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     train : int, optional
-        Vectors to train with, drawn at random.
+        Number of training vectors, which are drawn at random.
     seed : int, optional
-        Of those.
+        Seed of the training sample.
     parameters : dict, optional
-        Search parameters, by name.
+        Search parameters by name.
     memory : int or str, optional
-        That a shard, and what it takes to build it, may use, as for
-        `build_from`.
+        Memory that a shard and its construction may use, as for `build_from`.
     progress : bool, optional
-        Shows how many shards are done on stderr.
+        Whether to show on stderr how many shards are done.
 
     Returns
     -------
@@ -78,8 +71,18 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     Raises
     ------
     ShardError
-        Which is a ValueError, with the name of each partition that failed; or
-        if the folder cannot be used.
+        A ValueError. If partitions failed, with the name of each; or if the
+        folder cannot be used.
+
+    Notes
+    -----
+    - If a worker is lost, another one rebuilds its shards from their
+      partitions, or reads them again from the folder. This only costs time.
+    - If a partition fails, the error is raised when all others are done.
+    - With files and a folder, the same call continues after an interruption.
+      In a finished folder it rebuilds only missing and damaged shards.
+    - Before it continues, partitions without a finished shard may change, for
+      instance a partition that failed. A model that is already trained stays.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         "parameters": parameters, "partitions": identities}
     with place.building(state) as has_manifest:
         if has_manifest:
-            with contextlib.suppress(ShardError):  # damaged since then
+            with contextlib.suppress(ShardError):  # if it is damaged
                 return open_shards(place.path, client)
         if place.has_model():
             model = place.read_model(isinstance(model, faiss.IndexBinary))
@@ -135,19 +138,19 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
 
 
 def open_shards(folder, client=None, io_flags=0):
-    """The index in a folder that `build_shards` or `save` has written.
+    """Opens the index in a folder that `build_shards` or `save` has written.
 
     Parameters
     ----------
     folder : str or path
-        It may have been moved; the files of vectors that an exact kernel reads
-        have to be where they were, or in this folder.
+        The folder. It may have been moved. If an exact kernel reads files of
+        vectors, these must be at their old paths or in this folder.
     client : dask.distributed.Client, optional
-        Whose workers read the shards, which they must all be able to; by
-        default they are read in this process.
+        A cluster whose workers read the shards. All of them must be able to
+        read the folder. By default the shards are read in this process.
     io_flags : int, optional
-        As for read_index: with faiss.IO_FLAG_MMAP codes are used where they lie
-        in the files, also by another worker that a shard is moved to.
+        As for read_index. With faiss.IO_FLAG_MMAP the codes are mapped, also
+        by another worker that a shard is moved to.
 
     Returns
     -------
@@ -156,7 +159,7 @@ def open_shards(folder, client=None, io_flags=0):
     Raises
     ------
     ShardError
-        Which is a ValueError, if a file is missing, damaged or another one.
+        A ValueError. If a file is missing, damaged or not the expected one.
     """
     io_flags = operator.index(io_flags)
     place = ShardFolder(folder)
@@ -182,7 +185,7 @@ def open_shards(folder, client=None, io_flags=0):
 
 
 class ShardBuild:
-    """Shards in the making."""
+    """Builds the shards of an index."""
 
     def __init__(self, engine, sources, sizes, exact, memory, progress):
         self.engine, self.sources, self.sizes = engine, sources, sizes
@@ -192,13 +195,14 @@ class ShardBuild:
         self.firsts = [0, *self.ends[:-1]]
 
     def shards(self):
-        """What a ShardedIndex says of them."""
+        """The `shards` attribute of the ShardedIndex."""
         return [{"partition": name, "first": first, "ntotal": size["n"]}
                 for name, first, size in zip(
                     self.names, self.firsts, self.sizes)]
 
     def train(self, model, size, seed):
-        """With a sample of all partitions, where there is anything to learn."""
+        """Trains the model with a sample of all partitions, if it is not
+        trained."""
         if model.is_trained:
             return
         numbers = drawn(self.ends[-1], size, seed)
@@ -214,12 +218,13 @@ class ShardBuild:
                 ) from None
 
     def place_of(self, number):
-        """The partition of a vector, and its number there."""
+        """The number of a vector in its partition, and the partition's name."""
         at = bisect.bisect(self.firsts, number) - 1
         return f"{number - self.firsts[at]} of {self.names[at]}"
 
     def sample(self, numbers, bits):
-        """The vectors that would be drawn from one file of them all."""
+        """The vectors that would be drawn from a single file of all
+        partitions."""
         calls = [
             (source, numbers[(numbers >= begin) & (numbers < end)] - begin,
              bits)
@@ -233,7 +238,7 @@ class ShardBuild:
         return counting("shards", len(self.names), self.progress, "shard")
 
     def kept(self, model):
-        """Shards that stay where they are built."""
+        """Builds shards that stay where they are built."""
         data = self.engine.shared(as_bytes(model))
         with self.counting() as count:
             return self.engine.keep(built_shard, [
@@ -242,8 +247,10 @@ class ShardBuild:
                 self.names, count)
 
     def written(self, model, place, identities):
-        """What the manifest of a folder says of shards that are written to it,
-        now or before. Those that are damaged are written again."""
+        """The manifest entries of shards that are in a folder.
+
+        Missing and damaged shards are built and written first.
+        """
         entries = list(map(place.done, range(len(self.names)), identities))
         there = [number for number, e in enumerate(entries) if e is not None]
         for number, is_whole in zip(there, self.engine.all(
@@ -267,7 +274,7 @@ class ShardBuild:
 # ------------------------------------------------- what is done for a shard
 
 def measured(source):
-    """What is to be known of a partition."""
+    """Size, type and identity of a partition."""
     source = source.opened()
     return {"n": source.n, "d": source.d, "dtype": str(source.vectors.dtype),
             "identity": source.identity}
@@ -297,7 +304,7 @@ def is_whole_shard(folder, entry):
 
 
 def filled(model, source, exact, memory):
-    """An index like the model, of the vectors of a partition."""
+    """Builds an index like the model from the vectors of a partition."""
     build = Build(source, index_from(model), memory, exact)
     build.fill()
     return build.whole()
@@ -310,7 +317,7 @@ def opened_shard(folder, entry, what, io_flags):
 
 
 def as_bytes(index):
-    """A model, as it is sent to where shards are built."""
+    """Serialises a model, to send it to the builders of shards."""
     is_binary = isinstance(index, faiss.IndexBinary)
     return is_binary, (faiss.serialize_index_binary if is_binary
                        else faiss.serialize_index)(index).tobytes()
@@ -329,7 +336,7 @@ def index_from(model):
 # ------------------------------------------------------------- partitions
 
 class FilePartition:
-    size = None  # not known before it is opened
+    size = None  # unknown before the file is opened
 
     def __init__(self, path, part):
         self.path, self.part = os.path.abspath(path), part
@@ -340,7 +347,7 @@ class FilePartition:
 
 
 class ArrayPartition:
-    """Of an array, or of what will be one where it is used."""
+    """A partition that is an array, or that becomes one on the worker."""
 
     size = None
 
@@ -354,7 +361,7 @@ class ArrayPartition:
 
 
 class Width:
-    """As much of a source as an index is made by."""
+    """The properties of a source that are needed to make an empty index."""
 
     def __init__(self, size, name):
         self.d, self.name = size["d"], f"partition {name}"
@@ -371,7 +378,7 @@ def sources_of(partitions, part):
     partitions = list(partitions)
     if not partitions:
         raise ValueError("partitions: there are none")
-    # (of arrays it is not known whether they are those of another call)
+    # arrays cannot be recognised in another call
     unknown = os.urandom(8).hex()
     return [FilePartition(p, part) if isinstance(p, (str, os.PathLike))
             else ArrayPartition(p, f"array {i}", f"{unknown} {i}")
@@ -379,7 +386,7 @@ def sources_of(partitions, part):
 
 
 def sizes_of(sources, engine):
-    """What is to be known of all partitions, which have to go together."""
+    """The sizes of all partitions; raises ShardError if they do not match."""
     unknown = [source for source in sources if source.size is None]
     found = iter(engine.all(measured, [(source,) for source in unknown],
                             [source.name for source in unknown]))
@@ -398,12 +405,12 @@ def sizes_of(sources, engine):
 # ------------------------------------------------------- where work is done
 
 def failed(failures):
-    """An error with the name of each partition that failed."""
+    """A ShardError with the name of each partition that failed."""
     return ShardError("; ".join(map(failure_text, *zip(*failures))))
 
 
 def failure_text(name, error):
-    message = str(error).partition("\n")[0]  # without FAISS's place of it
+    message = str(error).partition("\n")[0]  # without FAISS's source location
     if not isinstance(error, ValueError):
         message = f"{type(error).__name__}: {message}"
     if message.startswith(name):
@@ -412,14 +419,15 @@ def failure_text(name, error):
 
 
 class LocalEngine:
-    """This process."""
+    """Does the work in this process."""
 
     def shared(self, value):
         """A value that several calls take."""
         return value
 
     def all(self, function, calls, names, count=lambda n: None):
-        """What a function returns for each call; names are the partitions'."""
+        """The results of a function for each call; names are the partitions'
+        names."""
         results, failures = [], []
         for arguments, name in zip(calls, names):
             try:
@@ -432,7 +440,7 @@ class LocalEngine:
         return results
 
     def keep(self, function, calls, names, count=lambda n: None):
-        """Shards that a function returns, where they are."""
+        """Keeps the shards that a function returns, where they are."""
         return Here(self.all(function, calls, names, count))
 
 

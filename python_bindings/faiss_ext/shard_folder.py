@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Folders of shards: an index in several files, and a manifest of them."""
+"""Folders of shards: the files of an index, and a manifest."""
 
 import contextlib
 import fcntl
@@ -20,16 +20,18 @@ from .strings import index_string
 FORMAT, VERSION = "faiss_ext shards", 1
 MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
 LOCK = "build.lock"
-# what is known of a shard
+# the keys of a shard's entry in the manifest
 ENTRY = {"file", "partition", "ntotal", "bytes", "sha256"}
-# of values in a manifest that are not verified otherwise
+# the types of values in a manifest that have no other check
 KINDS = {"string": str, "trained_string": str, "binary": bool, "d": int,
          "metric": int, "seeds": dict, "parameters": dict}
 
 
 class ShardError(ValueError):
-    """A shard, its partition, or a folder of shards is not as it must be; the
-    message says which one, and why."""
+    """A shard, its partition, or a folder of shards is invalid.
+
+    The message says which one, and why.
+    """
 
 
 def shard_name(number):
@@ -37,7 +39,7 @@ def shard_name(number):
 
 
 def checksum(manifest):
-    """Of all that a manifest says but this."""
+    """The checksum of a manifest, without its own entry."""
     rest = {key: manifest[key] for key in manifest if key != "sha256"}
     return hashlib.sha256(
         json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -48,10 +50,9 @@ def entry_file(folder, number):
 
 
 def write_shard(index, folder, number, name, source=None):
-    """Writes a shard, and then what the manifest will say of it, and of what
-    vectors it was built."""
+    """Writes a shard, then its manifest entry with the vectors' source."""
     path = os.path.join(folder, shard_name(number))
-    with contextlib.suppress(FileNotFoundError):  # of a shard that was deleted
+    with contextlib.suppress(FileNotFoundError):  # entry of a deleted shard
         os.unlink(entry_file(folder, number))
     write(index, path)
     entry = {"file": shard_name(number), "partition": name,
@@ -61,9 +62,10 @@ def write_shard(index, folder, number, name, source=None):
 
 
 def read_shard(folder, entry, model, io_flags=0):
-    """The index of a shard, if its file is what the manifest says.
+    """Reads the index of a shard; raises ShardError if it does not match the
+    manifest.
 
-    model : d, metric and whether it is binary, of the manifest
+    model : d, metric and whether it is binary, from the manifest
     """
     path = os.path.join(folder, entry["file"])
     check_file(path, entry)
@@ -113,9 +115,9 @@ def seeds_of(index):
 
 
 class ShardFolder:
-    """A folder of shards that is complete, or on the way."""
+    """A folder of shards that is complete or being built."""
 
-    # (.faiss_ext_...: of a process that was killed while it wrote)
+    # .faiss_ext_... files are left by a process that was killed while writing
     OF_BUILDS = re.compile(rf"{re.escape(LOCK)}|{re.escape(UNFINISHED)}"
                            r"|shard-\d+\.index\.json|\.faiss_ext_.*")
 
@@ -129,13 +131,16 @@ class ShardFolder:
 
     @contextlib.contextmanager
     def building(self, state):
-        """Makes the folder, or goes on with what a build of the same state, but
-        for partitions without a finished shard, has left there; state None:
-        with nothing. Gives whether there is a manifest, of a build that was
-        finished, or killed after it had written that."""
+        """Makes the folder, or continues an earlier build in it.
+
+        The earlier build must have the same state; only partitions without a
+        finished shard may differ. With state None the folder must be new.
+        Yields whether the folder has a manifest: from a finished build, or
+        from one that was killed after it wrote the manifest.
+        """
         try:
             os.makedirs(self.path, exist_ok=True)
-            self.check(state)  # and leave no lock in what is not ours
+            self.check(state)  # first, so as to leave no lock in other folders
             lock = open(self.file(LOCK), "w")
         except OSError as error:
             raise ShardError(f"{self.path}: cannot be used: "
@@ -158,14 +163,14 @@ class ShardFolder:
                         f"{self.file(MODEL)} is missing, by which the shards "
                         "that are there were built; delete the folder")
                 if self.has_model() and not finished and before != state:
-                    os.unlink(self.file(MODEL))  # may be of other vectors
+                    os.unlink(self.file(MODEL))  # may come from other vectors
             if state is not None:
                 write_json(self.file(UNFINISHED), state)
             yield os.path.exists(self.file(MANIFEST))
             self.clean_up()
 
     def begin_again(self, partitions):
-        """Leaves of a finished index what its build knew before the end."""
+        """Turns a finished index back into the state before its build ended."""
         manifest = self.manifest()
         for number, (entry, source) in enumerate(
                 zip(manifest["shards"], partitions)):
@@ -173,8 +178,8 @@ class ShardFolder:
                 **{key: entry[key] for key in ENTRY}, "source": source})
 
     def clean_up(self):
-        """Deletes what an index does not need."""
-        # (the build is known by the one that comes last)
+        """Deletes the files that a finished index does not need."""
+        # the last one identifies the build
         for name in sorted(filter(self.OF_BUILDS.fullmatch,
                                   os.listdir(self.path)),
                            key=lambda name: name == UNFINISHED):
@@ -182,8 +187,11 @@ class ShardFolder:
                 os.unlink(self.file(name))
 
     def check(self, state):
-        """The state of the build that is there, or None."""
-        # (without what a process has left that was killed before it had begun)
+        """The state of the build in the folder, or None.
+
+        Raises ShardError if the folder cannot be used.
+        """
+        # ignores files of a process that was killed before it began
         names = [name for name in os.listdir(self.path)
                  if name != LOCK and not name.startswith(".faiss_ext_")]
         before = None
@@ -220,14 +228,14 @@ class ShardFolder:
         return before
 
     def build_of_manifest(self):
-        """The state of the build that has been finished, or None."""
+        """The state of the finished build, or None."""
         try:
             return read_json(self.file(MANIFEST)).get("build")
         except (OSError, ValueError, AttributeError):
             return None
 
     def check_partitions(self, before, now):
-        """Throws if partitions differ that have a finished shard."""
+        """Raises ShardError if a partition with a finished shard has changed."""
         if not isinstance(before, list):
             raise ShardError(f"{self.file(UNFINISHED)} is damaged: expected a "
                              "list of partitions; delete the folder")
@@ -241,15 +249,13 @@ class ShardFolder:
                 "them again, or delete the folder, or give another one")
 
     def finished(self, partitions):
-        """The numbers of shards that were built of these partitions before, and
-        what is known of them."""
+        """Numbers and entries of the finished shards of these partitions."""
         entries = map(self.done, range(len(partitions)), partitions)
         return [(number, entry) for number, entry in enumerate(entries)
                 if entry is not None]
 
     def done(self, number, source):
-        """What is known of a shard that was built of these vectors before, or
-        None."""
+        """The entry of a finished shard of this source, or None."""
         try:
             entry = read_json(entry_file(self.path, number))
             size = os.path.getsize(self.file(shard_name(number)))
@@ -272,7 +278,7 @@ class ShardFolder:
             raise ShardError(f"{self.file(MODEL)}: {error}") from None
 
     def finish(self, index, entries, state=None):
-        """Writes the manifest; state: of the build, by which it is known."""
+        """Writes the manifest. `state` identifies the build."""
         if not self.has_model():
             self.write_model(index.model)
         first = 0
@@ -307,7 +313,7 @@ class ShardFolder:
     # ------------------------------------------------------------- reading
 
     def manifest(self):
-        """What the manifest says, if it can be true."""
+        """The manifest; raises ShardError if it is damaged or inconsistent."""
         path = self.file(MANIFEST)
         try:
             manifest = read_json(path)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One index in several pieces: in this process, on a cluster, in a folder.
+"""Sharded indexes: one index in several pieces, in this process, on a cluster
+or in a folder.
 
-All shards have the same trained model, and vectors that follow each other. A
-search asks every shard and puts the answers together.
+All shards have the same trained model, and hold consecutive vectors. A search
+asks every shard and merges the answers.
 """
 
 import bisect
@@ -21,23 +22,22 @@ from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, read_shard, write_shard
 from .showing import text
 
-# of queries that are put together at once, and of what is found for them
+# limits of the queries in a batch, and of their candidates
 QUERIES, ANSWERS = 4096, 2**22
 
 
 # ------------------------------------------------------------ one shard
 
 class Shard:
-    """An index of the vectors `first`, `first + 1`, ... of a sharded one.
+    """An index of the vectors `first`, `first + 1`, ... of a sharded index.
 
-    One that has been opened from a folder is opened again where it is
-    unpickled, when it is first used: so it stays mapped, and no index is sent.
+    If the shard was opened from a folder, only its location is pickled. It is
+    opened again when it is first used, so that it stays mapped and no index is
+    sent.
     """
 
     def __init__(self, index, first, name, opened=None):
-        """
-        opened : the arguments of read_shard that have the same index again
-        """
+        """opened : the arguments of read_shard that open this index again"""
         self._index = None if index is None else real(index)
         self.first, self.name, self.opened = first, name, opened
         self.parameters = {}
@@ -55,7 +55,7 @@ class Shard:
             return self._index
 
     def __sizeof__(self):
-        """Bytes, by which Dask tells what to move, and what not."""
+        """Size in bytes, by which Dask decides what to move."""
         if self.size is None:
             self.size = (size_of(self.index) if self.opened is None
                          else self.opened[1]["bytes"])
@@ -86,21 +86,21 @@ class Shard:
             D, I = exact.search_scores(mapped(index, x), k)
         else:
             D, I = index.search(x, k)
-        if self.index.ntotal == 0:  # FAISS's flat index leaves them as they are
+        if self.index.ntotal == 0:  # FAISS's flat index leaves I unset
             I = np.full_like(I, -1)
         return D, self.whole_ids(I)
 
     def candidates(self, x, k):
-        """What the index in front of an exact one finds."""
+        """The results of the index in front of the exact one."""
         return self.search(x, k, real(self.index.base_index))
 
     def exact(self, x, rows, ids):
-        """Scores of the ids for some rows of x, by the exact one."""
+        """Exact scores of the ids of some rows of x."""
         ids = np.where(ids >= 0, ids - self.first, -1)
         return scores_of(real(self.index.refine_index), x[rows], ids)
 
     def kernel_values(self, x, rows, ids):
-        """Kernel values of the ids for some rows of x."""
+        """Kernel values of the ids of some rows of x."""
         ids = np.where(ids >= 0, ids - self.first, -1)
         return values_of_ids(self.index, x[rows], ids)
 
@@ -125,8 +125,8 @@ def is_refined(index):
 
 
 def exact_part(index):
-    """What searches under a kernel, by scan or graph, behind maps or alone; or
-    None."""
+    """The part that searches under a kernel, by scan or graph, possibly behind
+    maps; or None."""
     index = real(index)
     while isinstance(index, faiss.IndexPreTransform):
         index = real(index.index)
@@ -135,13 +135,13 @@ def exact_part(index):
 
 
 def finished(index, D, I):
-    """Results as the search of an index returns them."""
+    """Converts scores to the results that an index's search returns."""
     exact = exact_part(index)
     return (D, I) if exact is None else exact.values_of_scores(D, I)
 
 
 def mapped(index, x):
-    """Vectors as they come out of the maps in front of an index."""
+    """Vectors after the maps in front of an index."""
     index = real(index)
     while isinstance(index, faiss.IndexPreTransform):
         x = transformed(index, x)
@@ -150,7 +150,10 @@ def mapped(index, x):
 
 
 def scores_of(index, x, ids):
-    """Of each row of x with vectors of its own; of id -1 anything."""
+    """Scores of each row of x with the vectors of its own ids.
+
+    Scores at id -1 are arbitrary.
+    """
     if isinstance(index, swig.IndexFlatKernel):
         return index.compute_score_subset(x, ids)
     D = np.zeros(ids.shape, "float32")
@@ -173,8 +176,10 @@ def ordered(D, larger_is_better):
 
 
 def best(D, I, k, larger_is_better):
-    """The k best of each row; of equal ones those that come first. What has id
-    -1 comes last, and is padding."""
+    """The k best results of each row. Ties keep their order.
+
+    Results with id -1 come last, as padding.
+    """
     width = D.shape[1]
     keys = ordered(D, larger_is_better)
     keys[(I < 0) | np.isnan(D)] = 2**32
@@ -196,7 +201,7 @@ def best(D, I, k, larger_is_better):
 
 
 def together(answers):
-    """Answers of shards, side by side."""
+    """The answers of all shards, side by side."""
     return (np.concatenate([D for D, _ in answers], axis=1),
             np.concatenate([I for _, I in answers], axis=1))
 
@@ -210,8 +215,11 @@ class Here:
         self.shards = shards
 
     def run(self, method, x, own, parameters):
-        """Calls a method of each shard, with x and with what is its own; None:
-        not of that one."""
+        """Calls a method of each shard, with x and with the shard's own
+        arguments.
+
+        Shards whose arguments are None are skipped.
+        """
         return [called(shard, method, x, mine, parameters)
                 if mine is not None else None
                 for shard, mine in zip(self.shards, own)]
@@ -228,23 +236,27 @@ def called(shard, method, x, mine, parameters):
 # ------------------------------------------------------------- all of them
 
 class ShardedIndex:
-    """One index in several pieces, as `build_shards` and `open_shards` make it.
+    """One index in several pieces, made by `build_shards` or `open_shards`.
 
-    Ids count from the first vector of the first shard. A search finds what one
-    index of all vectors finds, with the same distances: of what shards find, as
-    many are ranked again by the exact kernel as one index would rank. (Graphs
-    are an exception: each shard has one of its own.)
+    Ids count from the first vector of the first shard. A search returns the
+    same results and distances as one index of all vectors: among the
+    candidates of all shards, as many are ranked again by the exact kernel as
+    in one index. Graphs are an exception, since each shard has its own.
 
     Attributes
     ----------
-    d, ntotal, metric_type
-        As of a faiss.Index.
+    d : int
+        Dimension, as in faiss.Index.
+    ntotal : int
+        Number of vectors in all shards.
+    metric_type : int
+        As in faiss.Index.
     shards : list of dict
-        Of each its partition, its first id, and its number of vectors.
+        The partition, first id and number of vectors of each shard.
     model : faiss.Index or faiss.IndexBinary
-        The index without vectors that all shards began as.
+        The trained index without vectors from which all shards were made.
     string : str
-        Of the index.
+        The factory string.
     """
 
     d: int
@@ -275,7 +287,7 @@ class ShardedIndex:
         self.close()
 
     def close(self) -> None:
-        """Gives up the shards: those that workers hold are freed."""
+        """Releases the shards. Workers free the shards that they hold."""
         self.place.close()
 
     def _check_open(self):
@@ -283,14 +295,16 @@ class ShardedIndex:
             raise ValueError("the sharded index has been closed")
 
     def set_parameter(self, name: str, value: float) -> None:
-        """Sets a search parameter of all shards; not while another thread
-        searches.
+        """Sets a search parameter of all shards.
+
+        Do not call it while another thread searches.
 
         Parameters
         ----------
         name : str
-            Such as "k_factor", "nprobe".
+            Such as "k_factor" or "nprobe".
         value : int or float
+            The new value.
         """
         self._check_open()
         value = python_number(value)
@@ -319,18 +333,21 @@ class ShardedIndex:
 
     def search(self, x: "ArrayLike", k: int) -> (
             "tuple[NDArray[Any], NDArray[np.int64]]"):
-        """The k nearest of each query.
+        """The k nearest neighbours of each query.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         k : int
+            Number of neighbours.
 
         Returns
         -------
-        D : float32 (of binary indexes int32), shape (n, k)
+        D : float32 (int32 for binary indexes), shape (n, k)
+            Distances, as returned by faiss.Index.
         I : int64, shape (n, k)
-            As of a faiss.Index: padded with id -1.
+            Ids, padded with -1.
         """
         x = self._queries(x, "ShardedIndex.search")
         k = operator.index(k)
@@ -353,14 +370,17 @@ class ShardedIndex:
             self.model, *self._best(self.model, *together(answers), k))
 
     def _best(self, index, D, I, k):
-        """The k best of each row: distances or scores, as Shard.search has them
-        from indexes like one of the model's."""
+        """The k best results of each row.
+
+        D are distances or scores, as Shard.search returns them for an index
+        like `index`.
+        """
         larger = exact_part(index) is None and (
             index.metric_type == faiss.METRIC_INNER_PRODUCT)
         return best(D, I, k, larger)
 
     def _wanted(self, k):
-        """How many candidates one index would rank again."""
+        """The number of candidates that one index would rank again."""
         factor = np.float32(getattr(real(self.model), "k_factor", 1))
         return max(k, int(min(np.float32(k) * factor, self.ntotal)))
 
@@ -370,16 +390,16 @@ class ShardedIndex:
         base = real(model.base_index)
         answers = self._run("candidates", x, (wanted,))
         _, I = self._best(base, *together(answers), wanted)
-        D = self._of_ids("exact", x, I)  # or scores
-        # equal ones by their ids
+        D = self._of_ids("exact", x, I)  # distances or scores
+        # ties are ordered by id
         order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
         return finished(model.refine_index, *self._best(
             model.refine_index, np.take_along_axis(D, order, axis=1),
             np.take_along_axis(I, order, axis=1), k))
 
     def _of_ids(self, method, x, I):
-        """What a method of the shards says of each row of x with its ids; 0 at
-        id -1."""
+        """The results of a shard method for each row of x and its ids; 0 at id
+        -1."""
         firsts = [shard["first"] for shard in self.shards]
         owner = np.searchsorted(firsts, I, side="right") - 1  # -1: padding
         own, places = [], []
@@ -397,7 +417,10 @@ class ShardedIndex:
         return D
 
     def _kernel_values(self, x, I):
-        """Of queries and vectors of their own; anything at id -1."""
+        """Kernel values of queries and the vectors of their ids.
+
+        Values at id -1 are arbitrary.
+        """
         if I.size and I.max() >= self.ntotal:
             raise ValueError(f"kernel_values: id {I.max()}, expected ids up to "
                              f"{self.ntotal - 1}")
@@ -406,17 +429,23 @@ class ShardedIndex:
 
     def range_search(self, x: "ArrayLike", radius: float) -> (
             "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):
-        """All that are nearer than a radius (above it for METRIC_INNER_PRODUCT).
+        """All vectors within a radius of each query.
+
+        These are nearer than the radius, or have a larger score under
+        METRIC_INNER_PRODUCT.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         radius : float
+            The radius.
 
         Returns
         -------
         lims, D, I
-            As of a faiss.Index: those of query i are [lims[i]:lims[i + 1]].
+            As returned by faiss.Index: query i has the results [lims[i]:lims[i
+            + 1]].
         """
         x = self._queries(x, "ShardedIndex.range_search")
         radius = index_radius(
@@ -426,7 +455,7 @@ class ShardedIndex:
                            for lims, _, _ in answers])  # shards x queries
         lims = np.zeros(len(x) + 1, "uint64")
         lims[1:] = np.cumsum(counts.sum(axis=0))
-        # where each shard's results of a query begin
+        # the positions at which each shard's results of a query begin
         begins = lims[:-1].astype("int64") + np.cumsum(counts, axis=0) - counts
         D = np.empty(int(lims[-1]), answers[0][1].dtype)
         I = np.empty(int(lims[-1]), "int64")
@@ -437,11 +466,12 @@ class ShardedIndex:
         return lims, D, I
 
     def reconstruct(self, key: int) -> "NDArray[Any]":
-        """The vector of an id, as far as the index has it.
+        """The vector with an id, as far as the index stores it.
 
         Parameters
         ----------
         key : int
+            The id.
         """
         key = operator.index(key)
         if not 0 <= key < self.ntotal:
@@ -453,12 +483,12 @@ class ShardedIndex:
         return self._run("reconstruct", None, own)[at]
 
     def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
-        """A faiss.IndexShards (IndexBinaryShards), of shards in this process
-        only.
+        """A faiss.IndexShards or faiss.IndexBinaryShards of the same shards.
 
-        There each shard ranks its own candidates again, more in all than one
-        index does: it finds the same, or nearer ones. The shards are those of
-        this index, and so are their search parameters.
+        The shards must be in this process. They are shared with this index,
+        and so are their search parameters. In FAISS's index each shard ranks
+        its own candidates again, more in all than one index does: it finds the
+        same neighbours, or nearer ones.
         """
         self._check_open()
         if not isinstance(self.place, Here):
@@ -468,19 +498,19 @@ class ShardedIndex:
                  else faiss.IndexShards)(self.d, True, True)
         for shard in self.place.shards:
             shard.set(self.parameters)
-            # (FAISS's flat index answers nothing where it is empty)
+            # an empty flat index of FAISS returns no answers
             if shard.index.ntotal > 0:
                 group.add_shard(shard.index)
         return group
 
     def save(self, folder: "str | os.PathLike[str]") -> None:
-        """Writes the shards to a new folder, with what `open_shards` opens it
-        by.
+        """Writes the shards to a new folder, which `open_shards` opens.
 
         Parameters
         ----------
         folder : str or path
-            The workers that hold the shards must be able to write to it.
+            The folder. The workers that hold the shards must be able to write
+            to it.
         """
         self._check_open()
         folder = ShardFolder(folder)
@@ -490,7 +520,7 @@ class ShardedIndex:
 
 
 def of_shard(mine, I):
-    """Rows with candidates of one shard, the columns of these and their ids,
+    """The rows that have candidates in one shard, with their columns and ids,
     padded with -1."""
     counts = mine.sum(axis=1)
     rows = np.flatnonzero(counts)

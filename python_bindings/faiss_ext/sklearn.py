@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Neighbours under kernels as estimators of scikit-learn.
+"""Nearest neighbours under kernels as scikit-learn estimators.
 
 >>> from faiss_ext.sklearn import KernelNeighbors, KernelNeighborsTransformer
 
-KernelNeighbors searches as sklearn.neighbors.NearestNeighbors does, and
-KernelNeighborsTransformer makes graphs of neighbours as
-sklearn.neighbors.KNeighborsTransformer does, by any index that a string of
-faiss_ext or FAISS describes. Importing this module needs scikit-learn;
-importing faiss_ext does not.
+KernelNeighbors has the interface of sklearn.neighbors.NearestNeighbors, and
+KernelNeighborsTransformer that of sklearn.neighbors.KNeighborsTransformer.
+Both use any index that a factory string of faiss_ext or FAISS describes. This
+module needs scikit-learn; the rest of faiss_ext does not.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ def _set_search_parameters(index, parameters):
 
 @contextlib.contextmanager
 def _threads(n_jobs):
-    """Has FAISS use that many threads; None: as many as it is set to use."""
+    """Makes FAISS use n_jobs threads; None keeps FAISS's setting."""
     if n_jobs is None:
         yield
         return
@@ -64,7 +63,7 @@ def _threads(n_jobs):
 
 
 def _as_n_neighbors(n_neighbors):
-    """A number of neighbours as an int, or an error."""
+    """A number of neighbours as an int; raises an error for other values."""
     n_neighbors = python_number(n_neighbors)
     if not isinstance(n_neighbors, numbers.Integral):
         raise TypeError(
@@ -89,8 +88,11 @@ def _check_mode(mode):
 
 
 def _distances(squared):
-    """Distances from FAISS's squared ones, which rounding may make negative;
-    no zero is negative."""
+    """Square roots of FAISS's squared distances.
+
+    Rounding can make these slightly negative, or negative zero; the result is
+    then 0.
+    """
     return np.sqrt(np.maximum(squared, 0) + 0.0, dtype="float64")
 
 
@@ -102,21 +104,22 @@ def _object_array(arrays):
 
 class _IndexNeighbors(
         ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What both estimators share: the index, and k neighbours."""
+    """The index and the k-neighbours methods that both estimators share."""
 
     def fit(self: _Estimator, X: ArrayLike, y: Any = None) -> _Estimator:
-        """Builds, trains and fills the index.
+        """Builds the index, trains it and adds the vectors.
 
         Parameters
         ----------
         X : array_like, shape (n_samples, n_features)
             Training vectors, which are converted to float32.
         y : ignored
-            There because scikit-learn passes it.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         X = self._vectors(X, reset=True)
@@ -142,7 +145,7 @@ class _IndexNeighbors(
         state = super().__getstate__()
         if "index_" not in state:
             return state
-        # FAISS's files have not all of them (no max_codes)
+        # FAISS's files lack some parameters, such as max_codes
         return {**state, "_search_values": index_parameters(self.index_)}
 
     def __setstate__(self, state):
@@ -161,8 +164,11 @@ class _IndexNeighbors(
                 f"parameters must be a dict, got {self.parameters!r}")
 
     def _vectors(self, X, reset):
-        """X as the index takes it. reset: X sets the dimension, and is copied
-        because it is kept."""
+        """X in the form that the index takes.
+
+        With reset, X sets the dimension and is copied, because the estimator
+        keeps it.
+        """
         how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset}
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)
@@ -184,31 +190,30 @@ class _IndexNeighbors(
         self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
         return_distance: bool = True
     ) -> Any:
-        """The nearest neighbours of vectors.
+        """The nearest neighbours of each query.
 
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features), optional
-            Queries. If left out, the neighbours of each training vector are
-            returned, without itself.
+            Queries. By default the training vectors, each without itself.
         n_neighbors : int, optional
-            Neighbours of each query; the estimator's n_neighbors if left out.
+            Neighbours of each query. By default the estimator's n_neighbors.
         return_distance : bool, optional
             Whether to return the distances.
 
         Returns
         -------
         distances : float64, shape (n_queries, n_neighbors)
-            In ascending order; only if return_distance is true.
+            In ascending order. Returned only if return_distance is true.
         indices : int64, shape (n_queries, n_neighbors)
             Positions in the training data.
 
         Raises
         ------
         ValueError
-            If there are not as many training vectors.
+            If there are fewer training vectors than n_neighbors.
         RuntimeError
-            If an approximate index finds fewer for one of the queries.
+            If an approximate index finds fewer neighbours for a query.
 
         Examples
         --------
@@ -232,7 +237,7 @@ class _IndexNeighbors(
             squared, indices = self.index_.search(X, k + without_self)
         if without_self:
             keep = indices != np.arange(len(X))[:, None]
-            # where the vector itself was not found, the last one goes
+            # if the vector itself was not found, drop the last neighbour
             keep[keep.all(axis=1), -1] = False
             squared, indices = (
                 a[keep].reshape(len(X), k) for a in (squared, indices))
@@ -246,7 +251,7 @@ class _IndexNeighbors(
         if missing:
             names = " or ".join(
                 name for name in index_parameters(self.index_)
-                if name != "max_codes")  # of which 0, the default, is most
+                if name != "max_codes")  # whose default, 0, is the maximum
             advice = (f"raise its {names}, in parameters or in index_" if names
                       else "take an index that visits more")
             raise RuntimeError(
@@ -263,12 +268,11 @@ class _IndexNeighbors(
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features), optional
-            Queries. If left out, the neighbours of each training vector are
-            those without itself.
+            Queries. By default the training vectors, each without itself.
         n_neighbors : int, optional
-            Neighbours of each query; the estimator's n_neighbors if left out.
+            Neighbours of each query. By default the estimator's n_neighbors.
         mode : "connectivity" or "distance", optional
-            Whether edges weigh 1 or are distances.
+            Whether edges have weight 1 or the distance.
 
         Returns
         -------
@@ -289,7 +293,7 @@ class _IndexNeighbors(
         return self._graph(distances, indices, mode)
 
     def _graph(self, distances, indices, mode):
-        """The sparse matrix of neighbours, given row by row."""
+        """The sparse matrix of neighbours given row by row."""
         ends = np.cumsum([len(row) for row in indices])
         weights = np.concatenate(distances)
         if mode == "connectivity":
@@ -300,58 +304,58 @@ class _IndexNeighbors(
 
 
 class KernelNeighbors(_IndexNeighbors):
-    """Neighbours under a kernel, searched for as NearestNeighbors does.
+    """Nearest neighbours under a kernel, with the interface of
+    NearestNeighbors.
 
-    Distances are those in the kernel's feature space,
-    sqrt(k(x, x) + k(y, y) - 2 k(x, y)): the square root of FAISS's METRIC_L2.
-    Under the linear kernel, and with FAISS's own indexes, they are Euclidean;
-    those of codes that are not ranked again are square roots of Hamming
-    distances.
+    Distances are those of the kernel's feature space, sqrt(k(x, x) + k(y, y) -
+    2 k(x, y)): the square root of FAISS's METRIC_L2. Under the linear kernel,
+    and with FAISS's own indexes, they are Euclidean. For codes without
+    re-ranking they are square roots of Hamming distances.
 
     Parameters
     ----------
     index : str, optional
-        A string of faiss_ext or FAISS: KFlat(gaussian) is exact,
-        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) approximate.
+        A factory string of faiss_ext or FAISS. KFlat(gaussian) is exact,
+        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) is approximate.
     n_neighbors : int, optional
-        Neighbours that kneighbors looks for.
+        Default number of neighbours for kneighbors.
     radius : float, optional
-        Distance within which radius_neighbors looks.
+        Default radius for radius_neighbors.
     n_jobs : int, optional
-        Threads, -1 for all processors; if left out, as many as FAISS is set to
-        use (faiss.omp_set_num_threads).
+        Number of threads; -1 for all processors. By default FAISS's setting
+        (faiss.omp_set_num_threads).
     parameters : dict, optional
-        Parameters of searches by name, each for the outermost part of the
-        index that has it: nprobe, max_codes, k_factor, efSearch, nflip, B.
-        They are set by fit.
+        Search parameters by name, such as nprobe, max_codes, k_factor,
+        efSearch, nflip and B. fit sets each one on the outermost part of the
+        index that has it.
 
     Attributes
     ----------
     index_ : faiss.Index
-        The index, trained and filled.
+        The trained index with all training vectors.
     n_features_in_ : int
         Dimension of the training vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the training data have names.
+        Names of the features, if the training data have names.
     n_samples_fit_ : int
         Number of training vectors.
 
     See Also
     --------
-    KernelNeighborsTransformer : The graph of neighbours, for pipelines, with
-        one more neighbour and a choice of what edges weigh.
+    KernelNeighborsTransformer : The graph of neighbours for pipelines, with
+    one
+        more neighbour and a choice of edge weights.
 
     Notes
     -----
-    Vectors are float32, and so are FAISS's squared distances: those that are
-    small beside k(x, x) are rough.
+    Vectors are float32, and so are FAISS's squared distances. Distances that
+    are small relative to k(x, x) are inaccurate.
 
-    A copy of the training vectors is kept beside the index, for calls without
-    X.
+    The estimator keeps a copy of the training vectors, for calls without X.
 
-    Negative components are an error with kernels of histograms, and not every
-    index can search within a radius (Refine(...) cannot): such errors are
-    those of faiss_ext and FAISS, mostly a RuntimeError.
+    Errors come from faiss_ext and FAISS, mostly as RuntimeError. Kernels of
+    histograms do not accept negative components. Some indexes, such as
+    Refine(...), cannot search within a radius.
 
     Examples
     --------
@@ -389,17 +393,19 @@ class KernelNeighbors(_IndexNeighbors):
             _check_radius(self.radius)
 
     def transform(self, X: ArrayLike) -> csr_matrix:
-        """The graph of the nearest neighbours of vectors, with distances.
+        """The graph of the nearest neighbours of vectors, weighted by
+        distance.
 
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features)
+            Queries.
 
         Returns
         -------
         scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
-            Only neighbours have entries, n_neighbors a row, in ascending order
-            of distance. A training vector is among its own neighbours.
+            Each row has n_neighbors entries, in ascending order of distance. A
+            training vector is among its own neighbours.
 
         Examples
         --------
@@ -426,25 +432,24 @@ class KernelNeighbors(_IndexNeighbors):
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
         return_distance: bool = True, sort_results: bool = False
     ) -> Any:
-        """All neighbours within a distance.
+        """All neighbours within a radius.
 
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features), optional
-            Queries. If left out, the neighbours of each training vector are
-            returned, without itself.
+            Queries. By default the training vectors, each without itself.
         radius : float, optional
-            The largest distance; the estimator's radius if left out.
+            The largest distance. By default the estimator's radius.
         return_distance : bool, optional
             Whether to return the distances.
         sort_results : bool, optional
-            Whether each query's neighbours are in ascending order of their
-            distances; needs return_distance.
+            Whether to sort each query's neighbours by ascending distance.
+            Needs return_distance.
 
         Returns
         -------
         distances : array of n_queries arrays, float64
-            Only if return_distance is true.
+            Returned only if return_distance is true.
         indices : array of n_queries arrays, int64
             Positions in the training data.
 
@@ -468,8 +473,8 @@ class KernelNeighbors(_IndexNeighbors):
         _check_radius(radius)
         without_self = X is None
         X = self._fit_X if X is None else self._vectors(X, reset=False)
-        # FAISS looks for what is nearer: the distance itself counts here; a
-        # denormal bound would be 0 for a processor that flushes them
+        # FAISS returns strictly nearer vectors; here the radius is included.
+        # A processor that flushes denormals would take a denormal bound for 0.
         with np.errstate(over="ignore"):
             bound = max(np.nextafter(np.float32(np.float64(radius) ** 2),
                                      np.float32(np.inf)),
@@ -495,20 +500,18 @@ class KernelNeighbors(_IndexNeighbors):
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
         mode: str = "connectivity", sort_results: bool = False
     ) -> csr_matrix:
-        """The graph of the neighbours within a distance.
+        """The graph of the neighbours within a radius.
 
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features), optional
-            Queries. If left out, the neighbours of each training vector are
-            those without itself.
+            Queries. By default the training vectors, each without itself.
         radius : float, optional
-            The largest distance; the estimator's radius if left out.
+            The largest distance. By default the estimator's radius.
         mode : "connectivity" or "distance", optional
-            Whether edges weigh 1 or are distances.
+            Whether edges have weight 1 or the distance.
         sort_results : bool, optional
-            Whether the entries of each row are in ascending order of their
-            distances.
+            Whether to sort the entries of each row by ascending distance.
 
         Returns
         -------
@@ -530,40 +533,40 @@ class KernelNeighbors(_IndexNeighbors):
 
 
 class KernelNeighborsTransformer(_IndexNeighbors):
-    """The graph of neighbours under a kernel, as of KNeighborsTransformer.
+    """The graph of neighbours under a kernel, with the interface of
+    KNeighborsTransformer.
 
-    It goes in front of what takes distances as sparse matrices
+    Put it in front of an estimator that takes distances as sparse matrices
     (metric="precomputed"): KNeighborsClassifier, TSNE, DBSCAN and others.
-    Distances are those in the kernel's feature space, as KernelNeighbors has
-    them.
+    Distances are those of the kernel's feature space, as in KernelNeighbors.
 
     Parameters
     ----------
     index : str, optional
-        A string of faiss_ext or FAISS: KFlat(gaussian) is exact,
-        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) approximate.
+        A factory string of faiss_ext or FAISS. KFlat(gaussian) is exact,
+        SIK512(gaussian),BFlat,Refine(KFlat(gaussian)) is approximate.
     n_neighbors : int, optional
-        Neighbours of each vector. With mode="distance" there is one more, as a
-        training vector is among its own neighbours (if not as many others are
-        equal to it).
+        Neighbours of each vector. With mode="distance" there is one more,
+        since a training vector is among its own neighbours (unless as many
+        other vectors are equal to it).
     mode : "distance" or "connectivity", optional
-        Whether edges are distances or weigh 1.
+        Whether edges have the distance or weight 1.
     n_jobs : int, optional
-        Threads, -1 for all processors; if left out, as many as FAISS is set to
-        use (faiss.omp_set_num_threads).
+        Number of threads; -1 for all processors. By default FAISS's setting
+        (faiss.omp_set_num_threads).
     parameters : dict, optional
-        Parameters of searches by name, each for the outermost part of the
-        index that has it: nprobe, max_codes, k_factor, efSearch, nflip, B.
-        They are set by fit.
+        Search parameters by name, such as nprobe, max_codes, k_factor,
+        efSearch, nflip and B. fit sets each one on the outermost part of the
+        index that has it.
 
     Attributes
     ----------
     index_ : faiss.Index
-        The index, trained and filled.
+        The trained index with all training vectors.
     n_features_in_ : int
         Dimension of the training vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the training data have names.
+        Names of the features, if the training data have names.
     n_samples_fit_ : int
         Number of training vectors.
 
@@ -585,8 +588,8 @@ class KernelNeighborsTransformer(_IndexNeighbors):
     >>> print(classifier.score(X[1500:], y[1500:]) > 0.9)
     True
 
-    UMAP takes the neighbours themselves, where each vector is the first of its
-    own (or one that is equal to it)::
+    UMAP takes the neighbours themselves. Pass X, so that the first neighbour
+    of each vector is the vector itself, or one that is equal to it::
 
         distances, indices = transformer.kneighbors(X, n_neighbors=15)
         umap.UMAP(n_neighbors=15, precomputed_knn=(indices, distances))
@@ -613,12 +616,13 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         Parameters
         ----------
         X : array_like, shape (n_queries, n_features)
+            Queries.
 
         Returns
         -------
         scipy.sparse.csr_matrix, shape (n_queries, n_samples_fit_)
-            Only neighbours have entries, in ascending order of distance:
-            n_neighbors a row, or n_neighbors + 1 with mode="distance".
+            Each row has n_neighbors entries, or n_neighbors + 1 with
+            mode="distance", in ascending order of distance.
         """
         check_is_fitted(self)
         more = self.mode == "distance"

@@ -11,18 +11,19 @@ from .showing import transforms_of
 
 
 def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
-    """The factory string that makes an index like this one, before vectors are
-    added: index.description() of the indexes of this package.
+    """The factory string that makes an empty index like this one.
 
-    What training has chosen is part of it: the bandwidth of a kernel, the
-    number of parts of `KIVF`. Search parameters are, as far as strings can have
-    them: `nprobe` of `KIVF` and `B` of `BPerm`. The metric is not part of a
-    string: it is `index.metric_type`, and an argument of index_factory.
+    For indexes of this package it equals index.description(). The string
+    includes values that training has chosen, such as the bandwidth of a kernel
+    and the number of parts of `KIVF`. It also includes the search parameters
+    that strings can have: `nprobe` of `KIVF`, and `B` of `BPerm`. The metric
+    is not part of a string: pass `index.metric_type` to index_factory.
 
     Parameters
     ----------
     index : faiss.Index or faiss.IndexBinary
-        Of this package, or one of FAISS's that are put around or behind them.
+        An index of this package, or one of FAISS's that contains it or is
+        contained in it.
 
     Returns
     -------
@@ -31,10 +32,10 @@ def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
     Raises
     ------
     ValueError
-        If the index, or a part of it, has no string, or one that is not known
-        here: of FAISS's own indexes the flat ones, `IVF<n>,Flat`, `HNSW<M>`
-        and the binary ones have theirs, of its transformations PCA, OPQ, random
-        rotations and L2norm.
+        If the index or a part of it has no factory string, or none that
+        index_string knows. Of FAISS's own indexes it knows the flat ones,
+        `IVF<n>,Flat`, `HNSW<M>` and the binary ones; of its transformations
+        PCA, OPQ, random rotations and L2norm.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def with_arguments(name, *arguments):
 
 
 def changed(index, **defaults):
-    """Attributes that are not as they are by default, as keys."""
+    """Keys for the attributes that differ from their defaults."""
     keys = []
     for name, default in defaults.items():
         value = getattr(index, name)
@@ -128,7 +129,7 @@ def transform_string(transform):
 
 
 def faiss_string(index):
-    """Of FAISS's own classes, those with little to say."""
+    """The strings of some of FAISS's own classes."""
     if isinstance(index, faiss.IndexBinaryIVF):
         quantizer = real(index.quantizer)
         graph = (f"_HNSW{quantizer.hnsw.nb_neighbors(1)}" if isinstance(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Files of vectors, as arrays.
+"""Reads files of vectors as arrays.
 
 >>> from faiss_ext.vector_files import read_vectors
 >>> x = read_vectors("base.fvecs")
 
-Reading needs NumPy only, and for HDF5 and Parquet h5py and pyarrow.
+This module needs only NumPy. HDF5 files also need h5py, and Parquet files
+pyarrow.
 """
 
 import contextlib
@@ -23,31 +24,40 @@ import numpy as np
 SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
             ".csv")
 WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet")
-MOST_COMPRESSED = 1100  # bytes that come of one, at most: deflate's are 1,032
+MOST_COMPRESSED = 1100  # largest compression ratio; deflate's is 1,032
 IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4",
              0x0D: ">f4", 0x0E: ">f8"}
 
 
 class VectorFileError(ValueError):
-    """A file that has no vectors that can be read; the message says why."""
+    """A file has no vectors that can be read. The message says why."""
 
 
 def read_vectors(path, part=None):
-    """Vectors of a file, in its own type of numbers.
+    """Reads the vectors of a file, in the file's number type.
+
+    ========================
+    ==================================================== `.npy, .fvecs, .bvecs`
+    mapped into memory `.hdf5, .h5`              mapped if the array is stored
+    in one piece and in
+                              NumPy's format; needs h5py
+    `.npz`                    read
+    `.parquet`                a column of lists of equal length; needs pyarrow
+    `.csv`                    a vector per line, as float32; the first line may
+                              have names
+    `...-idx3-ubyte`          images in MNIST's format, plain or with `.gz`
+    ========================
+    ====================================================
 
     Parameters
     ----------
     path : str or path
-        `.npy`, `.fvecs` and `.bvecs`, which are mapped into memory rather than
-        read; `.npz`; `.hdf5`, `.h5`; `.parquet`; `.csv`, a vector a line, as
-        float32, with or without a line of names at the start; or images in
-        MNIST's format, `...-idx3-ubyte`, plain or with `.gz`.
+        The file.
     part : str, optional
         The array of an `.npz` file; the array of an HDF5 file, as "array" or
-        "group/array", which is mapped if it lies there in one piece and as
-        NumPy has it; or the column of a Parquet file, which has lists of one
-        length. By default the only one of that kind.
+        "group/array"; or the column of a Parquet file. By default the file
+        must have only one.
 
     Returns
     -------
@@ -56,13 +66,14 @@ def read_vectors(path, part=None):
     Raises
     ------
     VectorFileError
-        Which is a ValueError.
+        A ValueError. If the file cannot be read, or has no vectors.
     """
     return _read(path, part, _read_hdf5)
 
 
 class Hdf5Rows:
-    """An array of an HDF5 file in several pieces, as far as it is asked for."""
+    """An array of an HDF5 file that is not mapped. Its rows are read on
+    demand."""
 
     def __init__(self, path, name, data):
         self.path, self.name = path, name
@@ -70,13 +81,13 @@ class Hdf5Rows:
         self.step = data.chunks[0] if data.chunks else 1024
 
     def __getitem__(self, rows):
-        """Of a slice, or of ascending numbers."""
+        """The rows of a slice or of ascending numbers."""
         import h5py
         with errors_named(self.path), h5py.File(self.path, "r") as file:
             data = file[self.name]
             if isinstance(rows, slice):
                 return data[rows]
-            # (what HDF5 does with single rows takes much longer)
+            # HDF5's own selection of single rows takes much longer
             found = np.empty((len(rows), self.shape[1]), self.dtype)
             for piece in np.unique(rows // self.step):
                 begin = piece * self.step
@@ -87,15 +98,20 @@ class Hdf5Rows:
 
 
 def lazy_vectors(path, part=None):
-    """As read_vectors, but an array of an HDF5 file that cannot be mapped is an
-    Hdf5Rows, which has a shape and a dtype, and gives rows as arrays."""
+    """Like read_vectors, but returns an Hdf5Rows for HDF5 arrays that cannot
+    be mapped.
+
+    An Hdf5Rows has a shape and a dtype, and gives rows as arrays.
+    """
     return _read(path, part, _open_hdf5)
 
 
 @contextlib.contextmanager
 def errors_named(path):
-    """Makes a VectorFileError that names the file of any error: a damaged file
-    can make a library raise almost anything."""
+    """Turns any error into a VectorFileError that names the file.
+
+    A damaged file can make a library raise almost any exception.
+    """
     damaged = f"truncated or malformed {Path(path).suffix} file".replace(
         "  ", " ")
     try:
@@ -115,7 +131,8 @@ def errors_named(path):
 
 
 def _check_size(path, shape, itemsize):
-    """Throws before memory is taken for what no file of this size holds."""
+    """Raises VectorFileError, before memory is allocated, if no file of this
+    size can hold such an array."""
     size = math.prod(shape) * itemsize
     most = MOST_COMPRESSED * os.path.getsize(path) + 2**20
     if size > most:
@@ -171,13 +188,13 @@ def _read(path, part, read_hdf5):
 
 
 class Place(NamedTuple):
-    """Where vectors lie in a file, for IndexFileKernel."""
+    """The location of vectors in a file, for IndexFileKernel."""
 
     path: str
     n: int
     d: int
-    store: str  # of components: "f32", "f16" or "u8"
-    offset: int  # of the first component, in bytes
+    store: str  # type of the components: "f32", "f16" or "u8"
+    offset: int  # position of the first component, in bytes
     stride: int  # bytes from one vector to the next
 
 
@@ -185,12 +202,12 @@ STORES = {np.dtype("<f4"): "f32", np.dtype("<f2"): "f16", np.dtype("u1"): "u8"}
 
 
 def place_of(vectors, path):
-    """Where vectors lie that read_vectors has mapped.
+    """The location in the file of vectors that read_vectors has mapped.
 
     Raises
     ------
     VectorFileError
-        If they are not mapped, or not as they can be compared.
+        If the vectors are not mapped, or cannot be compared in place.
     """
     owner = vectors
     while owner is not None and not (
@@ -217,8 +234,10 @@ def place_of(vectors, path):
 
 
 def image_shape(path):
-    """Rows and columns of the images in a file that `read_vectors` reads; None
-    of a file of any other kind than MNIST's, with three dimensions."""
+    """Rows and columns of the images in a file.
+
+    None if the file is not a three-dimensional file in MNIST's format.
+    """
     path = Path(path)
     if not IDX_NAME.match(path.name):
         return None
@@ -231,8 +250,10 @@ def image_shape(path):
 
 
 def _read_vecs(path, dtype):
-    """fvecs, bvecs: each vector is its dimension as a little-endian int32,
-    then its components."""
+    """Maps an fvecs or bvecs file.
+
+    Each vector is its dimension as a little-endian int32, then its components.
+    """
     size = path.stat().st_size
     if size < 4:
         raise VectorFileError(
@@ -264,7 +285,7 @@ def _read_vecs(path, dtype):
 
 
 def _read_npy(path):
-    with np.errstate(over="ignore"):  # of a shape that is beyond all files
+    with np.errstate(over="ignore"):  # the header may claim any shape
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return _checked_array(path, vectors)
 
@@ -289,7 +310,7 @@ def _read_npz(path, name):
         _check_size(path, shape, dtype.itemsize)
         with file.open(info) as member:
             vectors = np.lib.format.read_array(member, allow_pickle=False)
-            member.read(1)  # the end, where zipfile compares the checksum
+            member.read(1)  # zipfile checks the checksum at the end
     return _checked_array(path, vectors)
 
 
@@ -302,8 +323,11 @@ def _npy_header(file):
 
 
 def _read_csv(path):
-    """A vector a line, its components with commas, semicolons or tabs between
-    them; the first line may have names, none of which is a number."""
+    """Reads a CSV file: one vector per line.
+
+    Components are separated by commas, semicolons or tabs. The first line may
+    have names, none of which is a number.
+    """
     with open(path, encoding="utf-8-sig") as file:
         first = file.readline()
         has_names = _are_names(first)
@@ -313,7 +337,7 @@ def _read_csv(path):
             return np.empty((0, 0), "float32")
         separator = next((c for c in ";,\t" if c in rest), ",")
         try:
-            with np.errstate(over="ignore"):  # of numbers beyond float32
+            with np.errstate(over="ignore"):  # numbers may exceed float32
                 return np.loadtxt(
                     itertools.chain([rest], lines), "float32", delimiter=separator,
                     comments=None, quotechar='"', ndmin=2)
@@ -382,9 +406,11 @@ def _open_hdf5(path, name):
 
 
 def _lies_as_numpy_has_it(data):
-    """Whether an array of an HDF5 file lies there in one piece, bit for bit as
-    NumPy has its dtype. (A dtype alone does not tell: it is also that of
-    integers with fewer bits, and of floats that HDF5 converts.)"""
+    """Whether an HDF5 array is stored in one piece, bit for bit as in NumPy.
+
+    The dtype alone is not enough: integers with fewer bits, and floats that
+    HDF5 converts, have the same dtype.
+    """
     import h5py
     made = data.id.get_create_plist()
     if (made.get_layout() != h5py.h5d.CONTIGUOUS or made.get_external_count()
@@ -457,8 +483,11 @@ def _checked_array(path, vectors):
 
 
 def _read_idx(path):
-    """IDX: two zero bytes, the type, the number of dimensions, each dimension
-    as a big-endian uint32, the values."""
+    """Reads an IDX file.
+
+    The format: two zero bytes, the type, the number of dimensions, each
+    dimension as a big-endian uint32, then the values.
+    """
     with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
         kind = file.read(4)
         if len(kind) < 4:
