@@ -315,7 +315,7 @@ for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
 
 
 def hint_instead(self, name):
-    """Advice for a method that the index does not support, or an empty string."""
+    """Advice for a method that an index does not support, or ""."""
     if name == "search_and_reconstruct" or name.startswith("reconstruct"):
         if type(self) in (faiss.IndexIDMap, faiss.IndexBinaryIDMap):
             return "; put IDMap2 in front instead of IDMap"
@@ -553,7 +553,7 @@ def hint_at(kind, given):
 
 
 def unfit_arguments(signature, args, kwargs):
-    """Why the arguments of a call do not match its signature; None if they do."""
+    """Why arguments do not match a signature; None if they do."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
@@ -720,7 +720,7 @@ def reduced(thing, make, *arguments):
 
 
 def copy_by(clone):
-    """Makes a __copy__ from clone(thing), which copies the wrapped object."""
+    """Makes a __copy__ from clone(thing), a copy of the wrapped object."""
 
     def function(thing):
         copied = with_class_of(clone(thing), type(thing))
@@ -731,7 +731,7 @@ def copy_by(clone):
 
 
 def deepcopy_by(clone):
-    """Makes a __deepcopy__ from clone(thing), which copies the wrapped object."""
+    """Makes a __deepcopy__ from clone(thing), a copy of the wrapped object."""
 
     def function(thing, memo):
         copied = with_class_of(clone(thing), type(thing))
