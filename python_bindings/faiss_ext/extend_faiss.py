@@ -295,7 +295,7 @@ def as_place(place, function, streams):
 
 
 def is_stream(path):
-    """Whether a path is a pipe or a similar file, which can be read only once."""
+    """Whether a path can be read only once, like a pipe."""
     return os.path.exists(path) and not os.path.isdir(path)
 
 
@@ -445,7 +445,7 @@ def extend_parts():
 
 
 def extend_chains():
-    """Makes chain.at(i) keep the chain alive, and return the object downcast."""
+    """Makes chain.at(i) keep the chain alive, and downcast its result."""
     original = faiss.VectorTransformVector.at
     if hasattr(original, "without_faiss_ext"):
         return
@@ -521,7 +521,7 @@ def extend_methods():
 
 
 def extend_refine():
-    """Refuses a k_factor below 1, with which FAISS would write out of bounds."""
+    """Refuses a k_factor below 1: FAISS would write out of bounds."""
     member = faiss.IndexRefine.k_factor
     if hasattr(member.fset, "without_faiss_ext"):
         return

@@ -16,7 +16,8 @@ import time
 TURN_S = 0.001  # a turn repeats a call for at least this long
 FEWEST, MOST = 3, 12  # turns
 LONG_S = 1.0  # for longer calls two turns suffice, even if the order is unclear
-VARIES = 1.25  # on a quiet machine, half the turns take at most this times the least
+# on a quiet machine, half the turns take at most this times the fastest one
+VARIES = 1.25
 LOADED = 1.5  # load average per processor above which the machine is busy
 
 
@@ -117,7 +118,7 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
 
 
 def least(call, threads, shortest=0.0):
-    """Seconds of a call, by its fastest turn."""
+    """Seconds per call, in the fastest turn."""
     timer = Timer(call, threads)
     take_turns([timer], shortest)
     return timer.least
