@@ -1091,15 +1091,16 @@ float"""
     of_pair(swig.BilinearShiftInvariantHash, "bilinear_kernel",
             "The bilinear kernel k_b of two vectors.")
     of_pair(swig.KernelHash, "kernel_value",
-            "The value of the scheme's kernel for two vectors, which "
-            "expected_hamming takes\nand kernel_estimate estimates.")
+            "The value of the scheme's kernel for two vectors. "
+            "expected_hamming takes this\nvalue, and kernel_estimate "
+            "estimates it.")
     of_pair(swig.KernelHash, "expected_hamming_of_pair",
             "Expected Hamming distance of the codes of two vectors, in bits, "
-            "as exactly as it\nis known.")
+            "as exactly as\nit is known.")
     of_pair(swig.KernelHash, "covariance_of_pair",
-            "The largest covariance of two bits of the codes of two vectors: "
-            "of the events that\nthey differ. 0 where bits are independent; an "
-            "error where it is not known.")
+            "For two vectors, the largest covariance of the events that two "
+            "bits of their codes\ndiffer. 0 if bits are independent; raises "
+            "an error if it is unknown.")
     swig.KernelizedLSH.set_landmarks = set_landmarks
 
 
@@ -1187,7 +1188,7 @@ def wrap_float_indexes():
 
         Returns
         -------
-        float32, shape (n, k), padded as in search where the label is -1
+        float32, shape (n, k), padded as in search if the label is -1
         """
         return of_subset(self, self._compute_distance_subset_c, x, labels,
                          "IndexFlatKernel.compute_distance_subset")
@@ -1209,7 +1210,7 @@ def wrap_float_indexes():
 
         Returns
         -------
-        float32, shape (n, k), the least float where the label is -1
+        float32, shape (n, k), the least float if the label is -1
         """
         return of_subset(self, self._compute_kernel_subset_c, x, labels,
                          "IndexFlatKernel.compute_kernel_subset")
@@ -1228,7 +1229,7 @@ def wrap_float_indexes():
 
         Returns
         -------
-        float32, shape (n, k), the largest float where the label is -1
+        float32, shape (n, k), the largest float if the label is -1
         """
         return of_subset(self, self._compute_score_subset_c, x, labels,
                          "IndexFlatKernel.compute_score_subset")

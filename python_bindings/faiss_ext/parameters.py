@@ -15,7 +15,7 @@ from .class_wrappers import python_number
 INT_MAX = 2**31 - 1
 
 
-# -------------------------------------------------------- what there is
+# ------------------------------------------------------------- settings
 
 class Setting(NamedTuple):
     """A search parameter: an attribute of one or more objects."""
