@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Makes the site of the documentation: the pages in docs/ by MkDocs, in
-# build/site, and the reference of the headers by Doxygen, in
-# build/site/reference. Warnings are errors. Nothing that it makes needs a
-# network: MkDocs does, once, to be installed in a virtual environment.
+# Builds the documentation site in build/site: the pages of docs/ with MkDocs, and
+# the reference of the headers with Doxygen in build/site/reference. Warnings are
+# errors. The site needs no network. MkDocs is installed once, from the network,
+# in a virtual environment.
 #
 #   scripts/build_docs.sh
 set -euo pipefail

@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds a wheel for pip's FAISS: with it and faiss-cpu, users need no headers,
-# no compiler and no SWIG.
+# Builds a wheel of faiss_ext for pip's faiss-cpu. Users of the wheel need no
+# headers, no compiler and no SWIG.
 #
 #   scripts/build_wheel.sh --faiss-include DIR [--out FOLDER]
 #
 #   --faiss-include DIR   FAISS's headers, 1.14.2 or newer: a checkout of FAISS at
 #                         a version's tag, the folder that holds faiss/Index.h
-#   --out FOLDER          where the wheel goes (default: dist)
+#   --out FOLDER          folder for the wheel (default: dist)
 #
-# Everything else comes from PyPI, into an environment of its own below
-# build/wheel. The wheel is for faiss-cpu of the headers' version, for the Pythons
-# that faiss-cpu's wheel is for (3.10 and newer), and for the C library of this
-# machine and newer ones. At the end it is installed in a clean environment and
-# tried.
+# All other requirements are installed from PyPI into an environment below
+# build/wheel. The wheel fits:
 #
-# Environment: PYTHON, an interpreter with headers, 3.10 or newer (default:
-# python3); FAISS_EXT_SKIP_INSTALL as in install_deps.sh.
+#   - the faiss-cpu version of the headers
+#   - the Python versions of faiss-cpu's wheel (3.10 and newer)
+#   - the C library of this machine, and newer ones
+#
+# At the end the wheel is installed in a clean environment and tested.
+#
+# Environment:
+#   PYTHON                   an interpreter with headers, 3.10 or newer
+#                            (default: python3)
+#   FAISS_EXT_SKIP_INSTALL   as in install_deps.sh
 set -euo pipefail
 
 # shellcheck source=scripts/common.sh

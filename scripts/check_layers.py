@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that every folder of faiss_ext/ and src/ includes only itself and
-those before it in LAYERS, and that a header needs no private one.
+"""Checks that every folder of faiss_ext/ and src/ includes only itself and the
+folders before it in LAYERS, and that public headers include no private ones.
 
     python3 scripts/check_layers.py
 
-Prints each offending include as "file → file"; the exit status is 1 if there
+Prints each offending include as "file → file". The exit status is 1 if there
 are any.
 """
 

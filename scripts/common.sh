@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# What test.sh, demo.sh and the checks in .ci share. To be sourced.
+# Functions shared by test.sh, demo.sh and the checks in .ci. Source this file.
 
 FAISS_EXT_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 
 # shellcheck source=scripts/install_deps.sh
 source "$FAISS_EXT_ROOT/scripts/install_deps.sh"
 
-# Prints what the comment at the top of the running script says.
+# Prints the comment at the top of the running script.
 print_usage() {
     sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0"
 }
@@ -27,7 +27,7 @@ build_jobs() {
     echo "$jobs"
 }
 
-# cache_value FOLDER NAME: prints the value that FOLDER's cache holds.
+# cache_value FOLDER NAME: prints a value of the CMake cache in FOLDER.
 cache_value() {
     sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true
 }

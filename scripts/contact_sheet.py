@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Contact sheets: queries and what was found for them, as rows of small pictures."""
+"""Contact sheets: each row shows the picture of a query and the pictures found for it."""
 
 from typing import NamedTuple, Optional
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Says how many of the lines and branches of src/ have been run.
+"""Shows the line and branch coverage of src/.
 
     python3 scripts/coverage.py FILE [--least PERCENT]
 
-FILE is what `llvm-cov export -summary-only` writes. Lists the ten files with the most lines that have not been run, then
-the sum; fails where less than PERCENT of the lines have been run.
+FILE is the output of `llvm-cov export -summary-only`. Prints the ten files with the most lines that were not run, and
+the total. Fails if less than PERCENT of the lines were run.
 """
 
 import argparse

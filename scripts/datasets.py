@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Real vectors from files, as float32 arrays ready for FAISS.
+"""Loads real vectors from files, as float32 arrays for FAISS.
 
-A folder holds one dataset or several. What counts as a dataset:
+`find_datasets` lists the datasets in a folder, and `load` reads one. A dataset can be:
 
-* the files of MNIST: ``train-images-idx3-ubyte`` is the base, ``t10k-images-idx3-ubyte`` the queries, each plain or
-  with ``.gz`` (Fashion-MNIST, KMNIST and others use the same names);
-* ``base.X`` with ``query.X``, or ``NAME_base.X`` with ``NAME_query.X``, where X is ``fvecs``, ``bvecs`` or ``npy``;
-* an HDF5 file of ann-benchmarks (``.hdf5``), with the base as ``train`` and the queries as ``test``, where Python has
-  h5py;
-* any other single file of these kinds, and a base without queries: a part of it, drawn with a seed, is the queries.
+* MNIST's files, plain or with ``.gz``: ``train-images-idx3-ubyte`` is the base, ``t10k-images-idx3-ubyte`` the queries.
+  Fashion-MNIST, KMNIST and others use the same names.
+* ``base.X`` with ``query.X``, or ``NAME_base.X`` with ``NAME_query.X``, where X is ``fvecs``, ``bvecs`` or ``npy``.
+* An HDF5 file of ann-benchmarks (``.hdf5``): ``train`` is the base, ``test`` the queries. Needs h5py.
+* Any other single file of these kinds, or a base without queries. A random part, drawn with a seed, becomes the queries.
 
-Each of them may lie in the folder itself or in a folder directly below it. `find_datasets` lists them, `load` reads
-one.
-`load_digits` gives scikit-learn's handwritten digits, which need no file.
+The files lie in the folder itself or in a folder directly below it. `load_digits` returns scikit-learn's handwritten
+digits, which need no file.
 """
 
 import importlib.util

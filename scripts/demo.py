@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The demo: how well and how fast indexes find the neighbours of real vectors under a kernel.
+"""The demo: measures recall and speed of indexes on real vectors under a kernel.
 
-demo_options.py has the options; measure.py, which does the work, is imported only when they are found good: --help
-needs neither FAISS nor the built module.
+demo_options.py defines the options. measure.py does the work. It is imported only after the options were checked, so
+--help needs neither FAISS nor the built module.
 """
 
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs what is missing, builds the library and its Python module in build/
-# and runs the demo. All arguments go to scripts/demo.py; --help lists them.
+# Installs missing dependencies, builds the library and its Python module in
+# build/, and runs the demo. All arguments go to scripts/demo.py; --help lists them.
 #
 #   scripts/demo.sh [--data FOLDER] [--dataset NAME] ...
 #

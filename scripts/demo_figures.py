@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo's pictures: recall against speed, and a contact sheet of queries and what was found for them."""
+"""The demo's pictures: recall against speed, and a contact sheet of queries and their results."""
 
 import matplotlib
 import numpy as np

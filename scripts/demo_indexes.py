@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which indexes the demo measures: factory strings in groups, and the search parameters that are tried.
+"""The indexes that the demo measures: groups of factory strings, and search parameters to try.
 
-The strings are those of docs/choosing.md, with FAISS's own indexes beside them.
+The strings are those of docs/choosing.md, plus FAISS's own indexes for comparison.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line of the demo. Needs nothing but Python, so that it can be read before anything is installed."""
+"""The command line of the demo. Needs only Python, so that it works before anything is installed."""
 
 import argparse
 from pathlib import Path

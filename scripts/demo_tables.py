@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the demo has measured, in words and numbers: the table, as text and as CSV, and what it shows."""
+"""The demo's results in words and numbers: a table, as text and as CSV, and a summary."""
 
 import csv
 import platform

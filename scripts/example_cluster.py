@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""One index over several processes or machines: starts a cluster, builds an index of files of vectors, and searches it.
+r"""Search an index that is spread over several processes or machines: start a cluster, build the index, and search it.
 
-    PYTHONPATH=build/python /usr/bin/python3 scripts/example_cluster.py [FILES ...] [--string STRING] [--queries FILE] \\
+    PYTHONPATH=build/python /usr/bin/python3 scripts/example_cluster.py [FILES ...] [--string STRING] [--queries FILE] \
         [--folder FOLDER] [--workers 2] [--scheduler ADDRESS]
 
-Without FILES it makes some: handwritten digits (scikit-learn's), with jitter. Every file becomes a shard, which a worker
-builds and writes to the folder; the workers then answer searches together. With --scheduler the workers are those of a
-cluster that runs already, whose machines must all see the files and the folder. It needs Dask's distributed, Debian's
-python3-distributed.
+A worker builds a shard of each file and writes it to the folder. The workers then answer searches together. Without FILES,
+the example makes some of scikit-learn's handwritten digits, with jitter. With --scheduler, the workers of a running cluster
+are used. All its machines must see the files and the folder. The example needs Dask's distributed (Debian's
+python3-distributed).
 """
 
 import argparse

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""All pairs of near-duplicates, at a stated error rate: which functions of Python's own library are nearly the same?
+"""Find all pairs of near-duplicates at a stated error rate: which functions of Python's own library are nearly the same?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_duplicates.py
 
-A function is the bag of its words, and two of them are alike by the generalised Jaccard kernel, the words that they share
-divided by those that they have together. Codes of consistent weighted sampling (`CWS512`) have independent bits, each of
-which differs with probability (1 - k) / 2. So the number of bits that differ is binomial, and a range search of the codes
-within the right radius misses a pair of kernel value 0.8 or more with a probability below what was chosen. The pairs that it
-finds are compared exactly; what is printed is right, and complete but for that.
+A function is represented by the bag of its words. Two functions are compared by the generalised Jaccard kernel: the number of
+words that they share, divided by the number of words that they have together. Codes of consistent weighted sampling
+(`CWS512`) have independent bits, each of which differs with probability (1 - k) / 2. The number of bits that differ is
+therefore binomial. This determines the radius at which a range search of the codes misses a pair of kernel value 0.8 or more
+with less than the chosen probability. The pairs found are compared exactly: all printed pairs are right, and pairs are
+missing only at that rate.
 """
 
 import ast

@@ -3,14 +3,14 @@
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_fingerprints.py [FILE]
 
-FILE is a .npy file of packed fingerprints, uint8 of shape (n, bytes), as chemistry toolkits export them. Without one,
-100,000 fingerprints of 2,048 bits are made up: series of compounds that share a scaffold and differ in side chains, with 30
-to 80 ones each.
+FILE is a .npy file of packed fingerprints, uint8 of shape (n, bytes), as chemistry toolkits export them. Without FILE, the
+example makes 100,000 fingerprints of 2,048 bits: series of compounds that share a scaffold and differ in side chains. Each
+fingerprint has 30 to 80 ones.
 
-`BKFlat(jaccard)` searches all of them exactly, in 264 bytes of memory each. `CWS256` keeps codes of 32 bytes in memory. The
-exact similarity then ranks the codes' candidates, and reads only their fingerprints, which can stay in a mapped file. With
-the made-up fingerprints and one thread this is about twice as fast as the exact search (7,700 to 11,900 queries/s against
-4,100) and finds 0.99 of the exact neighbours. Take the exact search if it fits into memory and is fast enough.
+`BKFlat(jaccard)` searches all of them exactly and needs 264 bytes of memory for each. `CWS256` keeps codes of 32 bytes in
+memory. The exact similarity then ranks the candidates, and reads only their fingerprints, which can stay in a mapped file.
+With the made-up fingerprints and one thread, this is about twice as fast as the exact search (7,700 to 11,900 queries/s
+against 4,100) and finds 0.99 of the exact neighbours. Use the exact search if it fits into memory and is fast enough.
 """
 
 import argparse

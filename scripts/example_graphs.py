@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Graphs that are alike, by a Weisfeiler-Lehman kernel: which functions of Python's own library have the same structure?
+"""Find similar graphs with a Weisfeiler-Lehman kernel: which functions of Python's own library have the same structure?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_graphs.py
 
-A function is a graph: the nodes of its syntax tree, of which only the kinds are known, no names; edges lead from node to
-node in the tree, and from each use of a variable to the next one. In each round of Weisfeiler and Lehman a node's label
-becomes that of itself with those of its neighbours, so that after h rounds it tells what is around it within h steps. A graph
-is the histogram of the labels of all rounds, hashed to a fixed dimension. Their inner product is the subtree kernel of
-Shervashidze et al. (JMLR 2011), its normalised form the cosine; the sum of their minima is the optimal assignment kernel of
-Kriege et al. (NIPS 2016), and `jaccard` divides that by the sum of the maxima. Functions that are nearly copies of others in
-another module come to light; and the module of a function is guessed from those of the functions most like it, which tells
-what the rounds and the kernels are worth.
+A function is represented by a graph. Its nodes are the nodes of the syntax tree, labelled with their kinds but without names.
+Its edges connect the nodes of the tree, and each use of a variable with the next one. In each round of Weisfeiler and Lehman,
+a node's new label combines its own label with its neighbours' labels. After h rounds the label describes all that is within
+h steps. A graph becomes the histogram of the labels of all rounds, hashed to a fixed dimension.
+
+Kernels of two such histograms:
+
+* The inner product is the subtree kernel of Shervashidze et al. (JMLR 2011); the cosine is its normalised form.
+* The sum of the minima is the optimal assignment kernel of Kriege et al. (NIPS 2016). `jaccard` divides it by the sum of the
+  maxima.
+
+The example finds functions that are nearly copies of functions in another module. It also guesses the module of a function
+from the most similar functions, which measures the value of the rounds and the kernels.
 """
 
 import ast

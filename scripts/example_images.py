@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Images that look alike, by histograms of their colours and gradients; a contact sheet shows what was found.
+"""Find similar images by histograms of their colours and gradients; a contact sheet shows the results.
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_images.py [--images FOLDER] [--output FILE.png]
 
-Without a folder of images, the two photographs that come with scikit-learn are cut into overlapping tiles. An image is a
-histogram of its colours beside one of its gradients' directions and strengths, half of the mass each, and images are compared
-by the chi2 kernel: its value is the mean of the values for either. `KFlat(chi2)` searches exactly, codes of 32 bytes find
-candidates for it. How often a tile's neighbours are from its own photograph tells what colours are worth alone and with
-gradients, under the kernel and under L2. (Gradients alone cannot tell a clear sky from a blurred background.)
+Without a folder of images, the two photographs of scikit-learn are cut into overlapping tiles. An image is represented by a
+histogram of its colours and a histogram of the directions and strengths of its gradients, with half of the mass each. Images
+are compared by the chi2 kernel; its value is the mean of the values for the two histograms. `KFlat(chi2)` searches exactly.
+Codes of 32 bytes find candidates for it.
+
+The example also measures how often a tile's neighbours come from its own photograph, by colours alone and with gradients,
+under the kernel and under L2. (Gradients alone cannot tell a clear sky from a blurred background.)
 """
 
 import argparse

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Matching local features of two photographs: which corner of one is which corner of the other?
+"""Match local features of two photographs: which corner of one is which corner of the other?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_matching.py [--output FILE.png]
 
-The second photograph is the first, turned, made smaller, brighter and noisy, so that the true place of each corner is known.
-Harris corners of several scales are described by histograms of the gradients around them, 4 x 4 parts of 8 directions each,
-as SIFT does. Two corners match if the nearest descriptor is clearly nearer than the second one (Lowe's ratio test), and a
-match is right if it is within 3 pixels of the true place. The descriptors are compared by L2, as SIFT's usually are, and as
-histograms by kernels, exactly and by codes. (The Hellinger kernel is L2 of square roots, known as RootSIFT: any index can have
-it. The others need a map, codes, or `KFlat`.) A picture shows the matches.
+The second photograph is the first one, rotated, shrunk, brightened and with noise, so the true position of each corner is
+known. Harris corners of several scales are described as in SIFT, by histograms of the gradients around them: 4 x 4 parts of
+8 directions each. Two corners match if the nearest descriptor is clearly nearer than the second nearest (Lowe's ratio test).
+A match is right if it is within 3 pixels of the true position.
+
+The descriptors are compared by L2, as is usual for SIFT, and as histograms by kernels, exactly and by codes. The Hellinger
+kernel is L2 of square roots, known as RootSIFT, and works with any index. The other kernels need a map, codes, or `KFlat`. A
+picture shows the matches.
 """
 
 import argparse

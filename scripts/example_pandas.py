@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Neighbours of the rows of a pandas DataFrame, as another one: five lines.
+"""Find neighbours of the rows of a pandas DataFrame, as another DataFrame, in five lines.
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_pandas.py
 
-The rows are the modules of Python's own library and the columns count what they are made of (`If`, `For`, `Lambda`, ...), so
-that the neighbours of a module are those that are written like it. It needs pandas, Debian's python3-pandas.
+Each row is a module of Python's own library. The columns count its kinds of syntax (`If`, `For`, `Lambda`, ...), so the
+neighbours of a module are modules written in a similar way. The example needs pandas (Debian's python3-pandas).
 """
 
 import ast

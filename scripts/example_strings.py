@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Search among strings, by a kernel that only compares two of them: which word is meant by a misspelt one?
+"""Search strings with a kernel that only compares two of them: which word does a misspelt one mean?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_strings.py
 
-The words are those of Python's own documentation. The kernel compares how often each letter and each pair of letters
-occurs in two words: a spectrum kernel, normalised. The hash never sees a string, only rows of kernel values against
-landmarks (`KLSH256(precomputed)`), which are some of the words. Codes find candidates, the kernel itself ranks them.
+The words come from Python's own documentation. The kernel compares how often each letter and each pair of letters occurs in
+two words; it is a normalised spectrum kernel. The hash never sees a string. It is given rows of kernel values against
+landmarks (`KLSH256(precomputed)`), which are some of the words. Codes find candidates, and the kernel ranks them.
 """
 
 import ast

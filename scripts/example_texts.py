@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Near-duplicate texts by their words: which text is this a rewritten copy of?
+"""Find near-duplicate texts by their words: which text is this a rewritten copy of?
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/example_texts.py
 
-The texts are Python's own: the docstrings of its modules and the paragraphs of its help. A text is the histogram of its
-words, hashed to a fixed dimension, with rare words counting more, and texts are compared by the Jensen-Shannon kernel. Copies
-with most of their words replaced at random have a known original, which tells what a comparison is worth: the kernel's
-is set beside the cosine and L2. The same neighbours are then found by codes, and by inverted lists behind an explicit map.
+The texts are Python's own: the docstrings of its modules and the paragraphs of its help. A text is represented by the
+histogram of its words, hashed to a fixed dimension, in which rare words count more. Texts are compared by the Jensen-Shannon
+kernel, the cosine and L2. Copies with most of their words replaced at random have a known original, so the comparison can be
+measured. Codes, and inverted lists behind an explicit map, then search for the same neighbours.
 """
 
 import ast

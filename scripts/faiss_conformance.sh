@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs FAISS's own Python tests with classes of faiss_ext in the place of FAISS's
-# (tests/conformance/faiss_with_ours.py says which).
+# Runs FAISS's own Python tests with classes of faiss_ext in place of FAISS's
+# (listed in tests/conformance/faiss_with_ours.py).
 #
 #   scripts/faiss_conformance.sh SOURCE
 #   scripts/faiss_conformance.sh --import SOURCE [FILE...]
 #
-# SOURCE is a source tree of the FAISS version that faiss_ext is built with. What
-# differs is listed, with the reason, in tests/conformance/differences.txt, which
-# is for FAISS 1.7.3.
+# SOURCE is a source tree of the FAISS version that faiss_ext is built with.
+# tests/conformance/differences.txt lists the expected differences for FAISS
+# 1.7.3, with their reasons.
 #
-#   --import   runs all of FAISS's Python tests, or those of the files, as they are,
-#              with and without `import faiss_ext`, and fails if outcomes differ. It
-#              builds nothing: the interpreter that PYTHON names, such as one with
-#              faiss-cpu and the wheel of build_wheel.sh, has faiss_ext and pytest.
+#   --import   runs FAISS's Python tests, or the given files, unchanged, with and
+#              without `import faiss_ext`, and fails if outcomes differ. Builds
+#              nothing: PYTHON must name an interpreter with faiss_ext and pytest,
+#              for example one with faiss-cpu and the wheel of build_wheel.sh.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

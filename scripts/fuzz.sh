@@ -5,10 +5,10 @@
 #
 #   scripts/fuzz.sh MINUTES [files] [strings] [walks]
 #
-# MINUTES may be a fraction. What the fuzzers keep from one run to the next lies
-# in build/checked/corpus; an input that breaks something is written to
-# build/checked/found, and the exit status is then 1. The inputs in
-# tests/fuzz/found, which broke something once, are run first.
+# MINUTES may be a fraction. The corpus is kept in build/checked/corpus between
+# runs. The inputs in tests/fuzz/found, which caused failures before, run first. If
+# an input causes a failure, it is written to build/checked/found, and the exit
+# status is 1.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that faiss_ext needs, only those that are
-# missing, and finds the Python and the CMake to build with.
+# Installs the Debian packages that faiss_ext needs and that are missing, and
+# finds the Python and CMake to build with.
 #
 #   scripts/install_deps.sh [build] [test] [demo] [bench] [ci] [fuzz] [docs] [wheel] [matrix] [arm64]     (default: build)
 #
-# Or source it and call
+# Or source it and call:
 #
-#   install_deps SET...   install what is missing
-#   install_pyright       a checker of types from PyPI, in build/pyright
+#   install_deps SET...   install missing packages
+#   install_pyright       install a type checker from PyPI in build/pyright
 #   find_tools            export PYTHON, CMAKE and CTEST
-#   find_cmake            only the latter two
+#   find_cmake            export CMAKE and CTEST
 #
 # Environment:
 #   PYTHON                    an interpreter that can import faiss
-#   FAISS_EXT_SKIP_INSTALL=1  use what is there, install nothing (conda,
-#                             other distributions)
+#   FAISS_EXT_SKIP_INSTALL=1  install nothing and use what is there, for conda
+#                             and other distributions
 
 # One line for each package: the set it belongs to, its name, what it is for.
 deps_table() {

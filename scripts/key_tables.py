@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the tables of keys in docs/strings.md, from what the classes say about
-themselves (faiss_ext.describe).
+"""Writes the tables of keys in docs/strings.md, from the classes' own
+descriptions (faiss_ext.describe).
 
     PYTHONPATH=build/python python3 scripts/key_tables.py [--check]
 
-They stand between the lines `<!-- keys: begin -->` and `<!-- keys: end -->`.
-With --check nothing is written, and the exit status is 1 if the page is out of
-date.
+The tables are between the lines `<!-- keys: begin -->` and
+`<!-- keys: end -->`. With --check nothing is written, and the exit status is 1
+if the page is out of date.
 """
 
 import argparse

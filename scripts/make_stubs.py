@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the type stubs of the Python package, faiss_ext/__init__.pyi, from
-the package that is imported.
+"""Writes the type stubs of the Python package, faiss_ext/__init__.pyi, from the
+imported package.
 
     PYTHONPATH=build/python scripts/make_stubs.py           write them
     PYTHONPATH=build/python scripts/make_stubs.py --check   fail if they differ

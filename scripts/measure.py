@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Kernel search on real vectors: how many exact kernel neighbours indexes find, at which speed and size.
+"""Measures kernel search on real vectors: recall of exact kernel neighbours, speed and size of indexes.
 
-The exact neighbours under a kernel come from an exhaustive scan (KFlat). demo_indexes.py says what is measured against
-them. The results are a table, which is printed and written as CSV (demo_tables.py), a figure of recall against speed,
-and for images a contact sheet of queries and what was found for them (demo_figures.py).
+An exhaustive scan (KFlat) gives the exact neighbours under the kernel. demo_indexes.py lists the indexes to measure. The
+results are a table, printed and written as CSV (demo_tables.py), a figure of recall against speed, and for images a contact
+sheet of queries and their results (demo_figures.py).
 """
 
 import re

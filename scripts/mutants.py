@@ -7,14 +7,14 @@
     python3 scripts/mutants.py --list
 
 Copies the sources to FOLDER and builds them there once. Each fault changes one
-place below src/: the files concerned are compiled with it, and linked with the
-others to a library and a Python module of its own. Then the C++ test programs
-run with each of these libraries, until one fails, and the Python tests with each
-module that no C++ test objects to.
+place below src/. The files concerned are compiled with it, and linked with the
+others to a separate library and Python module. Then the C++ test programs run
+with each of these libraries, until one fails. The Python tests run with each
+module that passed all C++ tests.
 
-Prints for each fault the first test that notices it, and exits with 1 if any is
-missed. What is built stays in FOLDER for the next run, and is built again where
-the sources have changed.
+Prints the first test that notices each fault. The exit status is 1 if any fault
+is missed. FOLDER keeps the builds for the next run, which rebuilds changed
+sources.
 """
 
 import argparse

@@ -9,12 +9,12 @@
 #              constant memory
 #   sanitizers all Python tests with AddressSanitizer and
 #              UndefinedBehaviorSanitizer
-#   mutants    the tests notice each of more than a hundred faults put into src/
+#   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
 #   arm64      the inner loops, compiled for arm64, under qemu (needs root)
 #
-# Every stage runs, even if one before it failed. The last lines say how each
-# ended; the exit status is 0 only if all passed.
+# All stages run, even if an earlier one failed. The last lines show the result of
+# each. The exit status is 0 only if all passed.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

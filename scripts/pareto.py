@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which points are worth having: Pareto fronts, and the fastest that find enough."""
+"""Selects points worth having: Pareto fronts, and the fastest points with enough recall."""
 
 
 def front(points, recall, speed):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs a Jupyter notebook from beginning to end, and fails where a cell does.
+"""Runs a Jupyter notebook from beginning to end; fails if a cell fails.
 
-    PYTHONPATH=build/python /usr/bin/python3 scripts/run_notebook.py NOTEBOOK
+PYTHONPATH=build/python /usr/bin/python3 scripts/run_notebook.py NOTEBOOK
 """
 
 import sys

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Runs the Python code of a page of the documentation, all blocks one after the other, as a reader would type them.
+"""Runs all Python code blocks of a documentation page one after the other, as a reader would type them.
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/run_page.py PAGE [--figures FOLDER] [--notebook FILE]
 
-The code runs in an empty folder, which is removed again; --figures keeps the PNG files that it writes. --notebook writes the
-page as a Jupyter notebook, without results.
+The code runs in an empty temporary folder. --figures keeps the PNG files that it writes. --notebook writes the page as a
+Jupyter notebook, without results.
 """
 
 import argparse

@@ -4,16 +4,15 @@
 #
 #   scripts/sanitize.sh [cpp] [python] [coverage] [threads] [-- PYTEST ARGUMENT...]
 #
-#   cpp       the C++ tests, with AddressSanitizer (leaks as well) and
+#   cpp       the C++ tests, with AddressSanitizer (including leaks) and
 #             UndefinedBehaviorSanitizer
-#   python    the Python tests, or those that PYTEST's arguments name, with the
-#             same, but without a search for leaks
-#   coverage  how many of the lines and branches of src/ these have run; fails
-#             where it is less than 95 % of the lines
+#   python    the Python tests (or those selected by pytest's arguments), with the
+#             same sanitizers, but without leak detection
+#   coverage  line and branch coverage of src/ by these tests; fails below 95 % of
+#             the lines
 #   threads   test_concurrency, with ThreadSanitizer
 #
-# Without names: cpp, python, coverage and threads. Builds in build/checked and
-# build/threads.
+# By default all of them run. Builds are in build/checked and build/threads.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

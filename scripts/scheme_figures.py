@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The figures of the pages in docs/schemes: what codes and maps make of kernel values.
+"""Draws the figures of the pages in docs/schemes: kernel values, and their estimates by codes and maps.
 
     PYTHONPATH=build/python /usr/bin/python3 scripts/scheme_figures.py [--out docs/figures/schemes]
 
-Each point is a pair of scikit-learn's digits (images of 8 x 8 pixels; where the kernel is one of histograms, normalised to
-sum to 1). Lines are what theory expects.
+Each point is a pair of scikit-learn's digits: images of 8 x 8 pixels, normalised to sum to 1 if the kernel is one of
+histograms. Lines are the expectation by theory.
 """
 
 import argparse

@@ -4,10 +4,10 @@
 
     PYTHONPATH=build/python python3 scripts/soak.py [--minutes 60] [--seed 1]
 
-One thread adds, removes, saves and reads again, the other one searches; a lock keeps changes of an index apart from its
-searches, as FAISS asks for, but searches run beside work on other indexes. Results are compared with brute force all
-along. The resident memory, sampled once a second after a warm-up, must not grow: the run fails where the mean of its last
-quarter is more than 5 MB above that of the first. Prints a line for each minute, and the sum at the end.
+One thread adds, removes, saves and reads; the other one searches. A lock separates changes of an index from its searches, as
+FAISS requires, but searches run in parallel with work on other indexes. Results are compared with brute force throughout. The
+resident memory is sampled once a second after a warm-up, and must not grow: the run fails if the mean of its last quarter is
+more than 5 MB above the mean of its first quarter. Prints a line for each minute, and a summary at the end.
 """
 
 import argparse

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Runs checks one after the other. To be sourced.
+# Runs checks one after the other. Source this file.
 
-# run_stages NAME...: calls stage_NAME for each name, whatever became of the ones
-# before it. The last lines printed say how each ended; the status is 0 only if all
-# passed.
+# run_stages NAME...: calls stage_NAME for each name, even if an earlier one failed.
+# The last lines show the result of each. The status is 0 only if all passed.
 run_stages() {
     local stage start status outcome failed=0
     local -a outcomes=()

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs what is missing, builds everything in build/ and runs all tests,
-# those in C++ and those in Python.
+# Installs missing dependencies, builds everything in build/, and runs all C++ and
+# Python tests.
 #
 #   scripts/test.sh
 #
-# Environment: FAISS_EXT_CMAKE_ARGS is appended to CMake's arguments; see
-# install_deps.sh for PYTHON and FAISS_EXT_SKIP_INSTALL.
+# Environment:
+#   FAISS_EXT_CMAKE_ARGS             appended to CMake's arguments
+#   PYTHON, FAISS_EXT_SKIP_INSTALL   see install_deps.sh
 set -euo pipefail
 
 # shellcheck source=scripts/common.sh

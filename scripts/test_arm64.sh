@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Compiles the library for arm64 and runs test programs under qemu-user, on a
-# Debian system of another architecture; needs root.
+# Debian system of another architecture. Needs root.
 #
 #   scripts/test_arm64.sh [PROGRAM...]     (default: test_simd test_kernels test_frame)
 #
-# Debian's packages for arm64 are unpacked into build/arm64/root; nothing of the
-# system is changed but the list of architectures that apt knows.
+# Debian's arm64 packages are unpacked into build/arm64/root. The only change to
+# the system is to the list of architectures that apt knows.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

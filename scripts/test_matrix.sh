@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds faiss_ext and runs its tests with each FAISS that people have, and
-# prints a table of what ran.
+# Builds faiss_ext and runs its tests with each common FAISS installation, and
+# prints a table of the results.
 #
 #   scripts/test_matrix.sh [OPTION...] [ROW...]
 #
 # Rows (default: all of them):
 #   bookworm   Debian 12 with its packages, in a new minimal system (needs root)
-#   trixie     Debian 13, the same
+#   trixie     Debian 13 with its packages, in a new minimal system (needs root)
 #   wheel      faiss-cpu from PyPI: the wheel of build_wheel.sh in a clean
 #              environment, and the C++ tests with the wheel's libfaiss.so
 #   source     a FAISS that was built from source and installed
 #
 # Options:
 #   --faiss-include DIR    FAISS's headers, for wheel: see build_wheel.sh
-#   --faiss-prefix DIR     where FAISS was installed, for source
-#   --faiss-python PYTHON  an interpreter whose faiss module is that FAISS, and
-#                          which has the packages that the tests need
-#   --swig SWIG            one that fits that faiss module
-#   --out FILE             where the table goes as well
+#   --faiss-prefix DIR     prefix where FAISS was installed, for source
+#   --faiss-python PYTHON  an interpreter with that faiss module and the packages
+#                          that the tests need
+#   --swig SWIG            a SWIG that fits that faiss module
+#   --out FILE             also write the table to FILE
 #
-# What is committed is tested. Logs are in build/matrix. The exit status is 0 if
+# Committed files are tested. Logs are in build/matrix. The exit status is 0 if
 # all rows passed.
 set -euo pipefail
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Looks for mistakes in src/ and its headers with clang-tidy; .clang-tidy says for
-# which. Sources are read as scripts/sanitize.sh compiles them.
+# Checks src/ and its headers with clang-tidy, with the checks in .clang-tidy and
+# the compiler flags of scripts/sanitize.sh.
 #
 #   scripts/tidy.sh [FILE...]
 set -euo pipefail

@@ -174,11 +174,11 @@ def improvements(run: Run, settings: dict[str, str], baseline, title: str) -> tu
 
 @experiment(
     "002-fig1",
-    "Recall by rank, above that of plain KLSH",
-    "Recall rises with the rank and falls again; all but the smallest rank are at least as good as plain KLSH, which keeps "
-    "all components, and the best gains 0.07 or more in recall@100. Which is best depends on the data.",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
-    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. 1,000 landmarks, up to 10,000 queries, five repeats.",
+    "Gain in recall over plain KLSH, by rank",
+    "Recall rises with the rank and then falls. Every rank but the smallest is at least as good as plain KLSH, which keeps all "
+    "components. The best rank gains 0.07 or more in recall@100. Which rank is best depends on the data.",
+    "edge histograms of {images} replace MIRFLICKR's, and {descriptors} replaces SIFT1M (MNIST has 60,000 vectors, sceaux_sift "
+    "225,000, and the paper's sets a million). Nothing replaces GIST1M. 1,000 landmarks, up to 10,000 queries, five repeats.",
 )
 def recall_by_rank(run: Run) -> Outcome:
     settings = {rank_name(r): lambda _, r=r: rank_of(r) for r in ranks(run) if r}
@@ -202,7 +202,7 @@ def rank_findings(run: Run, name: str, results, chosen) -> list[Finding]:
     best_ranks = ", ".join(f"{KERNELS[k]}: best at {rank_names(keys)}" for k, keys in chosen.items())
     return [
         Finding(
-            f"{name}: every rank but {smallest} is as good as plain KLSH in {at} (to within 0.01, our criterion), or better",
+            f"{name}: every rank but {smallest} is at least as good as plain KLSH in {at} (to within 0.01, our criterion)",
             here,
             all(clearly_above(of[r], of[0] - 0.01) for of in results.values() for r in middle),
             in_quick_runs=False,
@@ -244,7 +244,7 @@ def no_room(plain, gain: float) -> str:
     full = {k: v.mean() for k, v in plain.items()}
     if any(v + gain <= 1 for v in full.values()):
         return ""
-    return ", ".join(f"with {KERNELS[k]} plain KLSH finds {v:.3f} already, {gain} more is above 1" for k, v in full.items())
+    return ", ".join(f"with {KERNELS[k]} plain KLSH already finds {v:.3f}, and {gain} more is above 1" for k, v in full.items())
 
 
 def best_rank_depends(run: Run, chosen) -> Finding:
@@ -256,7 +256,7 @@ def best_rank_depends(run: Run, chosen) -> Finding:
             own, foreign = (at_chosen(of, chosen[w][kernel]) for w in (which, other))
             pairs.append((own, foreign))
     return comparison(
-        "the best rank depends on the data: that of either set is below the best on the other",
+        "the best rank depends on the data: the best rank of either set is below the best on the other set",
         "; ".join(
             f"{KERNELS[k]}: {', '.join(f'{rank_names(chosen[w][k])} for {histograms(run, w).name}' for w in SETS)}" for k in KERNELS
         ),
@@ -271,9 +271,9 @@ def best_rank_depends(run: Run, chosen) -> Finding:
 @experiment(
     "002-fig2a",
     "Nyström's method by rank",
-    "Recall of Nyström's method, whose kernel matrix is not centred, rises with the rank all the way and is unacceptable even at "
-    "rank 512 (SIFT, intersection). The paper does not say how hyperplanes are drawn there; both ways are tried.",
-    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; five repeats.",
+    "Nyström's method does not centre the kernel matrix. Its recall rises with the rank all the way and is unacceptable even "
+    "at rank 512 (SIFT, intersection). The paper does not say how it draws hyperplanes there, so we try both ways.",
+    "{descriptors} replaces SIFT1M, and has fewer vectors than its million; five repeats.",
 )
 def nystrom_by_rank(run: Run) -> Outcome:
     which, kernel = "descriptors", "intersection"
@@ -309,8 +309,8 @@ def collapse(run: Run, which: str, kernel: str) -> Finding:
     values = kernel_factory(kernel).gram(histograms(run, which).queries, landmarks) @ index.hash.projection.matrix().T
     here = float(np.median(values.mean(axis=1) / values.std(axis=1)))
     return Finding(
-        "Check: hyperplanes drawn from landmarks collapse, since all values lie about √(t m / ((1 − m)(1 − t/p))) standard "
-        "deviations (to within a third, our criterion) above 0, m the mean kernel value (not in the paper; plain "
+        "Check: codes of hyperplanes drawn from landmarks collapse, because with mean kernel value m all values lie about √(t "
+        "m / ((1 − m)(1 − t/p))) standard deviations above 0 (to within a third, our criterion; not in the paper; plain "
         "comparison)",
         f"m = {m:.2f}: {expected:.1f} expected, {here:.1f} in the median over the queries",
         abs(here / expected - 1) < 1 / 3,
@@ -323,7 +323,7 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
     largest = ranks(run)[-2]
     unusable = clearly_above(plain / 2, results[largest])
     at = f"recall@{last_rank(run)}"
-    bits = f"constant: with the full rank the share of ones is {imbalance:.3f} away from 1/2"
+    bits = f"constant: at full rank the share of ones is {imbalance:.3f} away from 1/2"
     return [
         Finding(
             f"Nyström, {name}: {at} rises with the rank all the way",
@@ -345,9 +345,9 @@ def nystrom_findings(run: Run, name: str, results, plain, imbalance: float) -> l
 @experiment(
     "002-fig2b",
     "Nyström's method against KLSH",
-    "Full-rank Nyström is behind plain KLSH and KLSH of rank 64 by a large margin (SIFT, intersection); centring the kernel "
-    "matrix is what makes KLSH better (section 3).",
-    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; five repeats.",
+    "Full-rank Nyström is behind plain KLSH and KLSH of rank 64 by a large margin (SIFT, intersection). KLSH is better because "
+    "it centres the kernel matrix (section 3).",
+    "{descriptors} replaces SIFT1M, and has fewer vectors than its million; five repeats.",
 )
 def nystrom_against_klsh(run: Run) -> Outcome:
     which, kernel = "descriptors", "intersection"
@@ -393,21 +393,21 @@ def nystrom_comparisons(run: Run, which: str, kernel: str, settings, lines) -> l
             in_quick_runs=False,
         ),
         Finding(
-            "Check: the missing centring is the cause: bits are uneven, more than those of KLSH, and even with centred queries (of "
-            "centring the paper says that it is essential)",
+            "Check: the missing centring is the cause: bits are more uneven than KLSH's, and are balanced with centred queries "
+            "(the paper says that centring is essential)",
             "distance of the share of ones from 1/2: " + ", ".join(f"{label} {text(uneven[label])}" for label in order),
             all(clearly_above(uneven[a], uneven[b]) for a, b in zip(order, order[1:])),
         ),
         Finding(
-            "Check: so with centred queries, full-rank Nyström (Gaussian) is as good as plain KLSH (to within 0.01, our criterion), "
-            "or better",
+            "Check: so with centred queries, full-rank Nyström (Gaussian) is at least as good as plain KLSH (to within 0.01, "
+            "our criterion)",
             f"{text(centred[0])}, KLSH {text(centred[1])}",
             clearly_above(centred[0], centred[1] - 0.01),
             in_quick_runs=False,
         ),
         Finding(
-            "hyperplanes that are Gaussian, or drawn from landmarks, differ in KLSH by small random variations (to within 0.02, "
-            "our criterion)",
+            "in KLSH, Gaussian hyperplanes and hyperplanes drawn from landmarks differ by small random variations (to within "
+            "0.02, our criterion)",
             f"rank 64: {text(gaussian)} and {text(clt)}",
             clearly_above(0.02 - np.abs(gaussian - clt)),
             in_quick_runs=False,
@@ -430,8 +430,9 @@ def behind(label: str, at, in_quick_runs=False) -> Finding:
 @experiment(
     "002-fig2c",
     "Eigenvalues of the centred kernel matrix, by scale",
-    "The exponential transformation slows down the decay of the eigenvalues, the more the larger s (SIFT, intersection).",
-    "{descriptors} stands in for SIFT1M, with fewer vectors than a million; 1,000 landmarks, five repeats.",
+    "The exponential transformation slows down the decay of the eigenvalues. A larger s slows it down more (SIFT, "
+    "intersection).",
+    "{descriptors} replaces SIFT1M, and has fewer vectors than its million; 1,000 landmarks, five repeats.",
 )
 def eigenvalues_by_scale(run: Run) -> Outcome:
     figure, ax = plt.subplots(figsize=(6, 4.5), constrained_layout=True)
@@ -472,10 +473,10 @@ def spectrum(run: Run, scale: int, repeat: int) -> np.ndarray:
 
 @experiment(
     "002-fig3",
-    "Recall by scale of the transformation, above that of low-rank KLSH",
-    "Recall rises with s until the decay is too gradual, then falls; the χ² kernel gains more than intersection.",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
-    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. Five repeats.",
+    "Gain in recall over low-rank KLSH, by scale of the transformation",
+    "Recall rises with s until the decay is too gradual, then falls. The χ² kernel gains more than intersection.",
+    "edge histograms of {images} replace MIRFLICKR's, and {descriptors} replaces SIFT1M (MNIST has 60,000 vectors, sceaux_sift "
+    "225,000, and the paper's sets a million). Nothing replaces GIST1M. Five repeats.",
 )
 def recall_by_scale(run: Run) -> Outcome:
     settings = {f"s = {s}": lambda which, s=s: low_rank(which, s) for s in SCALES}
@@ -536,8 +537,8 @@ def scale_findings(name: str, gains, at: str) -> list[Finding]:
     "002-table1",
     "Gain of both techniques over plain KLSH",
     "Low rank and transformation together raise recall@100 by 0.12 (SIFT1M) to 0.31 (MIRFLICKR).",
-    "edge histograms of {images} stand in for MIRFLICKR's, {descriptors} for SIFT1M (MNIST has "
-    "60,000 vectors, sceaux_sift 225,000, the paper's sets a million); nothing stands in for GIST1M. Five repeats.",
+    "edge histograms of {images} replace MIRFLICKR's, and {descriptors} replaces SIFT1M (MNIST has 60,000 vectors, sceaux_sift "
+    "225,000, and the paper's sets a million). Nothing replaces GIST1M. Five repeats.",
 )
 def total_gain(run: Run) -> Outcome:
     findings, rows = [], []

@@ -83,8 +83,8 @@ def angle(kernel_values):
     "003-fig1",
     "KLSH with landmarks from a part of the domain",
     "Hamming distances of KLSH follow the kernel if landmarks cover the domain, and not if they come from a part of it.",
-    "absolute values of normal numbers in two dimensions, as in the paper, made histograms of mass 1; 2,000 points, 1,000 "
-    "landmarks (the paper gives neither number), 1,024 bits, five repeats.",
+    "absolute values of normal numbers in two dimensions, as in the paper, scaled to histograms of mass 1. 2,000 points and "
+    "1,000 landmarks (the paper gives neither number), 1,024 bits, five repeats.",
 )
 def biased_landmarks(run: Run) -> Outcome:
     n, landmarks, bits = run.choose(full=2000, quick=500), run.choose(full=1000, quick=100), 1024
@@ -105,12 +105,15 @@ def biased_landmarks(run: Run) -> Outcome:
                     axis.plot(value[shown], distance[shown], "k.", ms=1)
                     axis.set(title=f"Landmarks from {label}", xlabel="chi2 kernel", ylabel="Normalised Hamming distance")
     findings = []
-    forms = {"centred": "that is centred, as Jiang, Que and Kulis have it", "as it is": "as it is, as equation 3 is printed"}
+    forms = {
+        "centred": "a centred Gram matrix, as in Jiang, Que and Kulis",
+        "as it is": "an uncentred Gram matrix, as in the printed equation 3",
+    }
     for gram_matrix, form in forms.items():
         biased, covering = (np.array(spreads[label, gram_matrix]) for label in (part, whole))
         findings.append(
             comparison(
-                f"with a Gram matrix {form}: at equal kernel value, distances scatter at least three times as much (our "
+                f"with {form}: at equal kernel value, distances scatter at least three times as much (our "
                 "criterion) with landmarks from a part of the domain",
                 f"standard deviation {text(biased)} against {text(covering)}",
                 [(biased, 3 * covering)],
@@ -140,7 +143,7 @@ def spread(value, distance, bins=50) -> float:
     "003-fig2",
     "Normalised Hamming distance by kernel value, with the bounds of Theorem 1 at 0.01",
     "All pairs of 10,000 points of two chi2-distributed components lie between the bounds, with 10,000 bits.",
-    "the paper's setting, points made histograms of mass 1.",
+    "the paper's setting, with points scaled to histograms of mass 1.",
 )
 def bounds(run: Run) -> Outcome:
     n, bits = run.choose(full=10000, quick=1500), 10000
@@ -181,7 +184,7 @@ def bounds(run: Run) -> Outcome:
     largest = ", ".join(f"{order}: {error[order]:.4f}" for order in orders)
     findings = [
         Finding(
-            f"Check: the map is nowhere wrong by {DELTA} or more, at order 3 and at none below",
+            f"Check: the map's error is below {DELTA} everywhere at order 3, but at no lower order",
             f"largest error by order {largest}",
             error[3] < DELTA <= min(error[1], error[2]),
         ),
@@ -191,14 +194,14 @@ def bounds(run: Run) -> Outcome:
             outside[3] == 0,
         ),
         Finding(
-            f"The share of {bits:,} bits that differ is between the bounds for all pairs",
+            f"The share of differing bits, of {bits:,}, is between the bounds for all pairs",
             f"{outside['bits'] / n**2:.2%} of pairs outside, by {beyond:.4f} at most",
             outside["bits"] == 0,
             "" if outside["bits"] == 0 else "the shares deviate from the probabilities, which are between the bounds",
             in_quick_runs=False,
         ),
         Finding(
-            "Check: where it is outside, then by no more than Hoeffding's inequality allows for all pairs at once",
+            "Check: no share is outside by more than Hoeffding's inequality allows for all pairs at once",
             f"{beyond:.4f} at most; allowed: {margin:.4f}",
             beyond <= margin,
         ),
@@ -228,8 +231,8 @@ def upper_bound(u, delta=DELTA):
 @experiment(
     "003-fig3",
     "Normalised Hamming distances against the acos-kernel, by bits",
-    "The error of BE-AHK goes to zero with the bits; that of KLSH stops, and SCR does not work for intersection.",
-    "5,000 vectors of {descriptors} stand in for as many of GIST1M, five repeats.",
+    "With more bits, the error of BE-AHK goes to zero. The error of KLSH stops falling. SCR does not work for intersection.",
+    "5,000 vectors of {descriptors} replace as many of GIST1M; five repeats.",
 )
 def kernel_preservation(run: Run) -> Outcome:
     data = run.descriptors()
@@ -335,7 +338,7 @@ def preservation_findings(run, kernel, errors, limit) -> list[Finding]:
             [(few, 3 * many)],
         ),
         comparison(
-            f"{kernel}: with the bits it goes to zero: what remains, the error of the map, is below {DELTA} (our"
+            f"{kernel}: with more bits the error of BE-AHK goes to zero: the remaining error of the map is below {DELTA} (our"
             " criterion)",
             "error of the map of order {}: {:.4f} ± {:.4f}".format(ORDERS[kernel], *mean_and_deviation(limit)),
             [(DELTA - np.array(limit), 0)],
@@ -466,7 +469,7 @@ def above_angles(kernel, curves, prefix="") -> list[Finding]:
 @experiment(
     "003-fig4",
     "Precision and recall on images, by bits",
-    "With many bits BE-AHK is comparable with KLSH for both kernels; RHBE and SCR do not do well for intersection.",
+    "With many bits BE-AHK is comparable with KLSH for both kernels. RHBE and SCR do not do well for intersection.",
     "the first 50,000 images of {images}, 100 queries, five repeats, as in the paper on MNIST.",
 )
 def images_by_bits(run: Run) -> Outcome:
@@ -497,7 +500,7 @@ def images_by_bits(run: Run) -> Outcome:
 def not_well(kernel, label, curves) -> Finding:
     values, ahk = area(curves[label, BITS]), area(curves["BE-AHK", BITS])
     return comparison(
-        f"{kernel}: {label} does not do well, {MUCH} or more below BE-AHK with {BITS:,} bits (our criterion)",
+        f"{kernel}: {label} does not do well: it is {MUCH} or more below BE-AHK with {BITS:,} bits (our criterion)",
         f"{text(values)} against {text(ahk)}",
         [(ahk - MUCH, values)],
         in_quick_runs=False,
@@ -508,7 +511,7 @@ def not_well(kernel, label, curves) -> Finding:
     "003-fig5",
     "Precision and recall on descriptors with 8,192 bits (SIFT in place of GIST1M)",
     "BE-AHK is comparable with the other schemes.",
-    "the first 25,000 vectors of {descriptors} stand in for GIST1M, a fortieth of its million; 100 queries, five repeats.",
+    "the first 25,000 vectors of {descriptors} replace GIST1M, which has a million; 100 queries, five repeats.",
 )
 def descriptors(run: Run) -> Outcome:
     figure, axes = plt.subplots(1, 2, figsize=(8, 4), constrained_layout=True)
@@ -525,9 +528,9 @@ def descriptors(run: Run) -> Outcome:
 @experiment(
     "003-fig6",
     "Drift: landmarks from one of ten clusters, images, 8,192 bits",
-    "KLSH loses much of its precision, BE-AHK is as before and above it.",
-    "the first 50,000 images of {images}, 100 queries, five repeats with landmarks from another one of the "
-    "five largest clusters each.",
+    "KLSH loses much of its precision. BE-AHK does not change, and is above KLSH.",
+    "the first 50,000 images of {images}, 100 queries, five repeats, each with landmarks from another of the five largest "
+    "clusters.",
 )
 def drift(run: Run) -> Outcome:
     figure, axes = plt.subplots(1, 2, figsize=(8, 4), constrained_layout=True)
@@ -545,7 +548,7 @@ def drift(run: Run) -> Outcome:
             loss, lead = f"{text(before)} → {text(after)}", f"{text(ahk)} against {text(after)}"
             findings += [
                 comparison(
-                    f"{kernel}: {label} loses much, {MUCH} of mean precision or more (our criterion)",
+                    f"{kernel}: {label} loses much: {MUCH} of mean precision or more (our criterion)",
                     loss,
                     [(before - MUCH, after)],
                     in_quick_runs=False,

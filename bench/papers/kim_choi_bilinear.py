@@ -104,8 +104,8 @@ def feature_products(pairs: Pairs, count, rng) -> np.ndarray:
 @experiment(
     "004-fig2",
     "Products of bilinear random Fourier features between their bounds",
-    "The features' inner product estimates k_b, between the Gaussian kernel k_g and k_g^0.79; for large matrices the upper"
-    " bound is satisfied.",
+    "The features' inner product estimates k_b, which lies between the Gaussian kernel k_g and k_g^0.79. For large matrices "
+    "the upper bound is satisfied.",
     "150 pairs of each size, with angles spread evenly.",
 )
 def feature_bounds(run: Run) -> Outcome:
@@ -211,8 +211,8 @@ def hamming_bounds(run: Run) -> Outcome:
                 inside[meets].all() and meets.any(),
             ),
             Finding(
-                f"Check: codes differ in the share of bits that lemma 2 says, within {margin:.3f} (Hoeffding, for {run.repeats}"
-                f" codes of {bits:,} bits, of which at most {sharing} share a w or a v)",
+                f"Check: codes differ in the share of bits that lemma 2 predicts, within {margin:.3f} (Hoeffding, for"
+                f" {run.repeats} codes of {bits:,} bits, of which at most {sharing} share a w or a v)",
                 f"largest deviation {np.abs(measured - expected).max():.4f}",
                 np.abs(measured - expected).max() < margin,
             ),
@@ -270,9 +270,9 @@ def similar_by_bound(value) -> float:
 @experiment(
     "004-fig4",
     "Covariance of two bits that share a projection",
-    "The covariance has a small upper bound (theorem 3), nearly 0 for highly similar vectors and less so between.",
-    "the paper's figure shows the bound only; the exact covariance is computed beside it, and that of the bits of codes "
-    "measured.",
+    "The covariance has a small upper bound (theorem 3). It is nearly 0 for highly similar vectors, and larger in between.",
+    "the paper's figure shows only the bound. We also compute the exact covariance, and measure the covariance of the bits of "
+    "codes.",
 )
 def covariances(run: Run) -> Outcome:
     side, repeats = 25, run.choose(full=200, quick=60)
@@ -322,8 +322,8 @@ def covariances(run: Run) -> Outcome:
             ),
             *(
                 Finding(
-                    f"The exact covariance is (lemma 5), {of}: at k_g > {SIMILAR[0]} less than a tenth of the bound's largest"
-                    " value (our criterion; plain comparison)",
+                    f"The exact covariance (lemma 5) is nearly 0 too, {of}: at k_g > {SIMILAR[0]} less than a tenth of the"
+                    " bound's largest value (our criterion; plain comparison)",
                     f"at most {similar[rank]:.5f}",
                     similar[rank] < bound.max() / 10,
                     "" if similar[rank] < bound.max() / 10 else VARIES_WITH_W,
@@ -332,7 +332,7 @@ def covariances(run: Run) -> Outcome:
                 for rank, of in ((5, "for differences of five equal eigenvalues"), (1, "for differences of rank one"))
             ),
             Finding(
-                "Check: covariance is within the bounds of theorem 3 and corollary 1 where lemma 1's conditions are met",
+                "Check: covariance is within the bounds of theorem 3 and corollary 1 if lemma 1's conditions are met",
                 ", ".join(f"{name}: by at least {-e.max():.5f}" for name, e in excess.items() if name != "rank one"),
                 all(e.max() <= 0 for name, e in excess.items() if name != "rank one"),
             ),
@@ -344,7 +344,7 @@ def covariances(run: Run) -> Outcome:
                 in_quick_runs=False,
             ),
             Finding(
-                f"Check: bits of codes covary as lemma 5 says, within {critical:.1f} standard errors",
+                f"Check: bits of codes covary as lemma 5 predicts, within {critical:.1f} standard errors",
                 f"largest deviation {np.abs(scores).max():.1f} standard errors, of {len(scores)} pairs",
                 np.abs(scores).max() < critical,
             ),
@@ -469,8 +469,8 @@ def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]
             in_quick_runs,
         ),
         comparison(
-            "m = 5 performs well compared to m = 10: what 10 adds is less than half of what 5 adds to m = 1 (our"
-            " criterion)",
+            "m = 5 performs well compared to m = 10: from 5 to 10, precision gains less than half as much as from 1 to 5 (our "
+            "criterion)",
             "; ".join(
                 f"{bits:,} bits: {(five[bits] - one[bits]).mean():+.3f} and {(ten[bits] - five[bits]).mean():+.3f}"
                 for bits in all_bits
@@ -479,7 +479,7 @@ def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]
             in_quick_runs=False,
         ),
         comparison(
-            "A single projection is more precise than bilinear ones, of m = 10 too",
+            "A single projection is more precise than bilinear ones, even with m = 10",
             f"mean precision of m = 10 and of the single one at {each(ten, alone)}",
             [(alone[bits], ten[bits]) for bits in all_bits],
             in_quick_runs,
@@ -497,8 +497,9 @@ def findings_on_m(curves: Curves, all_bits, in_quick_runs=True) -> list[Finding]
 @experiment(
     "004-fig5",
     "Precision and recall on images, by number of bits and m",
-    "Larger m reduces the correlation of bits; bilinear projections come close to a single one, m = 5 nearly as m = 10.",
-    "all of {images} as 28 x 28 matrices, 300 queries, five repeats, 904 and 2,504 bits for the paper's 900 and 2,500.",
+    "A larger m reduces the correlation of bits. Bilinear projections come close to a single one, with m = 5 nearly as close "
+    "as with m = 10.",
+    "all of {images} as 28 x 28 matrices, 300 queries, five repeats; 904 and 2,504 bits in place of the paper's 900 and 2,500.",
 )
 def images_by_m(run: Run) -> Outcome:
     data = run.images()
@@ -579,8 +580,9 @@ def whole_images(run: Run) -> Dataset:
 @experiment(
     "004-fig6",
     "Precision and recall on VLAD vectors of images, by m",
-    "Larger m reduces the correlation of bits; bilinear projections come close to a single one, m = 5 nearly as m = 10.",
-    "VLAD vectors of 3,000 images of {images}, from dense patches of gradients, stand in for those of Flickr45K's 45,000 "
+    "A larger m reduces the correlation of bits. Bilinear projections come close to a single one, with m = 5 nearly as close "
+    "as with m = 10.",
+    "VLAD vectors of 3,000 images of {images}, from dense patches of gradients, replace the VLAD vectors of Flickr45K's 45,000 "
     "photographs; 250 x 256 matrices, 300 queries, five repeats, as in the paper.",
 )
 def vlad_by_m(run: Run) -> Outcome:
@@ -614,9 +616,9 @@ def bilinear_multiplications(d, h) -> int:
     "004-fig7",
     "Time and memory of encoding, by number of bits",
     "Bilinear projections take far less time and memory than a single one; m = 5 is much faster than m = 10.",
-    "16 vectors of the set of Figure 6 in place of Flickr45K's. A single projection is timed with 1,600 bits, and its time "
-    "multiplied for more; the paper leaves out its time at 62,500 bits, for lack of memory. "
-    "[bilinear.md](bilinear.md) has the times of another processor.",
+    "16 vectors of the set of Figure 6 replace Flickr45K's. A single projection is timed with 1,600 bits, and the time is "
+    "multiplied for more bits. The paper leaves out its time at 62,500 bits, for lack of memory. [bilinear.md](bilinear.md) "
+    "has times on another processor.",
 )
 def time_and_memory(run: Run) -> Outcome:
     x = whole_images(run).queries[:16]
@@ -687,8 +689,8 @@ def whole_bytes(bits) -> int:
 @experiment(
     "004-fig8",
     "Precision and recall on VLAD vectors of images, at equal encoding time",
-    "At the same time for encoding, bilinear projections are superior to a single one, with m = 1 and with m = 5.",
-    "the 3,000 VLAD vectors of Figure 6 stand in for Flickr45K's 45,000; 300 queries, five repeats.",
+    "At equal encoding time, bilinear projections are superior to a single one, with m = 1 and with m = 5.",
+    "the 3,000 VLAD vectors of Figure 6 replace Flickr45K's 45,000; 300 queries, five repeats.",
 )
 def equal_time(run: Run) -> Outcome:
     data = whole_images(run)

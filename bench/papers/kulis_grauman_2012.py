@@ -232,11 +232,11 @@ PAPER_SHARES = {0.2: 0.174, 0.5: 0.067, 1.5: 0.012}
 @experiment(
     "005-fig1",
     "Accuracy and share examined, by ε, bits, t and p",
-    "Caltech-101, one neighbour, learned CORR kernel, ten runs: at ε = 0.2 hashing is as accurate as the linear scan "
-    "(59 %), at 0.5 it loses a point; with M = 2 n^(1 / (1 + ε)) sorted lists, 17.4, 6.7 and 1.2 % of the database are "
-    "searched at ε = 0.2, 0.5 and 1.5; bits, t and p matter little.",
-    "9,144 images of {images}, as many as Caltech-101 has in all (the paper says ~9 K), stand in for it, their edge histograms "
-    "with the exponential χ² kernel for its kernel; 10 classes for 101, 500 queries, ten runs.",
+    "Caltech-101, one neighbour, learned CORR kernel, ten runs: at ε = 0.2 hashing is as accurate as the linear scan (59 %), "
+    "and at 0.5 it loses a point. With M = 2 n^(1 / (1 + ε)) sorted lists it searches 17.4, 6.7 and 1.2 % of the database "
+    "at ε = 0.2, 0.5 and 1.5. Bits, t and p matter little.",
+    "9,144 images of {images} replace Caltech-101, which has as many in all (the paper says ~9 K). Edge histograms with the "
+    "exponential χ² kernel replace its kernel. 10 classes in place of 101, 500 queries, ten runs.",
 )
 def parameters(run: Run) -> Outcome:
     values = run.choose(
@@ -266,12 +266,12 @@ def parameter_findings(values, results, linear: float) -> list[Finding]:
     return [
         ON_CALTECH,
         Finding(
-            "At ε = 0.2 accuracy is that of the linear scan, to a point (our criterion)",
+            "At ε = 0.2 accuracy is that of the linear scan, to within a point (our criterion)",
             f"{text(by_eps[0.2][:, 0])} against {linear:.3f}",
             clearly_above(by_eps[0.2][:, 0], linear - 0.01),
         ),
         Finding(
-            "At ε = 0.5 it is less than two points below (the paper's loses one; the criterion is ours)",
+            "At ε = 0.5 accuracy is less than two points below the linear scan's (one point in the paper; our criterion)",
             f"{text(by_eps[0.5][:, 0])} against {linear:.3f}",
             clearly_above(by_eps[0.5][:, 0], linear - 0.02),
         ),
@@ -292,7 +292,7 @@ def parameter_findings(values, results, linear: float) -> list[Finding]:
             in_quick_runs=False,
         ),
         comparison(
-            "The share searched is uniform as t and p change (from least to most a tenth of the mean or less, our criterion)",
+            "The share searched is uniform over t and p: it varies by a tenth of the mean or less (our criterion)",
             "; ".join(
                 f"from {text(100 * least[key])} to {text(100 * most[key])} % by {key}, from {min(values[key])} to "
                 f"{max(values[key])}"
@@ -352,10 +352,10 @@ def examined_by_tree(root: Ball, to_query) -> int:
 @experiment(
     "005-mtree",
     "A metric tree on the task of Figure 1",
-    "On the distances √(κ(x,x) + κ(y,y) − 2κ(x,y)) the M-tree examines n ± 30 of n objects for the nearest one, probably "
-    "because these distances vary little.",
-    "a tree built from the top, with random objects as centres and eight balls below each, not by the insertions, splits and "
-    "promotions of an M-tree, whose balls may be smaller; on the data of Figure 1, 200 queries.",
+    "With the distances √(κ(x,x) + κ(y,y) − 2κ(x,y)), the M-tree examines n ± 30 of n objects to find the nearest one, "
+    "probably because these distances vary little.",
+    "our tree is built from the top, with random objects as centres and eight balls below each. An M-tree is built by "
+    "insertions, splits and promotions, and its balls may be smaller. Data of Figure 1, 200 queries.",
 )
 def tree(run: Run) -> Outcome:
     t = recognition_task(run)
@@ -384,13 +384,13 @@ def tree(run: Run) -> Outcome:
                 [(shares, 0.98)],
             ),
             Finding(
-                "KLSH at ε = 0.5 examines far fewer, less than half as many (our criterion)",
+                "KLSH at ε = 0.5 examines far fewer: less than half as many (our criterion)",
                 f"{text(hashed)}",
                 clearly_above(shares, 2 * hashed),
             ),
             Finding(
-                "Distances between objects vary too little for the triangle inequality: 98 % of them (our criterion) by less "
-                "than the distance from a query to its nearest object (plain comparison)",
+                "Distances between objects vary too little for the triangle inequality: 98 % of them (our criterion) vary by "
+                "less than the distance from a query to its nearest object (plain comparison)",
                 f"{np.ptp(np.percentile(spread, (1, 99))):.3f} against {to_queries.min(axis=1).mean():.3f}",
                 bool(np.ptp(np.percentile(spread, (1, 99))) < to_queries.min(axis=1).mean()),
             ),
@@ -429,9 +429,9 @@ def learned_metric(views) -> np.ndarray:
 @experiment(
     "005-fig2",
     "Recall of corresponding patches, by the number retrieved",
-    "100,000 SIFT patches of Notre Dame: hashing finds nearly what the linear scan finds, with L2 and with a Gaussian kernel "
-    "on a learned metric; the learned one finds more; KLSH searches 0.26 % of the database.",
-    "views of one image of {images}, turned and moved, stand in for patches of one point: 10,000 images with 10 views each, "
+    "100,000 SIFT patches of Notre Dame: hashing finds nearly as much as the linear scan, with L2 and with a Gaussian kernel "
+    "on a learned metric. The learned metric finds more. KLSH searches 0.26 % of the database.",
+    "views of one image of {images}, turned and moved, replace patches of one point: 10,000 images with 10 views each, "
     "500 queries; three repeats.",
 )
 def patches(run: Run) -> Outcome:
@@ -475,7 +475,7 @@ def patches(run: Run) -> Outcome:
                 f"{text(100 * part)} % are searched",
                 [(hashed[:, -1], linear[-1] - 0.05)],
                 False,
-                f"too few are searched with ε = {eps}; with {more} the difference is less than that"
+                f"too few are searched with ε = {eps}; with {more} the difference is less than 0.05"
                 if clearly_above(found[:, -1], linear[-1] - 0.05)
                 else "",
             )
@@ -485,16 +485,16 @@ def patches(run: Run) -> Outcome:
         ]
         + [
             comparison(
-                "The learned metric with KLSH finds more than L2, by any search",
+                "KLSH with the learned metric finds more than L2, by either search",
                 f"{text(learned[:, -1])} against {l2_linear[-1]:.3f}; LSH with L2 {text(l2[:, -1])}",
                 [(learned[:, -1], l2_linear[-1])],
-                opposite_because="hashing loses more than the learned metric gains, by the rows above",
+                opposite_because="hashing loses more than the learned metric gains (rows above)",
             ),
             Finding(
                 "KLSH searches 0.26 % of the database",
                 f"{text(100 * share)} % at ε = {eps} (LSH {text(100 * l2_share)} %)",
                 None,
-                f"the paper names no ε: {eps} was chosen since it searches about as much",
+                f"the paper names no ε; we chose {eps}, which searches about as much",
                 in_quick_runs=False,
             ),
             Finding(
@@ -550,8 +550,8 @@ def scene_task(run: Run, repeat: int) -> Task:
     "005-fig3",
     "Accuracy with bags of visual words and the exponential chi2 kernel, by ε",
     "5,400 photographs of 18 sights, five neighbours: accuracy approaches that of the linear scan as ε goes to 0.",
-    "bags of 200 visual words of 5,400 images of {images} stand in for those of the photographs of sights, 10 classes for "
-    "18; five repeats, each with another split.",
+    "bags of 200 visual words of 5,400 images of {images} replace the bags of the photographs, with 10 classes in place of 18; "
+    "five repeats, each with another split.",
 )
 def scenes(run: Run) -> Outcome:
     values = run.choose(full=(0.2, 0.35, 0.5, 0.75, 1, 1.5, 2), quick=(0.2, 0.5, 1.5))
@@ -565,13 +565,13 @@ def scenes(run: Run) -> Outcome:
     loss = linear[:, None] - results[:, :, 0]
     findings = [
         comparison(
-            "The loss against the linear scan grows with ε: less at 0.2 than at 0.5, less there than at 1.5",
+            "The loss against the linear scan grows with ε: it is smaller at 0.2 than at 0.5, and smaller at 0.5 than at 1.5",
             ", ".join(f"ε = {eps}: {text(loss[:, values.index(eps)])}" for eps in (0.2, 0.5, 1.5)),
             [(loss[:, values.index(b)], loss[:, values.index(a)]) for a, b in ((0.2, 0.5), (0.5, 1.5))],
             in_quick_runs=False,
         ),
         Finding(
-            "At ε = 0.2 accuracy is that of the linear scan, to a point (our criterion)",
+            "At ε = 0.2 accuracy is that of the linear scan, to within a point (our criterion)",
             f"{text(results[:, 0, 0])} against {text(linear)}",
             clearly_above(0.01 - loss[:, 0]),
         ),
@@ -607,7 +607,7 @@ def agreement(exact, found) -> float:
     "005-fig4",
     "Neighbours of single queries, bags of visual words",
     "The five neighbours that KLSH retrieves typically match those of the linear scan.",
-    "the images of Figure 3 stand in for the photographs of sights; one split, five draws of the hash.",
+    "the images of Figure 3 replace the photographs of sights; one split, five draws of the hash.",
 )
 def scene_neighbours(run: Run) -> Outcome:
     t = scene_task(run, 0)
@@ -662,8 +662,8 @@ def searches(run: Run) -> list[LargeSearch]:
     "Neighbours of single queries in a large set",
     "80 million images, Gist: KLSH often retrieves neighbours very similar to those of the linear scan, and searches 0.98 % "
     "of the images.",
-    "all of {images}, 100 of them as queries, with a Gaussian kernel on edge histograms, stand in for the 80 million images "
-    "with Gist; five repeats.",
+    "all of {images}, with a Gaussian kernel on edge histograms, replaces the 80 million images with Gist; 100 images are the "
+    "queries. Five repeats.",
 )
 def large_neighbours(run: Run) -> Outcome:
     found = searches(run)
@@ -681,12 +681,12 @@ def large_neighbours(run: Run) -> Outcome:
     findings = [
         Finding(
             claim,
-            f"{text(shares)}, but of {text(examined_share)} % examined, where the paper examines 0.98 %",
+            f"{text(shares)}, but of {text(examined_share)} % examined; the paper examines 0.98 %",
             clearly_above(shares, 0.5),
             in_quick_runs=False,
         ),
         comparison(
-            "Check: they are with B = 2, too, with which a much smaller share is examined",
+            "Check: so are they with B = 2, although it examines a much smaller share",
             f"{text(shares_few)}, of {text(examined_few)} % examined",
             [(shares_few, 0.5)],
             in_quick_runs=False,
@@ -695,8 +695,8 @@ def large_neighbours(run: Run) -> Outcome:
             "Of 80 million images 0.98 % are searched, with 130 permutations and B = 100",
             f"of {len(pixels) - 100:,} images {text(examined_share)} %",
             None,
-            "80 million images are not available; 130 lists with 2 x 100 entries and 260 more would be 26,260 images at "
-            "most, 0.033 % of them, so it seems that the paper's B counts something larger than entries",
+            "80 million images are not available; 130 lists with 2 x 100 entries and 260 more would be at most 26,260 images, "
+            "0.033 % of them, so the paper's B seems to count something larger than entries",
             in_quick_runs=False,
         ),
     ]
@@ -714,9 +714,9 @@ def cover(exact, found) -> np.ndarray:
     "005-fig6",
     "How many neighbours of the linear scan cover those of hashing",
     "80 million images, Gist: the first 10 by Hamming distance are all among the 50 nearest by the linear scan; of the first "
-    "30, 80 % are.",
-    "all of {images}, 100 of them as queries, with a Gaussian kernel on edge histograms, stand in for the 80 million images "
-    "with Gist; five repeats.",
+    "30, 80 % are among them.",
+    "all of {images}, with a Gaussian kernel on edge histograms, replaces the 80 million images with Gist; 100 images are the "
+    "queries. Five repeats.",
 )
 def covers(run: Run) -> Outcome:
     found = searches(run)
@@ -752,7 +752,7 @@ def covers(run: Run) -> Outcome:
     return Outcome(
         [
             covered("All of the first 10 by Hamming distance (99 % or more, our criterion) are among the 50 nearest", 10, 0.99),
-            covered("Of the first 30, at least 80 % are", 30, 0.8),
+            covered("Of the first 30, at least 80 % are among the 50 nearest", 30, 0.8),
             Finding(
                 "The first 10 are covered sooner than the first 30",
                 f"by 50: {text(at50['scanned', 10])} against {text(at50['scanned', 30])}",
@@ -787,10 +787,10 @@ def normality(sample, p: int, trials: int, seed: int) -> np.ndarray:
 @experiment(
     "005-fig7",
     "Normality of the implied hyperplanes, by p",
-    "90,000 SIFT descriptors, linear kernel, 1,000 trials, t = ⌊0.2 p⌋: from p = 150 on the Anderson-Darling statistics "
-    "nearly match those of true Gaussian hyperplanes; randomly weighted landmarks are unlikely to be normal, and become "
-    "more so with p.",
-    "90,000 of {descriptors} stand in for descriptors of Notre Dame's patches; all p in 1,000 trials, as in the paper.",
+    "90,000 SIFT descriptors, linear kernel, 1,000 trials, t = ⌊0.2 p⌋: from p = 150 on, the Anderson-Darling statistics "
+    "nearly match the statistics of true Gaussian hyperplanes. Randomly weighted landmarks are unlikely to be normal, and "
+    "become more normal with p.",
+    "90,000 vectors of {descriptors} replace the descriptors of Notre Dame's patches; all p in 1,000 trials, as in the paper.",
 )
 def hyperplanes(run: Run) -> Outcome:
     ps = run.choose(full=(25, 50, 75, 100, 150, 200, 300), quick=(30, 150))
@@ -835,8 +835,8 @@ def normality_findings(ps, success) -> list[Finding]:
 
     return [
         Finding(
-            "From p = 150 on KLSH nearly matches true Gaussian hyperplanes: in all trials together, its success rate is below "
-            "theirs by less than a tenth of what that of random weights is (the criterion is ours)",
+            "From p = 150 on KLSH nearly matches true Gaussian hyperplanes: over all trials, its success rate is below theirs "
+            "by less than a tenth of the distance of random weights (our criterion)",
             f"KLSH {rates(klsh_rate)}; true {rates(true_rate)}; random weights {rates(weighted)}",
             clearly_above(tenth, gap),
             in_quick_runs=False,
@@ -896,10 +896,10 @@ def euclidean(a, b) -> np.ndarray:
 @experiment(
     "005-fig8",
     "True neighbours among the pairs within Hamming distance 3, KLSH and SIK, by bits",
-    "Five sets, Gaussian kernel, 1,000 points, 3,000 queries: a larger fraction of KLSH's pairs are true neighbours than of "
-    "SIK's, on every set; it should approach 1.",
-    "sets of 1,000 points and 3,000 queries as in the paper (797 of the digits, which are 1,797), in part of other data (last "
-    "row); five repeats.",
+    "Five sets, Gaussian kernel, 1,000 points, 3,000 queries: on every set, a larger fraction of KLSH's pairs than of SIK's "
+    "are true neighbours. The fraction should approach 1.",
+    "sets of 1,000 points and 3,000 queries as in the paper, in part of other data (last row). There are only 1,797 digits, "
+    "which leaves 797 queries. Five repeats.",
 )
 def random_features(run: Run) -> Outcome:
     data = {
@@ -951,7 +951,7 @@ def overlap_findings(scores, bits) -> list[Finding]:
     last = {name: s[np.isfinite(s)] for name, s in last.items()}
     return findings + [
         Finding(
-            f"KLSH's score approaches 1: above 0.95 (our criterion) at {bits[-1]} bits",
+            f"KLSH's score approaches 1: it is above 0.95 (our criterion) at {bits[-1]} bits",
             "; ".join(f"{name} {text(s)}" for name, s in last.items()),
             all(len(s) > 1 and clearly_above(s, 0.95) for s in last.values()),
             in_quick_runs=False,

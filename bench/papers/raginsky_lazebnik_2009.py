@@ -98,9 +98,9 @@ def equation_3(distance, terms=20000) -> np.ndarray:
 @experiment(
     "001-fig1",
     "Random Fourier features, random signs and the Gaussian kernel",
-    "Products of random features approximate the kernel; the normalised Hamming distance of random signs concentrates"
-    " around h_K, a function of the kernel value between two bounds (500 points in the plane, n = 5000).",
-    "500 points drawn in a square of side 3, which the paper does not describe further.",
+    "Inner products of random features approximate the kernel. The normalised Hamming distance of random signs concentrates "
+    "around h_K, a function of the kernel value that lies between two bounds (500 points in the plane, n = 5000).",
+    "500 points drawn in a square of side 3. The paper does not describe its points further.",
 )
 def kernel_and_hamming(run: Run) -> Outcome:
     points, bits, epsilon = 500, 5000, 0.01
@@ -278,9 +278,9 @@ def spread(hamming, distances, edges) -> float:
 @experiment(
     "001-fig2",
     "Points in a rectangle: Hamming against Euclidean distance, and recall-precision by number of bits",
-    "With more bits SIK's Hamming distances cluster around h_K, those of spectral hashing converge to no function of the"
-    " distance; SIK keeps improving up to 512 bits, spectral hashing is promising up to 32 and then deteriorates.",
-    "the paper's setting, 10,000 and 1,000 points; five repeats.",
+    "With more bits, SIK's Hamming distances cluster around h_K, and spectral hashing's distances converge to no function of "
+    "the distance. SIK keeps improving up to 512 bits. Spectral hashing is promising up to 32 bits and then deteriorates.",
+    "the paper's setting, 10,000 points and 1,000 queries; five repeats.",
 )
 def synthetic(run: Run) -> Outcome:
     bits = run.choose(full=[8, 16, 32, 64, 128, 256, 512], quick=[8, 32, 128, 512])
@@ -315,15 +315,15 @@ def synthetic(run: Run) -> Outcome:
     shrunk_sik = np.array(spreads["SIK", 512]) / spreads["SIK", 32]
     findings = [
         Finding(
-            "With more bits SIK's distances cluster tighter around h_K: with 16 times the bits at less than half the spread"
-            " (our criterion)",
+            "With more bits SIK's distances cluster tighter around h_K: 16 times the bits have less than half the spread (our "
+            "criterion)",
             f"root mean square {measures.text(from_curve[32])} at 32 bits, {measures.text(from_curve[512])} at 512;"
             f" expected at most {0.5 / 32**0.5:.3f}, {0.5 / 512**0.5:.3f}",
             clearly_above(0.5 * np.array(from_curve[32]), from_curve[512]),
         ),
         Finding(
-            "Distances of spectral hashing do not converge to a function of the Euclidean one: from 32 to 512 bits their"
-            " deviation at one distance shrinks less than SIK's",
+            "Spectral hashing's distances do not converge to a function of the Euclidean distance: from 32 to 512 bits, their "
+            "deviation at one distance shrinks less than SIK's",
             f"to {measures.text(shrunk)} of itself, SIK's to {measures.text(shrunk_sik)}; at 512 bits it is "
             f"{means['spectral hashing', 512]:.3f}, SIK's {means['SIK', 512]:.3f}",
             clearly_above(shrunk, shrunk_sik) and clearly_above(spreads["spectral hashing", 512], spreads["SIK", 512]),
@@ -344,10 +344,10 @@ def scatter(ax, run: Run, distances, hamming, true) -> None:
 @experiment(
     "001-fig3",
     "Real descriptors: recall-precision by number of bits",
-    "On 14,871 GIST descriptors of LabelMe spectral hashing is ahead up to about 32 bits, SIK beyond: at 128 bits and recall"
-    " 0.2 precision is 0.8 against 0.5; spectral hashing gets worse beyond 256 bits.",
-    "as many vectors as in the paper, 14,871 of {descriptors} and of {images} (raw pixels), 1,000 of them as queries, stand "
-    "in for LabelMe's GIST; five repeats.",
+    "On 14,871 GIST descriptors of LabelMe, spectral hashing is ahead up to about 32 bits, and SIK beyond: at 128 bits and "
+    "recall 0.2, SIK's precision is 0.8 against 0.5. Spectral hashing gets worse beyond 256 bits.",
+    "14,871 vectors of {descriptors} and of {images} (raw pixels), as many as in the paper, replace LabelMe's GIST; 1,000 of "
+    "them are queries. Five repeats.",
 )
 def real_descriptors(run: Run) -> Outcome:
     bits = run.choose(full=[16, 32, 64, 128, 256, 512, 1024], quick=[16, 128, 256, 1024])
@@ -385,7 +385,7 @@ def other_bandwidths(run: Run, data: vectors.Dataset, level: int, ours, theirs) 
             values.append(measures.precision_recall(distances, retrieval.true, RECALL)[level])
     ahead = clearly_above(ours, theirs)
     return Finding(
-        f"Check: {data.name}: SIK is ahead there with {'every' if ahead else 'no'} other bandwidth (gamma 0.25 to 4), too",
+        f"Check: {data.name}: SIK is ahead there with {'every' if ahead else 'no'} other bandwidth (gamma 0.25 to 4)",
         f"precision by gamma {', '.join(f'{gamma}: {measures.text(v)}' for gamma, v in precision.items())}",
         all(clearly_above(values, theirs) == ahead for values in precision.values()),
         in_quick_runs=False,
@@ -399,8 +399,8 @@ def other_bandwidths(run: Run, data: vectors.Dataset, level: int, ours, theirs) 
     "001-fig4",
     "Nearest images by Hamming distance",
     "Of the 48 images nearest by Hamming distance, more are within the radius with 512 bits than with 32 (two queries).",
-    "14,871 images of {images} (raw pixels) stand in for LabelMe's GIST, all queries with 48 to 500 true neighbours for "
-    "two.",
+    "14,871 images of {images} (raw pixels) replace LabelMe's GIST. All queries with 48 to 500 true neighbours replace the "
+    "paper's two queries.",
 )
 def contact_sheet(run: Run) -> Outcome:
     shown, all_bits = 48, [32, 512]
@@ -481,7 +481,7 @@ def gamma_for(bits, target=2) -> float:
     "A bandwidth that grows with the number of bits keeps a good part of the neighbours within Hamming radius 2, where they"
     " can be looked up by hashing, at some cost in precision. (The paper says to increase γ; in its own exp(−γ‖x − y‖² / 2)"
     " the kernel gets wider as γ decreases.)",
-    "the paper mentions results without data or numbers; the sets of Figures 2 and 3 are taken, {descriptors} and {images} "
+    "the paper mentions results without data or numbers. We take the sets of Figures 2 and 3, with {descriptors} and {images} "
     "in place of LabelMe.",
 )
 def low_radius(run: Run) -> Outcome:
@@ -531,7 +531,7 @@ def trade_off_findings(name, bits, fixed, chosen) -> list[Finding]:
             all(clearly_above(chosen[n][:, 0], fixed[n][:, 0]) for n in bits),
         ),
         Finding(
-            f"{name}: at a cost in precision",
+            f"{name}: this costs precision",
             f"precision {shown(chosen, 1)}; with gamma 1 {shown(fixed, 1, found) or 'nothing is found'}",
             all(clearly_above(fixed[n][:, 1], chosen[n][:, 1]) for n in found) if found else None,
             "" if found else "with gamma 1 some repeats find nothing, whatever the number of bits",
@@ -566,7 +566,7 @@ def largest_deviations(codes, h_k, all_bits) -> list[float]:
 
 @experiment(
     "001-theorem2.4",
-    "Theorem 2.4: the bits with which all pairs of N points are within delta of h_K",
+    "Theorem 2.4: bits that bring all pairs of N points within delta of h_K",
     "With n ≥ log(N² / epsilon) / 2 delta² bits, all N² distances are within delta of h_K with probability 1 − epsilon.",
     "synthetic points, 50 draws; the paper has no such experiment.",
 )
@@ -608,13 +608,14 @@ def all_pairs(run: Run) -> Outcome:
     findings = [
         Finding(
             f"Check: with bits_for(N, {delta}, {epsilon}) bits all pairs are within {delta} of h_K in {1 - epsilon:.0%} of draws",
-            f"share of {draws} draws in which they are not, at most {max(failed.values()):.2f}; needed would be "
-            + ", ".join(f"{needed[size]:.0f} bits of {asked[size]} for N = {size}" for size in sizes),
+            f"share of {draws} draws in which they are not: at most {max(failed.values()):.2f}; the draws need "
+            + ", ".join(f"{needed[size]:.0f} of {asked[size]} bits for N = {size}" for size in sizes),
             max(failed.values()) <= epsilon,
         ),
         Finding(
-            f"Check: at {bits[0]} to {bits[-1]} bits, deviations beyond √(log(N² / {epsilon}) / 2n) are as rare",
-            f"share of the draws, at most {max(beyond):.2f}",
+            f"Check: at {bits[0]} to {bits[-1]} bits, deviations beyond √(log(N² / {epsilon}) / 2n) occur in at most"
+            f" {epsilon:.0%} of draws",
+            f"share of the draws: at most {max(beyond):.2f}",
             max(beyond) <= epsilon,
         ),
     ]
@@ -656,8 +657,8 @@ def logarithmic_growth(squares, low=16, high=1024) -> Finding:
     exact = quad(lambda s: stats.f.sf(s / DIMENSIONS, DIMENSIONS, 2), low, high)[0]
     margin = stats.t.ppf(0.995, len(growth) - 1) * growth.std(ddof=1) / np.sqrt(len(growth))
     return Finding(
-        f"Check: with ν = 1 E‖ω‖² is infinite, too, but grows only as the logarithm of a bound c on ‖ω‖²: from c = {low} to"
-        f" {high} by what the distribution says (t test, 0.99)",
+        f"Check: with ν = 1 E‖ω‖² is infinite too, but grows only as the logarithm of a bound c on ‖ω‖²: from c = {low} to"
+        f" {high} by as much as the distribution predicts (t test, 0.99)",
         f"by {measures.text(growth)}, expected {exact:.3f}",
         bool(abs(growth.mean() - exact) <= margin),
     )
@@ -666,8 +667,8 @@ def logarithmic_growth(squares, low=16, high=1024) -> Finding:
 @experiment(
     "001-theorem2.6",
     "Theorem 2.6: all points of a compact set at once",
-    "Where L_K = √E‖ω‖² is finite, max(C L_K d diam / delta², 2 log(2 / epsilon) / delta²) bits bring all pairs of a"
-    " set of intrinsic dimension d within delta of h_K, however many points.",
+    "If L_K = √E‖ω‖² is finite, max(C L_K d diam / delta², 2 log(2 / epsilon) / delta²) bits bring all pairs of a"
+    " set of intrinsic dimension d within delta of h_K, for any number of points.",
     "synthetic points on a segment; the paper has no such experiment.",
 )
 def compact_set(run: Run) -> Outcome:
@@ -735,7 +736,7 @@ def compact_set(run: Run) -> Outcome:
     findings = [
         Finding(
             f"From {counts[middle]} to {counts[-1]} points on the same segment the largest deviation grows by less than the factor"
-            f" {allowed:.2f} of Theorem 2.4 (Theorem 2.6 bounds it whatever their number)",
+            f" {allowed:.2f} of Theorem 2.4 (Theorem 2.6 bounds it for any number of points)",
             "by the factor " + ", ".join(f"{measures.text(growth[k])} ({k})" for k in SMOOTH),
             all(clearly_above(allowed, growth[k]) for k in SMOOTH),
         ),
@@ -745,13 +746,13 @@ def compact_set(run: Run) -> Outcome:
             clearly_above(with_bits, -0.6) and clearly_above(-0.4, with_bits),
         ),
         Finding(
-            "It grows with L_K diam by an exponent of at most 1/2",
+            "The largest deviation grows with L_K diam by an exponent of at most 1/2",
             f"exponent {measures.text(with_size)}",
             clearly_above(0.5, with_size),
         ),
         Finding(
             "Check: on segments C = 1 is enough for these kernels (the theorem names no C; plain comparison)",
-            f"share of draws beyond delta, at most {failed:.2f} in {len(by_size) * len(bits)} settings (epsilon {epsilon}; "
+            f"share of draws beyond delta: at most {failed:.2f} in {len(by_size) * len(bits)} settings (epsilon {epsilon}; "
             f"{failed_without:.2f} with C = 0)",
             failed <= epsilon,
         ),
@@ -762,16 +763,16 @@ def compact_set(run: Run) -> Outcome:
             off < 0.05,
         ),
         Finding(
-            "Check: L_K is infinite for the Laplacian kernel and Matérn kernels with ν < 1, of which the theorem says"
-            " nothing: the root mean square of the frequencies grows with their number",
+            "Check: L_K is infinite for the Laplacian kernel and Matérn kernels with ν < 1, which the theorem does not"
+            " cover: the root mean square of the frequencies grows with their number",
             f"from {samples[0]} to {samples[-1]} frequencies by the factor "
             + ", ".join(f"{np.median(values):.1f} ({k})" for k, values in grown.items()),
             all(np.isinf(exact[k]) for k in ROUGH) and all(clearly_above(np.log(values)) for values in grown.values()),
         ),
         logarithmic_growth(squares["matern,nu=1"]),
         Finding(
-            "Check: for kernels of infinite L_K too, more points raise the largest deviation by less than that (not in the"
-            " paper)",
+            "Check: for kernels of infinite L_K too, more points raise the largest deviation by less than the factor"
+            f" {allowed:.2f} (not in the paper)",
             "by the factor " + ", ".join(f"{measures.text(growth[k])} ({k})" for k in ROUGH),
             all(clearly_above(allowed, growth[k]) for k in ROUGH),
             in_quick_runs=False,

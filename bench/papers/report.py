@@ -13,26 +13,36 @@ from experiments import ALL, PAPERS, Experiment, Outcome, Run
 VERDICTS = {True: "holds", False: "does not hold", None: "not possible here"}
 HEADER = """# The papers' experiments, repeated
 
-For every figure and table of the five papers: what the paper found, what comes out here, and whether the finding holds.
-Written by
+This page repeats every figure and table of five papers. For each it shows the paper's finding, our result, and whether the
+finding holds. This command writes the page:
 
 ```sh
 PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
 ```
 
-where `--data FOLDER` has a set of images (MNIST) and one of local descriptors
-(`scripts/datasets.py` says in which formats). A finding holds where it exceeds what chance
-explains: one-sided t tests at 0.99 over repeats with other random numbers, or the bound that the paper itself states.
-± is the standard deviation of a repeat. A mean on the right side does not make a finding hold by itself. Only in rows that
-say "plain comparison" are there no repeats to test: their numbers are exact, or counts of one draw, and are compared as they
-are. A finding that does not hold has a reason beside it where one is established.
-Where the paper gives no number ("nearly", "slightly"), one is chosen here and marked as our criterion. What begins with
-"Check:" is no finding of the paper but a test of the setting, of arithmetic or of the library. `--only` runs single
-experiments, `--resume` those that the folder of results lacks, `--quick` all in small settings without data of one's own. The
-edge histograms of images have 6 orientations in 5 x 5 cells, 150 components. The numbers behind the figures are in the folder `{folder}` beside this page, as CSV.
+| option | effect |
+|---|---|
+| `--data FOLDER` | takes images (MNIST) and local descriptors from this folder, in a format of `scripts/datasets.py` |
+| `--only NAME` | runs single experiments |
+| `--resume` | runs only the experiments that have no results in the folder yet |
+| `--quick` | runs everything in small settings, without data of your own |
 
-This page is of {settings}; its experiments took {minutes:.0f} min together, on a machine that may have
-done other work meanwhile.
+How to read the tables:
+
+- **holds**: the result exceeds what chance explains. The criterion is a one-sided t test at 0.99 over repeats with other random
+  numbers, or the bound that the paper itself states. A mean on the right side is not enough.
+- **does not hold**: the reason is beside it, if one is established.
+- **our criterion**: the paper gives no number ("nearly", "slightly"), and we chose one.
+- **plain comparison**: there are no repeats to test. The numbers are exact, or counts of one draw, and are compared as they are.
+- **Check:** this row is not a finding of the paper. It tests the setting, the arithmetic or the library.
+- **±** is the standard deviation of a repeat.
+- **BE-AHK** is `AHK` with dense projections and the paper's order.
+- **Edge histograms** of images have 6 orientations in 5 x 5 cells, which are 150 components.
+
+The folder `{folder}` beside this page has the numbers behind the figures as CSV files.
+
+This page shows {settings}.
+The experiments took {minutes:.0f} min together, on a machine that may have done other work meanwhile.
 """
 
 

@@ -655,8 +655,8 @@ def recommend(
     queries : array_like, shape (nq, d), optional
         Queries. By default up to 200 of the vectors, which are held out.
     n : int, optional
-        Number of vectors that the index will hold, at least that of x (the
-        default).
+        Number of vectors that the index will hold. By default, and at least,
+        the number of vectors in x.
     bytes_per_vector : float, optional
         Limit of the size of the index.
     build_seconds : float, optional

@@ -29,10 +29,10 @@ class Calibration:
     """Kernel values of search results, estimated from their distances.
 
     A distance is compared with the measured results nearest to it by rank: at
-    least `width` of them, and all at equal distance. This uses no theory, so
-    it also works for learnt and structured codes, for maps, and for FAISS's
-    own indexes. Distances outside the measured range give NaN; the exception
-    is `interval` at small distances.
+    least `width` results, including all results at the same distance. This
+    uses no theory, so it also works for learnt and structured codes, for maps,
+    and for FAISS's own indexes. Distances outside the measured range give NaN.
+    Only `interval` also handles distances below the range.
 
     Attributes
     ----------

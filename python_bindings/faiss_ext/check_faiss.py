@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Checks, before the extension is loaded, that it fits the faiss module.
+"""Checks that faiss_ext fits the faiss module, before its extension is loaded.
 
 With another version of FAISS, whose classes may have other members, it would
-crash; with another type table of SWIG's its objects would be foreign to FAISS's
-functions.
+crash. With another SWIG type table, FAISS's functions would not recognise its
+objects.
 """
 
 import mmap
@@ -32,7 +32,7 @@ def has_type_table(name):
     tables = [m for m in sys.modules if re.fullmatch(r"swig_runtime_data\d+", m)]
     if name not in tables:
         return False
-    # modules of others, made by other versions of SWIG, may have been imported
+    # other packages may have imported modules of other SWIG versions
     return len(tables) == 1 or name.encode() in tables_of_extension()
 
 

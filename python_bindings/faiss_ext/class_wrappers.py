@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """NumPy methods of the classes that SWIG wraps.
 
-FAISS's own wrappers serve where they can (``faiss.class_wrappers``); before
-them, the shapes are checked, so that a mistake gives a message.
+They use FAISS's own wrappers (``faiss.class_wrappers``) if possible. Shapes
+are checked first, so that mistakes give clear messages.
 """
 
 import copy
@@ -25,7 +25,7 @@ FLOAT = np.dtype("float32")
 
 
 def as_array(x, where):
-    """x as an array, if it can be one without a guess."""
+    """x as an array; raises an error if the conversion would be ambiguous."""
     if hasattr(x, "toarray"):
         raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
                         "which toarray() makes one")
@@ -56,7 +56,7 @@ def as_vectors(x, d, where):
 
 
 def as_matrix(x, where):
-    """x as a C-contiguous float32 array of shape (n, d), whatever d is."""
+    """x as a C-contiguous float32 array of shape (n, d), for any d."""
     x = as_array(x, where)
     if x.ndim != 2:
         raise ValueError(
@@ -91,7 +91,7 @@ def as_ids(ids, n, where):
 
 
 def as_new_ids(ids, n, where):
-    """Ids of vectors that are added."""
+    """Checked ids for vectors to be added."""
     ids = as_ids(ids, n, where)
     if (ids == -1).any():
         raise ValueError(f"{where}: an id is -1, which stands for none in the "
@@ -100,8 +100,10 @@ def as_new_ids(ids, n, where):
 
 
 def rows_for(index, n0, ni, x, width, dtype):
-    """Where reconstruct_n puts ni rows, -1 for all from n0 on: x, or what is
-    made for them."""
+    """The array in which reconstruct_n stores ni rows: x, or a new one.
+
+    ni is -1 for all rows from n0 on.
+    """
     where = f"{type(index).__name__}.reconstruct_n"
     n0, ni = as_integer(n0, "n0", where), as_integer(ni, "ni", where)
     if ni == -1:
@@ -125,7 +127,7 @@ def as_radius(radius, where):
     except (TypeError, ValueError):
         raise TypeError(f"{where}: the radius must be a number, "
                         f"got {shown(radius)}") from None
-    if abs(radius) > np.finfo("float32").max:  # as the index takes it
+    if abs(radius) > np.finfo("float32").max:  # infinite as float32
         radius = np.copysign(np.inf, radius)
     if np.isnan(radius):
         raise ValueError(f"{where}: the radius is NaN")
@@ -145,7 +147,7 @@ def as_k(k, where):
 
 
 def as_integer(value, name, where):
-    """A whole number as Python's, in which sums do not wrap."""
+    """An integer as Python's int, whose sums do not wrap."""
     try:
         return operator.index(value)
     except TypeError:
@@ -160,7 +162,7 @@ def as_other_index(value, name, where):
 
 
 def as_selected(x, name, where):
-    """What remove_ids takes."""
+    """The argument of remove_ids, checked."""
     if isinstance(x, faiss.IDSelector):
         return x
     if np.ndim(x) != 1:
@@ -169,7 +171,7 @@ def as_selected(x, name, where):
     return as_ids(x, np.size(x), where)
 
 
-# arguments that are no vectors, by the names that FAISS's methods give them
+# checks of arguments that are not vectors, by their names in FAISS's methods
 AS_ARGUMENT = {
     "key": as_integer, "n0": as_integer, "ni": as_integer,
     "add_id": as_integer, "otherIndex": as_other_index,
@@ -177,8 +179,8 @@ AS_ARGUMENT = {
 
 
 def checked_scalars(method, name):
-    """A method that takes Python's and NumPy's integers, and whose errors say
-    which argument is meant."""
+    """Wraps a method: it takes Python and NumPy integers, and errors name the
+    argument."""
     names = list(inspect.signature(method).parameters)[1:]
     checks = ({names[0]: as_selected} if name == "remove_ids" and names
               else {} if name == "reconstruct_batch" else AS_ARGUMENT)
@@ -201,8 +203,10 @@ def checked_scalars(method, name):
 
 
 def checked(method, name, as_input):
-    """A method that checks all of its arguments before anything else: first
-    the vectors or codes, by as_input(self, x, where)."""
+    """Wraps a method so that all arguments are checked before the call.
+
+    The vectors or codes are checked first, by as_input(self, x, where).
+    """
 
     @functools.wraps(method)
     def function(self, x, *args, **kwargs):
@@ -221,7 +225,7 @@ TAKE_IDS = {"add_with_ids", "add_codes_with_ids"}
 
 
 def checked_arguments(self, name, n, args, kwargs, where):
-    """What stands behind the n vectors of a method: k, ids and parameters."""
+    """Checks the arguments after the n vectors: k, ids and parameters."""
     if name in TAKE_K:
         if args:
             args = (as_k(args[0], where), *args[1:])
@@ -251,7 +255,7 @@ def checked_arguments(self, name, n, args, kwargs, where):
         if (name in RANGE_SEARCHES and getattr(params, "sel", None) is None
                 and isinstance(self, (faiss.IndexIDMap,
                                       faiss.IndexBinaryIDMap))):
-            # (FAISS would follow a null pointer)
+            # FAISS would dereference a null pointer
             raise ValueError(f"{where}: params of an ID map are for a selector, "
                              "expected faiss.SearchParameters(sel=...)")
         if not getattr(params, "k_factor", 1) >= 1:
@@ -261,7 +265,7 @@ def checked_arguments(self, name, n, args, kwargs, where):
 
 
 def check_results(self, name, n, args, kwargs, where):
-    """The arrays that a search writes its results to."""
+    """Checks the arrays in which a search stores its results."""
     given = {key: kwargs[key] for key in ("D", "I", "R", "labels")
              if kwargs.get(key) is not None}
     if name == "assign" and len(args) > 1 and args[1] is not None:
@@ -280,7 +284,7 @@ def check_results(self, name, n, args, kwargs, where):
 
 
 def check_result(value, name, dtype, shape, where):
-    """An array that is written to."""
+    """Checks an array in which a result is stored."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{where}: {name} must be an array, got {shown(value)}")
     if value.dtype != dtype or value.shape != shape or not (
@@ -294,7 +298,7 @@ def check_result(value, name, dtype, shape, where):
 
 # ------------------------------------------------- errors of FAISS and SWIG
 
-# what to do instead of what an index cannot do
+# advice if an index does not support a method
 INSTEAD = {
     "add": "call add_with_ids",
     "add_with_ids": "put IDMap2 in front of it",
@@ -311,7 +315,7 @@ for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
 
 
 def hint_instead(self, name):
-    """What to do instead of what an index cannot do, or nothing."""
+    """Advice for a method that an index does not support, or ""."""
     if name == "search_and_reconstruct" or name.startswith("reconstruct"):
         if type(self) in (faiss.IndexIDMap, faiss.IndexBinaryIDMap):
             return "; put IDMap2 in front instead of IDMap"
@@ -330,8 +334,8 @@ WRONG_PARAMETERS = re.compile(
 
 
 def in_words(method, self, name, args, kwargs):
-    """Calls a method of an index; where FAISS or SWIG object, the error says
-    which method it was, and what was wrong."""
+    """Calls a method of an index; errors of FAISS and SWIG name the method and
+    the reason."""
     try:
         return method(self, *args, **kwargs)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
@@ -343,8 +347,8 @@ def in_words(method, self, name, args, kwargs):
 
 
 def words_for(error, method, self, name, args, kwargs):
-    """What an error of FAISS or SWIG says, None if it is of another kind."""
-    from .showing import text  # which needs this module
+    """A clear message for an error of FAISS or SWIG; None for other errors."""
+    from .showing import text  # here, since showing imports this module
 
     message = str(error)
     parameters = inspect.signature(method).parameters
@@ -389,7 +393,7 @@ def words_for(error, method, self, name, args, kwargs):
 
 
 def shown(value, most=200):
-    """A value in a message, which is never longer than a few lines."""
+    """A value for a message, shortened to a few lines."""
     if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of {value.dtype} of shape {value.shape}"
     text = repr(value)
@@ -398,14 +402,14 @@ def shown(value, most=200):
 
 
 def without_place(message):
-    """What an error of FAISS says, without where in its source."""
+    """FAISS's error message without the source location."""
     rest = re.sub(r"(Error in .*? at \S+:\d+: )+", "", message, flags=re.DOTALL)
     return re.sub(r"^Error: ('.*' failed)(: )?",
                   lambda m: "" if m[2] else f"FAISS's check {m[1]}", rest)
 
 
 def vectors_of(attribute):
-    """What takes vectors whose dimension is an attribute of the object."""
+    """A check of vectors whose dimension is an attribute of the object."""
 
     def as_input(self, x, where):
         return as_vectors(x, getattr(self, attribute), where)
@@ -414,13 +418,13 @@ def vectors_of(attribute):
 
 
 def codes(self, x, where):
-    # (the code_size of FAISS 1.7.3's ID maps is 0)
+    # code_size is 0 in the ID maps of FAISS 1.7.3
     return as_codes(x, self.d // 8, where)
 
 
 def parts_of(index):
-    """The indexes that a binary ID map or group of indexes hands its codes
-    to."""
+    """The indexes to which a binary ID map, Shards or Replicas pass their
+    codes."""
     if isinstance(index, faiss.IndexBinaryIDMap):
         return [index.index]
     if isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):
@@ -429,7 +433,8 @@ def parts_of(index):
 
 
 def innermost(index):
-    """What holds the codes of a binary index, the first one of several."""
+    """The part that stores the codes of a binary index; the first one of
+    several."""
     while True:
         parts = parts_of(index)
         if not parts or parts[0] is None:
@@ -438,20 +443,19 @@ def innermost(index):
 
 
 def hash_in_front(index):
-    """The hash that makes the codes of a binary index, None if there is none:
-    then it takes codes."""
+    """The hash in front of a binary index; None if the index takes codes."""
     index = innermost(index)
     return index.hash if isinstance(index, swig.IndexBinaryKernelHash) else None
 
 
-# methods that take vectors, and the same ones for codes
+# methods that take vectors, and their counterparts for codes
 OF_CODES = {"train": "train_codes", "add": "add_codes",
             "add_with_ids": "add_codes_with_ids", "search": "search_codes",
             "range_search": "range_search_codes"}
 
 
 def vectors_for_hash(self, x, where):
-    """Vectors of what has a hash in front, of any type of numbers."""
+    """Checks vectors for an object with a hash in front; any number type."""
     d_in = hash_in_front(self).d_in
     x = as_array(x, where)
     if x.ndim == 2 and x.shape[1] == self.d // 8 != d_in:
@@ -464,7 +468,7 @@ def vectors_for_hash(self, x, where):
 
 
 def index_radius(index, radius, where):
-    """A radius as the index takes it: of binary ones an integer."""
+    """A radius in the index's type: an integer for binary indexes."""
     radius = as_radius(radius, where)
     if not isinstance(index, faiss.IndexBinary):
         return radius
@@ -478,16 +482,16 @@ def index_radius(index, radius, where):
 
 
 def python_number(value):
-    """NumPy's numbers, and arrays of shape (), as Python's, which SWIG
-    takes."""
+    """NumPy scalars and arrays of shape () as Python numbers, which SWIG
+    accepts."""
     is_scalar = isinstance(value, np.generic) or (
         isinstance(value, np.ndarray) and value.ndim == 0)
     return value.item() if is_scalar else value
 
 
 def raised_here(error):
-    """Whether this package or SWIG has raised an error, and not a function of
-    the user that was called on the way."""
+    """Whether an error was raised by this package or SWIG, not by a callback
+    of the user."""
     at = error.__traceback__
     while at.tb_next is not None:
         at = at.tb_next
@@ -496,8 +500,7 @@ def raised_here(error):
 
 
 def argument_errors_in_words(function, where):
-    """The same function; where SWIG objects to an argument, the error names it
-    by its Python name."""
+    """Wraps a function so that SWIG's argument errors have Python names."""
     signature = inspect.signature(function)
     is_constructor = function.__name__ == "__init__"
 
@@ -534,7 +537,7 @@ def argument_errors_in_words(function, where):
 
 
 def hint_at(kind, given):
-    """How to make an object of a class, from something that is not one."""
+    """How to make an object of a class from a value of another type."""
     if re.search(r"Kernel\b", kind) and not kind.startswith("Index"):
         if isinstance(given, str):
             return (f"; kernel_factory({shown(given)}) makes a kernel from a "
@@ -552,7 +555,7 @@ def hint_at(kind, given):
 
 
 def unfit_arguments(signature, args, kwargs):
-    """How the arguments of a call do not fit its signature, or None."""
+    """Why arguments do not match a signature; None if they do."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
@@ -562,7 +565,7 @@ def unfit_arguments(signature, args, kwargs):
 
 
 def name_arguments():
-    """Has errors about arguments of constructors and functions say which."""
+    """Makes argument errors of constructors and functions name the argument."""
     for name, thing in list(vars(swig).items()):
         if (name.startswith("_")
                 or getattr(thing, "__module__", None) != swig.__name__):
@@ -575,7 +578,7 @@ def name_arguments():
 
 
 def name_arguments_of_methods():
-    """The same for methods of numbers."""
+    """Makes argument errors of methods that take numbers name the argument."""
     for the_class in subclasses(object):
         for name, method in list(vars(the_class).items()):
             is_static = isinstance(method, staticmethod)
@@ -594,8 +597,8 @@ def name_arguments_of_methods():
 
 # methods whose results point into the object
 REFERRING = {"get_distance_computer", "get_FlatCodesDistanceComputer"}
-# members that FAISS's base classes have, and their types (those of codes
-# depend on the version)
+# members of FAISS's base classes, and their types (the type of codes depends
+# on FAISS's version)
 FAISS_PARTS = {
     "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
     "chain": "faiss.VectorTransformVector", "hnsw": "faiss.HNSW",
@@ -603,13 +606,16 @@ FAISS_PARTS = {
 
 
 class Owners(list):
-    """What a part of an object of this package keeps alive; by it that part is
-    known. (FAISS lets its objects have no other attribute.)"""
+    """The objects that a part keeps alive. It marks the part as belonging to
+    this package.
+
+    FAISS's objects can have no other attribute.
+    """
 
 
 def keeping_owner(get):
-    """Of a function of an object whose result, if that is an object, keeps it
-    alive; an index is of its own class."""
+    """Wraps a getter: an object that it returns keeps its owner alive, and an
+    index is downcast."""
 
     @functools.wraps(get)
     def function(self, *args):
@@ -643,8 +649,8 @@ def keep_owners():
 
 
 def marking(make):
-    """Of a function whose results are known as made by this package, also
-    where they are of FAISS's classes."""
+    """Wraps a function: its results are marked as made by this package, even
+    if they are of FAISS's classes."""
 
     @functools.wraps(make)
     def function(*args, **kwargs):
@@ -656,7 +662,7 @@ def marking(make):
 
 
 def keep_arguments(the_class, *names):
-    """Has objects keep those constructor arguments alive that they point to."""
+    """Makes objects keep the constructor arguments alive to which they point."""
     original_init = the_class.__init__
     signature = inspect.signature(original_init)
 
@@ -675,13 +681,12 @@ def to_bytes(write, thing):
     return faiss.vector_to_array(writer.data).tobytes()
 
 
-# what the wrappers themselves keep in an object
+# attributes that the wrappers store in an object
 INTERNAL = {"this", "thisown", "referenced_objects"}
 
 
 def own_attributes(thing):
-    """The attributes that an object of a Python subclass has beside those of
-    the wrapped one."""
+    """The attributes that a Python subclass has added to the wrapped object."""
     return {name: value for name, value in vars(thing).items()
             if name not in INTERNAL}
 
@@ -691,8 +696,10 @@ def set_own_attributes(thing, attributes):
 
 
 def with_class_of(made, the_class):
-    """The object made, as one of a Python subclass if the_class is such one;
-    its constructor is not called."""
+    """`made` as an object of the Python subclass the_class, if that is one.
+
+    The constructor of the subclass is not called.
+    """
     if the_class.__module__.split(".")[0] in ("faiss", "faiss_ext"):
         return made
     thing = the_class.__new__(the_class)
@@ -705,8 +712,8 @@ def unpickle_subclass(the_class, make, arguments):
 
 
 def reduced(thing, make, *arguments):
-    """What __reduce_ex__ returns, where make(*arguments) makes the wrapped
-    object again."""
+    """The result of __reduce_ex__ if make(*arguments) makes the wrapped object
+    again."""
     attributes = own_attributes(thing)
     if with_class_of(thing, type(thing)) is thing and not attributes:
         return make, arguments
@@ -715,7 +722,7 @@ def reduced(thing, make, *arguments):
 
 
 def copy_by(clone):
-    """__copy__, where clone(thing) copies the wrapped object."""
+    """Makes a __copy__ from clone(thing), a copy of the wrapped object."""
 
     def function(thing):
         copied = with_class_of(clone(thing), type(thing))
@@ -726,7 +733,7 @@ def copy_by(clone):
 
 
 def deepcopy_by(clone):
-    """__deepcopy__, where clone(thing) copies the wrapped object."""
+    """Makes a __deepcopy__ from clone(thing), a copy of the wrapped object."""
 
     def function(thing, memo):
         copied = with_class_of(clone(thing), type(thing))
@@ -749,7 +756,7 @@ def from_bytes(read, data):
 def wrap_kernels():
 
     def train(self, x: "ArrayLike") -> None:
-        """Sets the parameters that were left to the data.
+        """Learns the parameters that were left open, such as the bandwidth.
 
         Parameters
         ----------
@@ -762,13 +769,14 @@ def wrap_kernels():
     def gram(
         self, x: "ArrayLike", y: "ArrayLike | None" = None
     ) -> "NDArray[np.float32]":
-        """The kernel matrix.
+        """The kernel matrix of x and y.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Vectors.
         y : array_like, shape (m, d), optional
-            x if left out.
+            Vectors. By default x.
 
         Returns
         -------
@@ -788,6 +796,7 @@ def wrap_kernels():
         Parameters
         ----------
         x, y : array_like, shape (d,)
+            The vectors.
 
         Returns
         -------
@@ -827,14 +836,14 @@ def reduce_kernel(self):
 def init_callback_kernel(
     self, function: "Callable[[NDArray[np.float32], NDArray[np.float32]], Any]"
 ) -> None:
-    """A kernel that a Python function computes.
+    """A kernel that is computed by a Python function.
 
     Parameters
     ----------
     function : callable
-        function(X, Y) takes float32 arrays of shape (n, d) and (m, d) and
-        returns the kernel values, shape (n, m). It is called by one thread at
-        a time. Its exceptions reach the caller.
+        function(X, Y) takes float32 arrays of shape (n, d) and (m, d), and
+        returns the kernel values, shape (n, m). Only one thread at a time
+        calls it. Its exceptions reach the caller.
     """
 
     def fill(x, y, out, n, m, d):
@@ -862,7 +871,7 @@ def init_callback_kernel(
 # -------------------------------------------- maps, hashes and projections
 
 def of_arrays(method, results=1):
-    """A method of one number, for arrays of numbers too."""
+    """Extends a method of one number to arrays."""
 
     def function(self, values):
         if np.ndim(values) == 0:
@@ -903,21 +912,25 @@ def unpickle_transform(data):
 def wrap_transforms():
 
     def train(self, x: "ArrayLike") -> None:
-        """Learns what the class takes from data. Calling train on a trained
-        object has no effect; what fails leaves the object as it was.
+        """Trains the object. Calling train on a trained object has no effect.
+
+        On error nothing is modified.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
+            Training vectors.
         """
         self._train_c(len(x), faiss.swig_ptr(x))
 
     def apply(self, x: "ArrayLike") -> "NDArray[np.float32]":
-        """Transforms vectors: the features of a map, the margins of a hash.
+        """Transforms vectors: to the features of a map, or the margins of a
+        hash.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
+            Vectors.
 
         Returns
         -------
@@ -928,11 +941,12 @@ def wrap_transforms():
         return y
 
     def reverse_transform(self, x: "ArrayLike") -> "NDArray[np.float32]":
-        """Vectors from what apply makes of them, if the class can tell.
+        """Inverts apply, if the class supports it.
 
         Parameters
         ----------
         x : array_like, shape (n, d_out)
+            Results of apply.
 
         Returns
         -------
@@ -953,7 +967,7 @@ def wrap_transforms():
 
 
 def show_description(base, noun):
-    """Shows objects by their factory strings."""
+    """Makes objects print as their factory strings."""
     for the_class in subclasses(base):
         del the_class.__repr__
     base.__repr__ = lambda self: f"<faiss_ext {noun} {self.description()}>"
@@ -978,18 +992,19 @@ def kernel_interval(method):
     def kernel_interval(
         self, hamming: "ArrayLike", failure: float = 0.05
     ) -> "tuple[Any, Any]":
-        """Between which the kernel value of two vectors lies whose codes differ
-        in so many bits, except with a probability, over the draw of the hash.
+        """Confidence interval of the kernel value of two vectors, given the
+        number of bits in which their codes differ.
 
-        By Hoeffding's inequality, for two vectors chosen beforehand: for the
-        nearest of n ones, divide `failure` by n.
+        It holds except with probability `failure` over the draw of the hash,
+        by Hoeffding's inequality. The two vectors must be chosen beforehand:
+        for the nearest of n vectors, divide `failure` by n.
 
         Parameters
         ----------
         hamming : float or array_like
-            Bits that differ.
+            Number of bits that differ.
         failure : float
-            The probability.
+            The probability that the value lies outside.
 
         Returns
         -------
@@ -998,8 +1013,9 @@ def kernel_interval(method):
         Raises
         ------
         RuntimeError
-            Unless bits are independent, and bounds of the expected distance are
-            known: SIK, AHK and RHBE with proj=dense, and CWS.
+            If bits are not independent, or no bounds of the expected distance
+            are known. Supported are SIK, AHK and RHBE with proj=dense, and
+            CWS.
         """
         def of_one(self, value):
             return method(self, value, python_number(failure))
@@ -1015,6 +1031,7 @@ def set_landmarks(self, x: "ArrayLike") -> None:
     Parameters
     ----------
     x : array_like, shape (p, d_in)
+        The landmarks.
     """
     x = as_vectors(x, self.d_in, "set_landmarks")
     self._set_landmarks_c(x.shape[0], faiss.swig_ptr(x))
@@ -1023,11 +1040,12 @@ def set_landmarks(self, x: "ArrayLike") -> None:
 def wrap_hashes():
 
     def encode(self, x: "ArrayLike") -> "NDArray[np.uint8]":
-        """The codes of vectors.
+        """Encodes vectors as binary codes.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
+            Vectors.
 
         Returns
         -------
@@ -1076,22 +1094,23 @@ float"""
     of_pair(swig.BilinearShiftInvariantHash, "bilinear_kernel",
             "The bilinear kernel k_b of two vectors.")
     of_pair(swig.KernelHash, "kernel_value",
-            "The value of the scheme's kernel for two vectors, which "
-            "expected_hamming takes\nand kernel_estimate estimates.")
+            "The value of the scheme's kernel for two vectors. "
+            "expected_hamming takes this\nvalue, and kernel_estimate "
+            "estimates it.")
     of_pair(swig.KernelHash, "expected_hamming_of_pair",
             "Expected Hamming distance of the codes of two vectors, in bits, "
-            "as exactly as it\nis known.")
+            "as exactly as\nit is known.")
     of_pair(swig.KernelHash, "covariance_of_pair",
-            "The largest covariance of two bits of the codes of two vectors: "
-            "of the events that\nthey differ. 0 where bits are independent; an "
-            "error where it is not known.")
+            "For two vectors, the largest covariance of the events that two "
+            "bits of their codes\ndiffer. 0 if bits are independent; raises "
+            "an error if it is unknown.")
     swig.KernelizedLSH.set_landmarks = set_landmarks
 
 
 def wrap_projections():
 
     def matrix(self) -> "NDArray[np.float32]":
-        """The matrix; a copy.
+        """A copy of the projection matrix.
 
         Returns
         -------
@@ -1102,11 +1121,12 @@ def wrap_projections():
         return A
 
     def apply(self, x: "ArrayLike") -> "NDArray[np.float32]":
-        """Products of the matrix and vectors.
+        """Multiplies vectors by the matrix.
 
         Parameters
         ----------
         x : array_like, shape (n, d_in)
+            Vectors.
 
         Returns
         -------
@@ -1130,7 +1150,7 @@ def wrap_projections():
 
 
 def subclasses(base):
-    """The wrapped classes from a base on, bases first."""
+    """The wrapped subclasses of a base class, bases first."""
     found = [c for c in vars(swig).values()
              if isinstance(c, type) and issubclass(c, base)]
     return sorted(set(found), key=lambda c: len(c.__mro__))
@@ -1157,19 +1177,21 @@ def wrap_float_indexes():
     def compute_distance_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
     ) -> "NDArray[np.float32]":
-        """Distances, or kernel values, between each query and vectors of its
-        own, such as candidates that another index has found.
+        """Distances (or kernel values) between each query and given stored
+        vectors.
+
+        Use it, for example, to rank candidates that another index has found.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Queries.
         labels : array_like of int64, shape (n, k)
-            Ids of stored vectors, or -1.
+            For each query, ids of stored vectors, or -1.
 
         Returns
         -------
-        float32, shape (n, k), padded as in search where the label is -1
+        float32, shape (n, k), padded as in search if the label is -1
         """
         return of_subset(self, self._compute_distance_subset_c, x, labels,
                          "IndexFlatKernel.compute_distance_subset")
@@ -1177,19 +1199,21 @@ def wrap_float_indexes():
     def compute_kernel_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
     ) -> "NDArray[np.float32]":
-        """Kernel values, whatever the metric is, between each query and
-        vectors of its own, as they are stored.
+        """Kernel values of each query and given stored vectors, whatever the
+        metric.
+
+        Vectors are used as they are stored.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Queries.
         labels : array_like of int64, shape (n, k)
-            Ids of stored vectors, or -1.
+            For each query, ids of stored vectors, or -1.
 
         Returns
         -------
-        float32, shape (n, k), the least float where the label is -1
+        float32, shape (n, k), the least float if the label is -1
         """
         return of_subset(self, self._compute_kernel_subset_c, x, labels,
                          "IndexFlatKernel.compute_kernel_subset")
@@ -1197,19 +1221,18 @@ def wrap_float_indexes():
     def compute_score_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
     ) -> "NDArray[np.float32]":
-        """Scores, as of search_scores, between each query and vectors of its
-        own.
+        """Scores, as in search_scores, of each query and given stored vectors.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
             Queries.
         labels : array_like of int64, shape (n, k)
-            Ids of stored vectors, or -1.
+            For each query, ids of stored vectors, or -1.
 
         Returns
         -------
-        float32, shape (n, k), the largest float where the label is -1
+        float32, shape (n, k), the largest float if the label is -1
         """
         return of_subset(self, self._compute_score_subset_c, x, labels,
                          "IndexFlatKernel.compute_score_subset")
@@ -1217,17 +1240,19 @@ def wrap_float_indexes():
     def search_scores(
         self, x: "ArrayLike", k: int
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """search, with scores in place of distances.
+        """Like search, but returns scores instead of distances.
 
-        Smaller scores are nearer. They order vectors where distances, or kernel
-        values, are the same float: those of far vectors, 2 (1 - k) with k below
-        3e-8. Results of several indexes with the same kernel and metric can be
-        merged by them.
+        Smaller scores are nearer. Scores order vectors even if their distances
+        or kernel values are the same float, as for far vectors: their
+        distances are 2 (1 - k) with k below 3e-8. Use scores to merge results
+        of several indexes with the same kernel and metric.
 
         Parameters
         ----------
         x : array_like, shape (n, d)
+            Queries.
         k : int
+            Number of neighbours.
 
         Returns
         -------
@@ -1247,19 +1272,19 @@ def wrap_float_indexes():
     def values_of_scores(
         self, scores: "ArrayLike", labels: "ArrayLike"
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """What search returns, from scores.
+        """Converts scores to the results that search returns.
 
         Parameters
         ----------
         scores : array_like, shape (n, k)
-            Of the results of each query, from the nearest to the farthest.
+            Scores of each query's results, from the nearest to the farthest.
         labels : array_like of int64, shape (n, k)
-            Their ids, -1 at the end: padding.
+            Ids of the results, padded with -1 at the end.
 
         Returns
         -------
         distances : float32, shape (n, k)
-            Or kernel values.
+            Distances or kernel values.
         labels : int64, shape (n, k)
         """
         scores = np.array(scores, "float32", order="C")
@@ -1300,12 +1325,12 @@ def wrap_float_indexes():
         setattr(swig.IndexHNSWKernel, method.__name__, method)
 
     def permute_entries(self, perm: "ArrayLike") -> None:
-        """Vector perm[i] becomes vector i.
+        """Reorders the vectors: vector perm[i] becomes vector i.
 
         Parameters
         ----------
         perm : array_like of int64, shape (ntotal,)
-            Each id once.
+            A permutation of the ids.
         """
         perm = np.ascontiguousarray(perm)
         if perm.shape != (self.ntotal,) or perm.dtype.kind not in "iu":
@@ -1325,8 +1350,7 @@ def wrap_float_indexes():
 
 
 def wrap_chain():
-    """An index compares its matrices from the moment at which others have
-    access to them."""
+    """Makes an index verify its matrices once others have access to them."""
     the_class = swig.IndexPreTransformSIMD
     chain, prepend = the_class.chain, the_class.prepend_transform
     the_class._chain = chain
@@ -1341,11 +1365,12 @@ def wrap_chain():
         Parameters
         ----------
         ltrans : faiss.VectorTransform
-            Kept alive. The index owns it from then on if it owns its parts.
+            The transformation, which is kept alive. If the index owns its
+            parts, it takes ownership.
         """
         prepend(self, ltrans)
         self.verify_chain = True
-        if self.own_fields and ltrans.thisown:  # both would delete it
+        if self.own_fields and ltrans.thisown:  # else both would delete it
             ltrans.this.disown()
             ltrans.referenced_objects = Owners([self])
 
@@ -1354,7 +1379,7 @@ def wrap_chain():
 
 
 def inherited(the_class, name):
-    """A method of a base class, as a function of its own."""
+    """A copy of an inherited method."""
     base_method = getattr(the_class, name)
 
     def method(self, *args, **kwargs):
@@ -1375,7 +1400,7 @@ TAKE_NO_VECTORS = (
 def check_scalars(the_class):
     for name in TAKE_NO_VECTORS:
         if name == "sa_code_size" and issubclass(the_class, faiss.IndexBinary):
-            continue  # which not all versions of FAISS have
+            continue  # not in all versions of FAISS
         if hasattr(the_class, name):
             method = (vars(the_class).get(name)
                       or inherited(the_class, name))
@@ -1385,7 +1410,7 @@ def check_scalars(the_class):
 # ---------------------------------------------------------- binary indexes
 
 def wrap_binary_indexes():
-    # (assigned to the class, it would not reach C++: it is set in cvar)
+    # assigning to the class would not reach C++; it is set in cvar
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
@@ -1414,7 +1439,7 @@ def wrap_binary_indexes():
 
 
 def binary_methods(the_class):
-    """NumPy's form of what a class of binary indexes wraps itself."""
+    """NumPy versions of the methods that a binary index class defines itself."""
     c = {name: method for name, method in vars(the_class).items()
          if inspect.isfunction(method)}
 
@@ -1479,7 +1504,7 @@ def binary_methods(the_class):
 
 # --------------------------------------------------------------- settings
 
-# dimensions and counts that follow from others
+# dimensions and counts that are computed from other attributes
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
 
@@ -1492,17 +1517,16 @@ def owning_transforms(thing):
 
 
 def is_used(thing):
-    """Whether training has used the parameters of an object, or of what it is a
-    part of."""
+    """Whether training has used the parameters of an object or of its owner."""
     owners = owning_transforms(thing)
-    if isinstance(thing, swig.HomogeneousKernelMap):  # it does not learn
+    if isinstance(thing, swig.HomogeneousKernelMap):  # learns nothing
         return bool(owners)
     return any(o.is_trained for o in owners) or (
         isinstance(thing, swig.Transform) and thing.is_trained)
 
 
 def is_derived(thing, name):
-    """Whether an attribute follows from others, or from what was done."""
+    """Whether an attribute is computed, and so cannot be set."""
     if name == "metric_type":
         return True  # codes, graphs and parts are made for it
     if name == "is_trained":
@@ -1514,8 +1538,9 @@ def is_derived(thing, name):
 
 
 def setting_hint(thing, name):
-    """How to set a search parameter that a part of an index has, or nothing."""
-    from .parameters import settings_of  # which needs this module
+    """How to set a search parameter that a part of an index has, or an empty
+    string."""
+    from .parameters import settings_of  # here: it imports this module
 
     if name not in SEARCH_PARAMETERS or name not in settings_of(thing):
         return ""
@@ -1524,8 +1549,8 @@ def setting_hint(thing, name):
 
 
 def check_settings(the_class):
-    """Has assignments to an object's attributes fail where they would do
-    nothing, or harm."""
+    """Makes assignments to attributes fail if they would have no effect, or a
+    harmful one."""
 
     def set_attribute(self, name, value):
         if name in INTERNAL:
@@ -1535,7 +1560,7 @@ def check_settings(the_class):
         member = getattr(type(self), name, None)
         if member is None and (
                 name.startswith("_") or type(self).__module__ != swig.__name__):
-            object.__setattr__(self, name, value)  # a subclass's own
+            object.__setattr__(self, name, value)  # of a Python subclass
             return
         if member is None:
             names = [n for n in dir(type(self)) if not n.startswith("_")]
@@ -1565,7 +1590,7 @@ def check_settings(the_class):
                 and isinstance(value, int) and value < 1):
             raise ValueError(f"{what}: nprobe is {value}, expected an integer "
                              "from 1")
-        # a part without a check of its own is checked by its owner
+        # the owner checks a part that has no check of its own
         checks = [t.check_parameters for t in (
             self, *getattr(self, "referenced_objects", []))
             if hasattr(t, "check_parameters")]
@@ -1584,7 +1609,7 @@ def check_settings(the_class):
                 object.__setattr__(self, name, before)
                 raise ValueError(f"{what}: {error}") from None
 
-    def get_attribute(self, name):  # what is not found elsewhere
+    def get_attribute(self, name):  # called if there is no such attribute
         raise AttributeError(f"{type(self).__name__!r} object has no attribute "
                              f"{name!r}{setting_hint(self, name)}")
 
@@ -1632,20 +1657,24 @@ def mean_neighbor_distance(
     x: "ArrayLike", norm: str = "l2", neighbor: int = 50,
     max_queries: int = 1000, max_points: int = 0, seed: int = 1234
 ) -> float:
-    """Mean distance from a vector to its neighbor-th nearest other vector: the
-    radius by which bandwidths are chosen.
+    """Mean distance from a vector to its neighbor-th nearest other vector.
+
+    Bandwidths are chosen from this distance.
 
     Parameters
     ----------
     x : array_like, shape (n, d)
+        Vectors.
     norm : "l1" or "l2", optional
+        The distance.
     neighbor : int, optional
+        The rank of the neighbour.
     max_queries : int, optional
-        Vectors whose neighbours are looked for.
+        Largest number of vectors whose neighbours are computed.
     max_points : int, optional
-        Vectors among which they are looked for; 0: all.
+        Largest number of vectors to search; 0: all.
     seed : int, optional
-        Of the samples.
+        Seed of the samples.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Teaches the faiss module the strings, files and classes of faiss_ext.
+"""Extends the faiss module to the strings, files and classes of faiss_ext.
 
-Functions of the faiss module are replaced by ones that look whether an object
-of faiss_ext is concerned; if not, the original is called with the arguments as
-they came.
+Functions of the faiss module are replaced. The replacements handle strings,
+files and objects of faiss_ext; all other calls go to the original, with
+unchanged arguments.
 """
 
 import copy
@@ -26,12 +26,12 @@ from .class_wrappers import (
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
-# methods of indexes whose results point into them
+# methods of indexes whose results point into the index
 REFERRING = {"at", "get_distance_computer", "get_FlatCodesDistanceComputer",
              "get_InvertedListScanner"}
 
 
-# FAISS 1.9 and newer write None as an index that is not there
+# FAISS 1.9 and newer can write None, for a missing index
 WRITES_NONE = tuple(
     int(n) for n in faiss.__version__.split(".")[:2]) >= (1, 9)
 
@@ -41,20 +41,24 @@ def is_ours(thing):
 
 
 def has_our_class(thing):
-    """Also where its file, and what it holds, are FAISS's."""
+    """Whether an object's class is one of faiss_ext, even if its file is
+    FAISS's."""
     return any(c.__module__ == swig.__name__ for c in type(thing).__mro__)
 
 
 def is_known(thing):
-    """Whether it was made by faiss_ext, or was a part of what is of it."""
+    """Whether faiss_ext made an object, or the object is a part of one of its
+    own."""
     return has_our_class(thing) or isinstance(
         getattr(thing, "referenced_objects", None), Owners)
 
 
 def real_class(thing, owner=None, look_into_owner=True):
-    """The same object; it keeps its owner alive. An index or a transformation
-    has its own class, if it or its owner is, holds or is a part of one of
-    faiss_ext."""
+    """The same object, downcast, which keeps its owner alive.
+
+    An index or transformation is downcast if it or its owner belongs to
+    faiss_ext, holds a part of faiss_ext, or is a part of such an object.
+    """
     if not hasattr(thing, "this"):
         return thing
     is_of_ours = is_known(owner) or is_known(thing) or is_ours(thing) or (
@@ -70,7 +74,7 @@ def real_class(thing, owner=None, look_into_owner=True):
 
 
 def replace(name, make):
-    """faiss.NAME becomes make(the original); once only."""
+    """Replaces faiss.NAME by make(original), unless it is already replaced."""
     original = getattr(faiss, name, None)
     if original is None or hasattr(original, "without_faiss_ext"):
         return
@@ -85,9 +89,12 @@ def replace(name, make):
 
 
 def reach_early_import(name, function):
-    """`from faiss import index_factory` before the import of this package keeps
-    FAISS's function, which calls one of this name in FAISS's C module: what
-    concerns this package goes to the replacement."""
+    """Extends functions that were imported before this package.
+
+    After `from faiss import index_factory`, the caller has FAISS's function.
+    It calls a function of the same name in FAISS's C module, which passes
+    calls for this package to the replacement.
+    """
     module = sys.modules.get(getattr(faiss, name).__module__)
     inner = next((m for n, m in vars(module).items()
                   if n.startswith("_swigfaiss")), None)
@@ -105,8 +112,8 @@ def reach_early_import(name, function):
 
 
 def concerns_us(name, args):
-    """Whether arguments of one of FAISS's functions are strings, files or
-    objects of this package."""
+    """Whether arguments of a FAISS function are strings, files or objects of
+    this package."""
     if name.startswith("index_"):
         return len(args) > 1 and isinstance(
             args[1], str) and swig.is_faiss_ext_string(args[1])
@@ -116,8 +123,8 @@ def concerns_us(name, args):
 
 
 def with_keywords(function, template):
-    """A function that takes its arguments by name as well: FAISS's names, if it
-    has any, and those of the documentation."""
+    """Makes a function take keyword arguments, by FAISS's names and by the
+    names of the documentation."""
     places = {}
     for named in filter(None, (function, template)):
         for place, p in enumerate(inspect.signature(named).parameters.values()):
@@ -159,8 +166,8 @@ def with_keywords(function, template):
 
 
 def meant_names(string):
-    """The names in a string that differ from ours in case only, as they
-    are."""
+    """Pairs of words in a string and the names that differ from them only in
+    case."""
     names = {name.lower(): name for name in (
         *swig.described_names(), "BFlat", "AFlat", "BHash", "BIVF", "BHNSW",
         "Refine", "IDMap")}
@@ -184,7 +191,7 @@ def check_factory_string(description, function):
 
 
 def makes(make, description):
-    """Whether a factory takes a string, whatever the dimension is."""
+    """Whether a factory accepts a string, whatever the dimension is."""
     try:
         make(64, description)
     except (RuntimeError, TypeError, ValueError):
@@ -226,7 +233,7 @@ def factory(ours, other_name):
 
 
 def index_binary_factory(d, description, own_invlists=True):
-    """By the arguments that FAISS 1.14's function has."""
+    """Has the same parameters as the function of FAISS 1.14."""
     if not own_invlists:
         raise ValueError("index_binary_factory: own_invlists=False is for "
                          f"FAISS's own strings, not for {description!r}")
@@ -239,8 +246,11 @@ def check_not_none(thing, function, expected):
 
 
 def faiss_loses_codes(thing):
-    """Whether FAISS's writer may lose codes: flat ones that lie in a file, and
-    buckets that hold all codes of a multi-hash table."""
+    """Whether FAISS's writer may lose codes of an index.
+
+    It may lose flat codes that are mapped, and the buckets that hold all codes
+    of a multi-hash table.
+    """
     while isinstance(thing, faiss.IndexBinaryIDMap) and thing.index is not None:
         thing = faiss.downcast_IndexBinary(thing.index)
     return isinstance(thing, faiss.IndexBinaryMultiHash) or (
@@ -265,12 +275,12 @@ def writer(ours):
 
 
 def as_place(place, function, streams):
-    """Where a function of this name reads or writes: a path as a string, or one
-    of FAISS's streams as it is."""
+    """The place where a function reads or writes: a path as a string, or a
+    stream of FAISS."""
     kinds = " or ".join(f"a faiss.{c.__name__}" for c in streams)
     expected = f"{function}: expected a file name or {kinds}, got "
     if isinstance(place, streams) or type(place).__name__ == "SwigPyObject":
-        return place  # (the latter is a FILE* of FAISS)
+        return place  # SwigPyObject: a FILE* for FAISS
     if hasattr(place, "read") or hasattr(place, "write"):
         raise TypeError(f"{expected}{shown(place)}; faiss.PyCallbackIOReader and "
                         "faiss.PyCallbackIOWriter take open files")
@@ -290,13 +300,13 @@ def as_place(place, function, streams):
 
 
 def is_stream(path):
-    """Whether a path is a pipe or the like, which can be read only once."""
+    """Whether a path can be read only once, like a pipe."""
     return os.path.exists(path) and not os.path.isdir(path)
 
 
 def holds_magic(source):
-    """Whether a file, or what a reader would read next, is of faiss_ext; None
-    if only reading can tell."""
+    """Whether a file or reader has a file of faiss_ext; None if only reading
+    can tell."""
     if isinstance(source, str):
         if not os.path.isfile(source):
             return None if is_stream(source) else False
@@ -337,7 +347,7 @@ def read_index_binary(f, io_flags=0):
 
 
 def as_faiss_would(thing):
-    """The object as the class that FAISS's own functions give it."""
+    """The object in the class that FAISS's own functions would return."""
     for base, name in ((faiss.Index, "downcast_index"),
                        (faiss.IndexBinary, "downcast_IndexBinary"),
                        (faiss.VectorTransform, "downcast_VectorTransform")):
@@ -345,8 +355,8 @@ def as_faiss_would(thing):
             downcast_original = getattr(faiss, name)
             result = getattr(downcast_original, "without_faiss_ext",
                              downcast_original)(thing)
-            # (an object cannot be handed over: in SWIG 4.1 that miscounts the
-            # references to the module's types)
+            # ownership is not transferred: in SWIG 4.1 that miscounts the
+            # references to the module's types
             result.referenced_objects = [thing]
             return result
     return thing
@@ -374,7 +384,8 @@ def check_object(thing, function):
 
 
 def ivf_of(original):
-    """extract_index_ivf: of what has no lists, an error that says so."""
+    """Wraps extract_index_ivf: raises a clear error for an index without
+    lists."""
     find = with_real_class(original)
 
     def function(index):
@@ -399,14 +410,14 @@ def downcast(original):
         if real is thing:
             real = original(thing)
             if real is not None and real is not thing:
-                real.referenced_objects = [thing]  # which may keep its owner
+                real.referenced_objects = [thing]  # may keep its owner alive
         return real
     return function
 
 
 def with_real_class(get, look_into_owner=True):
-    """A function of an object whose result keeps that alive, and has its real
-    class if it is or holds one of faiss_ext."""
+    """Wraps a getter: its result keeps the object alive, and is downcast if it
+    belongs to faiss_ext or holds a part of it."""
 
     @functools.wraps(get)
     def function(self, *args):
@@ -417,8 +428,8 @@ def with_real_class(get, look_into_owner=True):
 
 
 def extend_parts():
-    """index.base_index, index.hnsw.levels, shards.at(i), ... of FAISS's classes;
-    extract_index_ivf(index), ..."""
+    """Extends getters of parts: index.base_index, index.hnsw.levels,
+    shards.at(i), extract_index_ivf(index) and others."""
     for cls in list(vars(faiss).values()):
         if not (isinstance(cls, type) and hasattr(cls, "thisown")):
             continue
@@ -431,7 +442,7 @@ def extend_parts():
             elif (name in REFERRING and issubclass(cls, (
                     faiss.Index, faiss.IndexBinary, faiss.Level1Quantizer))
                     and not hasattr(member, "without_faiss_ext")):
-                # (other shards do not matter, and there may be many)
+                # at: other shards do not matter, and there may be many
                 setattr(cls, name, with_real_class(member, name != "at"))
     for name in list(vars(faiss)):
         if name.startswith(("downcast_", "extract_index", "try_extract_index")):
@@ -440,7 +451,7 @@ def extend_parts():
 
 
 def extend_chains():
-    """chain.at(i) keeps the chain alive, and is of its own class."""
+    """Makes chain.at(i) keep the chain alive, and downcast its result."""
     original = faiss.VectorTransformVector.at
     if hasattr(original, "without_faiss_ext"):
         return
@@ -459,10 +470,13 @@ def extend_chains():
 
 
 def with_errors(method, name):
-    """A method of one of FAISS's classes that checks what it is given, where
-    the object is or holds one of faiss_ext, and raises what a CallbackKernel
-    has raised: FAISS's own loops let no exception out, and its wrappers make
-    others of it."""
+    """Wraps a method of a FAISS class for indexes that belong to faiss_ext or
+    hold a part of it.
+
+    Arguments are checked, and exceptions of a CallbackKernel are raised again.
+    FAISS's own loops swallow exceptions, and its wrappers turn them into
+    others.
+    """
     checked_method = checked(method, name, vectors_of("d"))
 
     def plain_method(self, *args, **kwargs):
@@ -485,14 +499,14 @@ def with_errors(method, name):
             guard.rethrow()
             if failure is not None:
                 watch.rethrow(str(failure))
-                # (FAISS's own checks; ours, and callbacks, have been rethrown)
+                # a check of FAISS's own: other errors were rethrown above
                 failure.interrupted = str(failure).endswith(
                     "computation interrupted")
                 raise failure
         finally:
             watch.end()
-            # the traceback of an error holds this frame, perhaps longer than
-            # the index that the guard points to
+            # the traceback of an error keeps this frame alive, perhaps longer
+            # than the index to which the guard points
             failure = guard = None
         return result
 
@@ -513,7 +527,7 @@ def extend_methods():
 
 
 def extend_refine():
-    """k_factor below 1 has FAISS write beyond its results."""
+    """Refuses a k_factor below 1: FAISS would write out of bounds."""
     member = faiss.IndexRefine.k_factor
     if hasattr(member.fset, "without_faiss_ext"):
         return
@@ -539,7 +553,8 @@ def parameters_left_out(space, index):
 
 
 def extend_parameter_space():
-    """FAISS's ParameterSpace knows no parts of ours: it says which one does."""
+    """Makes FAISS's ParameterSpace refer to faiss_ext.ParameterSpace in its
+    errors."""
 
     def with_hint(method):
         @functools.wraps(method)
@@ -576,9 +591,11 @@ def unpickle_index_binary(data):
 
 
 def extend_pickling():
-    """What is or holds an object of faiss_ext is unpickled by functions of
-    faiss_ext, so that loading it imports the package. (Files of some classes
-    are those of FAISS.)"""
+    """Pickles indexes of faiss_ext, and those that hold a part of it, with its
+    functions.
+
+    Unpickling then imports the package, even if the file's format is FAISS's.
+    """
 
     def make(write, unpickle):
         def reduce_ex(self, protocol):
@@ -614,8 +631,8 @@ WRAPPERS = (faiss.IndexIDMap, faiss.IndexIDMap2, faiss.IndexShards,
 
 
 def only_for_ours(method, ours):
-    """The method; another one for objects of faiss_ext, and those that hold
-    one."""
+    """Wraps a method: indexes of faiss_ext, and those that hold one, use
+    `ours`."""
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
@@ -627,8 +644,8 @@ def only_for_ours(method, ours):
 
 
 def extend_binary_wrappers():
-    """Binary ID maps, shards and replicas of IndexBinaryKernelHash take vectors
-    as it does, and codes by the same names."""
+    """Makes binary ID maps, Shards and Replicas of IndexBinaryKernelHash take
+    vectors, and codes by its methods for codes."""
 
     def train(self, x):
         for part in parts_of(self):
@@ -684,7 +701,7 @@ def extend_binary_wrappers():
 
 
 def extend_wrappers():
-    """The other methods of ID maps, shards and replicas say what was wrong."""
+    """Gives the other methods of ID maps, Shards and Replicas clear errors."""
     for cls in WRAPPERS:
         for name in (*TAKE_NO_VECTORS, "sa_encode"):
             method = getattr(cls, name, None)
@@ -694,12 +711,15 @@ def extend_wrappers():
 
 
 def counts_checked(method):
-    """The method, of an index whose parts have as many vectors: FAISS's loops
-    end the process if not."""
+    """Wraps a method: raises an error if parts differ in their numbers of
+    vectors.
+
+    FAISS's loops would end the process.
+    """
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
-        swig._KernelExceptionGuard(self)  # throws if not
+        swig._KernelExceptionGuard(self)  # raises an error if they differ
         if method.__name__ == "merge_from" and args:
             check_merge(self, *args)
         return method(self, *args, **kwargs)
@@ -708,7 +728,7 @@ def counts_checked(method):
 
 
 def check_merge(index, other, add_id=0):
-    """Throws if FAISS's ID maps would crash or give wrong ids."""
+    """Raises an error if FAISS's ID maps would crash or give wrong ids."""
     maps = (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
     if not isinstance(index, maps) or not isinstance(
             other, (faiss.Index, faiss.IndexBinary)):
@@ -727,8 +747,11 @@ def check_merge(index, other, add_id=0):
 
 
 def extend_id_maps():
-    """ID maps reconstruct id by id: in FAISS's loop, an id that is not there
-    ends the process, and binary ones take pointers."""
+    """Makes ID maps reconstruct id by id.
+
+    In FAISS's loop a missing id ends the process, and binary ID maps take
+    pointers.
+    """
 
     def by_id(method):
         def function(self, n0=0, ni=-1, x=None):
@@ -750,11 +773,11 @@ def extend_id_maps():
 
 
 def extend_repr():
-    """Indexes show what is in them."""
+    """Makes indexes print their parts."""
 
     def with_contents(original):
         def shown(self):
-            if hasattr(self, "this"):  # if not, its constructor failed
+            if hasattr(self, "this"):  # missing if the constructor failed
                 return showing.index_text(self)
             return original(self)
 
@@ -772,7 +795,7 @@ def extend_repr():
 
 
 def extend_interrupts():
-    """Only the main thread looks for Ctrl-C."""
+    """Lets only the main thread check for Ctrl-C."""
     swig._set_main_thread(threading.main_thread().ident)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: swig._set_main_thread(

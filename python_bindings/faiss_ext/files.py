@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files that are complete, or as they were."""
+"""Writes files atomically."""
 
 import contextlib
 import errno
@@ -12,9 +12,11 @@ from .vector_files import VectorFileError
 
 @contextlib.contextmanager
 def replacing(path):
-    """A new file that takes the place of another one when it is complete: as
-    write_index does, behind symbolic links and with the permissions of the old
-    one. A pipe or device stays, and is written to."""
+    """Opens a new file that replaces another one when it is complete.
+
+    Like write_index, it follows symbolic links and keeps the permissions of
+    the old file. A pipe or device is written to directly.
+    """
     path = os.path.realpath(path)
     try:
         mode = os.stat(path).st_mode
@@ -46,12 +48,12 @@ def replacing(path):
 
 
 def check_writable(path):
-    """What would fail in the end fails at once."""
+    """Raises VectorFileError now if writing would fail later."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
-    except OSError as error:  # links that lead in a circle, say
+    except OSError as error:  # such as a loop of symbolic links
         raise VectorFileError(
             f"{path}: cannot be written: {error.strerror or error}") from error
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

@@ -15,7 +15,7 @@ from .class_wrappers import python_number
 INT_MAX = 2**31 - 1
 
 
-# -------------------------------------------------------- what there is
+# ------------------------------------------------------------- settings
 
 class Setting(NamedTuple):
     """A search parameter: an attribute of one or more objects."""
@@ -437,10 +437,10 @@ class ParameterSpace(faiss.ParameterSpace):
         self, index: "faiss.Index | faiss.IndexBinary", xq: "ArrayLike",
         crit: "faiss.AutoTuneCriterion"
     ) -> "faiss.OperatingPoints":
-        """Measures the quality and speed of searches over the ranges.
+        """Measures the quality and speed of searches for combinations of the
+        ranges' values.
 
-        Searches with the combinations of the ranges' values. Afterwards the
-        index has its search parameters from before.
+        Afterwards the search parameters of the index are as before.
 
         Parameters
         ----------
@@ -462,11 +462,11 @@ class ParameterSpace(faiss.ParameterSpace):
         Notes
         -----
         Combinations are tried in FAISS's order: the first and the last one,
-        then the others in a fixed random order. A search that is not measured
-        comes before. A combination is skipped if the points so far show that
-        it cannot be one of the best, assuming that a larger value of any
-        parameter takes more time and finds more. With `n_experiments` 0, all
-        combinations are tried one after the other.
+        then the others in a fixed random order. The first search is a warm-up,
+        which is not measured. A combination is skipped if the points so far
+        show that it cannot be one of the best, assuming that a larger value of
+        any parameter takes more time and finds more. With `n_experiments` 0,
+        all combinations are tried one after the other.
 
         Each search is repeated until its fastest time is clear, and for at
         least `min_test_duration` seconds. With one thread, processor time is

@@ -271,7 +271,7 @@ class ShardBuild:
         return entries
 
 
-# ------------------------------------------------- what is done for a shard
+# ----------------------------------------------------- functions for one shard
 
 def measured(source):
     """Size, type and identity of a partition."""
@@ -402,7 +402,7 @@ def sizes_of(sources, engine):
     return sizes
 
 
-# ------------------------------------------------------- where work is done
+# ---------------------------------------------------------------- engines
 
 def failed(failures):
     """A ShardError with the name of each partition that failed."""

@@ -163,7 +163,7 @@ def scores_of(index, x, ids):
     return D
 
 
-# ------------------------------------------------------- what is put together
+# ------------------------------------------------------------ merging answers
 
 def ordered(D, larger_is_better):
     """Distances as integers that ascend from the best one on."""
@@ -206,7 +206,7 @@ def together(answers):
             np.concatenate([I for _, I in answers], axis=1))
 
 
-# ------------------------------------------------------------ where shards are
+# ---------------------------------------------------------- shards in memory
 
 class Here:
     """Shards in this process."""
@@ -233,7 +233,7 @@ def called(shard, method, x, mine, parameters):
     return getattr(shard, method)(x, *mine)
 
 
-# ------------------------------------------------------------- all of them
+# ------------------------------------------------------------ sharded index
 
 class ShardedIndex:
     """One index in several pieces, made by `build_shards` or `open_shards`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What indexes look like when they are printed.
+"""Text representations of indexes.
 
 >>> faiss.index_factory(64, "IDMap,SIK512(gaussian),BFlat")
 IndexIDMap(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not trained)
@@ -12,7 +12,8 @@ from .parameters import real as real_of
 
 
 def real(index):
-    """An index as its own class, also where FAISS knows the base of it only."""
+    """An index as its own class, even if FAISS's downcast knows only its base
+    class."""
     if isinstance(index, str):
         return index
     index = real_of(index)
@@ -27,7 +28,7 @@ def class_name(thing):
 
 
 def transforms_of(index):
-    # (to ask for `chain` says that it may be changed)
+    # reading `chain` would mark it as possibly changed
     chain = (index._chain if isinstance(index, swig.IndexPreTransformSIMD)
              else index.chain)
     return [faiss.downcast_VectorTransform(chain.at(i))
@@ -35,7 +36,7 @@ def transforms_of(index):
 
 
 def is_group(index):
-    """Whether an index searches several ones: Shards, Replicas."""
+    """Whether an index consists of several ones: Shards or Replicas."""
     return isinstance(index, (
         faiss.IndexShards, faiss.IndexReplicas, faiss.IndexBinaryShards,
         faiss.IndexBinaryReplicas))
@@ -58,7 +59,7 @@ def settings(index, *names):
 
 
 def text(index, settings_behind=()):
-    """An index with what is in it."""
+    """The text of an index and its parts."""
     if index is None:
         return "None"
     inside = [part if isinstance(part, str) else text(part)
@@ -67,7 +68,7 @@ def text(index, settings_behind=()):
 
 
 def few(parts, most=16):
-    """The first and the last parts, if there are many."""
+    """At most `most` parts: the first and the last ones."""
     left_out = len(parts) - most
     if left_out <= 0:
         return parts
@@ -76,7 +77,7 @@ def few(parts, most=16):
 
 
 def contents(index):
-    """What is in an index: texts, and indexes."""
+    """The settings (strings) and parts (indexes) of an index."""
     if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
         return [index.hash.description(), real(index.storage)]
     if isinstance(index, swig.IndexAsymmetricHash):
@@ -115,8 +116,10 @@ def contents(index):
 
 
 def metric_name(index):
-    """l2 or ip, as the command line takes them, or the name that FAISS has for
-    another one; None for a binary index, which has no choice."""
+    """l2 or ip, as on the command line, or FAISS's name of another metric.
+
+    None for a binary index, which has only one.
+    """
     if isinstance(index, faiss.IndexBinary):
         return None
     metric = index.metric_type
@@ -128,7 +131,7 @@ def metric_name(index):
 
 
 def index_text(index):
-    """What repr of an index says."""
+    """The repr of an index."""
     name = metric_name(index)
     metric = [] if name in (None, "l2") else [f"metric={name}"]
     state = f"ntotal={index.ntotal}" if index.is_trained else "not trained"

@@ -307,10 +307,10 @@ class KernelNeighbors(_IndexNeighbors):
     """Nearest neighbours under a kernel, with the interface of
     NearestNeighbors.
 
-    Distances are those of the kernel's feature space, sqrt(k(x, x) + k(y, y) -
-    2 k(x, y)): the square root of FAISS's METRIC_L2. Under the linear kernel,
-    and with FAISS's own indexes, they are Euclidean. For codes without
-    re-ranking they are square roots of Hamming distances.
+    Distances are measured in the kernel's feature space:
+    sqrt(k(x, x) + k(y, y) - 2 k(x, y)), the square root of FAISS's METRIC_L2.
+    Under the linear kernel, and with FAISS's own indexes, they are Euclidean.
+    For codes without re-ranking they are square roots of Hamming distances.
 
     Parameters
     ----------
@@ -343,8 +343,7 @@ class KernelNeighbors(_IndexNeighbors):
     See Also
     --------
     KernelNeighborsTransformer : The graph of neighbours for pipelines, with
-    one
-        more neighbour and a choice of edge weights.
+        one more neighbour and a choice of edge weights.
 
     Notes
     -----
@@ -538,7 +537,7 @@ class KernelNeighborsTransformer(_IndexNeighbors):
 
     Put it in front of an estimator that takes distances as sparse matrices
     (metric="precomputed"): KNeighborsClassifier, TSNE, DBSCAN and others.
-    Distances are those of the kernel's feature space, as in KernelNeighbors.
+    Distances are measured in the kernel's feature space, as in KernelNeighbors.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Vectors by blocks, of files that may be larger than memory, and of arrays."""
+"""Reads vectors in blocks, from arrays and from files larger than memory."""
 
 import os
 
@@ -10,7 +10,7 @@ from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
 class FileSource:
-    """Vectors of a file, and whether it is still the same."""
+    """The vectors of a file; detects if the file changes."""
 
     def __init__(self, path, part=None):
         self.path = os.path.abspath(checked_name(path))
@@ -31,14 +31,14 @@ class FileSource:
         return prepared(self.vectors[begin:end], self.name, bits, begin)
 
     def rows(self, numbers, bits=False):
-        """Those with these numbers, which ascend."""
+        """The vectors with these numbers, which must ascend."""
         return prepared(self.vectors[numbers], self.name, bits, numbers)
 
 
 class ArraySource:
-    """The same of an array."""
+    """The vectors of an array."""
 
-    path = None  # nothing to be mapped
+    path = None  # no file to map
 
     def __init__(self, array, name):
         self.name = name
@@ -57,22 +57,24 @@ class ArraySource:
 
 
 def drawn(n, size, seed):
-    """Numbers below n, drawn at random, in ascending order."""
+    """A random sample of the numbers below n, in ascending order."""
     return np.sort(np.random.default_rng(seed).choice(
         n, min(n, size), replace=False, shuffle=False))
 
 
 def prepared(rows, name, bits, first=0):
-    """Rows as an index takes them: packed bits, or floats."""
+    """Rows in the form that an index takes: packed bits or float32."""
     if bits:
         return np.ascontiguousarray(rows)
     return as_floats(rows, name, first)
 
 
 def as_floats(x, name, first=0):
-    """A block of vectors as FAISS takes them; `first` is the number of the
-    first one, or those of all."""
-    with np.errstate(over="ignore"):  # infinite, and said below
+    """Vectors as float32; raises VectorFileError for NaN and infinities.
+
+    `first` is the number of the first vector, or an array of all numbers.
+    """
+    with np.errstate(over="ignore"):  # infinities are reported below
         x = np.ascontiguousarray(x, dtype="float32")
     if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]

@@ -1,42 +1,44 @@
 # SPDX-License-Identifier: MIT
-"""Times of calls that are compared, on machines where other programs run too.
+"""Compares the speed of calls on machines that also run other programs.
 
-Calls take turns, so that a busy moment is everybody's; each counts by its
-fastest turn; and turns go on until the order of the fastest two is clear. If
-one thread runs, processor time counts, which passes only while it runs.
+Calls take turns, so that a busy moment affects all of them. The fastest turn
+of each call counts, and turns go on until the order of the fastest two is
+clear. With one thread, processor time is measured, which only passes while the
+call runs.
 
-It needs nothing but Python: the benchmarks load it without faiss_ext.
+This module needs only Python: the benchmarks load it without faiss_ext.
 """
 
 import os
 import statistics
 import time
 
-TURN_S = 0.001  # a turn repeats a call for at least so long
+TURN_S = 0.001  # a turn repeats a call for at least this long
 FEWEST, MOST = 3, 12  # turns
-LONG_S = 1.0  # for a call; then the order may stay unclear, and two turns do
-VARIES = 1.25  # times the fastest turn: what half the turns of a quiet machine keep
-LOADED = 1.5  # programs that are ready to run, for each processor
+LONG_S = 1.0  # for longer calls two turns suffice, even if the order is unclear
+# on a quiet machine, half the turns take at most this times the fastest one
+VARIES = 1.25
+LOADED = 1.5  # load average per processor above which the machine is busy
 
 
 class Timer:
-    """A call and the seconds of its turns.
+    """A call and its measured times.
 
     Attributes
     ----------
     call : callable
-        Takes no arguments.
+        A function without arguments.
     threads : int
-        How many threads the call may use.
+        Number of threads that the call may use.
     turns : list of float
-        Seconds of a call in each turn: of processors if one thread runs, of
-        the clock otherwise.
+        Seconds per call in each turn: processor time with one thread,
+        otherwise wall-clock time.
     """
 
     def __init__(self, call, threads):
         self.call, self.threads = call, threads
         self.turns = []
-        self.waited = False  # longer than it ran, in the fastest turn
+        self.waited = False  # whether the fastest turn had to wait to run
 
     def turn(self):
         calls, wall, processor = 0, time.perf_counter(), time.process_time()
@@ -53,31 +55,36 @@ class Timer:
 
     @property
     def least(self):
-        """Seconds of the fastest turn."""
+        """Seconds per call in the fastest turn."""
         return min(self.turns)
 
     @property
     def middle(self):
-        """Seconds that half the turns keep."""
+        """Seconds per call in the median turn (the higher one of two)."""
         return statistics.median_high(self.turns)
 
     @property
     def is_disturbed(self):
-        """Whether other programs may have made even the fastest turn slower."""
+        """Whether other programs may have slowed down even the fastest turn."""
         return self.middle > VARIES * self.least or (
             self.threads > 1 and (self.waited or is_loaded()))
 
 
 def is_loaded():
-    """Whether more programs want to run than there are processors."""
+    """Whether clearly more programs want to run than there are processors."""
     try:
         return os.getloadavg()[0] > LOADED * os.cpu_count()
     except (OSError, TypeError):
-        return False  # it is not known
+        return False  # unknown
 
 
 def are_apart(timers):
-    """Whether half the turns of the fastest are faster than all of the next."""
+    """Whether half the turns of the fastest call are faster than all turns of
+    the next.
+
+    A single call is compared with itself: half its turns must be close to the
+    fastest one.
+    """
     order = sorted(timers, key=lambda timer: timer.least)
     if len(order) == 1:
         return order[0].middle <= VARIES * order[0].least
@@ -90,9 +97,9 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
     Parameters
     ----------
     timers : list of Timer
-        Those that have had turns before keep them.
+        The calls. Earlier turns are kept.
     shortest : float
-        Seconds that turns go on, at least, for each call.
+        Least time for the turns of each call, in seconds.
     are_clear : callable
         Whether the timers have had enough turns.
     """
@@ -111,14 +118,14 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
 
 
 def least(call, threads, shortest=0.0):
-    """Seconds of a call, by its fastest turn."""
+    """Seconds per call, in the fastest turn."""
     timer = Timer(call, threads)
     take_turns([timer], shortest)
     return timer.least
 
 
 def timed(call, threads):
-    """Seconds of one call that cannot be repeated, and its result."""
+    """Seconds and result of a call that cannot be repeated."""
     clock = time.process_time if threads == 1 else time.perf_counter
     start = clock()
     result = call()

@@ -37,18 +37,13 @@ class VectorFileError(ValueError):
 def read_vectors(path, part=None):
     """Reads the vectors of a file, in the file's number type.
 
-    ========================
-    ==================================================== `.npy, .fvecs, .bvecs`
-    mapped into memory `.hdf5, .h5`              mapped if the array is stored
-    in one piece and in
-                              NumPy's format; needs h5py
-    `.npz`                    read
-    `.parquet`                a column of lists of equal length; needs pyarrow
-    `.csv`                    a vector per line, as float32; the first line may
-                              have names
-    `...-idx3-ubyte`          images in MNIST's format, plain or with `.gz`
-    ========================
-    ====================================================
+    - `.npy`, `.fvecs` and `.bvecs` files are mapped into memory.
+    - `.hdf5` and `.h5`: an array is mapped if it is stored in one piece and in
+      NumPy's format. Needs h5py.
+    - `.npz`: an array.
+    - `.parquet`: a column of lists of equal length. Needs pyarrow.
+    - `.csv`: a vector per line, as float32. The first line may have names.
+    - `...-idx3-ubyte`, plain or with `.gz`: images in MNIST's format.
 
     Parameters
     ----------
