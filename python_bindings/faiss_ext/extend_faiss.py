@@ -727,6 +727,17 @@ def counts_checked(method):
     return function
 
 
+def keeps_ids(index):
+    """Whether vectors keep their ids after a removal, as in inverted lists."""
+    index = parameters.real(index)
+    if isinstance(index, faiss.IndexPreTransform):
+        return keeps_ids(index.index)
+    if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
+        return keeps_ids(index.storage)
+    return isinstance(index, (
+        swig.IndexIVFPQ4, faiss.IndexIVF, faiss.IndexBinaryIVF))
+
+
 def check_merge(index, other, add_id=0):
     """Raises an error if FAISS's ID maps would crash or give wrong ids."""
     maps = (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
@@ -737,6 +748,10 @@ def check_merge(index, other, add_id=0):
     if not isinstance(other, type(index)):
         raise TypeError(f"{where}: expected an {type(index).__name__}, got "
                         f"{showing.text(other)}")
+    if keeps_ids(index.index):
+        raise RuntimeError(
+            f"{where}: an ID map in front of inverted lists, which keep ids "
+            "themselves, would give wrong ids; use the lists without the map")
     swig._KernelExceptionGuard(other)
     ids = faiss.vector_to_array(other.id_map)
     sums = ids + np.int64(add_id)

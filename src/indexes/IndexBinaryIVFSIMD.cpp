@@ -437,12 +437,10 @@ void IndexBinaryIVFSIMD::find_next_id() {
 
 void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_compatible_for_merge(other);
-    std::vector<idx_t> added =
-            all_ids(dynamic_cast<const faiss::IndexBinaryIVF&>(other));
-    for (idx_t& id : added) {
-        id = shifted_id(id, add_id, "IndexBinaryIVFSIMD::merge_from");
+    for (idx_t id :
+         all_ids(dynamic_cast<const faiss::IndexBinaryIVF&>(other))) {
+        shifted_id(id, add_id, "IndexBinaryIVFSIMD::merge_from");
     }
-    check_disjoint_ids(all_ids(*this), added, "IndexBinaryIVFSIMD::merge_from");
     IndexBinaryIVF::merge_from(other, add_id);
     if (next_id >= 0) {
         next_id = std::max(next_id, first_free_id(*this));

@@ -943,16 +943,11 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     check_not_mapped(is_mapped(*this), "IndexIVFPQ4::merge_from");
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIVFPQ4&>(other);
-    std::vector<idx_t> present, added;
-    for (const List& list : lists) {
-        present.insert(present.end(), list.ids.begin(), list.ids.end());
-    }
     for (const List& list : source.lists) {
         for (idx_t id : list.ids) {
-            added.push_back(shifted_id(id, add_id, "IndexIVFPQ4::merge_from"));
+            shifted_id(id, add_id, "IndexIVFPQ4::merge_from");
         }
     }
-    check_disjoint_ids(std::move(present), added, "IndexIVFPQ4::merge_from");
     idx_t next_after = next_id;
     const size_t rows = (M + 1) / 2;
     for (idx_t l = 0; l < nlist; l++) { // first do all that may fail

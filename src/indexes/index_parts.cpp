@@ -311,29 +311,6 @@ idx_t shifted_id(idx_t id, idx_t add_id, const char* where) {
     return sum;
 }
 
-void check_disjoint_ids(
-        std::vector<idx_t> present,
-        const std::vector<idx_t>& added,
-        const char* where) {
-    if (present.empty() || added.empty()) {
-        return;
-    }
-    const auto mine = std::minmax_element(present.begin(), present.end());
-    const auto others = std::minmax_element(added.begin(), added.end());
-    if (*others.first > *mine.second || *others.second < *mine.first) {
-        return;
-    }
-    std::sort(present.begin(), present.end());
-    for (idx_t id : added) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                !std::binary_search(present.begin(), present.end(), id),
-                "%s: id %" PRId64
-                " is in both indexes; pass an add_id, which is added to the ids of the other index",
-                where,
-                int64_t(id));
-    }
-}
-
 void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !ids || std::find(ids, ids + n, -1) == ids + n,

@@ -60,12 +60,6 @@ idx_t next_new_id(const faiss::IndexBinary& index);
 /// id + add_id; throws if that is out of range, or -1.
 idx_t shifted_id(idx_t id, idx_t add_id, const char* where);
 
-/// Throws if an id is in both lists, naming the first of `added` that is.
-void check_disjoint_ids(
-        std::vector<idx_t> present,
-        const std::vector<idx_t>& added,
-        const char* where);
-
 /// Throws if one of n ids is -1. ids may be null.
 void check_new_ids(idx_t n, const idx_t* ids, const char* where);
 
