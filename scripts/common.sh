@@ -9,7 +9,7 @@ source "$FAISS_EXT_ROOT/scripts/install_deps.sh"
 
 # Prints the comment at the top of the running script.
 print_usage() {
-    sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0"
+    sed -n '3,/^[^#]/ s/^# \{0,1\}//p' "$0"
 }
 
 # Prints how many compilers to run at once: one for each core, as long as

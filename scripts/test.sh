@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs missing dependencies, builds everything in build/, and runs all C++ and
-# Python tests.
+# Installs missing dependencies, builds everything in build/ and runs all tests, in
+# C++ and in Python.
 #
 #   scripts/test.sh
 #
