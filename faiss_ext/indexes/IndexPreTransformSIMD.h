@@ -44,7 +44,7 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
      */
     bool verify_chain = true;
 
-    /// Takes the index, which is deleted only if own_fields is set. Put
+    /// Takes the index, not null, which is deleted only if own_fields is set. Put
     /// transformations in front with prepend_transform().
     explicit IndexPreTransformSIMD(faiss::Index* index);
     IndexPreTransformSIMD();
@@ -85,6 +85,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
             idx_t* labels,
             float* recons,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    faiss::DistanceComputer* get_distance_computer() const override;
 
     /// Throws if an IndexIDMap in front of inverted lists calls it.
     size_t remove_ids(const faiss::IDSelector& sel) override;

@@ -14,7 +14,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, python_number
+from .class_wrappers import as_array, as_vectors, python_number
 from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
@@ -482,10 +482,7 @@ class Recommendation:
         -------
         faiss.Index
         """
-        x = np.ascontiguousarray(x, dtype="float32")
-        if x.ndim != 2 or x.shape[1] != self.d:
-            raise ValueError("Recommendation.build: expected an array of "
-                             f"shape (n, {self.d}), got shape {x.shape}")
+        x = as_vectors(x, self.d, "Recommendation.build")
         index = self.make(self.d)
         index.train(x)
         index.add(x)
@@ -729,12 +726,9 @@ def recommend(
         of_queries, order = np.sort(order[:held_out]), order[held_out:]
         queries = np.ascontiguousarray(x[of_queries], "float32")
     else:
-        queries = np.ascontiguousarray(queries, dtype="float32")
-        if (queries.ndim != 2 or queries.shape[1] != x.shape[1]
-                or len(queries) == 0):
-            raise ValueError(
-                f"recommend: expected queries of shape (nq, {x.shape[1]}), "
-                f"got {queries.shape}")
+        queries = as_vectors(queries, x.shape[1], "recommend: queries")
+        if len(queries) == 0:
+            raise ValueError("recommend: queries is empty")
         of_queries = None
     if n is not None and n < len(order):
         raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "

@@ -190,7 +190,7 @@ class Calibration:
         return low_and_high[..., 0], low_and_high[..., 1]
 
     def _exactly(self, D):
-        D = np.asarray(D, dtype="float64")
+        D = as_array(D, "Calibration").astype("float64")
         return np.where(np.abs(D) < FARTHEST, self.exact(D), np.nan)
 
     def _outermost(self, width):
@@ -205,7 +205,7 @@ class Calibration:
         The function gets None for distances beyond the end that has the
         largest kernel values. Beyond the other end the result is NaN.
         """
-        D = np.asarray(D, dtype="float64")
+        D = as_array(D, "Calibration").astype("float64")
         distances, inverse = np.unique(D, return_inverse=True)
         size = np.size(function(None))
         found = np.full((len(distances), size), np.nan)

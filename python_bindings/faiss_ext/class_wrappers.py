@@ -77,22 +77,28 @@ def as_codes(x, code_size, where):
     return np.ascontiguousarray(x)
 
 
-def as_ids(ids, n, where):
+def as_ids(ids, shape, where):
+    """ids as a C-contiguous int64 array; None in the shape stands for any
+    number."""
     ids = as_array(ids, where)
-    if ids.shape != (n,):
+    if len(ids.shape) != len(shape) or any(
+            size not in (None, given) for size, given in zip(shape, ids.shape)):
+        expected = (f"{shape[0]} ids" if len(shape) == 1 and shape[0] is not None
+                    else "ids of shape " + str(shape).replace("None", "n"))
         raise ValueError(
-            f"{where}: expected {n} ids, got an array of shape {ids.shape}")
-    if n and ids.dtype.kind not in "iu":
+            f"{where}: expected {expected}, got an array of shape {ids.shape}")
+    if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(
             f"{where}: ids must be integers, got an array of {ids.dtype}")
-    if ids.dtype == np.uint64 and n and int(ids.max()) > np.iinfo("int64").max:
+    if ids.dtype == np.uint64 and ids.size and (
+            int(ids.max()) > np.iinfo("int64").max):
         raise ValueError(f"{where}: id {ids.max()} is too large")
     return np.ascontiguousarray(ids, dtype="int64")
 
 
 def as_new_ids(ids, n, where):
     """Checked ids for vectors to be added."""
-    ids = as_ids(ids, n, where)
+    ids = as_ids(ids, (n,), where)
     if (ids == -1).any():
         raise ValueError(f"{where}: an id is -1, which stands for none in the "
                          "results of searches")
@@ -168,7 +174,12 @@ def as_selected(x, name, where):
     if np.ndim(x) != 1:
         raise TypeError(f"{where}: expected an array of ids or an IDSelector, "
                         f"got {shown(x)}")
-    return as_ids(x, np.size(x), where)
+    return as_ids(x, (np.size(x),), where)
+
+
+def as_keys(keys, name, where):
+    """The argument of reconstruct_batch, checked."""
+    return as_ids(keys, (None,), where)
 
 
 # checks of arguments that are not vectors, by their names in FAISS's methods
@@ -183,7 +194,8 @@ def checked_scalars(method, name):
     argument."""
     names = list(inspect.signature(method).parameters)[1:]
     checks = ({names[0]: as_selected} if name == "remove_ids" and names
-              else {} if name == "reconstruct_batch" else AS_ARGUMENT)
+              else {names[0]: as_keys} if name == "reconstruct_batch" and names
+              else AS_ARGUMENT)
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
@@ -508,6 +520,8 @@ def argument_errors_in_words(function, where):
     def wrapper(*args, **kwargs):
         args = [python_number(v) for v in args]
         kwargs = {key: python_number(v) for key, v in kwargs.items()}
+        if any(v is None for v in (*args, *kwargs.values())):
+            check_none(signature, args, kwargs, where)
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError) as error:
@@ -522,8 +536,7 @@ def argument_errors_in_words(function, where):
                 names = list(signature.parameters)
                 name = names[int(number[1]) - (not is_constructor)]
                 given = signature.bind(*args, **kwargs).arguments[name]
-                kind = inspect.formatannotation(
-                    signature.parameters[name].annotation).strip("'")
+                kind = kind_of(signature.parameters[name])
                 message = (f"{where}: {name} must be {kind}, got "
                            f"{shown(given)}{hint_at(kind, given)}")
             elif "Wrong number or type of arguments" in message:
@@ -534,6 +547,29 @@ def argument_errors_in_words(function, where):
         raise TypeError(message)
 
     return wrapper
+
+
+def kind_of(parameter):
+    """The type of a parameter, as it is documented."""
+    return inspect.formatannotation(parameter.annotation).strip("'")
+
+
+def is_class(kind):
+    """Whether a documented type is a class of FAISS or of this package."""
+    return kind.startswith("faiss.") or isinstance(
+        getattr(swig, kind, None), type)
+
+
+def check_none(signature, args, kwargs, where):
+    """Refuses None for an object, which C++ would take for a null pointer."""
+    if unfit_arguments(signature, args, kwargs):
+        return
+    for name, given in signature.bind(*args, **kwargs).arguments.items():
+        parameter = signature.parameters[name]
+        if given is None and parameter.default is not None and is_class(
+                kind_of(parameter)):
+            raise TypeError(f"{where}: {name} must be {kind_of(parameter)}, "
+                            "got None")
 
 
 def hint_at(kind, given):
@@ -802,7 +838,7 @@ def wrap_kernels():
         -------
         float
         """
-        x, y = np.asarray(x), np.asarray(y)
+        x, y = as_array(x, "Kernel"), as_array(y, "Kernel")
         if x.ndim != 1 or x.shape != y.shape:
             raise ValueError(
                 "Kernel: expected two vectors of the same length, got shapes "
@@ -1073,8 +1109,8 @@ def wrap_hashes():
         method = vars(the_class)[f"_{name}_c"]
 
         def function(self, x: "ArrayLike", y: "ArrayLike") -> float:
-            x, y = (as_vectors(np.atleast_2d(v), self.d_in, name)
-                    for v in (x, y))
+            x, y = (as_vectors(np.atleast_2d(as_array(v, name)), self.d_in,
+                               name) for v in (x, y))
             if len(x) != 1 or len(y) != 1:
                 raise ValueError(f"{name}: expected two vectors")
             return method(self, faiss.swig_ptr(x), faiss.swig_ptr(y))
@@ -1287,15 +1323,9 @@ def wrap_float_indexes():
             Distances or kernel values.
         labels : int64, shape (n, k)
         """
-        scores = np.array(scores, "float32", order="C")
-        labels = np.array(labels, order="C")
-        if (labels.ndim != 2 or labels.shape != scores.shape
-                or labels.dtype.kind not in "iu"):
-            raise ValueError(
-                f"{type(self).__name__}.values_of_scores: labels has dtype "
-                f"{labels.dtype} and shape {labels.shape}, scores shape "
-                f"{scores.shape}; expected integers and the same shape (n, k)")
-        labels = labels.astype("int64", copy=False)
+        where = f"{type(self).__name__}.values_of_scores"
+        scores = as_matrix(scores, f"{where}: scores").copy()
+        labels = as_ids(labels, scores.shape, f"{where}: labels").copy()
         self._values_of_scores_c(
             len(scores), scores.shape[1], faiss.swig_ptr(scores),
             faiss.swig_ptr(labels))
@@ -1303,16 +1333,7 @@ def wrap_float_indexes():
 
     def of_subset(self, compute, x, labels, where):
         x = as_vectors(x, self.d, where)
-        labels = np.ascontiguousarray(labels)
-        if labels.dtype.kind == "u" and labels.size and (
-                int(labels.max()) > np.iinfo("int64").max):
-            raise ValueError(f"{where}: id {labels.max()} is too large")
-        if labels.ndim != 2 or len(labels) != len(x) or (
-                labels.dtype.kind not in "iu"):
-            raise ValueError(
-                f"{where}: labels has dtype {labels.dtype} and shape "
-                f"{labels.shape}, expected integers and shape ({len(x)}, k)")
-        labels = labels.astype("int64", copy=False)
+        labels = as_ids(labels, (len(x), None), f"{where}: labels")
         found = np.empty(labels.shape, dtype="float32")
         compute(len(x), faiss.swig_ptr(x), labels.shape[1],
                 faiss.swig_ptr(found), faiss.swig_ptr(labels))
@@ -1332,13 +1353,7 @@ def wrap_float_indexes():
         perm : array_like of int64, shape (ntotal,)
             A permutation of the ids.
         """
-        perm = np.ascontiguousarray(perm)
-        if perm.shape != (self.ntotal,) or perm.dtype.kind not in "iu":
-            raise ValueError(
-                f"IndexFlatKernel.permute_entries: perm has dtype {perm.dtype} "
-                f"and shape {perm.shape}, expected integers and shape "
-                f"({self.ntotal},)")
-        perm = perm.astype("int64", copy=False)
+        perm = as_ids(perm, (self.ntotal,), "IndexFlatKernel.permute_entries")
         self._permute_entries_c(faiss.swig_ptr(perm))
 
     swig.IndexFlatKernel.permute_entries = permute_entries
@@ -1368,8 +1383,11 @@ def wrap_chain():
             The transformation, which is kept alive. If the index owns its
             parts, it takes ownership.
         """
+        if not isinstance(ltrans, faiss.VectorTransform):
+            raise TypeError("IndexPreTransformSIMD.prepend_transform: ltrans "
+                            "must be a faiss.VectorTransform, got "
+                            f"{shown(ltrans)}")
         prepend(self, ltrans)
-        self.verify_chain = True
         if self.own_fields and ltrans.thisown:  # else both would delete it
             ltrans.this.disown()
             ltrans.referenced_objects = Owners([self])
@@ -1569,6 +1587,10 @@ def check_settings(the_class):
                     and f"; did you mean {near[0]!r}?" or "")
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{hint}")
+        if value is None and hasattr(getattr(self, name), "this"):
+            kind = getattr(member, "type", None) or type(
+                getattr(self, name)).__name__
+            raise TypeError(f"{what} must be {kind}, got None")
         if is_derived(self, name) or (isinstance(member, property)
                                       and member.fset is None):
             raise AttributeError(f"{what} is read-only")

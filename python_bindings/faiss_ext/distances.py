@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, as_vectors
+from .class_wrappers import as_array, as_ids, as_vectors
 from .parameters import is_sharded, real
 from .showing import is_group, transforms_of
 from .strings import string_of
@@ -95,9 +95,10 @@ def kernel_values(
             "kernel_values: I and xq go together, and lims with both: expected "
             "kernel_values(index, D, I, xq), or kernel_values(index, D, I, xq, "
             "lims) after range_search")
-    D = as_array(D, "kernel_values")
-    if D.dtype.kind not in "fiu":
-        raise TypeError("kernel_values: expected an array of distances, got "
+    D = as_array(D, "kernel_values: D")
+    is_binary = isinstance(model, faiss.IndexBinary)
+    if D.size and D.dtype.kind not in ("iuf" if is_binary else "f"):
+        raise TypeError("kernel_values: D must be distances, got an array of "
                         f"{D.dtype}")
     part = part_that_compares(model)
     if I is not None and isinstance(part, swig.IndexFlatKernel) and (
@@ -105,8 +106,7 @@ def kernel_values(
         values = values_of_results(index, model.d, D, I, xq, lims)
     else:
         values = values_of(part, D)
-    missing = np.iinfo("int32").max if isinstance(
-        model, faiss.IndexBinary) else np.finfo("float32").max
+    missing = (np.iinfo("int32") if is_binary else np.finfo("float32")).max
     return np.where(np.abs(D.astype("float64")) >= missing, np.nan, values)
 
 
@@ -176,6 +176,11 @@ def values_of(index, D):
     """Kernel values at the distances of a part that compares vectors."""
     distances = D.astype("float64")
     exact = exact_values(index)
+    if exact is of_integer_distance and np.any(
+            (distances < 0)
+            | (distances > 2**30) & (distances < np.iinfo("int32").max)):
+        raise ValueError("kernel_values: D must be distances of "
+                         f"{type(index).__name__}, which are from 0 to 2^30")
     if exact is not None:
         return exact(distances)
     if isinstance(index, swig.IndexFlatKernel):
@@ -212,11 +217,8 @@ def has_no_map(index):
 
 def values_of_results(index, d, D, I, xq, lims):
     """Kernel values of the queries and the stored vectors of their results."""
-    I, xq = as_array(I, "kernel_values"), as_array(xq, "kernel_values")
-    if I.shape != D.shape or I.dtype.kind not in "iu":
-        raise ValueError(
-            f"kernel_values: I has dtype {I.dtype} and shape {I.shape}, "
-            f"expected integers and the shape of D, {D.shape}")
+    I = as_ids(I, D.shape, "kernel_values: I")
+    xq = as_array(xq, "kernel_values: xq")
     if lims is not None:
         queries, ids, place = in_rows(I, lims, len(xq))
         x = as_vectors(xq, d, "kernel_values: xq")
@@ -228,7 +230,7 @@ def values_of_results(index, d, D, I, xq, lims):
         raise ValueError(
             f"kernel_values: D has shape {D.shape} and xq {xq.shape}, expected "
             "(n, k) and (n, d), or lims of range_search")
-    return values_of_ids(index, x, I.astype("int64"))
+    return values_of_ids(index, x, I)
 
 
 def in_rows(I, lims, n):
@@ -237,8 +239,8 @@ def in_rows(I, lims, n):
     Returns the query of each row, the rows, and the position of each result in
     them.
     """
-    lims = np.asarray(lims).astype("int64")
-    if lims.shape != (n + 1,) or lims[0] != 0 or lims[-1] != I.size or (
+    lims = as_ids(lims, (n + 1,), "kernel_values: lims")
+    if lims[0] != 0 or lims[-1] != I.size or (
             I.ndim != 1 or (np.diff(lims) < 0).any()):
         raise ValueError(
             f"kernel_values: expected lims to ascend from 0 to {I.size}, the "

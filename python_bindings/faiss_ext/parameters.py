@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig, timing
-from .class_wrappers import python_number
+from .class_wrappers import as_array, python_number
 
 INT_MAX = 2**31 - 1
 
@@ -476,7 +476,7 @@ class ParameterSpace(faiss.ParameterSpace):
         before = [(s, owner, getattr(owner, s.attribute))
                   for s in settings_of_root(index, where).values()
                   for owner in s.owners]
-        xq = np.asarray(xq)
+        xq = as_array(xq, where)
         if len(xq) != crit.nq:
             raise ValueError(f"{where}: expected {crit.nq} queries, as the "
                              f"criterion has, got {len(xq)}")

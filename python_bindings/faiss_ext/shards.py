@@ -7,7 +7,6 @@ asks every shard and merges the answers.
 """
 
 import bisect
-import operator
 import threading
 
 import faiss
@@ -15,7 +14,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .class_wrappers import (
-    as_vectors, hash_in_front, index_radius, python_number)
+    as_codes, as_integer, as_k, as_vectors, hash_in_front, index_radius,
+    python_number)
 from .distances import transformed, values_of_ids
 from .out_of_core import size_of
 from .parameters import real, set_index_parameter
@@ -324,12 +324,7 @@ class ShardedIndex:
         hash = hash_in_front(self.model)
         if hash is not None:
             return as_vectors(x, hash.d_in, where)
-        x = np.ascontiguousarray(x)
-        if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != self.d // 8:
-            raise ValueError(
-                f"{where}: expected uint8 of shape (n, {self.d // 8}), got "
-                f"{x.dtype} of shape {x.shape}")
-        return x
+        return as_codes(x, self.d // 8, where)
 
     def search(self, x: "ArrayLike", k: int) -> (
             "tuple[NDArray[Any], NDArray[np.int64]]"):
@@ -350,10 +345,7 @@ class ShardedIndex:
             Ids, padded with -1.
         """
         x = self._queries(x, "ShardedIndex.search")
-        k = operator.index(k)
-        if k < 1:
-            raise ValueError(f"ShardedIndex.search: k is {k}, expected a "
-                             "positive number")
+        k = as_k(k, "ShardedIndex.search")
         D = np.empty((len(x), k), "int32" if self.is_binary else "float32")
         I = np.empty((len(x), k), "int64")
         find = self._refined if is_refined(real(self.model)) else self._plain
@@ -473,7 +465,7 @@ class ShardedIndex:
         key : int
             The id.
         """
-        key = operator.index(key)
+        key = as_integer(key, "key", "ShardedIndex.reconstruct")
         if not 0 <= key < self.ntotal:
             raise ValueError(f"ShardedIndex.reconstruct: id {key}, expected 0 "
                              f"to {self.ntotal - 1}")

@@ -31,7 +31,7 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from . import index_factory, index_parameters, set_index_parameter
-from .class_wrappers import python_number
+from .class_wrappers import as_array, python_number
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
@@ -169,6 +169,8 @@ class _IndexNeighbors(
         With reset, X sets the dimension and is copied, because the estimator
         keeps it.
         """
+        if isinstance(X, np.ma.MaskedArray):  # scikit-learn ignores the mask
+            X = as_array(X, type(self).__name__)
         how = {"reset": reset, "dtype": "float32", "order": "C", "copy": reset}
         if hasattr(validation, "validate_data"):  # since scikit-learn 1.6
             return validation.validate_data(self, X, **how)

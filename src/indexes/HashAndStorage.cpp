@@ -143,6 +143,7 @@ void HashAndStorage::check_counts_inside() const {
 }
 
 void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
+    check_counts_inside();
     const bool by_position =
             dynamic_cast<const faiss::IndexBinaryFlat*>(storage) ||
             dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);
@@ -233,6 +234,8 @@ void HashAndStorage::check_mergeable(const HashAndStorage& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this && other.storage != storage,
             "an index cannot be merged with itself");
+    check_counts_inside();
+    other.check_counts_inside();
     hash->check_identical(*other.hash);
     storage->check_compatible_for_merge(*other.storage);
 }

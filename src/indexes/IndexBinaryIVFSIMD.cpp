@@ -82,6 +82,25 @@ struct ListSearch {
     }
 };
 
+/// Throws unless vectors can be assigned to lists.
+void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.is_trained,
+            "%s: the index is not trained; call train first",
+            where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.quantizer && index.invlists,
+            "%s: the quantizer or the invlists are null",
+            where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            size_t(index.quantizer->ntotal) == index.nlist,
+            "%s: the quantizer has %" PRId64
+            " vectors, expected one for each of %zu lists",
+            where,
+            int64_t(index.quantizer->ntotal),
+            index.nlist);
+}
+
 /// The lists that are scanned for one query. Positions number their codes
 /// consecutively across the lists.
 struct ProbedLists {
@@ -100,12 +119,6 @@ struct ProbedLists {
             if (nearest[i] < 0) {
                 continue;
             }
-            FAISS_EXT_THROW_IF_NOT_FMT(
-                    size_t(nearest[i]) < index.nlist,
-                    "IndexBinaryIVFSIMD: the quantizer found list %" PRId64
-                    " of %zu",
-                    int64_t(nearest[i]),
-                    index.nlist);
             const size_t size = lists.list_size(nearest[i]);
             if (size > 0) {
                 end += idx_t(size);
@@ -158,9 +171,7 @@ void scan_lists(
         uint32_t bound,
         const faiss::SearchParameters* params,
         Result&& result) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            index.is_trained,
-            "IndexBinaryIVFSIMD: the index is not trained; call train first");
+    check_lists(index, "IndexBinaryIVFSIMD::search");
     const ListSearch how(index, k == 0, params);
     const size_t code_size = index.code_size;
     std::vector<idx_t> nearest(n * how.nprobe);
@@ -409,6 +420,7 @@ void IndexBinaryIVFSIMD::add_core(
         const uint8_t* x,
         const idx_t* xids,
         const idx_t* precomputed_idx) {
+    check_lists(*this, "IndexBinaryIVFSIMD::add");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::add");
     if (xids) {
         check_new_ids(n, xids, "IndexBinaryIVFSIMD::add_with_ids");

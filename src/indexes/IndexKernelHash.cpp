@@ -224,6 +224,7 @@ void IndexKernelHash::check_compatible_for_merge(
 
 faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
     check_counts_with(*this, storage);
+    check_counts_inside();
     if (auto* multi = dynamic_cast<faiss::IndexBinaryMultiHash*>(storage)) {
         return new HashDistanceComputer(*this, *multi->storage);
     }

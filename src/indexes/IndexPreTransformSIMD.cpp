@@ -308,20 +308,28 @@ void check_same_chain(
     }
 }
 
+faiss::Index* not_null(faiss::Index* index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index, "IndexPreTransformSIMD: the index is null");
+    return index;
+}
+
 /// Returns the search parameters for the index behind the transformations.
 const faiss::SearchParameters* params_behind(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
-    if (const auto* pre =
-                dynamic_cast<const faiss::SearchParametersPreTransform*>(
-                        params)) {
+    using Params = faiss::SearchParametersPreTransform;
+    const auto* pre = dynamic_cast<const Params*>(params);
+    // FAISS passes on only the index_params of the inner ones
+    for (const auto* inner = pre; inner;
+         inner = dynamic_cast<const Params*>(inner->index_params)) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                !pre->sel,
+                !inner->sel,
                 "%s: a selector in SearchParametersPreTransform has no effect; give it in index_params",
                 where);
-        params = pre->index_params;
     }
+    params = pre ? pre->index_params : params;
     check_params_for(index, params, where);
     return params;
 }
@@ -336,7 +344,7 @@ void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
 } // namespace
 
 IndexPreTransformSIMD::IndexPreTransformSIMD(faiss::Index* index)
-        : IndexPreTransform(index) {}
+        : IndexPreTransform(not_null(index)) {}
 
 IndexPreTransformSIMD::IndexPreTransformSIMD() = default;
 IndexPreTransformSIMD::~IndexPreTransformSIMD() = default;
@@ -351,6 +359,9 @@ std::shared_ptr<const PackedChain> IndexPreTransformSIMD::packed_chain() const {
 
 void IndexPreTransformSIMD::prepend_transform(
         faiss::VectorTransform* transform) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            transform,
+            "IndexPreTransformSIMD::prepend_transform: the transformation is null");
     verify_chain = true;
     IndexPreTransform::prepend_transform(transform);
 }
@@ -582,6 +593,12 @@ size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
             *this, sel, "IndexPreTransformSIMD::remove_ids");
     check_counts_with(*this, index);
     return IndexPreTransform::remove_ids(sel);
+}
+
+faiss::DistanceComputer* IndexPreTransformSIMD::get_distance_computer() const {
+    check_counts_with(*this, index);
+    check_all_counts(*index);
+    return IndexPreTransform::get_distance_computer();
 }
 
 void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {

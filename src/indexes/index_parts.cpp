@@ -436,8 +436,14 @@ void check_params_for(
         const char* where) {
     if (is_any<faiss::IndexFlat, faiss::IndexScalarQuantizer>(index)) {
         known_params(params, where);
-    } else if (is_any<faiss::IndexHNSW>(index)) {
-        known_params<faiss::SearchParametersHNSW>(params, where);
+    } else if (
+            const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+        const auto* given =
+                known_params<faiss::SearchParametersHNSW>(params, where);
+        check_ef(
+                given ? given->efSearch : graph->hnsw.efSearch,
+                "efSearch",
+                where);
     }
 }
 
