@@ -230,6 +230,7 @@ TEST(IndexBinaryIVFSIMD, QuantizersMayFindFewerLists) {
     const Codes query = random_codes(1, 64, 3);
     const auto found_in = [&](std::vector<idx_t> numbers) {
         FixedQuantizer fixed(64, std::move(numbers));
+        fixed.ntotal = 3;
         const auto before = std::exchange(lists.index.quantizer, &fixed);
         lists.index.nprobe = fixed.lists.size();
         idx_t found = 0;
@@ -269,9 +270,29 @@ TEST(IndexBinaryIVFSIMD, NothingToDoAndBadCalls) {
              {[&] { find(nullptr, 1); }, "null"},
              {[&] { search(index, query, 1, &no_probes); }, "nprobe is 0"},
              {[&] { search(untrained, query, 1); }, "not trained"},
+             {[&] { untrained.add(1, query.data()); }, "not trained"},
              {[&] { IndexBinaryIVFSIMD(nullptr, 64, 4); }, "null"},
              {[&] { IndexBinaryIVFSIMD(&flat, 128, 4); }, "64"},
              {[&] { IndexBinaryIVFSIMD(&flat, 64, 0); }, "lists is 0"}});
+}
+
+// FAISS would write to a list that does not exist, and end the process.
+TEST(IndexBinaryIVFSIMD, AQuantizerWithMoreVectorsThanLists) {
+    Lists lists(64, 100, 5);
+    auto& index = lists.index;
+    const Codes codes = random_codes(3, 64, 1);
+    const std::vector<idx_t> ids{7, 8, 9};
+    const auto before = search(index, codes, 2);
+    index.quantizer->add(3, codes.data());
+    const char* reason = "expected one for each of";
+    expect_throws(
+            {{[&] { index.add(3, codes.data()); }, reason},
+             {[&] { index.add_with_ids(3, codes.data(), ids.data()); }, reason},
+             {[&] { search(index, codes, 2); }, reason}});
+    const faiss::IDSelectorRange added(
+            idx_t(index.nlist), idx_t(index.nlist) + 3);
+    index.quantizer->remove_ids(added);
+    expect_same(search(index, codes, 2), before);
 }
 
 Codes bytes_of(const faiss::IndexBinary& index) {

@@ -656,10 +656,14 @@ TEST(IndexIVFPQ4, BadCalls) {
     expect_throws(
             {{[&] { search(*index, x, 1, &params); }, "nprobe is 0"},
              {[&] { range_search(*index, x, NAN); }, "NaN"}});
-    const faiss::SearchParametersHNSW of_graphs;
+    faiss::SearchParametersHNSW of_graphs;
+    faiss::SearchParametersIVF with_quantizer;
+    with_quantizer.quantizer_params = &of_graphs;
     const faiss::IDSelectorRange some(10, 20);
     expect_throws(
             {{[&] { search(*index, huge, 3); }, "length of vector 0"},
+             {[&] { search(*index, x, 1, &with_quantizer); },
+              "quantizer_params have no effect"},
              {[&] { range_search(*index, huge, 3); }, "length of vector 0"},
              {[&] { index->add(1, huge.data()); }, "length of vector 0"},
              {[&] { search(*index, x, 1, &of_graphs); },

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/AuxIndexStructures.h>
@@ -20,6 +21,7 @@
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
 
@@ -582,6 +584,59 @@ TEST(IndexKernelHash, RefinesAndTellsWhatItRefuses) {
         EXPECT_TRUE(throws(
                 [&] { KernelExceptionGuard another(&refine); }, "k_factor"));
     }
+}
+
+TEST(IndexKernelHash, NoVectorHasTheIdOfPadding) {
+    const auto x = uniform_vectors(3, d, 57);
+    const std::vector<idx_t> ids{5, -1, 6};
+    for (const std::string storage : {"BHash8", "BIVF2"}) {
+        const auto floats = index_factory(d, sik + "," + storage);
+        const auto binary = index_binary_factory(d, sik + "," + storage);
+        auto& hashed = dynamic_cast<IndexBinaryKernelHash&>(*binary);
+        floats->train(3, x.data());
+        hashed.train(3, x.data());
+        const char* reason = "an id is -1";
+        expect_throws(
+                {{[&] { floats->add_with_ids(3, x.data(), ids.data()); },
+                  reason},
+                 {[&] { hashed.add_with_ids(3, x.data(), ids.data()); },
+                  reason}});
+        EXPECT_EQ(floats->ntotal, 0);
+        EXPECT_EQ(hashed.ntotal, 0);
+    }
+}
+
+TEST(IndexKernelHash, GraphsWhoseCodesWereRemovedAreNotRead) {
+    const auto x = uniform_vectors(50, d, 58);
+    const auto floats = index_factory(d, sik + ",BHNSW8");
+    const auto binary = index_binary_factory(d, sik + ",BHNSW8");
+    auto& hashed = dynamic_cast<IndexBinaryKernelHash&>(*binary);
+    floats->add(50, x.data());
+    hashed.add(50, x.data());
+    auto& of_floats = dynamic_cast<IndexKernelHash&>(*floats);
+    const auto empty = [](faiss::IndexBinary* storage) {
+        dynamic_cast<faiss::IndexBinaryHNSW&>(*storage).storage->reset();
+    };
+    empty(of_floats.storage);
+    empty(hashed.storage);
+    uint8_t code[code_size];
+    const char* reason = "parts do not fit";
+    expect_throws(
+            {{[&] { floats->get_distance_computer(); }, reason},
+             {[&] { hashed.reconstruct(0, code); }, reason},
+             {[&] { hashed.reconstruct_n(0, 1, code); }, reason},
+             {[&] { search(*floats, x, 1); }, reason}});
+}
+
+TEST(IndexRefineKernel, BothIndexesAreAlike) {
+    IndexFlatKernel exact(d, GaussianKernel(0.1));
+    faiss::IndexFlatL2 shorter(d - 1);
+    faiss::IndexFlatIP other_metric(d);
+    const char* reason = "expected the same";
+    expect_throws(
+            {{[&] { IndexRefineKernel(&shorter, &exact); }, reason},
+             {[&] { IndexRefineKernel(&other_metric, &exact); }, reason},
+             {[&] { IndexRefineKernel(nullptr, &exact); }, "null"}});
 }
 
 /// Fails after half of the vectors were added.

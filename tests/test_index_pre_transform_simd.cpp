@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexHNSW.h>
 #include <faiss/VectorTransform.h>
 
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
@@ -363,6 +364,61 @@ TEST(IndexPreTransformSIMD, CopiesCanBeMerged) {
         EXPECT_TRUE(throws([&] { a->merge_from(*longer); }, ""));
         EXPECT_EQ(a->ntotal, 300);
     }
+}
+
+TEST(IndexPreTransformSIMD, NullAndPartsThatDoNotFit) {
+    const auto x = uniform_vectors(60, 16, 1);
+    const auto index = make_index(16, "PCA8,KFlat(gaussian)");
+    index->train(60, x.data());
+    index->add(60, x.data());
+    const std::vector<idx_t> ids(60, -1);
+    const auto found = search(*index, x, 3);
+    expect_throws(
+            {{[&] { IndexPreTransformSIMD none(nullptr); }, "null"},
+             {[&] { index->prepend_transform(nullptr); }, "null"},
+             {[&] { index->add_with_ids(60, x.data(), ids.data()); },
+              "an id is -1"}});
+    expect_same(search(*index, x, 3), found);
+    index->index->reset();
+    const char* reason = "parts do not fit";
+    expect_throws(
+            {{[&] { index->get_distance_computer(); }, reason},
+             {[&] { search(*index, x, 3); }, reason}});
+}
+
+// FAISS takes only the index_params of parameters, and would ignore a selector.
+TEST(IndexPreTransformSIMD, SelectorsInParametersAreNotIgnored) {
+    const auto x = uniform_vectors(60, 16, 1);
+    const faiss::IDSelectorRange some(0, 5);
+    const auto inner = make_index(16, "HKM1(chi2),Flat");
+    IndexPreTransformSIMD outer(inner.get());
+    outer.add(60, x.data());
+    faiss::SearchParametersPreTransform of_inner, of_outer;
+    of_outer.index_params = &of_inner;
+    search(outer, x, 3, &of_outer);
+    for (faiss::SearchParameters* params :
+         {(faiss::SearchParameters*)&of_inner,
+          (faiss::SearchParameters*)&of_outer}) {
+        params->sel = const_cast<faiss::IDSelectorRange*>(&some);
+        EXPECT_TRUE(
+                throws([&] { search(outer, x, 3, &of_outer); },
+                       "a selector in SearchParametersPreTransform"));
+        params->sel = nullptr;
+    }
+}
+
+TEST(IndexPreTransformSIMD, AGraphOfFaissSearchesWithASoundEf) {
+    const auto x = uniform_vectors(60, 16, 1);
+    const auto index = make_index(16, "HKM1(chi2),HNSW8");
+    index->add(60, x.data());
+    faiss::SearchParametersHNSW params;
+    params.efSearch = 0;
+    EXPECT_TRUE(
+            throws([&] { search(*index, x, 3, &params); }, "efSearch is 0"));
+    dynamic_cast<faiss::IndexHNSW&>(*index->index).hnsw.efSearch = -5;
+    EXPECT_TRUE(throws([&] { search(*index, x, 3); }, "efSearch is -5"));
+    params.efSearch = 16;
+    EXPECT_EQ(search(*index, x, 1, &params).labels[7], 7);
 }
 
 TEST(IndexPreTransformSIMD, EmptyIndexesGivePadding) {

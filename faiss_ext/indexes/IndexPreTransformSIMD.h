@@ -44,8 +44,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
      */
     bool verify_chain = true;
 
-    /// Takes the index, not null, which is deleted only if own_fields is set. Put
-    /// transformations in front with prepend_transform().
+    /// Takes the index, not null, which is deleted only if own_fields is set.
+    /// Put transformations in front with prepend_transform().
     explicit IndexPreTransformSIMD(faiss::Index* index);
     IndexPreTransformSIMD();
     ~IndexPreTransformSIMD() override;

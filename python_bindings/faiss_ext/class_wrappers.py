@@ -68,8 +68,10 @@ def as_codes(x, code_size, where):
     """x as a C-contiguous uint8 array of shape (n, code_size)."""
     x = as_array(x, where)
     if x.dtype != np.uint8:
-        raise TypeError(
-            f"{where}: expected codes (uint8), got an array of {x.dtype}")
+        hint = ("; numpy.packbits(x, axis=1) makes codes of bits"
+                if x.dtype == bool else "")
+        raise TypeError(f"{where}: expected codes (uint8), got an array of "
+                        f"{x.dtype}{hint}")
     if x.ndim != 2 or x.shape[1] != code_size:
         raise ValueError(
             f"{where}: expected codes of shape (n, {code_size}), "
@@ -77,19 +79,19 @@ def as_codes(x, code_size, where):
     return np.ascontiguousarray(x)
 
 
-def as_ids(ids, shape, where):
-    """ids as a C-contiguous int64 array; None in the shape stands for any
-    number."""
+def as_ids(ids, shape, where, noun="ids"):
+    """ids as a C-contiguous int64 array; None in the shape, shown as k, stands
+    for any number."""
     ids = as_array(ids, where)
     if len(ids.shape) != len(shape) or any(
             size not in (None, given) for size, given in zip(shape, ids.shape)):
-        expected = (f"{shape[0]} ids" if len(shape) == 1 and shape[0] is not None
-                    else "ids of shape " + str(shape).replace("None", "n"))
+        expected = (f"{shape[0]} {noun}" if len(shape) == 1 and shape[0] is not None
+                    else f"{noun} of shape {shape}".replace("None", "k"))
         raise ValueError(
             f"{where}: expected {expected}, got an array of shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(
-            f"{where}: ids must be integers, got an array of {ids.dtype}")
+            f"{where}: {noun} must be integers, got an array of {ids.dtype}")
     if ids.dtype == np.uint64 and ids.size and (
             int(ids.max()) > np.iinfo("int64").max):
         raise ValueError(f"{where}: id {ids.max()} is too large")
@@ -369,6 +371,8 @@ def words_for(error, method, self, name, args, kwargs):
                 or "exception in a Python callback" in message):
             return None
         if kwargs.get("params") is not None and WRONG_PARAMETERS.search(message):
+            if type(kwargs["params"]) is faiss.SearchParameters:
+                return f"{text(self)} cannot search with a selector"
             kind = type(kwargs["params"]).__name__
             return (f"{text(self)} takes no params of type {kind}; "
                     "faiss_ext.set_index_parameter sets search parameters, "
@@ -581,8 +585,8 @@ def hint_at(kind, given):
         if callable(given) and not isinstance(given, type):
             return "; CallbackKernel(function) makes a kernel from a function"
     if kind == "KernelHash":
-        return ("; write a class such as ShiftInvariantHash, or use the hash of "
-                "an index: index_factory(d, 'SIK512(gaussian),BFlat').hash")
+        return ("; kernel_hash_factory(d, 'SIK512(gaussian)') makes a hash from "
+                "a string")
     if kind in ("faiss.Index", "IndexFlatKernel") and isinstance(given, str):
         return "; index_factory makes an index from a string"
     if kind == "faiss.IndexBinary" and isinstance(given, str):
@@ -910,6 +914,11 @@ def of_arrays(method, results=1):
     """Extends a method of one number to arrays."""
 
     def function(self, values):
+        where = f"{type(self).__name__}.{method.__name__}"
+        values = as_array(values, where)
+        if values.size and values.dtype.kind not in "fiub":
+            raise TypeError(f"{where}: expected numbers, got an array of "
+                            f"{values.dtype}")
         if np.ndim(values) == 0:
             return method(self, float(values))
         unique, inverse = np.unique(values, return_inverse=True)
@@ -1388,6 +1397,7 @@ def wrap_chain():
                             "must be a faiss.VectorTransform, got "
                             f"{shown(ltrans)}")
         prepend(self, ltrans)
+        self.verify_chain = True
         if self.own_fields and ltrans.thisown:  # else both would delete it
             ltrans.this.disown()
             ltrans.referenced_objects = Owners([self])

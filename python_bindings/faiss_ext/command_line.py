@@ -173,10 +173,11 @@ def arguments():
                   "Searches an index for the vectors of a file.")
     sub.add_argument("index", help="file of the index, or folder of shards")
     sub.add_argument("queries", help="file of queries")
-    sub.add_argument("-k", type=number(int, 1), default=10,
-                     help="number of neighbours (default: 10)")
-    sub.add_argument("--radius", type=float,
-                     help="search by range instead of for k neighbours")
+    either = sub.add_mutually_exclusive_group()
+    either.add_argument("-k", type=number(int, 1), default=10,
+                        help="number of neighbours (default: 10)")
+    either.add_argument("--radius", type=float,
+                        help="search by range instead of for k neighbours")
     sub.add_argument("-o", "--output",
                      help="file of results: .npz with D and I, and with "
                      "--radius also lims; or .csv with a line per result")
@@ -187,7 +188,7 @@ def arguments():
                   "Shows the parts of an index or a factory string.")
     sub.add_argument("index", help="file of an index, folder of shards, or "
                      "factory string")
-    sub.add_argument("-d", type=number(int, 1, 2**24), default=128,
+    sub.add_argument("-d", type=number(int, 1, 2**24),
                      help="dimension for a factory string (default: 128)")
     sub.add_argument("--at", type=number(float, -1, 1), action="append",
                      metavar="VALUE",
@@ -543,12 +544,15 @@ def theory_of(hash):
 
 def run_info(args):
     if os.path.exists(args.index):
+        if args.d is not None:
+            raise UsageError("-d is for a factory string, and there is a file "
+                             f"or folder {args.index}")
         index = index_of(args.index, args.mmap)
         size = size_of(args.index)
     else:
         try:
             index = (index_binary_factory if takes_bits(args.index)
-                     else faiss.index_factory)(args.d, args.index)
+                     else faiss.index_factory)(args.d or 128, args.index)
         except RuntimeError as error:
             raise ValueError(f"{args.index!r} is neither a file nor a "
                              f"string: {first_line(error)}") from None

@@ -200,7 +200,8 @@ def values_of(index, D):
                     else hash.kernel_estimate)
         return estimate(np.clip(distances, 0, hash.nbits))
     raise ValueError("kernel_values: the distances of "
-                     f"{type(index).__name__} do not tell kernel values")
+                     f"{type(index).__name__} do not tell kernel values; an index "
+                     "with Refine(KFlat(...)) has exact ones")
 
 
 def has_no_map(index):
@@ -239,7 +240,7 @@ def in_rows(I, lims, n):
     Returns the query of each row, the rows, and the position of each result in
     them.
     """
-    lims = as_ids(lims, (n + 1,), "kernel_values: lims")
+    lims = as_ids(lims, (n + 1,), "kernel_values: lims", "integers")
     if lims[0] != 0 or lims[-1] != I.size or (
             I.ndim != 1 or (np.diff(lims) < 0).any()):
         raise ValueError(

@@ -135,15 +135,17 @@ def with_keywords(function, template):
         try:
             return function(*args)
         except (TypeError, OverflowError) as error:
-            concerns_us = any(is_ours(a) or isinstance(a, str)
+            concerns_us = any(has_our_class(a) or is_ours(a)
+                              or isinstance(a, str)
                               and swig.is_faiss_ext_string(a) for a in args)
             if not concerns_us or not re.search(
                     r"in method '\w+', argument|Wrong number or type of",
                     str(error)):
                 raise
-            given = ", ".join(map(repr, args))
+            given = ", ".join(map(shown, args))
+        names = ", ".join(p for p in places if not p.startswith("arg"))
         raise TypeError(f"{function.__name__}: wrong number or type of "
-                        f"arguments, expected {', '.join(places)}, got {given}")
+                        f"arguments, expected {names}, got {given}")
 
     def call(*args, **kwargs):
         if not kwargs:
@@ -174,6 +176,17 @@ def meant_names(string):
     words = re.findall(r"[A-Za-z]+", string)
     return [(word, names[word.lower()]) for word in words
             if names.get(word.lower(), word) != word]
+
+
+def hint_for(string):
+    """What to write instead of a string that FAISS cannot parse; or ""."""
+    for word, name in meant_names(string):
+        return f"unknown name {word!r}, did you mean {name}?"
+    for word in re.findall(r"(?<![\w(])\w+", string):
+        if word in swig.kernel_names():
+            return (f"{word} is a kernel; KFlat({word}) compares vectors under "
+                    "it")
+    return ""
 
 
 def check_factory_string(description, function):
@@ -213,12 +226,13 @@ def factory(ours, other_name):
                 return make(d, description, *args)
             except RuntimeError as error:
                 problem = str(error)
-                meant = [] if is_string_of_ours else meant_names(description)
                 if makes(getattr(swig, other_name), description):
                     hint = f"{other_name} takes this string"
-                elif meant and "could not parse" in problem:
-                    hint = "unknown name {!r}, did you mean {}?".format(*meant[0])
+                elif is_string_of_ours or "could not parse" not in problem:
+                    hint = ""
                 else:
+                    hint = hint_for(description)
+                if not hint:
                     # kernels are lower-case, what FAISS has in parentheses is not
                     if not is_string_of_ours and re.search(
                             r"\([a-z]", description):
@@ -389,6 +403,8 @@ def ivf_of(original):
     find = with_real_class(original)
 
     def function(index):
+        if index is None and original.__name__.startswith("try"):
+            return None
         if not isinstance(index, faiss.Index):
             raise TypeError(f"{original.__name__}: expected a faiss.Index, got "
                             f"{shown(index)}")

@@ -11,6 +11,7 @@ import re
 import faiss
 
 from ._version import __version__
+from .class_wrappers import shown
 from .extend_faiss import read_index_binary
 from .out_of_core import digest, read_json, write, write_json
 from .parameters import real
@@ -122,6 +123,8 @@ class ShardFolder:
                            r"|shard-\d+\.index\.json|\.faiss_ext_.*")
 
     def __init__(self, path):
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"expected the path of a folder, got {shown(path)}")
         self.path = os.path.abspath(path)
 
     def file(self, name):

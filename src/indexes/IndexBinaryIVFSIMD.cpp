@@ -119,6 +119,12 @@ struct ProbedLists {
             if (nearest[i] < 0) {
                 continue;
             }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    size_t(nearest[i]) < index.nlist,
+                    "IndexBinaryIVFSIMD: the quantizer found list %" PRId64
+                    " of %zu",
+                    int64_t(nearest[i]),
+                    index.nlist);
             const size_t size = lists.list_size(nearest[i]);
             if (size > 0) {
                 end += idx_t(size);

@@ -28,9 +28,19 @@ namespace faiss_ext {
 
 namespace {
 
-faiss::Index* checked(faiss::Index* index) {
-    FAISS_EXT_THROW_IF_NOT_MSG(index, "IndexRefineKernel: an index is null");
-    return index;
+/// Returns the first index, after a check that the two are alike.
+faiss::Index* checked(faiss::Index* base_index, faiss::Index* refine_index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            base_index && refine_index, "IndexRefineKernel: an index is null");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            base_index->d == refine_index->d &&
+                    base_index->metric_type == refine_index->metric_type,
+            "IndexRefineKernel: base_index has %d dimensions and metric %d, refine_index has %d and %d, expected the same",
+            base_index->d,
+            int(base_index->metric_type),
+            refine_index->d,
+            int(refine_index->metric_type));
+    return base_index;
 }
 
 /// Removes the vectors from n0 on, if the index supports removal.
@@ -49,7 +59,7 @@ void truncate(faiss::Index& index, idx_t n0) {
 IndexRefineKernel::IndexRefineKernel(
         faiss::Index* base_index,
         faiss::Index* refine_index)
-        : IndexRefine(checked(base_index), checked(refine_index)) {}
+        : IndexRefine(checked(base_index, refine_index), refine_index) {}
 
 void IndexRefineKernel::train(idx_t n, const float* x) {
     // train the index in front last, as it may take long: if it fails, it is

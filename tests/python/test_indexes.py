@@ -328,7 +328,7 @@ def test_other_search_parameters_are_as_in_faiss(digits, string):
         try:
             I = index.search(digits.queries, 5, params=params)[1]
         except RuntimeError as error:
-            assert "params" in str(error)
+            assert "params" in str(error) or "selector" in str(error)
             outcomes.add("refused")
         else:
             assert I.max() < 1003 and I.max() >= 0
@@ -424,7 +424,7 @@ def test_candidates_are_compared_by_the_kernel(digits, metric):
     np.testing.assert_array_equal(found, np.where(labels < 0, padding, expected))
     assert index.compute_distance_subset(digits.queries[:0], labels[:0]).shape == (0, 500)
     for bad in (labels[:3], labels[0], labels.astype("float32")):
-        with pytest.raises(ValueError, match=r"expected integers and shape \(200, k\)"):
+        with pytest.raises(ValueError, match=r"expected ids of shape \(200, k\)"):
             index.compute_distance_subset(digits.queries, bad)
     with pytest.raises(RuntimeError, match="id 99999 of query 0"):
         index.compute_distance_subset(digits.queries[:1], [[3, 99999]])
@@ -438,7 +438,7 @@ def test_another_order_of_exact_vectors(digits):
     index.permute_entries(order)
     np.testing.assert_array_equal(index.reconstruct_n(0, 20), x[order])
     for bad, error in (
-            (order[:5], ValueError), (order * 1.0, ValueError), (order + 1, RuntimeError), (order * 0, RuntimeError)):
+            (order[:5], ValueError), (order * 1.0, TypeError), (order + 1, RuntimeError), (order * 0, RuntimeError)):
         with pytest.raises(error, match="permute_entries"):
             index.permute_entries(bad)
     np.testing.assert_array_equal(index.reconstruct_n(0, 20), x[order])

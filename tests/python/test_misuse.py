@@ -1052,6 +1052,209 @@ def test_float_strings_name_their_factory(string):
         faiss.index_binary_factory(16, string)
 
 
+@pytest.mark.parametrize("string", ["KFlat chi2", "KFlat[chi2]", "chi2", "HNSW8,KFlat[chi2]"])
+def test_a_kernel_that_is_not_in_parentheses(string):
+    with pytest.raises(RuntimeError, match=r"chi2 is a kernel; KFlat\(chi2\)"):
+        faiss.index_factory(D, string)
+
+
+def masked(x):
+    x = np.ma.array(x, mask=np.zeros(np.shape(x), bool))
+    x[..., 0] = np.ma.masked
+    return x
+
+
+def test_masked_values_are_refused_at_every_entrance():
+    x = histograms(60)
+    kernel = faiss_ext.kernel_factory("chi2")
+    index = filled("AHK64(chi2),BFlat,Refine(KFlat(chi2))", x)
+    flat = filled("KFlat(chi2)", x)
+    D_, I = flat.search(x[:3], 2)
+    of_graph = filled("HNSW8,KFlat(chi2)", x)
+    hash = filled("AHK64(chi2),BFlat", x).hash
+    measured = faiss_ext.calibrate(index, x, histograms(20, seed=2), "chi2", k=5)
+    entrances = [
+        lambda: kernel(masked(x[0]), x[1]), lambda: kernel(x[0], masked(x[1])),
+        lambda: kernel.gram(masked(x)),
+        lambda: flat.compute_distance_subset(x[:3], masked(I)),
+        lambda: flat.compute_kernel_subset(masked(x[:3]), I),
+        lambda: flat.values_of_scores(masked(D_), I),
+        lambda: of_graph.values_of_scores(D_, masked(I)),
+        lambda: flat.permute_entries(masked(np.arange(60))),
+        lambda: flat.reconstruct_batch(masked(np.arange(3))),
+        lambda: flat.remove_ids(masked(np.arange(3))),
+        lambda: faiss_ext.kernel_values(flat, masked(D_), I, x[:3]),
+        lambda: faiss_ext.kernel_values(flat, D_, masked(I), x[:3]),
+        lambda: faiss_ext.kernel_values(flat, D_, I, masked(x[:3])),
+        lambda: faiss_ext.kernel_values(flat, D_.ravel(), I.ravel(), x[:3], masked([0, 2, 4, 6])),
+        lambda: faiss_ext.calibrate(index, masked(x), x[:5], "chi2"),
+        lambda: faiss_ext.calibrate(index, x, masked(x[:5]), "chi2"),
+        lambda: measured.value(masked(D_)), lambda: measured.interval(masked(D_)),
+        lambda: faiss_ext.recommend(masked(x), "chi2"),
+        lambda: faiss_ext.recommend(x, "chi2", queries=masked(x[:5])),
+        lambda: faiss_ext.mean_neighbor_distance(masked(x)),
+        lambda: hash.encode(masked(x)), lambda: hash.kernel_value(masked(x[0]), x[1]),
+        lambda: hash.expected_hamming(masked([.5, .6])),
+        lambda: hash.kernel_interval(masked([3, 4])),
+        lambda: faiss_ext.ParameterSpace().explore(
+            index, masked(x[:5]), faiss.IntersectionCriterion(5, 1)),
+    ]
+    for number, entrance in enumerate(entrances):
+        with pytest.raises(ValueError, match="without masked values"):
+            entrance()
+            pytest.fail(f"entrance {number}")
+    assert_equal(flat.search(x[:3], 2), (D_, I))
+
+
+@pytest.mark.parametrize("given, error", [
+    ([1.5], TypeError), (np.array([2**63], "uint64"), ValueError),
+    ([[1, 2]], ValueError), (["a"], TypeError)])
+def test_keys_are_ids(given, error):
+    index = filled("KFlat(chi2)", histograms(20))
+    with pytest.raises(error, match="reconstruct_batch"):
+        index.reconstruct_batch(given)
+
+
+@pytest.mark.parametrize("string", [
+    "KFlat(chi2)", "AHK64(chi2),BFlat", "L2norm,KFlat(gaussian)"])
+def test_ids_are_no_distances(string):
+    x = histograms(20)
+    index = filled(string, x)
+    D_, I = index.search(x[:3], 2)
+    with pytest.raises(TypeError, match="D must be distances, got an array of int64"):
+        faiss_ext.kernel_values(index, I, I, x[:3])
+
+
+@pytest.mark.parametrize("distance", [-1, -2**31, 2**30 + 1])
+def test_integers_that_are_no_distances_of_packed_bits(distance):
+    index = faiss.index_binary_factory(64, "BKFlat(jaccard)")
+    index.add(binary_codes())
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        faiss_ext.kernel_values(index, np.array([0, distance]))
+    padding = np.iinfo("int32").max
+    np.testing.assert_array_equal(
+        faiss_ext.kernel_values(index, np.array([0, 2**30, padding])), [1, 0, np.nan])
+
+
+def test_none_is_no_part_of_an_index():
+    x = histograms(40)
+    parts = {
+        "HKM1(chi2),Flat": ["index"], "HNSW8,KFlat(chi2)": ["storage"],
+        "AHK64(chi2),BFlat,Refine(KFlat(chi2))": ["base_index", "refine_index"]}
+    for string, names in parts.items():
+        index = filled(string, x)
+        expected = index.search(x[:3], 2)
+        for name in names:
+            with pytest.raises((TypeError, AttributeError), match=f"{name}.*(got None|read-only)"):
+                setattr(index, name, None)
+        assert_equal(index.search(x[:3], 2), expected)
+    lists = faiss_ext.index_binary_factory(64, "BIVF4")
+    lists.train(binary_codes())
+    for name in ("quantizer", "invlists"):
+        with pytest.raises(TypeError, match=f"{name}.*got None"):
+            setattr(lists, name, None)
+    lists.add(binary_codes())
+
+
+def test_none_is_no_argument_of_a_constructor():
+    flat = faiss.index_factory(D, "KFlat(chi2)")
+    hash = faiss_ext.kernel_hash_factory(D, "SIK64(gaussian)")
+    for make in (
+            lambda: faiss_ext.IndexPreTransformSIMD(None),
+            lambda: faiss_ext.IndexRefineKernel(None, flat),
+            lambda: faiss_ext.IndexRefineKernel(flat, None),
+            lambda: faiss_ext.IndexKernelHash(hash, None),
+            lambda: faiss_ext.IndexBinaryKernelHash(None, faiss.IndexBinaryFlat(64)),
+            lambda: faiss_ext.IndexFlatKernel(D, None),
+            lambda: faiss_ext.IndexHNSWKernel(None, 8),
+            lambda: faiss_ext.IndexBinaryIVFSIMD(None, 64, 4)):
+        with pytest.raises((TypeError, RuntimeError), match="None|null"):
+            make()
+    behind = faiss_ext.IndexPreTransformSIMD(flat)
+    with pytest.raises(TypeError, match="ltrans must be a faiss.VectorTransform, got None"):
+        behind.prepend_transform(None)
+    behind.add(histograms(3))
+
+
+@pytest.mark.parametrize("ef", [0, -5, 2**25])
+def test_a_graph_of_faiss_behind_a_map_searches_with_a_sound_ef(ef):
+    x = histograms(40)
+    index = filled("HKM1(chi2),HNSW8", x)
+    graph = faiss.downcast_index(index.index)
+    before, expected = graph.hnsw.efSearch, index.search(x[:3], 2)
+    graph.hnsw.efSearch = ef
+    with pytest.raises(RuntimeError, match=f"efSearch is {ef}"):
+        index.search(x[:3], 2)
+    graph.hnsw.efSearch = before
+    assert_equal(index.search(x[:3], 2), expected)
+
+
+def test_lists_whose_quantizer_has_grown():
+    codes = binary_codes()
+    lists = faiss_ext.index_binary_factory(64, "BIVF4")
+    with pytest.raises(RuntimeError, match="add: the index is not trained"):
+        lists.add(codes)
+    lists.train(codes)
+    lists.quantizer.add(codes)
+    for call in (lambda: lists.add(codes), lambda: lists.search(codes, 2),
+                 lambda: lists.add_with_ids(codes, np.arange(50))):
+        with pytest.raises(RuntimeError, match="the quantizer has 54 vectors"):
+            call()
+    assert lists.ntotal == 0
+
+
+def test_parts_that_were_emptied_are_not_read():
+    x = histograms(40)
+    hashed = faiss.index_binary_factory(D, "SIK64(gaussian),BHNSW8")
+    hashed.train(x)
+    hashed.add(x)
+    hashed.storage.storage.reset()
+    for call in (lambda: hashed.reconstruct(3), lambda: hashed.reconstruct_n(0, 3)):
+        with pytest.raises(RuntimeError, match="parts do not fit"):
+            call()
+    floats = filled("SIK64(gaussian),BHNSW8", x)
+    floats.storage.storage.reset()
+    mapped = filled("PCA8,KFlat(gaussian)", x)
+    faiss.downcast_index(mapped.index).reset()
+    for index in (floats, mapped):
+        with pytest.raises(RuntimeError, match="parts do not fit"):
+            index.get_distance_computer()
+
+
+def test_refine_has_one_dimension():
+    with pytest.raises(RuntimeError, match="base_index has 16 dimensions .* refine_index has 8"):
+        faiss_ext.IndexRefineKernel(
+            faiss.index_factory(D, "KFlat(chi2)"), faiss.index_factory(8, "KFlat(chi2)"))
+
+
+def test_objects_of_another_kind_name_the_arguments():
+    kernel = faiss_ext.kernel_factory("chi2")
+    for call, name in (
+            (lambda: faiss.write_VectorTransform(kernel, "x"), "write_VectorTransform"),
+            (lambda: faiss.serialize_index(kernel), "write_index"),
+            (lambda: faiss.clone_index(faiss_ext.index_binary_factory(64, "BFlat")), "clone_index"),
+            (lambda: faiss_ext.open_shards(None), "path of a folder"),
+            (lambda: faiss_ext.kernel_hash_factory(D, "SIK64(gaussian)").expected_hamming("a"), "expected_hamming")):
+        with pytest.raises(TypeError, match=name) as caught:
+            call()
+        assert "prototypes" not in str(caught.value)
+
+
+def test_bits_that_are_not_packed():
+    index = faiss.index_binary_factory(64, "BKFlat(jaccard)")
+    with pytest.raises(TypeError, match="numpy.packbits"):
+        index.add(np.zeros((3, 64), bool))
+
+
+def test_a_selector_where_none_can_be_used():
+    x = vectors(50)
+    index = faiss.index_binary_factory(D, "SIK64(gaussian),BHash8")
+    index.train(x)
+    index.add(x)
+    with pytest.raises(RuntimeError, match="cannot search with a selector"):
+        index.search(x, 3, params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 5)))
+
+
 def test_what_is_not_a_file():
     index = faiss.index_factory(4, "KFlat(chi2)")
     for bad in (3, 1.5, [1], np.zeros(3)):

@@ -130,6 +130,16 @@ def test_what_was_fitted_does_not_change_with_the_callers_array():
     np.testing.assert_array_equal(neighbors.kneighbors(), before)
 
 
+def test_masked_values_are_refused():
+    masked = np.ma.array(TEST[:3], mask=np.zeros_like(TEST[:3], bool))
+    neighbors = KernelNeighbors(LINEAR, n_neighbors=3).fit(TRAIN)
+    neighbors.kneighbors(masked)
+    masked[0, 0] = np.ma.masked
+    for call in (neighbors.kneighbors, neighbors.fit):
+        with pytest.raises(ValueError, match="without masked values"):
+            call(masked)
+
+
 @pytest.mark.parametrize("scalar", [np.uint8, np.int32, np.int64, np.array])
 def test_numbers_of_neighbors_of_numpy(scalar):
     for X in (None, TEST[:3]):
