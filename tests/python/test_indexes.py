@@ -423,9 +423,11 @@ def test_candidates_are_compared_by_the_kernel(digits, metric):
     padding = np.finfo("float32").max * (1 if metric == L2 else -1)
     np.testing.assert_array_equal(found, np.where(labels < 0, padding, expected))
     assert index.compute_distance_subset(digits.queries[:0], labels[:0]).shape == (0, 500)
-    for bad in (labels[:3], labels[0], labels.astype("float32")):
+    for bad in (labels[:3], labels[0]):
         with pytest.raises(ValueError, match=r"expected ids of shape \(200, k\)"):
             index.compute_distance_subset(digits.queries, bad)
+    with pytest.raises(TypeError, match="labels: ids must be integers"):
+        index.compute_distance_subset(digits.queries, labels.astype("float32"))
     with pytest.raises(RuntimeError, match="id 99999 of query 0"):
         index.compute_distance_subset(digits.queries[:1], [[3, 99999]])
 
