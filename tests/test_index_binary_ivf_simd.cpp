@@ -284,7 +284,7 @@ TEST(IndexBinaryIVFSIMD, AQuantizerWithMoreVectorsThanLists) {
     const std::vector<idx_t> ids{7, 8, 9};
     const auto before = search(index, codes, 2);
     index.quantizer->add(3, codes.data());
-    const char* reason = "expected one for each of";
+    const char* reason = "expected one of 64 bits for each of";
     expect_throws(
             {{[&] { index.add(3, codes.data()); }, reason},
              {[&] { index.add_with_ids(3, codes.data(), ids.data()); }, reason},

@@ -632,10 +632,15 @@ TEST(IndexRefineKernel, BothIndexesAreAlike) {
     IndexFlatKernel exact(d, GaussianKernel(0.1));
     faiss::IndexFlatL2 shorter(d - 1);
     faiss::IndexFlatIP other_metric(d);
-    const char* reason = "expected the same";
+    faiss::IndexFlatL2 filled(d);
+    filled.add(1, std::vector<float>(d).data());
     expect_throws(
-            {{[&] { IndexRefineKernel(&shorter, &exact); }, reason},
-             {[&] { IndexRefineKernel(&other_metric, &exact); }, reason},
+            {{[&] { IndexRefineKernel(&shorter, &exact); },
+              "base_index has 11 dimensions and refine_index 12"},
+             {[&] { IndexRefineKernel(&other_metric, &exact); },
+              "metric_type 0 and refine_index 1"},
+             {[&] { IndexRefineKernel(&filled, &exact); },
+              "base_index has 1 vectors and refine_index 0"},
              {[&] { IndexRefineKernel(nullptr, &exact); }, "null"}});
 }
 

@@ -728,7 +728,7 @@ def recommend(
     else:
         queries = as_vectors(queries, x.shape[1], "recommend: queries")
         if len(queries) == 0:
-            raise ValueError("recommend: queries is empty")
+            raise ValueError("recommend: no queries were given")
         of_queries = None
     if n is not None and n < len(order):
         raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "

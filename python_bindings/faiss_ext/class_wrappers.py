@@ -29,7 +29,8 @@ def as_array(x, where):
     if hasattr(x, "toarray"):
         raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
                         "which toarray() makes one")
-    if np.ma.is_masked(x):
+    rows = x if isinstance(x, (list, tuple)) else ()
+    if np.ma.is_masked(x) or any(map(np.ma.is_masked, rows)):
         raise ValueError(f"{where}: expected an array without masked values; "
                          "filled(value) gives them values, and rows with masked "
                          "values can be left out")
@@ -126,6 +127,8 @@ def rows_for(index, n0, ni, x, width, dtype):
 
 def as_radius(radius, where):
     """A radius as a float."""
+    if radius is np.ma.masked:
+        raise ValueError(f"{where}: the radius is a masked value")
     if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:
         raise TypeError(f"{where}: the radius must be a number, got {shown(radius)}")
     try:
@@ -176,7 +179,12 @@ def as_selected(x, name, where):
     if np.ndim(x) != 1:
         raise TypeError(f"{where}: expected an array of ids or an IDSelector, "
                         f"got {shown(x)}")
-    return as_ids(x, (np.size(x),), where)
+    return as_keys(x, name, where)
+
+
+def as_code_rows(codes, name, where):
+    """The argument of sa_decode, checked."""
+    return as_array(codes, where)
 
 
 def as_keys(keys, name, where):
@@ -195,9 +203,9 @@ def checked_scalars(method, name):
     """Wraps a method: it takes Python and NumPy integers, and errors name the
     argument."""
     names = list(inspect.signature(method).parameters)[1:]
-    checks = ({names[0]: as_selected} if name == "remove_ids" and names
-              else {names[0]: as_keys} if name == "reconstruct_batch" and names
-              else AS_ARGUMENT)
+    of_first = {"remove_ids": as_selected, "reconstruct_batch": as_keys,
+                "sa_decode": as_code_rows}.get(name)
+    checks = {names[0]: of_first} if of_first and names else AS_ARGUMENT
 
     @functools.wraps(method)
     def function(self, *args, **kwargs):
@@ -371,12 +379,12 @@ def words_for(error, method, self, name, args, kwargs):
                 or "exception in a Python callback" in message):
             return None
         if kwargs.get("params") is not None and WRONG_PARAMETERS.search(message):
-            if type(kwargs["params"]) is faiss.SearchParameters:
-                return f"{text(self)} cannot search with a selector"
             kind = type(kwargs["params"]).__name__
             return (f"{text(self)} takes no params of type {kind}; "
                     "faiss_ext.set_index_parameter sets search parameters, "
-                    "whichever part of an index has them")
+                    "whichever part of an index has them; selectors go into "
+                    "the class of the part, such as "
+                    "SearchParametersIVF(sel=...), if it has one")
         if "direct map not initialized" in message:
             return ("the inverted lists do not know where each vector is; call "
                     "faiss.extract_index_ivf(index).make_direct_map()")
@@ -500,6 +508,8 @@ def index_radius(index, radius, where):
 def python_number(value):
     """NumPy scalars and arrays of shape () as Python numbers, which SWIG
     accepts."""
+    if value is np.ma.masked:
+        raise ValueError("expected a number, got a masked value")
     is_scalar = isinstance(value, np.generic) or (
         isinstance(value, np.ndarray) and value.ndim == 0)
     return value.item() if is_scalar else value
@@ -566,9 +576,11 @@ def is_class(kind):
 
 def check_none(signature, args, kwargs, where):
     """Refuses None for an object, which C++ would take for a null pointer."""
-    if unfit_arguments(signature, args, kwargs):
-        return
-    for name, given in signature.bind(*args, **kwargs).arguments.items():
+    try:
+        arguments = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return  # the call reports it
+    for name, given in arguments.items():
         parameter = signature.parameters[name]
         if given is None and parameter.default is not None and is_class(
                 kind_of(parameter)):
@@ -1465,6 +1477,24 @@ def wrap_binary_indexes():
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
 
+    def replace_invlists(
+            self, il: "faiss.InvertedLists", own: bool = False) -> None:
+        """Replaces the inverted lists.
+
+        Parameters
+        ----------
+        il : faiss.InvertedLists
+            The new lists.
+        own : bool, optional
+            Whether the index deletes them.
+        """
+        if not isinstance(il, faiss.InvertedLists):
+            raise TypeError("IndexBinaryIVFSIMD.replace_invlists: il must be "
+                            f"faiss.InvertedLists, got {shown(il)}")
+        faiss.IndexBinaryIVF.replace_invlists(self, il, own)
+
+    swig.IndexBinaryIVFSIMD.replace_invlists = replace_invlists
+
 
 def binary_methods(the_class):
     """NumPy versions of the methods that a binary index class defines itself."""
@@ -1536,6 +1566,10 @@ def binary_methods(the_class):
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
 
+# members of FAISS's classes that may be null
+NULLABLE = {"clustering_index"}
+
+
 SEARCH_PARAMETERS = {"nprobe", "max_codes", "efSearch", "nflip", "B", "k_factor"}
 
 
@@ -1597,13 +1631,12 @@ def check_settings(the_class):
                     and f"; did you mean {near[0]!r}?" or "")
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{hint}")
-        if value is None and hasattr(getattr(self, name), "this"):
-            kind = getattr(member, "type", None) or type(
-                getattr(self, name)).__name__
-            raise TypeError(f"{what} must be {kind}, got None")
         if is_derived(self, name) or (isinstance(member, property)
                                       and member.fset is None):
             raise AttributeError(f"{what} is read-only")
+        if value is None and name not in NULLABLE and hasattr(
+                getattr(self, name), "this"):
+            raise TypeError(f"{what} cannot be None")
         value = python_number(value)
         if (isinstance(value, int) and value in (0, 1)
                 and isinstance(getattr(self, name), bool)):

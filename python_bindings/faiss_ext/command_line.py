@@ -174,7 +174,7 @@ def arguments():
     sub.add_argument("index", help="file of the index, or folder of shards")
     sub.add_argument("queries", help="file of queries")
     either = sub.add_mutually_exclusive_group()
-    either.add_argument("-k", type=number(int, 1), default=10,
+    either.add_argument("-k", type=number(int, 1),
                         help="number of neighbours (default: 10)")
     either.add_argument("--radius", type=float,
                         help="search by range instead of for k neighbours")
@@ -419,7 +419,7 @@ def run_search(args):
     start = time.perf_counter()
     try:
         if radius is None:
-            D, I = searched.search(queries, args.k)
+            D, I = searched.search(queries, args.k or 10)
             arrays = {"D": D, "I": I}
         else:
             lims, D, I = searched.range_search(queries, radius)
@@ -545,8 +545,8 @@ def theory_of(hash):
 def run_info(args):
     if os.path.exists(args.index):
         if args.d is not None:
-            raise UsageError("-d is for a factory string, and there is a file "
-                             f"or folder {args.index}")
+            raise UsageError(f"-d is for factory strings, but {args.index} is a "
+                             "file or folder")
         index = index_of(args.index, args.mmap)
         size = size_of(args.index)
     else:

@@ -97,10 +97,11 @@ def kernel_values(
             "lims) after range_search")
     D = as_array(D, "kernel_values: D")
     is_binary = isinstance(model, faiss.IndexBinary)
-    if D.size and D.dtype.kind not in ("iuf" if is_binary else "f"):
-        raise TypeError("kernel_values: D must be distances, got an array of "
-                        f"{D.dtype}")
     part = part_that_compares(model)
+    are_integers = is_binary or isinstance(part, swig.IndexKernelHash)
+    if D.size and D.dtype.kind not in ("iuf" if are_integers else "f"):
+        raise TypeError("kernel_values: D must be an array of distances, which "
+                        f"are floats, got {D.dtype}")
     if I is not None and isinstance(part, swig.IndexFlatKernel) and (
             part.metric_type == faiss.METRIC_L2):
         values = values_of_results(index, model.d, D, I, xq, lims)
@@ -198,10 +199,21 @@ def values_of(index, D):
         estimate = (hash.asymmetric_kernel_estimate
                     if isinstance(index, swig.IndexAsymmetricHash)
                     else hash.kernel_estimate)
+        if not isinstance(index, swig.IndexAsymmetricHash):
+            check_hamming(D, distances, hash.nbits)
         return estimate(np.clip(distances, 0, hash.nbits))
     raise ValueError("kernel_values: the distances of "
                      f"{type(index).__name__} do not tell kernel values; an index "
                      "with Refine(KFlat(...)) has exact ones")
+
+
+def check_hamming(D, distances, nbits):
+    """Raises an error for numbers that are no Hamming distances, nor padding."""
+    wrong = (distances < 0) | (distances > nbits)
+    wrong &= np.abs(D) < np.iinfo("int32").max
+    if wrong.any():
+        raise ValueError(f"kernel_values: D must be distances of codes with "
+                         f"{nbits} bits, got {D[wrong][0]}")
 
 
 def has_no_map(index):
@@ -240,7 +252,7 @@ def in_rows(I, lims, n):
     Returns the query of each row, the rows, and the position of each result in
     them.
     """
-    lims = as_ids(lims, (n + 1,), "kernel_values: lims", "integers")
+    lims = as_ids(lims, (n + 1,), "kernel_values: lims", "numbers")
     if lims[0] != 0 or lims[-1] != I.size or (
             I.ndim != 1 or (np.diff(lims) < 0).any()):
         raise ValueError(

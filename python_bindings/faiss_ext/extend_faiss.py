@@ -180,8 +180,9 @@ def meant_names(string):
 
 def hint_for(string):
     """What to write instead of a string that FAISS cannot parse; or ""."""
-    for word, name in meant_names(string):
-        return f"unknown name {word!r}, did you mean {name}?"
+    meant = meant_names(string)
+    if meant:
+        return "unknown name {!r}, did you mean {}?".format(*meant[0])
     for word in re.findall(r"(?<![\w(])\w+", string):
         if word in swig.kernel_names():
             return (f"{word} is a kernel; KFlat({word}) compares vectors under "

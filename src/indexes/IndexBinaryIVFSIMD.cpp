@@ -82,7 +82,7 @@ struct ListSearch {
     }
 };
 
-/// Throws unless vectors can be assigned to lists.
+/// Throws unless the quantizer and the lists fit: both can be set.
 void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.is_trained,
@@ -90,15 +90,27 @@ void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
             where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.quantizer && index.invlists,
-            "%s: the quantizer or the invlists are null",
+            "%s: the quantizer or the inverted lists are null",
             where);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            size_t(index.quantizer->ntotal) == index.nlist,
+            index.quantizer->d == index.d &&
+                    size_t(index.quantizer->ntotal) == index.nlist,
             "%s: the quantizer has %" PRId64
-            " vectors, expected one for each of %zu lists",
+            " vectors of %d bits, expected one of %d bits for each of %zu lists",
             where,
             int64_t(index.quantizer->ntotal),
+            index.quantizer->d,
+            index.d,
             index.nlist);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.invlists->nlist == index.nlist &&
+                    index.invlists->code_size == size_t(index.code_size),
+            "%s: invlists has %zu lists of codes with %zu bytes, expected %zu of %d",
+            where,
+            index.invlists->nlist,
+            index.invlists->code_size,
+            index.nlist,
+            index.code_size);
 }
 
 /// The lists that are scanned for one query. Positions number their codes
@@ -177,7 +189,10 @@ void scan_lists(
         uint32_t bound,
         const faiss::SearchParameters* params,
         Result&& result) {
-    check_lists(index, "IndexBinaryIVFSIMD::search");
+    check_lists(
+            index,
+            k == 0 ? "IndexBinaryIVFSIMD::range_search"
+                   : "IndexBinaryIVFSIMD::search");
     const ListSearch how(index, k == 0, params);
     const size_t code_size = index.code_size;
     std::vector<idx_t> nearest(n * how.nprobe);
@@ -389,6 +404,7 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
             " codes are wanted of %" PRId64,
             int64_t(ni),
             int64_t(ntotal));
+    check_lists(*this, "IndexBinaryIVFSIMD::reconstruct_n");
     std::vector<bool> is_found(ni);
     for (size_t list = 0; list < nlist; list++) {
         faiss::InvertedLists::ScopedIds ids(invlists, list);
@@ -487,6 +503,8 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             lists && lists != this,
             "IndexBinaryIVFSIMD: only other inverted lists can be merged in");
+    check_lists(*this, "IndexBinaryIVFSIMD::merge_from");
+    check_lists(*lists, "IndexBinaryIVFSIMD::merge_from, of the other index");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::merge_from");
     check_not_mapped(
             is_mapped(*lists),

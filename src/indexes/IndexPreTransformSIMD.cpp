@@ -335,6 +335,7 @@ const faiss::SearchParameters* params_behind(
 }
 
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
+    check_all_counts(index);
     if (dynamic_cast<const faiss::IndexFlatCodes*>(&index) ||
         dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         check_ids(i0, ni, index.ntotal, "IndexPreTransformSIMD::reconstruct");
@@ -581,7 +582,7 @@ void IndexPreTransformSIMD::search_and_reconstruct(
         idx_t* labels,
         float* recons,
         const faiss::SearchParameters* params) const {
-    check_counts_with(*this, index);
+    check_all_counts(*this);
     params = params_behind(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
     IndexPreTransform::search_and_reconstruct(
@@ -596,8 +597,7 @@ size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
 }
 
 faiss::DistanceComputer* IndexPreTransformSIMD::get_distance_computer() const {
-    check_counts_with(*this, index);
-    check_all_counts(*index);
+    check_all_counts(*this);
     return IndexPreTransform::get_distance_computer();
 }
 

@@ -28,19 +28,45 @@ namespace faiss_ext {
 
 namespace {
 
-/// Returns the first index, after a check that the two are alike.
+/// Throws unless the two indexes take and give the same: both can be set.
+void check_alike(
+        const faiss::Index& base_index,
+        const faiss::Index& refine_index) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            base_index.d == refine_index.d,
+            "IndexRefineKernel: base_index has %d dimensions and refine_index %d, expected the same",
+            base_index.d,
+            refine_index.d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            base_index.metric_type == refine_index.metric_type,
+            "IndexRefineKernel: base_index has the metric_type %d and refine_index %d, expected the same",
+            int(base_index.metric_type),
+            int(refine_index.metric_type));
+}
+
+/// Returns the first index, after checks of both.
 faiss::Index* checked(faiss::Index* base_index, faiss::Index* refine_index) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             base_index && refine_index, "IndexRefineKernel: an index is null");
+    check_alike(*base_index, *refine_index);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            base_index->d == refine_index->d &&
-                    base_index->metric_type == refine_index->metric_type,
-            "IndexRefineKernel: base_index has %d dimensions and metric %d, refine_index has %d and %d, expected the same",
-            base_index->d,
-            int(base_index->metric_type),
-            refine_index->d,
-            int(refine_index->metric_type));
+            base_index->ntotal == refine_index->ntotal,
+            "IndexRefineKernel: base_index has %" PRId64
+            " vectors and refine_index %" PRId64 ", expected the same number",
+            int64_t(base_index->ntotal),
+            int64_t(refine_index->ntotal));
     return base_index;
+}
+
+/// Throws unless the parts of an index fit.
+void check_parts(const IndexRefineKernel& index) {
+    check_counts_with(index, index.base_index, index.refine_index);
+    check_alike(*index.base_index, *index.refine_index);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            index.d == index.refine_index->d,
+            "IndexRefineKernel: the index has %d dimensions, and its parts %d",
+            index.d,
+            index.refine_index->d);
 }
 
 /// Removes the vectors from n0 on, if the index supports removal.
@@ -84,7 +110,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
-    check_counts(*this);
+    check_parts(*this);
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
@@ -106,7 +132,7 @@ void IndexRefineKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_counts_with(*this, base_index, refine_index);
+    check_parts(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::search: call train first");
     check_batch(n, x, "IndexRefineKernel::search");
@@ -185,7 +211,7 @@ void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {
 }
 
 void IndexRefineKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_counts_with(*this, base_index, refine_index);
+    check_parts(*this);
     check_ids(i0, ni, ntotal, "IndexRefineKernel::reconstruct");
     refine_index->reconstruct_n(i0, ni, recons);
 }

@@ -377,6 +377,23 @@ bool labels_are_below(const faiss::Index* index, idx_t limit) {
     return !index || labels_are_below_of_both(*index, limit);
 }
 
+namespace {
+
+/// Throws unless a trained index has a centroid for each list: FAISS would end
+/// the process, or not find vectors.
+void check_quantizer(const faiss::IndexIVF& index, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !index.is_trained || !index.quantizer ||
+                    size_t(index.quantizer->ntotal) == index.nlist,
+            "%s: the quantizer of an IndexIVF has %" PRId64
+            " vectors, expected one for each of %zu lists",
+            where,
+            int64_t(index.quantizer->ntotal),
+            index.nlist);
+}
+
+} // namespace
+
 bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
     const idx_t entry = hnsw.entry_point;
     return hnsw.offsets.size() == size_t(ntotal) + 1 &&
@@ -407,6 +424,9 @@ void check_faiss_input(
                 " vectors; reset the index and add the vectors again",
                 where,
                 int64_t(index.ntotal));
+    }
+    if (const auto* lists = dynamic_cast<const faiss::IndexIVF*>(&index)) {
+        check_quantizer(*lists, where);
     }
     const auto parts = parts_of_both(index);
     for (const faiss::Index* part : parts) {

@@ -264,7 +264,7 @@ def test_progress_is_shown_where_it_is_wanted(capsys):
     ({"k": 2.5}, TypeError, "integer"),
     ({"bytes_per_vector": -1}, ValueError, "bytes_per_vector"),
     ({"queries": COUNTS[:, :5]}, ValueError, r"queries: expected an array of shape \(n, 64\)"),
-    ({"queries": COUNTS[:0]}, ValueError, "queries is empty"),
+    ({"queries": COUNTS[:0]}, ValueError, "no queries were given"),
     ({"n": 5}, ValueError, "n is 5, expected at least"),
     ({"n": 1e9}, TypeError, "n must be an integer"),
     ({"n": 10**6, "k": 100}, ValueError, "at least 40 k = 4000"),

@@ -69,10 +69,10 @@ def test_an_index_is_built_and_searched(run, folder):
 
 def test_options_that_exclude_one_another(run, folder):
     run("build", "base.npy", "KFlat(chi2)", "-o", "flat", "--quiet")
-    status, _, err = run("search", "flat", "queries.npy", "-k", 3, "--radius", 0.8)
+    status, _, err = run("search", "flat", "queries.npy", "-k", 10, "--radius", 0.8)
     assert status == 2 and "--radius: not allowed with argument -k" in err
     status, _, err = run("info", "flat", "-d", 64)
-    assert status == 2 and "-d is for a factory string" in err
+    assert status == 2 and "-d is for factory strings" in err
     status, out, _ = run("info", "KFlat(chi2)", "-d", 7)
     assert status == 0 and "d=7" in out
 

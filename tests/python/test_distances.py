@@ -237,7 +237,7 @@ def test_ids_and_queries_must_fit():
             ((D, I[:, 1:], QUERIES), r"I: expected ids of shape \(200, 5\), got an array of shape \(200, 4\)"),
             ((D, I.astype("f4"), QUERIES), "I: ids must be integers"),
             ((D, I, QUERIES[1:]), r"xq \(199, 64\)"), ((D, I, QUERIES[:, 1:]), r"xq: expected an array of shape \(n, 64\)"),
-            ((E, J, QUERIES), "or lims of range_search"), ((E, J, QUERIES, lims[1:]), "lims: expected 201 integers"),
+            ((E, J, QUERIES), "or lims of range_search"), ((E, J, QUERIES, lims[1:]), "lims: expected 201 numbers"),
             ((E, J, QUERIES, lims[::-1]), "expected lims to ascend"), ((D, I, QUERIES, lims), "expected lims to ascend")):
         with pytest.raises((TypeError, ValueError), match=text):
             faiss_ext.kernel_values(index, *arguments)
@@ -261,5 +261,5 @@ def test_bad_arguments():
     index = faiss.index_factory(64, "KFlat(jaccard)")
     with pytest.raises(TypeError, match="expected an index"):
         faiss_ext.kernel_values(3, [1.0])
-    with pytest.raises(TypeError, match="D must be distances"):
+    with pytest.raises(TypeError, match="D must be an array of distances"):
         faiss_ext.kernel_values(index, ["far"])
