@@ -14,6 +14,13 @@
 #define FAISS_EXT_OVERRIDE_1_10
 #endif
 
+/// Whether methods exist for several types of numbers, such as add_ex.
+#if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 13
+#define FAISS_EXT_HAS_NUMERIC_TYPES 1
+#else
+#define FAISS_EXT_HAS_NUMERIC_TYPES 0
+#endif
+
 namespace faiss_ext {
 
 /// Vector ids and counts. Old versions of FAISS have this type as a member of

@@ -491,6 +491,14 @@ def vectors_for_hash(self, x, where):
     return as_vectors(x, d_in, where)
 
 
+def codes_by_hash(self, x, where):
+    """Checks the input of a binary ID table. If a hash is in front of its
+    codes, it takes vectors, which are encoded."""
+    hash = hash_in_front(self)
+    return (codes(self, x, where) if hash is None
+            else hash.encode(vectors_for_hash(self, x, where)))
+
+
 def index_radius(index, radius, where):
     """A radius in the index's type: an integer for binary indexes."""
     radius = as_radius(radius, where)
@@ -1218,8 +1226,8 @@ def subclasses(base):
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
                       swig.IndexFlatKernel, swig.IndexIVFPQ4,
-                      swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
-                      swig.IndexRefineKernel):
+                      swig.IndexHNSWKernel, swig.IndexIDTable,
+                      swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
@@ -1381,6 +1389,7 @@ def wrap_float_indexes():
     wrap_chain()
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
+    keep_arguments(swig.IndexIDTable, "index")
     keep_arguments(swig.IndexPreTransformSIMD, "index")
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
 
@@ -1454,9 +1463,11 @@ def wrap_binary_indexes():
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
-                      swig.IndexBinaryKernelHash):
-        takes_vectors = the_class is swig.IndexBinaryKernelHash
-        as_input = vectors_for_hash if takes_vectors else codes
+                      swig.IndexBinaryIDTable, swig.IndexBinaryKernelHash):
+        takes_vectors = the_class in (
+            swig.IndexBinaryIDTable, swig.IndexBinaryKernelHash)
+        as_input = (codes_by_hash if the_class is swig.IndexBinaryIDTable
+                    else vectors_for_hash if takes_vectors else codes)
         methods = binary_methods(the_class)
         faiss_wrappers.handle_IndexBinary(the_class)
         for name in ("train", "add", "add_with_ids", "search", "range_search",
@@ -1476,6 +1487,20 @@ def wrap_binary_indexes():
                 the_class, documentation.HashedIndexMethods)
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
+    keep_arguments(swig.IndexBinaryIDTable, "index")
+
+    train_codes = swig.IndexBinaryIDTable.train_codes
+
+    def train(self, x: "ArrayLike") -> None:
+        hash = hash_in_front(self)
+        if hash is None:
+            train_codes(self, x)
+            return
+        innermost(self).train(x)
+        self.is_trained = True
+
+    documentation.document(train, documentation.BinaryIndexMethods.train)
+    swig.IndexBinaryIDTable.train = train
 
     def replace_invlists(
             self, il: "faiss.InvertedLists", own: bool = False) -> None:
@@ -1688,7 +1713,8 @@ def wrap_settings():
             swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
             swig.IndexFlatKernel, swig.IndexIVFPQ4, swig.IndexAsymmetricHash,
             swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
-            swig.IndexRefineKernel, swig.IndexKernelHash,
+            swig.IndexRefineKernel, swig.IndexIDTable,
+            swig.IndexBinaryIDTable, swig.IndexKernelHash,
             swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
             swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
             swig.IndexBinaryIVFSIMD, swig.ProjectionChoice):

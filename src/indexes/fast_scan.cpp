@@ -10,6 +10,9 @@
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
 
@@ -23,10 +26,16 @@ std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         return std::make_unique<IndexBinaryIVFSIMD>(
                 dynamic_cast<faiss::IndexBinaryIVF&&>(*index));
     }
-    if (auto* map = dynamic_cast<faiss::IndexBinaryIDMap*>(index.get())) {
+    using Map = faiss::IndexBinaryIDMap;
+    if (auto* map = dynamic_cast<Map*>(index.get())) {
         std::unique_ptr<faiss::IndexBinary> inside(
                 std::exchange(map->index, nullptr));
         map->index = with_simd_hamming(std::move(inside)).release();
+        map->own_fields = true;
+        if (!dynamic_cast<IndexBinaryIDTable*>(map) && map->index &&
+            !keeps_ids(*map->index)) {
+            return std::make_unique<IndexBinaryIDTable>(std::move(*map));
+        }
     }
     return index;
 }

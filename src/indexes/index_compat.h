@@ -8,6 +8,7 @@
 
 #include <faiss/IndexBinary.h>
 #include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/HNSW.h>
 #include <faiss/impl/IDSelector.h>
@@ -76,6 +77,24 @@ RefineSearch refine_search(
                 FAISS_VERSION_MINOR,
                 FAISS_VERSION_PATCH);
     }
+}
+
+/// Returns the search parameters for the index inside, which parameters of
+/// transformations and of Refine contain; null for other parameters.
+template <class Params = faiss::IndexRefineSearchParameters>
+const faiss::SearchParameters* params_inside(
+        const faiss::SearchParameters* params) {
+    if (const auto* pre =
+                dynamic_cast<const faiss::SearchParametersPreTransform*>(
+                        params)) {
+        return pre->index_params;
+    }
+    if constexpr (requires { sizeof(Params); }) {
+        if (const auto* refine = dynamic_cast<const Params*>(params)) {
+            return refine->base_index_params;
+        }
+    }
+    return nullptr;
 }
 
 /// Settings of a search of a faiss::IndexHNSW.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "io/index_codecs.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
@@ -437,6 +439,43 @@ std::unique_ptr<Map> read_id_map(IOReader* f, int io_flags) {
     return index;
 }
 
+template <class IndexT>
+void write_id_table(const IndexIDTableTemplate<IndexT>& index, IOWriter* f) {
+    write_header<IndexT>(index, f);
+    write_value(f, int64_t(index.next_id));
+    write_vector(f, index.id_map);
+    write_nested<IndexT>(index.index, f);
+}
+
+template <class IndexT>
+void check_id_table(
+        const IndexIDTableTemplate<IndexT>& index,
+        const Place& place) {
+    check_id_map<IndexT>(index, place);
+    place.require(
+            std::all_of(
+                    index.id_map.begin(),
+                    index.id_map.end(),
+                    [&](idx_t id) {
+                        return id != -1 && above(id) <= index.next_id;
+                    }),
+            "its ids are not below next_id, or one is -1");
+}
+
+template <class IndexT>
+std::unique_ptr<IndexIDTableTemplate<IndexT>> read_id_table(
+        IOReader* f,
+        int io_flags) {
+    auto index = std::make_unique<IndexIDTableTemplate<IndexT>>();
+    index->own_fields = true;
+    read_header<IndexT>(f).apply(*index);
+    index->next_id = read_value<int64_t>(f, "next_id");
+    read_vector(f, index->id_map, index->ntotal, "id_map");
+    index->index = read_nested<IndexT>(f, io_flags).release();
+    check_id_table<IndexT>(*index, Place(*f));
+    return index;
+}
+
 // IndexPreTransform.
 
 void write_pre_transform(const faiss::IndexPreTransform& index, IOWriter* f) {
@@ -740,7 +779,7 @@ IndexCodec<IndexT> codec(
             }};
 }
 
-/// Adds FAISS's wrappers that exist for float and binary indexes.
+/// Adds the wrappers that exist for float and binary indexes.
 template <class IndexT>
 void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
     using Map = faiss::IndexIDMapTemplate<IndexT>;
@@ -757,6 +796,11 @@ void add_wrappers(std::vector<IndexCodec<IndexT>>& codecs) {
             write_id_map<IndexT>,
             read_id_map<Map2, IndexT>,
             check_id_map<IndexT>));
+    codecs.push_back(codec<IndexIDTableTemplate<IndexT>, IndexT>(
+            "IDTable",
+            write_id_table<IndexT>,
+            read_id_table<IndexT>,
+            check_id_table<IndexT>));
     codecs.push_back(codec<Shards, IndexT>(
             "Shards",
             write_group<Shards, IndexT>,

@@ -9,7 +9,6 @@
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
-#include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
@@ -20,6 +19,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
@@ -225,8 +225,7 @@ std::string id_map_name(const std::vector<Token>& parts) {
     return name;
 }
 
-/// IndexIDMap expects removals to renumber the vectors, as flat indexes do;
-/// inverted lists keep ids.
+/// Inverted lists keep ids themselves.
 template <class IndexT>
 std::unique_ptr<IndexT> with_id_map(
         const Token& part,
@@ -234,16 +233,10 @@ std::unique_ptr<IndexT> with_id_map(
         std::unique_ptr<IndexT> sub) {
     if (keeps_ids(*sub)) {
         part.fail(
-                "inverted lists keep ids themselves, and " + name +
-                        " would lose track of them when vectors are removed",
+                "inverted lists keep ids themselves",
                 {"the same without " + name + ": add_with_ids works"});
     }
-    std::unique_ptr<faiss::IndexIDMapTemplate<IndexT>> index;
-    if (name == "IDMap2") {
-        index = std::make_unique<faiss::IndexIDMap2Template<IndexT>>(sub.get());
-    } else {
-        index = std::make_unique<faiss::IndexIDMapTemplate<IndexT>>(sub.get());
-    }
+    auto index = std::make_unique<IndexIDTableTemplate<IndexT>>(sub.get());
     index->own_fields = true;
     sub.release();
     return index;

@@ -27,6 +27,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/maps/FeatureMap.h>
@@ -114,7 +115,7 @@ struct Kind<IndexBinary> {
     template <class From>
     static IndexBinary* faiss_read(From from, int io_flags) {
         if (auto mapped = read_mapped_flat(from)) {
-            return mapped.release();
+            return with_simd_hamming(std::move(mapped)).release();
         }
         return with_simd_hamming(
                        std::unique_ptr<IndexBinary>(
@@ -503,7 +504,8 @@ bool is_ours(const Index& index) {
             dynamic_cast<const IndexAsymmetricHash*>(&index) ||
             dynamic_cast<const IndexKernelHash*>(&index) ||
             dynamic_cast<const IndexFileKernel*>(&index) ||
-            dynamic_cast<const IndexHNSWKernel*>(&index);
+            dynamic_cast<const IndexHNSWKernel*>(&index) ||
+            dynamic_cast<const IndexIDTable*>(&index);
 }
 
 bool is_ours(const IndexBinary& index) {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
+#include <faiss/IndexIDMap.h>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+class IdPositions;
+
+/** Gives the vectors of an index ids of your choice, as the strings `IDMap` and
+ * `IDMap2` do.
+ *
+ * It is a faiss::IndexIDMap that finds vectors by their ids, so reconstruct
+ * works, and that guards its ids:
+ * - An id is used once. add_with_ids throws if an id is in use, occurs twice in
+ *   one call, or is -1, which stands for none in the results of searches.
+ * - add gives ids above all that were ever given, from 0 on.
+ * - A selector in search parameters selects ids, with every version of FAISS,
+ *   also inside the parameters of transformations and Refine. As in FAISS, the
+ *   parameters are changed during the call, so threads must not share them.
+ * - After an error nothing has changed.
+ *
+ * The table of ids takes 8 bytes a vector. Another 16 to 32 bytes a vector are
+ * used from the first call that looks ids up: reconstruct, or add_with_ids
+ * unless its ids ascend above all earlier ones.
+ *
+ * The index inside numbers its vectors from 0 on and renumbers them after a
+ * removal. Indexes that keep ids themselves, such as inverted lists, need no
+ * table; the constructor throws for them.
+ */
+template <class IndexT>
+struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
+    using component_t = typename IndexT::component_t;
+    using distance_t = typename IndexT::distance_t;
+
+    /// The id that add gives to its next vector.
+    idx_t next_id = 0;
+
+    /// Takes an empty index, which is deleted only if own_fields is set.
+    explicit IndexIDTableTemplate(IndexT* index);
+    /// Takes the index and the ids of an ID map of FAISS.
+    explicit IndexIDTableTemplate(faiss::IndexIDMapTemplate<IndexT>&& map);
+    IndexIDTableTemplate();
+    ~IndexIDTableTemplate() override;
+
+    void train(idx_t n, const component_t* x) override;
+    void add(idx_t n, const component_t* x) override;
+    void add_with_ids(idx_t n, const component_t* x, const idx_t* xids)
+            override;
+
+    void search(
+            idx_t n,
+            const component_t* x,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    void range_search(
+            idx_t n,
+            const component_t* x,
+            distance_t radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Throws if no vector has the id.
+    void reconstruct(idx_t key, component_t* recons) const override;
+
+    /// The vectors with the ids i0 to i0 + ni - 1; throws if one is missing.
+    void reconstruct_n(idx_t i0, idx_t ni, component_t* recons) const override;
+
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// Moves the vectors of another IndexIDTable to this one. add_id is added
+    /// to their ids, which must be unused here.
+    void merge_from(IndexT& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(const IndexT& other) const override;
+
+    void reset() override;
+
+    /// Returns the position of the vector with an id, or -1. Positions change
+    /// when vectors are removed.
+    idx_t position_of(idx_t id) const;
+
+#if FAISS_EXT_HAS_NUMERIC_TYPES
+    // FAISS's ID maps pass these to the index inside; here they come to train,
+    // add, add_with_ids and search
+    void train_ex(idx_t n, const void* x, faiss::NumericType type) override {
+        IndexT::train_ex(n, x, type);
+    }
+    void add_ex(idx_t n, const void* x, faiss::NumericType type) override {
+        IndexT::add_ex(n, x, type);
+    }
+    void add_with_ids_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType type,
+            const idx_t* xids) override {
+        IndexT::add_with_ids_ex(n, x, type, xids);
+    }
+    void search_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType type,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override {
+        IndexT::search_ex(n, x, type, k, distances, labels, params);
+    }
+#endif
+
+   private:
+    mutable std::mutex mutex;
+    mutable std::shared_ptr<IdPositions> known; ///< null: not needed so far
+
+    IdPositions& positions() const;
+    void check_parts() const;
+    void check_unused(idx_t n, const idx_t* ids, const char* where) const;
+    void append(idx_t n, const idx_t* ids);
+};
+
+using IndexIDTable = IndexIDTableTemplate<faiss::Index>;
+using IndexBinaryIDTable = IndexIDTableTemplate<faiss::IndexBinary>;
+
+} // namespace faiss_ext

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// A hash table from ids to positions.
+
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+/// Ids are any numbers but -1. Each is stored once; open addressing with linear
+/// probing, at most two thirds full.
+class IdPositions {
+   public:
+    /// Makes room for `n` ids in all.
+    void reserve(size_t n) {
+        if (3 * n > 2 * slots.size()) {
+            grow(std::bit_ceil(3 * n / 2 + 1));
+        }
+    }
+
+    /// Returns false, and changes nothing, if the id is there already.
+    bool insert(idx_t id, idx_t position) {
+        reserve(count + 1);
+        Slot& slot = slots[place_of(id)];
+        if (slot.id != none) {
+            return false;
+        }
+        slot = {id, position};
+        count++;
+        return true;
+    }
+
+    /// Returns -1 if the id is not there.
+    idx_t find(idx_t id) const {
+        return slots.empty() || id == none ? -1 : slots[place_of(id)].position;
+    }
+
+   private:
+    static constexpr idx_t none = -1;
+
+    struct Slot {
+        idx_t id = none, position = -1;
+    };
+
+    std::vector<Slot> slots; ///< a power of 2
+    size_t count = 0;
+
+    /// Returns the slot of an id, or the empty one in which it belongs.
+    size_t place_of(idx_t id) const {
+        constexpr uint64_t golden = 0x9e3779b97f4a7c15;
+        const size_t mask = slots.size() - 1;
+        const int bits = std::countr_zero(slots.size());
+        size_t place = bits == 0 ? 0 : (uint64_t(id) * golden) >> (64 - bits);
+        while (slots[place].id != none && slots[place].id != id) {
+            place = (place + 1) & mask;
+        }
+        return place;
+    }
+
+    void grow(size_t size) {
+        const std::vector<Slot> before =
+                std::exchange(slots, std::vector<Slot>(size));
+        for (const Slot& slot : before) {
+            if (slot.id != none) {
+                slots[place_of(slot.id)] = slot;
+            }
+        }
+    }
+};
+
+} // namespace faiss_ext
