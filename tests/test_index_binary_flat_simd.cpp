@@ -4,11 +4,13 @@
 
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 
+#include <numeric>
+
 #include <faiss/IndexBinaryFlat.h>
-#include <faiss/IndexIDMap.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -151,10 +153,12 @@ TEST(IndexBinaryFlatSIMD, IsBFlatAndItsFilesAreThoseOfFaiss) {
     }
     // inside a FAISS index, when our reader reads its files
     const auto with_ids = index_binary_factory(64, "IDMap2,BFlat");
-    const std::vector<idx_t> ids(20, 5);
+    std::vector<idx_t> ids(20);
+    std::iota(ids.begin(), ids.end(), 5);
     with_ids->add_with_ids(20, codes.data(), ids.data());
     const auto again = index_of(bytes_of(*with_ids));
-    const auto& map = dynamic_cast<const faiss::IndexBinaryIDMap&>(*again);
+    const auto& map = dynamic_cast<const IndexBinaryIDTable&>(*again);
+    EXPECT_EQ(map.next_id, 25);
     EXPECT_TRUE(is_simd(map.index));
     EXPECT_TRUE(map.own_fields);
     EXPECT_EQ(map.id_map, ids);

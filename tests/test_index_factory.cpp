@@ -18,7 +18,6 @@
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
-#include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
@@ -30,6 +29,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/io/index_factory.h>
@@ -86,9 +86,8 @@ std::string hash_and_storage(const IndexT& index) {
 template <class IndexT>
 std::string id_map(const faiss::IndexIDMapTemplate<IndexT>& index) {
     EXPECT_TRUE(index.own_fields);
-    const bool is_2 =
-            typeid(index) == typeid(faiss::IndexIDMap2Template<IndexT>);
-    return (is_2 ? "IDMap2 " : "IDMap ") + what_is(index.index);
+    EXPECT_TRUE(typeid(index) == typeid(IndexIDTableTemplate<IndexT>));
+    return "IDTable " + what_is(index.index);
 }
 
 std::string what_is(const faiss::IndexBinary* index) {
@@ -216,7 +215,7 @@ const GoodString good_strings[] = {
          true},
         {index_,
          "IDMap,HNSW2,KFlat(laplacian)",
-         "IDMap HNSW M=2 KFlat laplacian d=24",
+         "IDTable HNSW M=2 KFlat laplacian d=24",
          false},
         {index_,
          "IVF16,Flat,Refine(KFlat(linear))",
@@ -243,7 +242,7 @@ const GoodString good_strings[] = {
         // the refine index gets the untransformed vectors
         {index_,
          "IDMap,PCA16,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))",
-         "IDMap refine PCA d=24 to=16, [SIK64(gaussian) d=16 | FlatSIMD] "
+         "IDTable refine PCA d=24 to=16, [SIK64(gaussian) d=16 | FlatSIMD] "
          "by KFlat gaussian d=24",
          false}};
 
@@ -282,12 +281,12 @@ TEST(Factories, GoodStrings) {
         // inverted lists keep ids
         if (string.find("BIVF") == std::string::npos) {
             EXPECT_EQ(
-                    made(binary_, "IDMap2," + string).first, "IDMap2 " + both);
+                    made(binary_, "IDMap2," + string).first, "IDTable " + both);
         }
     }
     // alone; the dimension is a number of bits
-    EXPECT_EQ(made(binary_, "IDMap,BFlat", 64).first, "IDMap FlatSIMD");
-    EXPECT_EQ(made(binary_, "IDMap2,BHNSW8", 64).first, "IDMap2 HNSW M=8");
+    EXPECT_EQ(made(binary_, "IDMap,BFlat", 64).first, "IDTable FlatSIMD");
+    EXPECT_EQ(made(binary_, "IDMap2,BHNSW8", 64).first, "IDTable HNSW M=8");
 }
 
 /// A bad string, the position marked in it, and the text that the message

@@ -688,7 +688,7 @@ TEST(Io, MessagesAboutBuffers) {
           replaced(good, "FxIx\6", "FxIx\7"),
           replaced(good, "FxIx", "FxIB"),
           sealed(Bytes(content.begin(), content.begin() + 40)),
-          sealed(replaced(content, "IDMap", "IDMop")),
+          sealed(replaced(content, "IDTable", "IDTuble")),
           sealed(replaced(content, "SIK", "XYZ")),
           sealed(replaced(content, "Fais", "fais")),
           sealed(joined(content, {0})),
