@@ -1385,7 +1385,13 @@ def wrap_float_indexes():
         perm = as_ids(perm, (self.ntotal,), "IndexFlatKernel.permute_entries")
         self._permute_entries_c(faiss.swig_ptr(perm))
 
+    def link_singletons(self) -> None:
+        """Raises an error: FAISS's function is for its own kinds of vectors,
+        and would end the process."""
+        raise RuntimeError("IndexHNSWKernel.link_singletons: not supported")
+
     swig.IndexFlatKernel.permute_entries = permute_entries
+    swig.IndexHNSWKernel.link_singletons = link_singletons
     wrap_chain()
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")

@@ -21,6 +21,7 @@ Exit status:
 """
 
 import argparse
+import contextlib
 import io
 import json
 import os
@@ -34,8 +35,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import (
-    RecallCriterion, Truth, as_kernel, check_vectors, recommend,
-    trained_kernel)
+    RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
+    recommend, trained_kernel)
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
 from .out_of_core import (
@@ -634,7 +635,14 @@ def run_bench(args):
     keep_values(space, args.parameter)
     space.n_experiments = args.settings
     space.min_test_duration = 0.2
-    found = space.explore(index, queries, RecallCriterion(truth))
+    with (contextlib.nullcontext() if args.threads is not None
+          else one_thread_if_busy()):
+        found = space.explore(index, queries, RecallCriterion(truth))
+        threads = faiss.omp_get_max_threads()
+    if space.is_disturbed:
+        hint = "; --threads 1 measures processor time" if threads > 1 else ""
+        print("Other programs kept the machine busy: rates may be too low"
+              f"{hint}.", file=sys.stderr)
     best = found.optimal_pts  # points into `found`, which must stay alive
     rows = [
         {"parameters": point.key, "recall": point.perf,

@@ -108,7 +108,10 @@ def kernel_values(
     else:
         values = values_of(part, D)
     missing = (np.iinfo("int32") if is_binary else np.finfo("float32")).max
-    return np.where(np.abs(D.astype("float64")) >= missing, np.nan, values)
+    is_missing = np.abs(D.astype("float64")) >= missing
+    if I is not None:
+        is_missing |= as_ids(I, D.shape, "kernel_values: I") < 0
+    return np.where(is_missing, np.nan, values)
 
 
 def part_that_compares(index):

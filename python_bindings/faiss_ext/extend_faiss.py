@@ -229,7 +229,8 @@ def factory(ours, other_name):
                 problem = str(error)
                 if makes(getattr(swig, other_name), description):
                     hint = f"{other_name} takes this string"
-                elif is_string_of_ours or "could not parse" not in problem:
+                elif is_string_of_ours or not re.search(
+                        "could not parse|did not generate", problem):
                     hint = ""
                 else:
                     hint = hint_for(description)

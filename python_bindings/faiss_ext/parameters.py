@@ -491,6 +491,7 @@ class ParameterSpace(faiss.ParameterSpace):
         n = self.n_combinations()
         order = self._order(n)
         points = faiss.OperatingPoints()
+        self.is_disturbed = False
         tried = []
         try:
             self._set(index, self._combination(order[0]))
@@ -550,10 +551,11 @@ class ParameterSpace(faiss.ParameterSpace):
             found[:] = [index.search(xq[i:i + self.batchsize], k)
                         for i in range(0, len(xq), self.batchsize)]
 
-        seconds = timing.least(
-            search, faiss.omp_get_max_threads(), self.min_test_duration)
+        timer = timing.Timer(search, faiss.omp_get_max_threads())
+        timing.take_turns([timer], self.min_test_duration)
+        self.is_disturbed |= timer.is_disturbed
         D, I = (np.concatenate(parts) for parts in zip(*found))
-        return D.astype("float32", copy=False), I, seconds
+        return D.astype("float32", copy=False), I, timer.least
 
 
 def evaluation(crit, D, I):

@@ -267,13 +267,20 @@ class ShardedIndex:
     string: str
 
     def __init__(self, model, string, shards, place, seed=None):
-        self.model, self.string, self.shards = model, string, shards
-        self.place, self.seed = place, seed
-        self.d = model.d
-        self.is_binary = isinstance(model, faiss.IndexBinary)
-        self.metric_type = model.metric_type
-        self.ntotal = sum(shard["ntotal"] for shard in shards)
-        self.parameters = {}
+        vars(self).update(
+            model=model, string=string, shards=shards, seed=seed, d=model.d,
+            is_binary=isinstance(model, faiss.IndexBinary),
+            metric_type=model.metric_type,
+            ntotal=sum(shard["ntotal"] for shard in shards))
+        self.place, self.parameters = place, {}
+
+    def __setattr__(self, name, value):
+        if name not in ("place", "parameters"):
+            hint = ("is read-only" if name in vars(self) else
+                    f"does not exist; set_parameter({name!r}, value) sets search "
+                    "parameters")
+            raise AttributeError(f"ShardedIndex.{name} {hint}")
+        object.__setattr__(self, name, value)
 
     def __repr__(self):
         return (f"ShardedIndex({text(real(self.model))}, "

@@ -331,6 +331,7 @@ def _read_csv(path):
         if rest is None:
             return np.empty((0, 0), "float32")
         separator = next((c for c in ";,\t" if c in rest), ",")
+        _check_first_line(path, first, rest, separator, has_names)
         try:
             with np.errstate(over="ignore"):  # numbers may exceed float32
                 return np.loadtxt(
@@ -345,6 +346,33 @@ def _read_csv(path):
                 f"{separator!r}: {text}"
                 + " (rows are counted after the line of names)" * has_names
             ) from error
+
+
+def _check_first_line(path, first, rest, separator, has_names):
+    """Refuses a first line that is neither a vector nor a line of names.
+
+    Numbers of columns are told from a vector only if there are many.
+    """
+    if not first.strip():
+        return
+    words = [word.strip().strip('"') for word in first.split(separator)]
+    if not has_names:
+        if len(words) >= 8 and words == [str(i) for i in range(len(words))]:
+            raise VectorFileError(
+                f"{path}: the first line numbers the columns, 0 to "
+                f"{len(words) - 1}: leave it out, or give the columns names")
+        return
+    width = len(rest.split(separator))
+    if len(words) != width or not all(words):
+        raise VectorFileError(
+            f"{path}: expected {width} names in the first line, as many as "
+            f"numbers in the next, separated by {separator!r}, got "
+            f"{first.strip()[:200]!r}")
+    for word in words:
+        if re.fullmatch(r"[\d\s.+-]+|0x[\da-f]+|na|n/a|null|none", word,
+                        re.IGNORECASE):
+            raise VectorFileError(f"{path}: {word!r} in the first line is "
+                                  "neither a number nor a name")
 
 
 def _are_names(line):

@@ -400,6 +400,16 @@ std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
     return chain;
 }
 
+/// Returns whether FAISS can make an index.
+bool makes_index(int d, const std::string& string) {
+    try {
+        delete faiss::index_factory(d, string.c_str());
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
 /// Makes an index that consists only of FAISS's parts.
 std::unique_ptr<Index> make_faiss_index(
         int d,
@@ -415,6 +425,13 @@ std::unique_ptr<Index> make_faiss_index(
         }
         if (std::string(e.what()).find("could not parse") !=
             std::string::npos) {
+            if (makes_index(d, s + ",Flat")) {
+                throw_parse_error(
+                        *part.text,
+                        part.end,
+                        "expected an index behind '" + s + "'",
+                        {",Flat", ",IVF1024,PQ32", ",HNSW32"});
+            }
             part.fail(
                     "neither faiss_ext nor FAISS knows '" + s + "'",
                     index_forms());

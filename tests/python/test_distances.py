@@ -243,6 +243,23 @@ def test_ids_and_queries_must_fit():
             faiss_ext.kernel_values(index, *arguments)
 
 
+@pytest.mark.parametrize("string, metric", [
+    ("KFlat(chi2)", 1), ("KFlat(chi2)", 0), ("HNSW16,KFlat(chi2)", 1), ("IDMap2,KFlat(gaussian)", 1),
+    ("AHK64(chi2),BFlat,Refine(KFlat(chi2))", 1), ("AHK64(chi2),BFlat", 1)])
+def test_results_that_were_masked_have_no_value(string, metric):
+    index = faiss.index_factory(64, string, metric)
+    index.train(BASE)
+    if string.startswith("IDMap"):
+        index.add_with_ids(BASE, np.arange(len(BASE)))
+    else:
+        index.add(BASE)
+    D, I = index.search(QUERIES, K)
+    expected = faiss_ext.kernel_values(index, D, I, QUERIES)
+    expected[:, 1] = np.nan
+    I[:, 1] = -1
+    np.testing.assert_array_equal(faiss_ext.kernel_values(index, D, I, QUERIES), expected)
+
+
 def test_empty_sets_of_packed_bits():
     sets = np.packbits(np.concatenate([EDGES > 8, np.zeros((1, 64))]).astype(bool), axis=1)
     bits = np.unpackbits(sets, axis=1).astype("float32")

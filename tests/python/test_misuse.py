@@ -1311,6 +1311,24 @@ def test_parts_that_were_emptied_are_not_read():
             index.get_distance_computer()
 
 
+def test_a_function_of_faiss_for_other_graphs():
+    index = filled("HNSW8,KFlat(chi2)", histograms(20))
+    with pytest.raises(RuntimeError, match="link_singletons: not supported"):
+        index.link_singletons()
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),PCAR8", "HKM1(chi2),OPQ8", "HKM1(chi2),PCA8,L2norm"])
+def test_transformations_without_an_index(string):
+    with pytest.raises(RuntimeError, match="expected an index behind"):
+        faiss.index_factory(D, string)
+
+
+@pytest.mark.parametrize("string", ["bkflat(jaccard)", "IDMap2,bkflat(jaccard)", "bflat"])
+def test_names_of_binary_indexes_that_were_probably_meant(string):
+    with pytest.raises(RuntimeError, match="did you mean B"):
+        faiss.index_binary_factory(64, string)
+
+
 def test_refine_has_one_dimension():
     with pytest.raises(RuntimeError, match="base_index has 16 dimensions and refine_index 8"):
         faiss_ext.IndexRefineKernel(

@@ -302,6 +302,17 @@ def test_bad_strings(string, message):
         built(PARTS, string)
 
 
+def test_settings_that_do_not_exist():
+    index = built([X[:400], X[400:]], "KFlat(chi2)")
+    for name in ("k_factor", "nprobe", "foo"):
+        with pytest.raises(AttributeError, match=f"{name} does not exist; set_parameter"):
+            setattr(index, name, 7)
+    for name in ("d", "ntotal", "shards", "model"):
+        with pytest.raises(AttributeError, match=f"{name} is read-only"):
+            setattr(index, name, 7)
+    assert not hasattr(index, "foo") and index.d == X.shape[1]
+
+
 def test_bad_searches():
     index = built(PARTS, REFINED)
     for k in (0, -1):

@@ -153,7 +153,22 @@ def test_lines_of_csv(tmp_path, text):
 
 
 @pytest.mark.parametrize("content, message", [
-    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1 2\n3 4\n", "separated by ',': .*'3 4'"), (b"1,2\n3,\xff\n", "utf-8")])
+    ("NA,NA\n1,2\n3,4\n", "'NA' in the first line is neither a number nor a name"),
+    ("0x10,0x20\n1,2\n", "'0x10' in the first line"),
+    ("1 2\n3,4\n", "expected 2 names in the first line"),
+    ("1 2\n3 4\n", "'1 2' in the first line"),
+    ("a,b,c\n1,2\n", "expected 2 names in the first line"),
+    ("title\n1,2\n", "expected 2 names in the first line"),
+    (",a,b\n0,1,2\n", "expected 3 names in the first line"),
+    ("0,1,2,3,4,5,6,7\n1,1,1,1,1,1,1,1\n", "the first line numbers the columns, 0 to 7")])
+def test_first_lines_of_csv_that_are_neither_names_nor_numbers(tmp_path, content, message):
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(VectorFileError, match=f"x.csv: .*{message}"):
+        read_vectors(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("content, message", [
+    (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1 2\n3 4\n", "'1 2' in the first line"), (b"1,2\n3,\xff\n", "utf-8")])
 def test_csv_without_vectors(tmp_path, content, message):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(VectorFileError, match=f"x.csv: .*{message}"):
