@@ -85,8 +85,8 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
 
     void reset() override;
 
-    /// Returns the position of the vector with an id, or -1. Positions change
-    /// when vectors are removed.
+    /// The position of the vector with an id, or -1. Positions change when
+    /// vectors are removed.
     idx_t position_of(idx_t id) const;
 
 #if FAISS_EXT_HAS_NUMERIC_TYPES

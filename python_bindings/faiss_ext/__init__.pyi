@@ -38,6 +38,7 @@ __all__ = [
     "IndexAsymmetricHash",
     "IndexBinaryFlatKernel",
     "IndexBinaryFlatSIMD",
+    "IndexBinaryIDTable",
     "IndexBinaryIVFSIMD",
     "IndexBinaryKernelHash",
     "IndexBinaryPermuted",
@@ -45,6 +46,7 @@ __all__ = [
     "IndexFileKernel",
     "IndexFlatKernel",
     "IndexHNSWKernel",
+    "IndexIDTable",
     "IndexIVFPQ4",
     "IndexKernelHash",
     "IndexPreTransformSIMD",
@@ -748,6 +750,70 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
+class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
+    @property
+    def next_id(self) -> int: ...
+    def __init__(self, index: faiss.IndexBinary) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
+    def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def merge_from(
+        self,
+        other: faiss.IndexBinary,
+        add_id: int = ...,
+    ) -> None: ...
+    def check_compatible_for_merge(self, other: faiss.IndexBinary) -> None: ...
+    def reset(self) -> None: ...
+    def position_of(self, id: int) -> int: ...
+    def train_codes(self, x: ArrayLike) -> None: ...
+    def add_codes(self, x: ArrayLike) -> None: ...
+    def add_codes_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def search_codes(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def range_search_codes(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
+    def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
 class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
     quantizer: _AnyBinaryIndex
     invlists: faiss.InvertedLists
@@ -1065,6 +1131,83 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         labels: ArrayLike,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def link_singletons(self) -> None: ...
+    def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
+
+class IndexIDTable(faiss.IndexIDMap):
+    @property
+    def next_id(self) -> int: ...
+    def __init__(self, index: faiss.Index) -> None: ...
+    def train(self, x: ArrayLike) -> None: ...
+    def add(self, x: ArrayLike) -> None: ...
+    def add_with_ids(self, x: ArrayLike, ids: ArrayLike) -> None: ...
+    def search(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
+    def range_search(
+        self,
+        x: ArrayLike,
+        thresh: float,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def reconstruct(
+        self,
+        key: int,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def reconstruct_n(
+        self,
+        n0: int = ...,
+        ni: int = ...,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
+    def merge_from(
+        self,
+        otherIndex: faiss.Index,
+        add_id: int = ...,
+    ) -> None: ...
+    def check_compatible_for_merge(self, otherIndex: faiss.Index) -> None: ...
+    def reset(self) -> None: ...
+    def position_of(self, id: int) -> int: ...
+    def assign(
+        self,
+        x: ArrayLike,
+        k: int,
+        labels: NDArray[np.int64] | None = ...,
+    ) -> NDArray[np.int64]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+        R: NDArray[np.float32] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
+    def sa_encode(
+        self,
+        x: ArrayLike,
+        codes: NDArray[np.uint8] | None = ...,
+    ) -> NDArray[np.uint8]: ...
+    def reconstruct_batch(
+        self,
+        key: ArrayLike,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
+    def sa_code_size(self) -> int: ...
+    def sa_decode(
+        self,
+        codes: ArrayLike,
+        x: NDArray[np.float32] | None = ...,
+    ) -> NDArray[np.float32]: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):

@@ -262,11 +262,13 @@ def check_not_none(thing, function, expected):
 
 
 def faiss_loses_codes(thing):
-    """Whether FAISS's writer may lose codes of an index.
+    """Whether FAISS's writer may lose codes of an index, or its class.
 
     It may lose flat codes that are mapped, and the buckets that hold all codes
     of a multi-hash table.
     """
+    if isinstance(thing, swig.IndexBinaryIDTable):
+        return True
     while isinstance(thing, faiss.IndexBinaryIDMap) and thing.index is not None:
         thing = faiss.downcast_IndexBinary(thing.index)
     return isinstance(thing, faiss.IndexBinaryMultiHash) or (

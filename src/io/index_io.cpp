@@ -108,6 +108,14 @@ struct Kind<IndexBinary> {
     }
     template <class To>
     static void faiss_write(const IndexBinary* index, To to) {
+        if (const auto* table =
+                    dynamic_cast<const IndexBinaryIDTable*>(index)) {
+            faiss::IndexBinaryIDMap2 map;
+            dynamic_cast<faiss::IndexBinaryIDMap&>(map) = *table;
+            map.own_fields = false;
+            faiss_write(&map, to);
+            return;
+        }
         if (!write_where_faiss_fails(*index, to)) {
             faiss::write_index_binary(index, to);
         }

@@ -215,7 +215,7 @@ def test_values_of_shards_and_replicas(successive):
 
 def test_a_search_from_the_index_has_its_own_ids():
     """Ids that are not there, or stand for several vectors, are refused."""
-    index = faiss.index_factory(64, "IDMap,KFlat(chi2)")
+    index = faiss.IndexIDMap(faiss.index_factory(64, "KFlat(chi2)"))  # which takes an id twice
     index.add_with_ids(BASE[:3], np.array([5, 7, 5]))
     D, I = index.search(QUERIES[:1], 1)
     for id, count in ((5, 2), (6, 0)):

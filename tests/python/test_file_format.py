@@ -156,8 +156,9 @@ def by_hand():
     flat = faiss_ext.IndexFlatKernel(64, kernel)
     refine = faiss.IndexRefine(faiss.IndexFlatL2(64), flat)
     pre = faiss.IndexPreTransform(faiss.PCAMatrix(64, 64), faiss_ext.IndexFlatKernel(64, kernel))
+    maps = [map_(faiss.index_factory(64, "KFlat(linear)")) for map_ in (faiss.IndexIDMap, faiss.IndexIDMap2)]
     flat_refine = faiss.IndexRefineFlat(faiss.index_factory(64, "SIK16(gaussian),BFlat"))
-    return [shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
+    return [*maps, shards, replicas, refine, flat_refine, pre, faiss.IndexHNSW(faiss_ext.IndexFlatKernel(64, kernel), 4)]
 
 
 def check_header(values, index):

@@ -32,15 +32,15 @@ STRINGS = {
     # a part that is FAISS's own comes as FAISS gives it
     "IVF16,Flat,Refine(KFlat(gaussian))": [REFINE, faiss.IndexIVFFlat],
     "HNSW16,KFlat(laplacian),Refine(KFlat(linear))": [REFINE, GRAPH, FLAT],
-    "IDMap2,SIK64(gaussian),BFlat,RFlat": [faiss.IndexIDMap2, REFINE, HASH],
-    "IDMap,RR32,HNSW16,KFlat(gaussian)": [faiss.IndexIDMap, TRANSFORMED, GRAPH, FLAT],
+    "IDMap2,SIK64(gaussian),BFlat,RFlat": [faiss_ext.IndexIDTable, REFINE, HASH],
+    "IDMap,RR32,HNSW16,KFlat(gaussian)": [faiss_ext.IndexIDTable, TRANSFORMED, GRAPH, FLAT],
     "PCA32,L2norm,SIK64(gaussian),BFlat": [TRANSFORMED, HASH],
 }
 BINARY_STRINGS = {
     "SIK512(laplacian),BHash16x16": [BINARY],
     "SIK256(gaussian,seed=3),BHNSW32": [BINARY],
-    "IDMap,SIK256(gaussian),BFlat": [faiss.IndexBinaryIDMap, BINARY],
-    "IDMap2,SIK256(gaussian),BFlat": [faiss.IndexBinaryIDMap2, BINARY],
+    "IDMap,SIK256(gaussian),BFlat": [faiss_ext.IndexBinaryIDTable, BINARY],
+    "IDMap2,SIK256(gaussian),BFlat": [faiss_ext.IndexBinaryIDTable, BINARY],
 }
 
 SIK = "SIK64(gaussian,gamma=0.001)"
@@ -318,24 +318,24 @@ def test_selectors_go_with_any_version_of_faiss(digits, string):
             assert_equal(mine, (*theirs[:2], members[theirs[2]]))
 
 
-@pytest.mark.parametrize("string", ["IDMap,{}", "IDMap2,{}"])
-def test_other_search_parameters_are_as_in_faiss(digits, string):
-    """Some of FAISS's classes refuse them, depending on its version."""
-    outcomes = set()
-    for part in ("Flat", KFLAT):
-        index = made(string.format(part), digits.base)
-        params = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 1003))
-        try:
-            I = index.search(digits.queries, 5, params=params)[1]
-        except RuntimeError as error:
-            assert "params" in str(error) or "selector" in str(error)
-            outcomes.add("refused")
-        else:
-            assert I.max() < 1003 and I.max() >= 0
-            outcomes.add("taken")
-    assert len(outcomes) == 1
-    if faiss.__version__ == "1.7.3":
-        assert outcomes == {"refused"}
+@pytest.mark.parametrize("string", [
+    f"IDMap,{KFLAT}", f"IDMap2,HNSW32,{KFLAT}", f"IDMap2,{SIK},BFlat", "IDMap,HKM1(chi2),Flat"])
+def test_a_selector_selects_ids(digits, string):
+    ids = 10_000 - 3 * np.arange(len(digits.base))
+    index = faiss.index_factory(64, string)
+    index.train(digits.base)
+    index.add_with_ids(digits.base, ids)
+    faiss_ext.set_index_parameter(index, "efSearch", 2000) if "HNSW" in string else None
+    wanted = ids[100:400]
+    params = faiss.SearchParameters(sel=faiss.IDSelectorBatch(wanted))
+    D, I = index.search(digits.queries, 5, params=params)
+    part = faiss.clone_index(index)
+    part.remove_ids(np.setdiff1d(ids, wanted))
+    expected = faiss.index_factory(64, string) if "HNSW" not in string else faiss.index_factory(64, f"IDMap,{KFLAT}")
+    expected.train(digits.base)
+    expected.add_with_ids(digits.base[100:400], wanted)
+    np.testing.assert_allclose(D, expected.search(digits.queries, 5)[0], rtol=1e-6)
+    assert np.isin(I, wanted).all()
 
 
 def test_vectors_come_back_from_a_kernel_index(digits):
@@ -740,12 +740,11 @@ def emptied(string):
 @pytest.mark.parametrize("string", ["KIVF4(M=4)", "PCA8,KIVF4(M=4)", "SIK64(gaussian(gamma=1)),BIVF4"])
 def test_emptied_lists_are_no_positions(string):
     index, x = emptied(string)
-    for make in (faiss.IndexIDMap2, lambda i: faiss.IndexRefine(i, faiss_ext.IndexFlatKernel(
+    for make in (lambda i: faiss.IndexRefine(i, faiss_ext.IndexFlatKernel(
             16, faiss_ext.kernel_factory("linear"))), lambda i: faiss_ext.IndexRefineKernel(
             i, faiss_ext.IndexFlatKernel(16, faiss_ext.kernel_factory("linear")))):
         outer = make(index)
-        add = (lambda: outer.add_with_ids(x, np.arange(40) + 100)) if make is faiss.IndexIDMap2 else (
-            lambda: outer.add(x))
+        add = lambda: outer.add(x)
         with pytest.raises(RuntimeError, match=r"numbers new ones from 5 on.*reset\(\)"):
             add()
         assert outer.ntotal == index.ntotal == 0
@@ -790,8 +789,8 @@ def test_an_id_map_of_another_class_is_not_merged():
     first, second = (faiss.index_factory(16, s) for s in ("IDMap2,KFlat(chi2)", "IDMap,KFlat(chi2)"))
     for index in (first, second):
         index.add_with_ids(x, np.arange(6) + (index is second) * 10)
-    with pytest.raises(TypeError, match="expected an IndexIDMap2, got IndexIDMap"):
-        first.merge_from(second)
+    with pytest.raises(RuntimeError, match="only another IndexIDTable can be merged in"):
+        first.merge_from(faiss.IndexIDMap(faiss.index_factory(16, "KFlat(chi2)")))
     faiss.downcast_index(second.index).reset()
     with pytest.raises(RuntimeError, match="id_map|vectors"):
         second.merge_from(first)

@@ -59,7 +59,8 @@ def test_flat_codes_in_files_of_faiss(tmp_path, wrapper):
     same(expected, mapped, CODES[:20])
     # FAISS's own functions do not lose the codes
     faiss.write_index_binary(mapped, again)
-    assert open(again, "rb").read() == open(path, "rb").read()
+    if wrapper is not faiss.IndexBinaryIDMap:  # which comes back as IndexBinaryIDMap2
+        assert open(again, "rb").read() == open(path, "rb").read()
     twins = [faiss_ext.clone_binary_index(mapped), faiss.deserialize_index_binary(faiss.serialize_index_binary(mapped))]
     if not wrapper:  # FAISS 1.7.3 pickles no IndexBinaryIDMap
         twins += [pickle.loads(pickle.dumps(mapped)), copy.deepcopy(mapped)]
@@ -67,7 +68,7 @@ def test_flat_codes_in_files_of_faiss(tmp_path, wrapper):
         same(expected, twin, CODES[:20])
         assert twin.ntotal == 3000
     with pytest.raises(RuntimeError, match="mapped from a file"):
-        (mapped.add_with_ids(CODES, np.arange(3000)) if wrapper else mapped.add(CODES))
+        (mapped.add_with_ids(CODES, np.arange(3000) + 5000) if wrapper else mapped.add(CODES))
 
 
 def test_parts_keep_the_file(tmp_path):

@@ -14,7 +14,7 @@ from helpers import IP, made, made_binary
     ("KFlat(chi2,store=u8)", "IndexFlatKernel(chi2, store=u8, d=64, ntotal=0)"),
     ("KFlat(gaussian)", "IndexFlatKernel(gaussian, d=64, not trained)"),
     ("IDMap2,SIK64(gaussian,gamma=0.5),BHash2x16",
-     "IndexIDMap2(IndexKernelHash(SIK64(gaussian(gamma=0.5)), IndexBinaryMultiHash), d=64, ntotal=0)"),
+     "IndexIDTable(IndexKernelHash(SIK64(gaussian(gamma=0.5)), IndexBinaryMultiHash), d=64, ntotal=0)"),
     ("HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
      "IndexRefineKernel(IndexPreTransformSIMD(HKM(chi2,period=9.51), PCAMatrix(192, 16), "
      "IndexIVFPQ4(nlist=8, M=4, nprobe=8)), IndexFlatKernel(chi2), k_factor=1, d=64, not trained)"),
@@ -50,7 +50,7 @@ def test_filled_grouped_and_binary_indexes(digits):
     (faiss.index_factory(8, "IVF4,PQ4"), "IndexIVFPQ(nlist=4, nprobe=1, d=8, not trained)"),
     (faiss_ext.index_binary_factory(64, "BHNSW8"), "IndexBinaryHNSW(IndexBinaryFlat, efSearch=16, d=64, ntotal=0)"),
     (faiss_ext.index_binary_factory(64, "BHash8"), "IndexBinaryHash(d=64, ntotal=0)"),
-    (faiss_ext.index_binary_factory(64, "IDMap,BFlat"), "IndexBinaryIDMap(IndexBinaryFlatSIMD, d=64, ntotal=0)"),
+    (faiss_ext.index_binary_factory(64, "IDMap,BFlat"), "IndexBinaryIDTable(IndexBinaryFlatSIMD, d=64, ntotal=0)"),
     (faiss.IndexBinaryFlat(8), "IndexBinaryFlat(d=8, ntotal=0)")])
 def test_indexes_of_faiss(index, expected):
     # (which flat index a graph stands on depends on FAISS's version)
