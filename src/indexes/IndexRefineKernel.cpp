@@ -111,6 +111,7 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained, "IndexRefineKernel::add: call train first");
     check_parts(*this);
+    check_counts(*this); // also the ids of new vectors
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
