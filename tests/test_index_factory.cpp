@@ -86,8 +86,8 @@ std::string hash_and_storage(const IndexT& index) {
 template <class IndexT>
 std::string id_map(const faiss::IndexIDMapTemplate<IndexT>& index) {
     EXPECT_TRUE(index.own_fields);
-    EXPECT_TRUE(typeid(index) == typeid(IndexIDTableTemplate<IndexT>));
-    return "IDTable " + what_is(index.index);
+    const bool ours = typeid(index) == typeid(IndexIDTableTemplate<IndexT>);
+    return (ours ? "IDTable " : "FAISS IDMap ") + what_is(index.index);
 }
 
 std::string what_is(const faiss::IndexBinary* index) {

@@ -1392,6 +1392,15 @@ def wrap_float_indexes():
 
     swig.IndexFlatKernel.permute_entries = permute_entries
     swig.IndexHNSWKernel.link_singletons = link_singletons
+    def reconstruct_n(self, n0=0, ni=-1, x=None):
+        x = rows_for(self, n0, ni, x, self.d, "float32")
+        self.reconstruct_n_c(n0, len(x), faiss.swig_ptr(x))
+        return x
+
+    documentation.document(
+        reconstruct_n, documentation.FloatIndexMethods.reconstruct_n)
+    swig.IndexIDTable.reconstruct_n = checked_scalars(
+        reconstruct_n, "reconstruct_n")
     wrap_chain()
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")

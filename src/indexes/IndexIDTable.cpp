@@ -82,6 +82,13 @@ IndexT* checked(IndexT* index) {
     return index;
 }
 
+/// Sets what FAISS's constructors leave out.
+void complete(faiss::Index&, const faiss::Index*) {}
+
+void complete(faiss::IndexBinary& table, const faiss::IndexBinary* index) {
+    table.code_size = index ? index->code_size : 0; // 0 in 1.7.3
+}
+
 void check_input(
         const faiss::Index& index,
         idx_t n,
@@ -103,13 +110,16 @@ void check_input(
 
 template <class IndexT>
 IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(IndexT* index)
-        : faiss::IndexIDMapTemplate<IndexT>(checked(index)) {}
+        : faiss::IndexIDMapTemplate<IndexT>(checked(index)) {
+    complete(*this, index);
+}
 
 template <class IndexT>
 IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
         faiss::IndexIDMapTemplate<IndexT>&& map)
         : faiss::IndexIDMapTemplate<IndexT>(map) {
     map.index = nullptr;
+    complete(*this, this->index);
     for (idx_t id : this->id_map) {
         next_id = std::max(next_id, above(id));
     }

@@ -329,12 +329,10 @@ def test_a_selector_selects_ids(digits, string):
     wanted = ids[100:400]
     params = faiss.SearchParameters(sel=faiss.IDSelectorBatch(wanted))
     D, I = index.search(digits.queries, 5, params=params)
-    part = faiss.clone_index(index)
-    part.remove_ids(np.setdiff1d(ids, wanted))
     expected = faiss.index_factory(64, string) if "HNSW" not in string else faiss.index_factory(64, f"IDMap,{KFLAT}")
     expected.train(digits.base)
     expected.add_with_ids(digits.base[100:400], wanted)
-    np.testing.assert_allclose(D, expected.search(digits.queries, 5)[0], rtol=1e-6)
+    np.testing.assert_allclose(D, expected.search(digits.queries, 5)[0], rtol=1e-3)
     assert np.isin(I, wanted).all()
 
 
