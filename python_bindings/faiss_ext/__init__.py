@@ -26,6 +26,7 @@ from . import swigfaiss_ext
 from .class_wrappers import mean_neighbor_distance  # completes swigfaiss_ext
 from .swigfaiss_ext import *
 from .description import Description, Field, describe
+from . import index_protocols
 from . import extend_faiss
 
 from .extend_faiss import clone_binary_index, read_index_binary

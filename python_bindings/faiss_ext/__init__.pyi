@@ -487,7 +487,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
     B: int
     seed: int
     max_gb: float
-    xb: Any
+    xb: faiss.UInt8Vector
     def __init__(self, d: int, eps: float = ..., B: int = ...) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
     def reset(self) -> None: ...
@@ -753,6 +753,8 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
 class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
     @property
     def next_id(self) -> int: ...
+    index: _AnyIndex
+    id_map: faiss.Int64Vector
     def __init__(self, index: faiss.IndexBinary) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
@@ -870,6 +872,8 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
+    @property
+    def storage(self) -> _AnyIndex: ...
     def __init__(
         self,
         hash: KernelHash,
@@ -1047,6 +1051,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
 class IndexHNSWKernel(faiss.IndexHNSW):
     @property
     def graph_is_complete(self) -> bool: ...
+    storage: _AnyIndex
     hnsw: faiss.HNSW
     def __init__(self, storage: IndexFlatKernel, M: int = ...) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
@@ -1136,6 +1141,8 @@ class IndexHNSWKernel(faiss.IndexHNSW):
 class IndexIDTable(faiss.IndexIDMap):
     @property
     def next_id(self) -> int: ...
+    index: _AnyIndex
+    id_map: faiss.Int64Vector
     def __init__(self, index: faiss.Index) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
     def add(self, x: ArrayLike) -> None: ...
@@ -1211,6 +1218,8 @@ class IndexIDTable(faiss.IndexIDMap):
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):
+    @property
+    def storage(self) -> _AnyIndex: ...
     def __init__(
         self,
         hash: KernelHash,
@@ -1291,6 +1300,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
 
 class IndexPreTransformSIMD(faiss.IndexPreTransform):
     verify_chain: bool
+    index: _AnyIndex
     chain: faiss.VectorTransformVector
     def __init__(self, index: faiss.Index) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
@@ -1366,6 +1376,8 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexRefineKernel(faiss.IndexRefine):
+    base_index: _AnyIndex
+    refine_index: _AnyIndex
     def __init__(
         self,
         base_index: faiss.Index,

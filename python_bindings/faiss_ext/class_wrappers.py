@@ -9,6 +9,7 @@ import copy
 import difflib
 import functools
 import inspect
+import numbers
 import operator
 import re
 
@@ -274,12 +275,6 @@ def checked_arguments(self, name, n, args, kwargs, where):
         if not isinstance(params, faiss.SearchParameters):
             raise TypeError(f"{where}: params must be faiss.SearchParameters, "
                             f"got {shown(params)}")
-        if (name in RANGE_SEARCHES and getattr(params, "sel", None) is None
-                and isinstance(self, (faiss.IndexIDMap,
-                                      faiss.IndexBinaryIDMap))):
-            # FAISS would dereference a null pointer
-            raise ValueError(f"{where}: params of an ID map are for a selector, "
-                             "expected faiss.SearchParameters(sel=...)")
         if not getattr(params, "k_factor", 1) >= 1:
             raise ValueError(f"{where}: k_factor must be at least 1, "
                              f"got {params.k_factor}")
@@ -323,7 +318,7 @@ def check_result(value, name, dtype, shape, where):
 # advice if an index does not support a method
 INSTEAD = {
     "add": "call add_with_ids",
-    "add_with_ids": "put IDMap2 in front of it",
+    "add_with_ids": "put IDMap in front of it",
     "merge_from": "add the vectors of both to one index",
     "range_search": "call search",
     "range_search_codes": "call search_codes",
@@ -338,9 +333,6 @@ for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
 
 def hint_instead(self, name):
     """Advice for a method that an index does not support, or ""."""
-    if name == "search_and_reconstruct" or name.startswith("reconstruct"):
-        if type(self) in (faiss.IndexIDMap, faiss.IndexBinaryIDMap):
-            return "; put IDMap2 in front instead of IDMap"
     instead = INSTEAD.get(name)
     if instead and hasattr(self, "add_codes_with_ids"):
         instead = instead.replace(
@@ -446,24 +438,11 @@ def codes(self, x, where):
     return as_codes(x, self.d // 8, where)
 
 
-def parts_of(index):
-    """The indexes to which a binary ID map, Shards or Replicas pass their
-    codes."""
-    if isinstance(index, faiss.IndexBinaryIDMap):
-        return [index.index]
-    if isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):
-        return [index.at(i) for i in range(index.count())]
-    return []
-
-
 def innermost(index):
-    """The part that stores the codes of a binary index; the first one of
-    several."""
-    while True:
-        parts = parts_of(index)
-        if not parts or parts[0] is None:
-            return index
-        index = parts[0]
+    """The part that stores the codes of a binary index."""
+    while isinstance(index, faiss.IndexBinaryIDMap) and index.index is not None:
+        index = swig._downcast(index.index)
+    return index
 
 
 def hash_in_front(index):
@@ -657,20 +636,14 @@ def name_arguments_of_methods():
 
 # methods whose results point into the object
 REFERRING = {"get_distance_computer", "get_FlatCodesDistanceComputer"}
-# members of FAISS's base classes, and their types (the type of codes depends
-# on FAISS's version)
+# members of FAISS's base classes that are objects, and their types (the type of
+# codes depends on FAISS's version)
 FAISS_PARTS = {
+    "index": "faiss.Index", "base_index": "faiss.Index",
+    "refine_index": "faiss.Index", "storage": "faiss.Index",
     "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
     "chain": "faiss.VectorTransformVector", "hnsw": "faiss.HNSW",
-    "codes": "Any", "xb": "Any"}
-
-
-class Owners(list):
-    """The objects that a part keeps alive. It marks the part as belonging to
-    this package.
-
-    FAISS's objects can have no other attribute.
-    """
+    "id_map": "faiss.Int64Vector", "codes": "Any", "xb": "Any"}
 
 
 def keeping_owner(get):
@@ -683,7 +656,7 @@ def keeping_owner(get):
         if isinstance(part, (faiss.Index, faiss.IndexBinary)):
             part = swig._downcast(part)
         if hasattr(part, "this"):
-            part.referenced_objects = Owners([self])
+            part.referenced_objects = [self]
         return part
 
     return function
@@ -703,22 +676,10 @@ def keep_owners():
                 setattr(the_class, name, keeping_owner(member))
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
             for name, kind in FAISS_PARTS.items():
-                if isinstance(getattr(the_class, name, None), property):
+                if name not in vars(the_class) and isinstance(
+                        getattr(the_class, name, None), property):
                     keep_owner(the_class, name)
                     vars(the_class)[name].type = kind
-
-
-def marking(make):
-    """Wraps a function: its results are marked as made by this package, even
-    if they are of FAISS's classes."""
-
-    @functools.wraps(make)
-    def function(*args, **kwargs):
-        made = make(*args, **kwargs)
-        made.referenced_objects = Owners()
-        return made
-
-    return function
 
 
 def keep_arguments(the_class, *names):
@@ -1436,7 +1397,7 @@ def wrap_chain():
         self.verify_chain = True
         if self.own_fields and ltrans.thisown:  # else both would delete it
             ltrans.this.disown()
-            ltrans.referenced_objects = Owners([self])
+            ltrans.referenced_objects = [self]
 
     the_class.chain = Attribute.of(chain, get_chain)
     the_class.prepend_transform = prepend_transform
@@ -1650,6 +1611,14 @@ def setting_hint(thing, name):
             f"{name!r}, value) sets it")
 
 
+def check_k_factor(value, what):
+    """Refuses a k_factor for which FAISS would write out of bounds."""
+    most = swig._max_k_factor()
+    if not isinstance(value, numbers.Real) or not 1 <= value <= most:
+        raise ValueError(f"{what} must be a number from 1 to {most}, got "
+                         f"{shown(value)}")
+
+
 def check_settings(the_class):
     """Makes assignments to attributes fail if they would have no effect, or a
     harmful one."""
@@ -1691,6 +1660,8 @@ def check_settings(the_class):
             raise AttributeError(
                 f"{what} has no effect on the codes in the index: set it "
                 "before the first are added")
+        if isinstance(self, swig.IndexRefineKernel) and name == "k_factor":
+            check_k_factor(value, what)
         if (isinstance(self, swig.IndexBinaryIVFSIMD) and name == "nprobe"
                 and isinstance(value, int) and value < 1):
             raise ValueError(f"{what}: nprobe is {value}, expected an integer "
@@ -1741,8 +1712,6 @@ for name in ("holds_faiss_ext", "index_factory"):
     documentation.document(
         getattr(swig, name), getattr(documentation.Functions, name))
 name_arguments()
-for name in ("index_binary_factory", "read_index_binary", "clone_binary_index"):
-    setattr(swig, name, marking(getattr(swig, name)))
 keep_owners()
 wrap_kernels()
 wrap_transforms()
