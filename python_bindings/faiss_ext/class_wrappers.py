@@ -721,7 +721,8 @@ def with_class_of(made, the_class):
 
     The constructor of the subclass is not called.
     """
-    if the_class.__module__.split(".")[0] in ("faiss", "faiss_ext"):
+    if the_class.__module__.split(".")[0] == "faiss" or (
+            the_class.__module__ == swig.__name__):
         return made
     thing = the_class.__new__(the_class)
     vars(thing).update(vars(made))
@@ -1370,6 +1371,16 @@ def wrap_float_indexes():
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
 
 
+class TransformVector(faiss.VectorTransformVector):
+    """The transformations of an index. Its elements are downcast, and keep it
+    alive."""
+
+    def at(self, i):
+        transform = super().at(i)
+        transform.referenced_objects = [self]
+        return faiss.downcast_VectorTransform(transform)
+
+
 def wrap_chain():
     """Makes an index verify its matrices once others have access to them."""
     the_class = swig.IndexPreTransformSIMD
@@ -1378,7 +1389,7 @@ def wrap_chain():
 
     def get_chain(self):
         self.verify_chain = True
-        return chain.fget(self)
+        return with_class_of(chain.fget(self), TransformVector)
 
     def prepend_transform(self, ltrans: "faiss.VectorTransform") -> None:
         """Puts a transformation in front of the others.
@@ -1614,7 +1625,7 @@ def setting_hint(thing, name):
 def check_k_factor(value, what):
     """Refuses a k_factor for which FAISS would write out of bounds."""
     most = swig._max_k_factor()
-    if not isinstance(value, numbers.Real) or not 1 <= value <= most:
+    if isinstance(value, numbers.Real) and not 1 <= value <= most:
         raise ValueError(f"{what} must be a number from 1 to {most}, got "
                          f"{shown(value)}")
 

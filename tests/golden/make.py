@@ -23,14 +23,13 @@ INDEXES = {
     "bsik_flat": "BSIK32(4x4,gamma=0.01),BFlat", "bsik_dense": "BSIK32(4x4,w=dense,shuffle=1,gamma=0.01),BFlat",
     "klsh_flat": "KLSH32(expchi2,p=20),BFlat", "rhbe_permuted": "RHBE32(rot=pca,seed=3),BPerm(M=3)",
     "scr_hnsw": "SCR32,BHNSW4", "cws_flat": "CWS32,BFlat", "sh_flat": "SH16,BFlat", "sik_hash": "SIK32(laplacian,proj=dense,gamma=0.01),BHash2x8",
-    "sik_ivf": "SIK32(matern,nu=2),BIVF2", "idmap": "IDMap,SIK32(gaussian),BFlat", "idmap2": "IDMap2,KFlat(chi2)",
+    "sik_ivf": "SIK32(matern,nu=2),BIVF2", "id_table": "IDMap,KFlat(chi2)",
     "kflat": "KFlat(exponential(normalized(poly(degree=2)),scale=2))", "kflat_f16": "KFlat(intersection,store=f16)",
     "kflat_u8": "KFlat(hellinger,store=u8)", "kivf": "HKM1(chi2),PCAR8,KIVF2,Refine(KFlat(chi2))",
     "kivf_m": "KIVF2(M=4,residual=0)", "kpca": "KPCA4(cosine,p=20),Flat", "rff": "RFF8(gaussian),Flat",
     "refine_flat": "SIK32(gaussian),BFlat,RFlat", "pre": "PCA4,KFlat(linear)", "hnsw": "HNSW4,KFlat(gaussian)"}
 BINARY = {
-    "binary_sik": "SIK32(gaussian),BFlat", "binary_idmap": "IDMap,SIK32(gaussian),BFlat",
-    "binary_idmap2": "AHK32(chi2),BIVF2", "binary_jaccard": "BKFlat(jaccard)"}
+    "binary_sik": "SIK32(gaussian),BFlat", "binary_id_table": "IDMap,SIK32(gaussian),BFlat", "binary_jaccard": "BKFlat(jaccard)"}
 HASHES = {"vt_sik": "SIK32(gaussian)", "vt_klsh": "KLSH32(chi2,p=20)"}
 
 
@@ -55,7 +54,9 @@ def groups():
     pre = faiss.IndexPreTransform(faiss_ext.map_factory(D, "HKM0(chi2)"), part)
     refine_flat = faiss.IndexRefineFlat(faiss.index_factory(D, "SIK32(gaussian),BFlat"))
     hnsw = faiss.IndexHNSW(faiss.index_factory(D, "KFlat(chi2)"), 4)
-    return {"shards": shards, "replicas": replicas, "refine": refine, "faiss_pre": pre, "faiss_refine_flat": refine_flat,
+    maps = {"idmap": faiss.IndexIDMap(faiss.index_factory(D, "SIK32(gaussian),BFlat")),
+            "idmap2": faiss.IndexIDMap2(faiss.index_factory(D, "KFlat(chi2)"))}
+    return {**maps, "shards": shards, "replicas": replicas, "refine": refine, "faiss_pre": pre, "faiss_refine_flat": refine_flat,
             "faiss_hnsw": hnsw}
 
 
@@ -74,7 +75,9 @@ def binary_groups():
     for add in (shards.add_shard, replicas.addIndex):
         for _ in range(2):
             add(faiss.index_binary_factory(D, "SIK32(gaussian,gamma=0.0001),BFlat"))
-    return {"binary_shards": shards, "binary_replicas": replicas}
+    maps = {"binary_idmap": faiss.IndexBinaryIDMap(faiss.index_binary_factory(D, "SIK32(gaussian),BFlat")),
+            "binary_idmap2": faiss.IndexBinaryIDMap2(faiss.index_binary_factory(D, "AHK32(chi2),BIVF2"))}
+    return {**maps, "binary_shards": shards, "binary_replicas": replicas}
 
 
 def sets_of(x):
@@ -93,9 +96,22 @@ def fill(index, x):
 
 
 def taken_by(index, x):
+    """Packed bits for sets; codes if FAISS's binary ID maps, Shards or Replicas hold a hash."""
     if isinstance(index, faiss_ext.IndexBinaryFlatKernel):
         return sets_of(x)
-    return x
+    part = index
+    for i in range(index.count() if hasattr(index, "at") else 0):
+        if isinstance(index.at(i), faiss.IndexBinary):
+            faiss.downcast_IndexBinary(index.at(i)).train(x)
+    while type(part).__module__.startswith("faiss."):
+        inside = part.at(0) if hasattr(part, "at") else getattr(part, "index", None)
+        if not isinstance(inside, faiss.IndexBinary):
+            return x
+        part = faiss.downcast_IndexBinary(inside)
+    if part is index:
+        return x
+    part.train(x)  # which does nothing again
+    return part.hash.encode(x)
 
 
 def found(index, queries):
@@ -117,8 +133,6 @@ def main(names):
         fill(index, x)
         write(name, "index", index, found)
     made = {name: faiss.index_binary_factory(D, string) for name, string in BINARY.items()}
-    # strings refuse it in front of lists; files must be read
-    made["binary_idmap2"] = faiss.IndexBinaryIDMap2(made["binary_idmap2"])
     for name, index in {**made, **binary_groups()}.items():
         fill(index, x)
         write(name, "index_binary", index, found)

@@ -61,9 +61,21 @@ def script(name):
     return module
 
 
+def taken_by(index, x):
+    """Vectors, or their codes if FAISS's binary ID maps, Shards or Replicas hold a hash."""
+    part = index
+    while type(part).__module__.startswith("faiss.") and isinstance(part, faiss.IndexBinary):
+        inside = part.at(0) if hasattr(part, "at") else getattr(part, "index", None)
+        if inside is None:
+            return x
+        part = faiss.downcast_IndexBinary(inside)
+    return part.hash.encode(x) if part is not index and hasattr(part, "hash") else x
+
+
 def fill(index, x):
     """Trains and fills; where ids can be given, vector i has id 10 i + 3."""
     ids = 10 * np.arange(len(x)) + 3
+    x = taken_by(index, x)
     index.train(x)
     if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
         index.add_with_ids(x, ids)

@@ -262,7 +262,7 @@ class MyBinaryIndex(faiss_ext.IndexBinaryFlatKernel):
     pass
 
 
-class MyIds(faiss.IndexIDMap2):
+class MyIds(faiss_ext.IndexIDTable):
     pass
 
 

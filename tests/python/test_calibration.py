@@ -288,12 +288,9 @@ def test_packed_bits():
             assert np.isnan(measured.value(2**31 - 1))
         with pytest.raises(TypeError, match="packed bits, uint8, got float32"):
             faiss_ext.calibrate(index, base.astype("f4"), queries, "jaccard")
-    group = faiss.IndexBinaryShards(64)
-    parts = [faiss_ext.index_binary_factory(64, "CWS64,BFlat") for _ in range(2)]
-    for part, x in zip(parts, (BASE[:500], BASE[500:])):
-        part.add(x)
-        group.add_shard(part)
-    assert len(faiss_ext.calibrate(group, BASE, HELD_OUT[:9]).values) == 90
+    table = faiss.index_binary_factory(64, "IDMap,CWS64,BFlat")
+    table.add(BASE)
+    assert len(faiss_ext.calibrate(table, BASE, HELD_OUT[:9]).values) == 90
 
 
 def test_a_function_and_a_kernel_that_is_trained():

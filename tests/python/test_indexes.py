@@ -489,31 +489,17 @@ def test_binary_indexes_take_codes_of_any_layout(digits):
         assert_equal(taken.search_codes(same, 3), expected)
 
 
-def hashed_groups(x):
-    """Shards, and replicas, of a hash in front of codes."""
-    shards, replicas = faiss.IndexBinaryShards(64, False, True), faiss.IndexBinaryReplicas(64)
-    for _ in range(2):
-        shards.add_shard(faiss.index_binary_factory(64, f"{SIK},BFlat"))
-        replicas.addIndex(faiss.index_binary_factory(64, f"{SIK},BFlat"))
-    for group in (shards, replicas):
-        group.train(x)
-        group.add(x)
-    return shards, replicas
-
-
 def test_what_holds_a_hash_takes_vectors_and_codes_by_different_names(digits):
     flat = made_binary(f"{SIK},BFlat", digits.base)
     codes, q = flat.hash.encode(digits.queries[:9]), digits.queries[:9]
     D, I = flat.search(q, 5)
-    indexes = [flat, *hashed_groups(digits.base),
-               *(made_binary(f"{name},{SIK},BFlat", digits.base) for name in ("IDMap", "IDMap2"))]
+    indexes = [flat, *(made_binary(f"{name},{SIK},BFlat", digits.base) for name in ("IDMap", "IDMap2"))]
     for index in indexes:
         expected = 10 * I + 3 if isinstance(index, faiss.IndexBinaryIDMap) else I
         for found in (index.search(q, 5), index.search(q.astype("uint8"), 5), index.search_codes(codes, 5)):
             assert_equal(found, (D, expected))
         np.testing.assert_array_equal(index.assign(q, 5), expected)
-        if not isinstance(index, (faiss.IndexBinaryShards, faiss.IndexBinaryReplicas)):  # which have none
-            assert_equal(index.range_search(q, 20), index.range_search_codes(codes, np.float32(20)))
+        assert_equal(index.range_search(q, 20), index.range_search_codes(codes, np.float32(20)))
         for name, *rest in (("search", 5), ("range_search", 20), ("assign", 5), ("train",)):
             twin = {"range_search": "range_search_codes", "train": "train_codes"}.get(name, "search_codes")
             with pytest.raises(ValueError, match=f"{name} takes vectors, {twin} takes codes"):
@@ -555,22 +541,14 @@ def test_parts_of_wrappers_have_their_own_class():
     refine = make(8, "SIK64(gaussian),BFlat,Refine(KFlat(laplacian))")
     assert type(refine.refine_index) is FLAT
     assert type(refine.refine_index.kernel) is faiss_ext.LaplacianKernel
-    shards, replicas = faiss.IndexShards(8), faiss.IndexReplicas(8)
-    shards.add_shard(make(8, "KFlat(linear)"))
-    replicas.addIndex(make(8, f"{SIK},BFlat"))
-    assert (type(shards.at(0)), type(replicas.at(0))) == (FLAT, HASH)
+    assert type(make(8, "IDMap,KFlat(linear)").index) is FLAT
     chain = make(8, "L2norm,HKM1(chi2),OPQ2_8,Flat").chain
     assert [type(chain.at(i)) for i in range(3)] == [
         faiss.NormalizationTransform, faiss_ext.HomogeneousKernelMap, faiss.OPQMatrix]
-    for text, cls in (("SIK64(gaussian),BIVF4", faiss_ext.IndexBinaryFlatSIMD), ("HKM1(chi2),IVF4,Flat", faiss.IndexFlat),
-                      ("RFF16(gaussian),IVF4_HNSW8,PQ4,Refine(KFlat(gaussian))", faiss.IndexHNSWFlat)):
-        index = make(8, text)
-        for part in ("base_index", "index", "storage"):
-            index = getattr(index, part, index)
-        quantizer = index.quantizer
-        del index
-        gc.collect()
-        assert type(quantizer) is cls and quantizer.ntotal == 0
+    assert type(make(8, "HKM1(chi2),IVF4,Flat").index) is faiss.IndexIVFFlat
+    quantizer = make(8, "SIK64(gaussian),BIVF4").storage.quantizer
+    gc.collect()
+    assert type(quantizer) is faiss_ext.IndexBinaryFlatSIMD and quantizer.ntotal == 0
     for text, path, get, cls in (
             ("SIK64(gaussian),BIVF4", "storage", faiss.downcast_IndexBinary, faiss_ext.IndexBinaryIVFSIMD),
             ("PCA4,KFlat(gaussian)", "index", faiss.downcast_index, FLAT),
@@ -738,34 +716,13 @@ def emptied(string):
 @pytest.mark.parametrize("string", ["KIVF4(M=4)", "PCA8,KIVF4(M=4)", "SIK64(gaussian(gamma=1)),BIVF4"])
 def test_emptied_lists_are_no_positions(string):
     index, x = emptied(string)
-    for make in (lambda i: faiss.IndexRefine(i, faiss_ext.IndexFlatKernel(
-            16, faiss_ext.kernel_factory("linear"))), lambda i: faiss_ext.IndexRefineKernel(
-            i, faiss_ext.IndexFlatKernel(16, faiss_ext.kernel_factory("linear")))):
-        outer = make(index)
-        add = lambda: outer.add(x)
-        with pytest.raises(RuntimeError, match=r"numbers new ones from 5 on.*reset\(\)"):
-            add()
-        assert outer.ntotal == index.ntotal == 0
-        index.reset()
-        add()
-        _, ids = outer.search(x[7:8], 1)
-        assert ids[0, 0] >= 0
-        index, x = emptied(string)
-
-
-def test_merging_maps_of_lists_changes_nothing():
-    x = np.random.default_rng(2).random((40, 16), dtype="float32")
-    first = faiss.index_factory(16, "KIVF4(M=4)")
-    first.train(x)
-    second = faiss.clone_index(first)
-    maps = [faiss.IndexIDMap2(i) for i in (first, second)]
-    for map_, rows, start in zip(maps, (x[:20], x[20:]), (100, 200)):
-        map_.add_with_ids(rows, np.arange(20) + start)
-    with pytest.raises(RuntimeError, match="inverted lists, which keep ids themselves"):
-        maps[0].merge_from(maps[1])
-    assert [m.ntotal for m in maps] == [20, 20]
-    faiss_ext.set_index_parameter(maps[0], "nprobe", 4)
-    assert set(maps[0].search(x[:1], 20)[1][0]) == set(range(100, 120))
+    outer = faiss_ext.IndexRefineKernel(index, faiss_ext.IndexFlatKernel(16, faiss_ext.kernel_factory("linear")))
+    with pytest.raises(RuntimeError, match=r"numbers new ones from 5 on.*reset\(\)"):
+        outer.add(x)
+    assert outer.ntotal == index.ntotal == 0
+    index.reset()
+    outer.add(x)
+    assert outer.search(x[7:8], 1)[1][0, 0] >= 0
 
 
 def test_merging_id_maps_makes_no_id_of_padding():

@@ -425,7 +425,6 @@ def hash_of(kernel):
 @pytest.mark.parametrize("threads, call", [
     (1, "kernel.gram(X, X[:500])"), (2, "hash.encode(X)"),
     (2, "flat.search(X, 3)"),
-    # FAISS's own loop looks for no interrupts
     (1, "refined.search(X[:600], 3)")])
 def test_an_interrupt_inside_a_callback(run_code, threads, call):
     """Whichever thread the callback is in, and long before all is done."""
@@ -444,7 +443,7 @@ kernel, flat, again = faiss_ext.CallbackKernel(g), flat_of(g), flat_of(g)
 hash = hash_of(kernel)
 X = np.tile(x, (200, 1))
 flat.add(x)
-refined = faiss.IndexRefine(faiss.IndexFlatIP(8), again)
+refined = faiss_ext.IndexRefineKernel(faiss.IndexFlatIP(8), again)
 refined.add(x)
 refined.k_factor = 30
 armed = True
@@ -463,8 +462,7 @@ np.testing.assert_allclose(kernel.gram(x), x @ x.T, rtol=1e-5)
 
 
 def test_callbacks_from_several_python_threads(run_code):
-    """Many at once, on many threads each; exceptions, inside of FAISS's loops
-    too, reach their own caller."""
+    """Many at once, on many threads each; exceptions reach their own caller."""
     output = run_code("""
 def refined(i):
     broken = []
@@ -473,7 +471,7 @@ def refined(i):
             raise Custom(i)
         return f(X, Y)
     parts = faiss.IndexFlatIP(8), flat_of(g)
-    index = faiss.IndexRefine(*parts)
+    index = faiss_ext.IndexRefineKernel(*parts)
     index.add(x)
     index.k_factor = 3
     broken.append(True)

@@ -95,7 +95,7 @@ def test_threaded_shards_over_failing_callbacks_do_not_deadlock(
 @pytest.mark.parametrize("threaded", [False, True])
 @pytest.mark.parametrize("error", [
     Mine("grüße \udc80 \x00 end"), KeyboardInterrupt(), SystemExit(3)])
-def test_a_callbacks_exception_comes_out_of_faiss_own_indexes(threaded, error):
+def test_a_callbacks_exception_comes_out_of_every_index(threaded, error):
     def function(x, y):
         if fails:
             raise error
@@ -103,17 +103,14 @@ def test_a_callbacks_exception_comes_out_of_faiss_own_indexes(threaded, error):
 
     x = vectors(20)
     kernel = faiss_ext.CallbackKernel(function)
-    for make in (lambda flat: faiss.IndexShards(D, threaded, True),
-                 lambda flat: faiss.IndexReplicas(D, threaded),
-                 lambda flat: faiss.IndexHNSW(flat[0], 8),
-                 lambda flat: faiss.IndexIDMap2(flat[0]),
-                 lambda flat: faiss.IndexRefine(*flat)):
+    codes = faiss.index_factory(D, "RHBE64,BFlat")
+    for make in (lambda flat: flat, lambda flat: faiss_ext.IndexHNSWKernel(flat, 8),
+                 lambda flat: faiss_ext.IndexIDTable(flat), lambda flat: faiss_ext.IndexRefineKernel(codes, flat),
+                 lambda flat: faiss_ext.IndexPreTransformSIMD(flat)):
         fails = []
-        flat = [faiss_ext.IndexFlatKernel(D, kernel) for _ in range(2)]
-        index = make(flat)
-        if hasattr(index, "addIndex"):
-            for part in flat:
-                index.addIndex(part)
+        codes.reset()
+        codes.train(x)
+        index = make(faiss_ext.IndexFlatKernel(D, kernel))
         add(index, x)
         fails.append(True)
         calls = [lambda: index.search(x, 3), lambda: index.search(x[:1], 3)]
@@ -124,17 +121,6 @@ def test_a_callbacks_exception_comes_out_of_faiss_own_indexes(threaded, error):
                 call()
             assert caught.value is error
             assert caught.traceback[-1].name == "function"  # where it was raised
-
-    fails = []
-    hash = faiss_ext.KernelizedLSH(D, 64, kernel)
-    hash.map.p = 10
-    hash.train(x)
-    binary = faiss.IndexBinaryIDMap2(
-        faiss_ext.IndexBinaryKernelHash(hash, faiss.IndexBinaryFlat(64)))
-    binary.add_with_ids(x, np.arange(20))
-    fails.append(True)
-    with pytest.raises(type(error)):
-        binary.search(x, 2)
 
 
 def test_references_of_callbacks_are_let_go_of():
@@ -150,12 +136,10 @@ def test_references_of_callbacks_are_let_go_of():
     kernel = faiss_ext.CallbackKernel(function)
     index = faiss_ext.IndexFlatKernel(D, kernel)
     index.add(vectors(5))
-    shards = faiss.IndexShards(D, True, True)
-    shards.addIndex(index)
-    for call in (lambda: shards.search(vectors(2), 1), lambda: kernel.gram(vectors(2))):
+    for call in (lambda: index.search(vectors(2), 1), lambda: kernel.gram(vectors(2))):
         with pytest.raises(Mine):
             call()
-    del shards, index, kernel, call, function, big
+    del index, kernel, call, function, big
     # the interpreter lets go of what C++ has left to it when it next looks
     end = time.monotonic() + 600  # after which it never will
     while seen() is not None and time.monotonic() < end:
@@ -231,7 +215,7 @@ def test_k_factor(string):
         with pytest.raises(ValueError, match="k_factor"):
             refine.k_factor = value
         # past Python
-        faiss.IndexRefine.k_factor.fset.without_faiss_ext(refine, value)
+        faiss.IndexRefine.k_factor.fset(refine, value)
         with pytest.raises(RuntimeError, match="k_factor"):
             index.search(x[:5], 3)
     refine.k_factor = 50
@@ -700,10 +684,6 @@ def test_search_parameters_of_a_part():
     with pytest.raises(AttributeError, match=said):
         index.nprobe = 3
     assert not hasattr(index, "efSearch")
-    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace does"):
-        faiss.ParameterSpace().set_index_parameter(index, "nprobe", 3)
-    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace does"):
-        faiss.ParameterSpace().set_index_parameters(index, "nprobe=3")
     faiss_ext.ParameterSpace().set_index_parameter(index, "nprobe", 3)
     assert faiss_ext.index_parameters(index)["nprobe"] == 3
 
@@ -1432,15 +1412,6 @@ def test_a_file_name_in_place_of_vectors():
     for function in (lambda x: faiss_ext.file_index(x, "chi2"), lambda x: faiss_ext.build_from(x, "KFlat(chi2)")):
         with pytest.raises(TypeError, match="expected (the|a) (name of a )?file"):
             function(np.zeros((3, 4), "float32"))
-
-
-def test_parameters_of_ours_are_not_passed_over():
-    index = faiss.index_factory(16, "HKM1(chi2),PCAR8,KIVF4(M=2),Refine(KFlat(chi2))")
-    with pytest.raises(RuntimeError, match="faiss_ext.ParameterSpace"):
-        faiss.ParameterSpace().initialize(index)
-    space = faiss.ParameterSpace()
-    space.initialize(faiss.index_factory(16, "HKM1(chi2),IVF16,Flat"))  # FAISS knows its parameters
-    assert "nprobe=" in space.combination_name(0)
 
 
 EARLY = """
