@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include <atomic>
-#include <exception>
 #include <string>
 
 #include <faiss/impl/FaissException.h>
@@ -26,9 +24,6 @@ struct VectorError : faiss::FaissException {
     /// Changes the vector that the message names, for example to the caller's
     /// number of it.
     void set_vector(idx_t number);
-
-    /// Embeds the message in another one, which contains it.
-    void set_context(const std::string& whole);
 };
 
 /// Thrown if the user or FAISS's InterruptCallback has interrupted a
@@ -36,13 +31,5 @@ struct VectorError : faiss::FaissException {
 struct InterruptedError : faiss::FaissException {
     InterruptedError();
 };
-
-/** Called with the message of each error of the classes above, when the message
- * is set, and with the error. null by default.
- *
- * FAISS's Python wrappers keep only the message.
- */
-inline std::atomic<void (*)(const std::string&, std::exception_ptr)>
-        error_listener{nullptr};
 
 } // namespace faiss_ext

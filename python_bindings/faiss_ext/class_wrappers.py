@@ -675,6 +675,10 @@ def keep_owners():
             elif name in REFERRING:
                 setattr(the_class, name, keeping_owner(member))
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
+            for name in REFERRING - vars(the_class).keys():
+                if hasattr(the_class, name):
+                    setattr(the_class, name,
+                            keeping_owner(inherited(the_class, name)))
             for name, kind in FAISS_PARTS.items():
                 if name not in vars(the_class) and isinstance(
                         getattr(the_class, name, None), property):

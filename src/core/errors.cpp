@@ -40,13 +40,6 @@ size_t utf8_length(const std::string& text, size_t i) {
     return length;
 }
 
-template <class Error>
-void tell_listener(const Error& error) {
-    if (const auto listener = error_listener.load()) {
-        listener(error.msg, std::make_exception_ptr(error));
-    }
-}
-
 /// Formats the place of an error in the source, for the end of a message.
 std::string place_of(
         const char* condition,
@@ -73,22 +66,10 @@ VectorError::VectorError(std::string before, idx_t vector, std::string after)
 void VectorError::set_vector(idx_t number) {
     vector = number;
     msg = before + "vector " + std::to_string(number) + after;
-    tell_listener(*this);
-}
-
-void VectorError::set_context(const std::string& whole) {
-    const size_t begin = whole.find(msg);
-    if (begin != std::string::npos) {
-        after += whole.substr(begin + msg.size());
-        before.insert(0, whole, 0, begin);
-        msg = whole;
-    }
 }
 
 InterruptedError::InterruptedError()
-        : FaissException("computation interrupted") {
-    tell_listener(*this);
-}
+        : FaissException("computation interrupted") {}
 
 std::string printable(const std::string& text) {
     std::string out;
