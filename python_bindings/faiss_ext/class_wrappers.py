@@ -677,8 +677,10 @@ def keep_owners():
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
             for name in REFERRING - vars(the_class).keys():
                 if hasattr(the_class, name):
-                    setattr(the_class, name,
-                            keeping_owner(inherited(the_class, name)))
+                    method = inherited(the_class, name)
+                    method.__doc__ = ("FAISS's object that computes distances "
+                                      "to stored vectors, by position.")
+                    setattr(the_class, name, keeping_owner(method))
             for name, kind in FAISS_PARTS.items():
                 if name not in vars(the_class) and isinstance(
                         getattr(the_class, name, None), property):
