@@ -675,7 +675,7 @@ def keep_owners():
             elif name in REFERRING:
                 setattr(the_class, name, keeping_owner(member))
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
-            for name in REFERRING - vars(the_class).keys():
+            for name in sorted(REFERRING - vars(the_class).keys()):
                 if hasattr(the_class, name):
                     method = inherited(the_class, name)
                     method.__doc__ = ("FAISS's object that computes distances "
