@@ -28,7 +28,6 @@ import os
 import re
 import sys
 import time
-from pathlib import Path
 
 import faiss
 import numpy as np

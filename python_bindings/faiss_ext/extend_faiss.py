@@ -15,7 +15,6 @@ import sys
 import threading
 
 import faiss
-import numpy as np
 
 from . import documentation, showing
 from . import swigfaiss_ext as swig
