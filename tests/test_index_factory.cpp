@@ -378,6 +378,8 @@ const BadString bad_strings[] = {
         {index_, "HNSW99999999999999,KFlat(linear)", 4, "a number from 2"},
         {index_, "HNSW8,SIK64(gaussian),BFlat", 0, "HNSW<M>,KFlat(<kernel>)"},
         {index_, "IVF8,KFlat(linear)", 0, "KFlat(<kernel>)"},
+        {index_, "HKM1(chi2),IDMap,Flat", 11, "IDMap must come first"},
+        {index_, "RFF8(gaussian),IDMap2,IVF4,Flat", 15, "must come first"},
         {index_, "IDMap2,PCA8,KIVF8", 0, "add_with_ids"},
         {index_, "IDMap,SIK64(gaussian),BIVF8", 0, "add_with_ids"},
         {index_, "IDMap2,HKM1(chi2),IVF8,Flat", 0, "add_with_ids"},

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The table of ids, against a map from ids to vectors.
 
+#include <atomic>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <random>
+#include <thread>
 
+#include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
@@ -14,6 +18,7 @@
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -132,6 +137,8 @@ TEST(IndexIDTable, BadCallsChangeNothing) {
     filled.add(1, x.data());
     faiss::IndexIVFFlat lists(&flat, d, 2);
     faiss::IndexIDMap of_faiss(&flat);
+    const auto table = make_table();
+    IndexPreTransformSIMD mapped(table.get());
     expect_throws(
             {{add({10, 3}, x.data()), "id 3 is in use"},
              {add({10, 11, 10}, x.data()), "id 10 is given twice"},
@@ -146,7 +153,10 @@ TEST(IndexIDTable, BadCallsChangeNothing) {
              {[&] { index->merge_from(of_faiss); }, "another IndexIDTable"},
              {[&] { IndexIDTable table(nullptr); }, "null"},
              {[&] { IndexIDTable table(&filled); }, "has 1 vectors"},
-             {[&] { IndexIDTable table(&lists); }, "keeps ids itself"}});
+             {[&] { IndexIDTable table(&lists); }, "keeps ids itself"},
+             {[&] { IndexIDTable of(table.get()); }, "keeps ids itself"},
+             {[&] { IndexIDTable of(&of_faiss); }, "keeps ids itself"},
+             {[&] { IndexIDTable of(&mapped); }, "keeps ids itself"}});
     EXPECT_EQ(index->ntotal, 4);
     EXPECT_EQ(index->next_id, 10);
     expect_same(search(*index, x, 4), expected);
@@ -239,6 +249,82 @@ TEST(IndexIDTable, SelectorsSelectIds) {
             }
             EXPECT_EQ(params.sel, &some); // as before
         }
+        struct Unknown : faiss::SearchParameters {
+        } unknown;
+        unknown.sel = params.sel;
+        EXPECT_TRUE(throws([&] { search(*index, x, 10, &unknown); }, "class"));
+    }
+}
+
+TEST(IndexIDTable, ParametersOfManyThreads) {
+    const auto x = uniform_vectors(200, d, 8);
+    const auto index = make_table();
+    std::vector<idx_t> ids(200);
+    std::iota(ids.begin(), ids.end(), 1000);
+    index->add_with_ids(200, x.data(), ids.data());
+    const faiss::IDSelectorRange some(1010, 1020);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorRange*>(&some);
+    const auto expected = search(*index, x, 5, &params);
+    std::vector<std::thread> threads;
+    std::atomic<int> same = 0;
+    for (int t = 0; t < 4; t++) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < 20; i++) {
+                same += search(*index, x, 5, &params).labels == expected.labels;
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(same, 80);
+}
+
+TEST(IndexIDTable, NegativeIdsAreIds) {
+    const auto x = uniform_vectors(5, d, 9);
+    const auto index = make_table();
+    const std::vector<idx_t> ids{
+            -2, -3, std::numeric_limits<idx_t>::min(), 7, 8};
+    index->add_with_ids(5, x.data(), ids.data());
+    std::vector<float> distances(10), found(10 * d);
+    std::vector<idx_t> labels(10);
+    const faiss::IDSelectorRange below(-5, 0);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorRange*>(&below);
+    index->search_and_reconstruct(
+            5, x.data(), 2, distances.data(), labels.data(), found.data());
+    for (idx_t i = 0; i < 5; i++) {
+        EXPECT_EQ(labels[2 * i], ids[i]);
+        EXPECT_EQ(rows(found, d, 2 * i, 2 * i + 1), rows(x, d, i, i + 1));
+    }
+    index->search_and_reconstruct(
+            1,
+            x.data(),
+            10,
+            distances.data(),
+            labels.data(),
+            found.data(),
+            &params);
+    EXPECT_EQ(labels[2], -1);
+    EXPECT_TRUE(std::isnan(found[2 * d]));
+}
+
+// Such files cannot be tables, in which an id is there once.
+TEST(IndexIDTable, FilesOfFaissWithAnIdTwice) {
+    const auto codes = random_bytes(3 * 8, 8);
+    for (const std::vector<idx_t>& ids :
+         {std::vector<idx_t>{5, 6, 5}, {5, -1, 6}}) {
+        faiss::IndexBinaryFlat flat(64);
+        faiss::IndexBinaryIDMap2 map(&flat);
+        map.add_with_ids(3, codes.data(), ids.data());
+        faiss::VectorIOWriter writer;
+        write_index_binary(&map, &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        const auto again = read_index_binary(&reader);
+        EXPECT_TRUE(typeid(*again) == typeid(faiss::IndexBinaryIDMap2));
+        EXPECT_EQ(dynamic_cast<faiss::IndexBinaryIDMap&>(*again).id_map, ids);
     }
 }
 

@@ -1167,7 +1167,7 @@ TEST(Io, LabelsThatAreNoPositions) {
     binary.ntotal = n;
     binary.id_map = ids;
     EXPECT_TRUE(
-            throws([&] { to_bytes<IndexBinary>(binary); }, "ids of its own"));
+            throws([&] { to_bytes<IndexBinary>(binary); }, "numbers new ones"));
     faiss::IndexRefine half;
     half.refine_index = &flat;
     EXPECT_TRUE(throws([&] { to_bytes<Index>(half); }, "null"));

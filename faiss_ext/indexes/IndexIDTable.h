@@ -23,17 +23,18 @@ class IdPositions;
  *   one call, or is -1, which stands for none in the results of searches.
  * - add gives ids above all that were ever given, from 0 on.
  * - A selector in search parameters selects ids, with every version of FAISS,
- *   also inside the parameters of transformations and Refine. As in FAISS, the
- *   parameters are changed during the call, so threads must not share them.
+ *   also inside the parameters of transformations and Refine.
  * - After an error nothing has changed.
+ *
+ * Do not change `index` and `id_map`, which are FAISS's members.
  *
  * The table of ids takes 8 bytes a vector. Another 16 to 32 bytes a vector are
  * used from the first call that looks ids up: reconstruct, or add_with_ids
  * unless its ids ascend above all earlier ones.
  *
  * The index inside numbers its vectors from 0 on and renumbers them after a
- * removal. Indexes that keep ids themselves, such as inverted lists, need no
- * table; the constructor throws for them.
+ * removal. The constructor throws for an index that has ids of its own, such as
+ * inverted lists or another table.
  */
 template <class IndexT>
 struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
@@ -70,11 +71,25 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    void search_and_reconstruct(
+            idx_t n,
+            const component_t* x,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            component_t* recons,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// Throws if no vector has the id.
     void reconstruct(idx_t key, component_t* recons) const override;
 
     /// The vectors with the ids i0 to i0 + ni - 1; throws if one is missing.
     void reconstruct_n(idx_t i0, idx_t ni, component_t* recons) const override;
+
+    /// Adds codes of sa_encode, with ids if they are not null. Throws with
+    /// FAISS before 1.10.
+    void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
+            FAISS_EXT_OVERRIDE_1_10;
 
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
@@ -124,7 +139,12 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     IdPositions& positions() const;
     void check_parts() const;
     void check_unused(idx_t n, const idx_t* ids, const char* where) const;
+    void make_room(idx_t n); ///< nothing fails between it and append
     void append(idx_t n, const idx_t* ids);
+    idx_t id_at(idx_t position) const;
+
+    template <class Add>
+    void add_checked(idx_t n, const idx_t* xids, const char* method, Add&& add);
 };
 
 using IndexIDTable = IndexIDTableTemplate<faiss::Index>;

@@ -10,8 +10,8 @@
 namespace faiss_ext {
 
 /** A hash in front of any binary index, as a float index. It can be combined
- * with faiss::IndexIDMap2, IndexRefine, IndexPreTransform, IndexShards and
- * IndexReplicas.
+ * with IndexIDTable, IndexRefineKernel, IndexPreTransformSIMD, and FAISS's
+ * IndexShards and IndexReplicas.
  *
  * With METRIC_L2 the distance is the Hamming distance in bits, as for
  * faiss::IndexLSH. With METRIC_INNER_PRODUCT it is nbits - 2 * Hamming. Vectors

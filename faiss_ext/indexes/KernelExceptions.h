@@ -48,13 +48,12 @@ struct KernelExceptions {
  * constructor throws if an IndexRefine has a k_factor below 1, or if an index
  * and its parts differ in the number of vectors.
  *
- * The Python package guards every call; IndexHNSWKernel guards its own calls.
- * After an exception in add, a faiss::IndexHNSW has useless links.
+ * The classes of this library guard their own calls. In Python there is no
+ * guard for FAISS's classes. After an exception in add, a faiss::IndexHNSW has
+ * useless links.
  */
 struct KernelExceptionGuard {
     explicit KernelExceptionGuard(const faiss::Index* index);
-    /// Only checks the index: binary indexes have no kernels to watch.
-    explicit KernelExceptionGuard(const faiss::IndexBinary* index);
     ~KernelExceptionGuard();
     KernelExceptionGuard(const KernelExceptionGuard&) = delete;
     KernelExceptionGuard& operator=(const KernelExceptionGuard&) = delete;

@@ -16,8 +16,8 @@ namespace faiss_ext {
  *     HNSWm,KFlat(kernel)        HNSW32,KFlat(gaussian)       (IndexHNSWKernel)
  *
  * - storage is any string of faiss::index_binary_factory.
- * - As in FAISS, `IDMap,` or `IDMap2,` and transformations such as `PCA64,` or
- *   `L2norm,` can precede each of them.
+ * - As in FAISS, `IDMap,` or `IDMap2,` (both make an IndexIDTable) and
+ *   transformations such as `PCA64,` or `L2norm,` can precede each of them.
  * - `,Refine(KFlat(...))`, `,Refine(...)` with any other index, or `,RFlat` can
  *   follow (IndexRefineKernel).
  * - Any other string goes to faiss::index_factory unchanged.
@@ -36,7 +36,7 @@ std::unique_ptr<faiss::Index> index_factory(
 
 /** Makes a binary index from a string: `scheme,storage` as in index_factory
  * (IndexBinaryKernelHash), or a storage alone. `IDMap,` or `IDMap2,` can
- * precede it.
+ * precede it (IndexBinaryIDTable).
  *
  * @param d   input dimension if the string begins with a scheme, else the
  *            number of bits

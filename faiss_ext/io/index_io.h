@@ -21,7 +21,8 @@ namespace faiss_ext {
  * IndexShards, IndexReplicas, and IndexHNSW over IndexFlatKernel.
  *
  * An index that holds no object of this library is written by
- * faiss::write_index, in FAISS's own format. Any other index is written with
+ * faiss::write_index, in FAISS's own format. So are binary flat indexes,
+ * inverted lists, and an IndexBinaryIDTable in front of them. Any other index is written with
  * checksums (docs/file-format.md). It is written to a temporary file in the
  * same folder and then renamed, so it appears under its name only when it is
  * complete. Throws a faiss::FaissException on any failure, or for an

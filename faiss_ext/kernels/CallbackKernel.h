@@ -16,10 +16,10 @@ namespace faiss_ext {
  * d) and (m, d) and returns the kernel values, shape (n, m). It is called by
  * one thread at a time.
  *
- * Exceptions of the function reach the caller. In C++ there is one exception to
- * this: inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
- * IndexFlatKernel) the pair counts as farthest instead (see
- * KernelExceptionGuard).
+ * Exceptions of the function reach the caller. There is one exception to this:
+ * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
+ * IndexFlatKernel) the pair counts as farthest instead. In C++,
+ * KernelExceptionGuard reports it.
  *
  * Such a kernel has no string, so objects that hold it cannot be written to
  * files.

@@ -638,7 +638,6 @@ class LinearKernel(Kernel):
 
 class ParameterSpace(faiss.ParameterSpace):
     is_disturbed: bool
-    is_disturbed: bool
     def initialize(self, index: faiss.Index | faiss.IndexBinary) -> None: ...
     def ranges(self) -> dict[str, NDArray[np.float64]]: ...
     def set_index_parameter(
@@ -757,7 +756,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
 class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
     @property
     def next_id(self) -> int: ...
-    index: _AnyIndex
+    index: _AnyBinaryIndex
     id_map: faiss.Int64Vector
     def __init__(self, index: faiss.IndexBinary) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
@@ -777,6 +776,13 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
         self,
@@ -810,13 +816,6 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
-    def search_and_reconstruct(
-        self,
-        x: ArrayLike,
-        k: int,
-        *,
-        params: faiss.SearchParameters | None = ...,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
@@ -876,8 +875,6 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
-    @property
-    def storage(self) -> _AnyIndex: ...
     def __init__(
         self,
         hash: KernelHash,
@@ -1170,6 +1167,16 @@ class IndexIDTable(faiss.IndexIDMap):
         *,
         params: faiss.SearchParameters | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
+    def search_and_reconstruct(
+        self,
+        x: ArrayLike,
+        k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        D: NDArray[np.float32] | None = ...,
+        I: NDArray[np.int64] | None = ...,
+        R: NDArray[np.float32] | None = ...,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def reconstruct(
         self,
         key: int,
@@ -1197,16 +1204,6 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         labels: NDArray[np.int64] | None = ...,
     ) -> NDArray[np.int64]: ...
-    def search_and_reconstruct(
-        self,
-        x: ArrayLike,
-        k: int,
-        *,
-        params: faiss.SearchParameters | None = ...,
-        D: NDArray[np.float32] | None = ...,
-        I: NDArray[np.int64] | None = ...,
-        R: NDArray[np.float32] | None = ...,
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]: ...
     def sa_encode(
         self,
         x: ArrayLike,
@@ -1226,8 +1223,6 @@ class IndexIDTable(faiss.IndexIDMap):
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):
-    @property
-    def storage(self) -> _AnyIndex: ...
     def __init__(
         self,
         hash: KernelHash,
@@ -1583,7 +1578,6 @@ class IndexFileKernel(IndexFlatKernel):
     def stride(self) -> int: ...
     @property
     def capacity(self) -> int: ...
-    codes: Any
     def __init__(
         self,
         d: int,

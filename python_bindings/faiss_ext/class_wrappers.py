@@ -434,8 +434,7 @@ def vectors_of(attribute):
 
 
 def codes(self, x, where):
-    # code_size is 0 in the ID maps of FAISS 1.7.3
-    return as_codes(x, self.d // 8, where)
+    return as_codes(x, self.code_size, where)
 
 
 def innermost(index):
@@ -641,7 +640,7 @@ REFERRING = {"get_distance_computer", "get_FlatCodesDistanceComputer"}
 FAISS_PARTS = {
     "index": "faiss.Index", "base_index": "faiss.Index",
     "refine_index": "faiss.Index", "storage": "faiss.Index",
-    "quantizer": "faiss.IndexBinary", "invlists": "faiss.InvertedLists",
+    "quantizer": "faiss.Index", "invlists": "faiss.InvertedLists",
     "chain": "faiss.VectorTransformVector", "hnsw": "faiss.HNSW",
     "id_map": "faiss.Int64Vector", "codes": "Any", "xb": "Any"}
 
@@ -679,11 +678,15 @@ def keep_owners():
                 if hasattr(the_class, name):
                     method = inherited(the_class, name)
                     method.__doc__ = ("FAISS's object that computes distances "
-                                      "to stored vectors, by position.")
+                                      "to stored vectors.")
                     setattr(the_class, name, keeping_owner(method))
             for name, kind in FAISS_PARTS.items():
-                if name not in vars(the_class) and isinstance(
-                        getattr(the_class, name, None), property):
+                owner = next(
+                    (c for c in the_class.__mro__ if name in vars(c)), the_class)
+                if owner.__module__ != swig.__name__ and isinstance(
+                        vars(owner).get(name), property):
+                    if issubclass(the_class, faiss.IndexBinary):
+                        kind = kind.replace("faiss.Index", "faiss.IndexBinary")
                     keep_owner(the_class, name)
                     vars(the_class)[name].type = kind
 
@@ -1361,6 +1364,9 @@ def wrap_float_indexes():
     swig.IndexFlatKernel.permute_entries = permute_entries
     swig.IndexHNSWKernel.link_singletons = link_singletons
     def reconstruct_n(self, n0=0, ni=-1, x=None):
+        if ni == -1 and x is None:
+            raise ValueError("IndexIDTable.reconstruct_n: ni must be given, as "
+                             "ids need not be consecutive")
         x = rows_for(self, n0, ni, x, self.d, "float32")
         self.reconstruct_n_c(n0, len(x), faiss.swig_ptr(x))
         return x
@@ -1584,6 +1590,11 @@ def binary_methods(the_class):
 DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 
 
+# members of FAISS's classes on which tables and graphs depend
+FIXED_PARTS = {
+    swig.IndexIDTable: ("index", "id_map"),
+    swig.IndexBinaryIDTable: ("index", "id_map"),
+    swig.IndexHNSWKernel: ("storage",)}
 # members of FAISS's classes that may be null
 NULLABLE = {"clustering_index"}
 
@@ -1609,6 +1620,8 @@ def is_derived(thing, name):
     """Whether an attribute is computed, and so cannot be set."""
     if name == "metric_type":
         return True  # codes, graphs and parts are made for it
+    if name in FIXED_PARTS.get(type(thing), ()):
+        return True
     if name == "is_trained":
         return isinstance(
             thing, (swig.Kernel, swig.Transform, swig.IndexIVFPQ4))

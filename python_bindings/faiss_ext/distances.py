@@ -110,7 +110,7 @@ def kernel_values(
     missing = (np.iinfo("int32") if is_binary else np.finfo("float32")).max
     is_missing = np.abs(D.astype("float64")) >= missing
     if I is not None:
-        is_missing |= as_ids(I, D.shape, "kernel_values: I") < 0
+        is_missing |= as_ids(I, D.shape, "kernel_values: I") == -1
     return np.where(is_missing, np.nan, values)
 
 
@@ -332,12 +332,12 @@ def positions(index, ids):
     place = np.minimum(np.searchsorted(wanted, own), len(wanted) - 1)
     found = np.flatnonzero(wanted[place] == own) if len(wanted) else own[:0]
     counts = np.bincount(place[found], minlength=len(wanted))
-    for i in np.flatnonzero((counts != 1) & (wanted >= 0))[:1]:
+    for i in np.flatnonzero((counts != 1) & (wanted != -1))[:1]:
         raise ValueError(f"kernel_values: the index has {counts[i]} vectors "
                          f"with id {wanted[i]}, expected one")
     at = np.full(len(wanted), -1)
     at[place[found]] = found
-    at[wanted < 0] = -1
+    at[wanted == -1] = -1
     return at[np.searchsorted(wanted, ids)]
 
 

@@ -238,7 +238,8 @@ def check_not_none(thing, function, expected):
 
 
 def faiss_loses_codes(thing):
-    """Whether FAISS's writer may lose codes of an index, or its class.
+    """Whether FAISS's writer may lose codes of an index, or write it as another
+    class.
 
     It may lose flat codes that are mapped, and the buckets that hold all codes
     of a multi-hash table.

@@ -294,7 +294,7 @@ class ParameterSpace(faiss.ParameterSpace):
     >>> space.set_index_parameters(index, best.key)
     """
 
-    is_disturbed: bool = False  # whether other programs slowed down explore
+    is_disturbed = False  # whether other programs slowed down explore
 
     def initialize(self, index: "faiss.Index | faiss.IndexBinary") -> None:
         """Sets the ranges to values worth trying for an index, replacing

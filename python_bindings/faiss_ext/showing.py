@@ -2,7 +2,7 @@
 """Text representations of indexes.
 
 >>> faiss.index_factory(64, "IDMap,SIK512(gaussian),BFlat")
-IndexIDMap(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not trained)
+IndexIDTable(IndexKernelHash(SIK512(gaussian), IndexBinaryFlatSIMD), d=64, not trained)
 """
 
 import faiss

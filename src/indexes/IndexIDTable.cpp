@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <typeinfo>
 #include <utility>
 
+#include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/AuxIndexStructures.h>
@@ -36,37 +42,85 @@ struct IDSelectorTranslated : faiss::IDSelector {
     }
 };
 
-/// Makes the selectors in search parameters select positions, until its end.
+/// Returns a copy of parameters that are of one of the classes, else null.
+template <class... Params>
+std::unique_ptr<faiss::SearchParameters> copy_of(
+        const faiss::SearchParameters& params) {
+    std::unique_ptr<faiss::SearchParameters> copy;
+    const auto try_class = [&]<class P>(const P*) {
+        if constexpr (requires { sizeof(P); }) {
+            if (typeid(params) == typeid(P)) {
+                copy = std::make_unique<P>(dynamic_cast<const P&>(params));
+            }
+        }
+    };
+    (try_class((const Params*)nullptr), ...);
+    return copy;
+}
+
+/// A copy of search parameters whose selectors select positions. The caller's
+/// parameters may be in use by other threads.
 class TranslatedParams {
    public:
     TranslatedParams(
             const std::vector<idx_t>& ids,
-            const faiss::SearchParameters* params) {
-        for (; params; params = params_inside(params)) {
-            if (params->sel) {
-                translated.push_back(std::make_unique<IDSelectorTranslated>(
-                        ids, *params->sel));
-                // as in FAISS's ID maps
-                auto* changed = const_cast<faiss::SearchParameters*>(params);
-                before.emplace_back(changed, params->sel);
-                changed->sel = translated.back().get();
-            }
-        }
-    }
+            const faiss::SearchParameters* params)
+            : ids(ids), result(translated(params)) {}
 
-    TranslatedParams(const TranslatedParams&) = delete;
-    TranslatedParams& operator=(const TranslatedParams&) = delete;
-
-    ~TranslatedParams() {
-        for (const auto& [params, sel] : before) {
-            params->sel = sel;
-        }
+    const faiss::SearchParameters* get() const {
+        return result;
     }
 
    private:
-    std::vector<std::unique_ptr<IDSelectorTranslated>> translated;
-    std::vector<std::pair<faiss::SearchParameters*, faiss::IDSelector*>> before;
+    const std::vector<idx_t>& ids;
+    std::vector<std::unique_ptr<IDSelectorTranslated>> selectors;
+    std::vector<std::unique_ptr<faiss::SearchParameters>> copies;
+    const faiss::SearchParameters* result;
+
+    const faiss::SearchParameters* translated(
+            const faiss::SearchParameters* params) {
+        if (!has_selector(params)) {
+            return params;
+        }
+        const faiss::SearchParameters* inside =
+                translated(params_inside(params));
+        copies.push_back(
+                copy_of<faiss::SearchParameters,
+                        faiss::SearchParametersHNSW,
+                        faiss::SearchParametersIVF,
+                        faiss::IVFPQSearchParameters,
+                        faiss::SearchParametersPreTransform,
+                        faiss::IndexRefineSearchParameters>(*params));
+        faiss::SearchParameters* copy = copies.back().get();
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                copy,
+                "IndexIDTable: search parameters of class %s cannot select ids",
+                type_name(typeid(*params)).c_str());
+        if (copy->sel) {
+            selectors.push_back(
+                    std::make_unique<IDSelectorTranslated>(ids, *copy->sel));
+            copy->sel = selectors.back().get();
+        }
+        set_params_inside(*copy, inside);
+        return copy;
+    }
+
+    static bool has_selector(const faiss::SearchParameters* params) {
+        return params && (params->sel || has_selector(params_inside(params)));
+    }
 };
+
+template <class IndexT>
+constexpr bool is_binary = std::is_same_v<IndexT, faiss::IndexBinary>;
+
+/// Returns the name of a method, for messages.
+template <class IndexT>
+std::string named(const char* method) {
+    return std::string(
+                   is_binary<IndexT> ? "IndexBinaryIDTable::"
+                                     : "IndexIDTable::") +
+            method;
+}
 
 template <class IndexT>
 IndexT* checked(IndexT* index) {
@@ -116,9 +170,11 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(IndexT* index)
 
 template <class IndexT>
 IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
-        faiss::IndexIDMapTemplate<IndexT>&& map)
-        : faiss::IndexIDMapTemplate<IndexT>(map) {
-    map.index = nullptr;
+        faiss::IndexIDMapTemplate<IndexT>&& map) {
+    static_cast<IndexT&>(*this) = map;
+    this->id_map = std::move(map.id_map);
+    this->index = std::exchange(map.index, nullptr);
+    this->own_fields = map.own_fields;
     complete(*this, this->index);
     for (idx_t id : this->id_map) {
         next_id = std::max(next_id, above(id));
@@ -141,7 +197,7 @@ void IndexIDTableTemplate<IndexT>::check_parts() const {
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::train(idx_t n, const component_t* x) {
-    check_input(*this->index, n, x, "IndexIDTable::train");
+    check_input(*this->index, n, x, named<IndexT>("train").c_str());
     this->index->train(n, x);
     this->is_trained = this->index->is_trained;
 }
@@ -158,6 +214,12 @@ IdPositions& IndexIDTableTemplate<IndexT>::positions() const {
         known = std::move(made);
     }
     return *known;
+}
+
+template <class IndexT>
+idx_t IndexIDTableTemplate<IndexT>::id_at(idx_t position) const {
+    const bool is_there = position >= 0 && position < this->ntotal;
+    return is_there ? this->id_map[position] : -1;
 }
 
 template <class IndexT>
@@ -196,6 +258,17 @@ void IndexIDTableTemplate<IndexT>::check_unused(
 }
 
 template <class IndexT>
+void IndexIDTableTemplate<IndexT>::make_room(idx_t n) {
+    const size_t total = this->id_map.size() + n;
+    if (total > this->id_map.capacity()) {
+        this->id_map.reserve(std::max(total, 2 * this->id_map.size()));
+    }
+    if (known) {
+        known->reserve(total);
+    }
+}
+
+template <class IndexT>
 void IndexIDTableTemplate<IndexT>::append(idx_t n, const idx_t* ids) {
     for (idx_t i = 0; i < n; i++) {
         if (known) {
@@ -208,13 +281,30 @@ void IndexIDTableTemplate<IndexT>::append(idx_t n, const idx_t* ids) {
 }
 
 template <class IndexT>
-void IndexIDTableTemplate<IndexT>::add(idx_t n, const component_t* x) {
-    check_free_ids(next_id, n, "IndexIDTable::add");
-    std::vector<idx_t> ids(std::max<idx_t>(n, 0));
-    for (idx_t i = 0; i < n; i++) {
-        ids[i] = next_id + i;
+template <class Add>
+void IndexIDTableTemplate<IndexT>::add_checked(
+        idx_t n,
+        const idx_t* xids,
+        const char* method,
+        Add&& add) {
+    const std::string name = named<IndexT>(method);
+    check_parts();
+    std::vector<idx_t> ids(xids, xids ? xids + n : xids);
+    if (!xids) {
+        check_free_ids(next_id, n, name.c_str());
+        ids.resize(n);
+        std::iota(ids.begin(), ids.end(), next_id);
     }
-    add_with_ids(n, x, ids.data());
+    check_unused(n, ids.data(), name.c_str());
+    make_room(n);
+    add();
+    append(n, ids.data());
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::add(idx_t n, const component_t* x) {
+    check_input(*this->index, n, x, named<IndexT>("add").c_str());
+    add_checked(n, nullptr, "add", [&] { this->index->add(n, x); });
 }
 
 template <class IndexT>
@@ -222,20 +312,29 @@ void IndexIDTableTemplate<IndexT>::add_with_ids(
         idx_t n,
         const component_t* x,
         const idx_t* xids) {
-    const char* where = "IndexIDTable::add_with_ids";
-    check_input(*this->index, n, x, where);
-    check_batch(n, xids, where);
-    check_parts();
-    check_unused(n, xids, where);
-    const size_t total = this->id_map.size() + n;
-    if (total > this->id_map.capacity()) { // no failure after index->add
-        this->id_map.reserve(std::max(total, 2 * this->id_map.size()));
+    const std::string name = named<IndexT>("add_with_ids");
+    check_input(*this->index, n, x, name.c_str());
+    check_batch(n, xids, name.c_str());
+    add_checked(n, xids, "add_with_ids", [&] { this->index->add(n, x); });
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::add_sa_codes(
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* xids) {
+    check_batch(n, codes, named<IndexT>("add_sa_codes").c_str());
+    if constexpr (requires(IndexT & index) {
+                      index.add_sa_codes(n, codes, nullptr);
+                  }) {
+        add_checked(n, xids, "add_sa_codes", [&] {
+            this->index->add_sa_codes(n, codes, nullptr);
+        });
+    } else {
+        FAISS_EXT_THROW_FMT(
+                "%s: FAISS before 1.10 has no such function",
+                named<IndexT>("add_sa_codes").c_str());
     }
-    if (known) {
-        known->reserve(total);
-    }
-    this->index->add(n, x);
-    append(n, xids);
 }
 
 template <class IndexT>
@@ -246,14 +345,14 @@ void IndexIDTableTemplate<IndexT>::search(
         distance_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const char* where = "IndexIDTable::search";
-    check_input(*this->index, n, x, where);
+    const std::string name = named<IndexT>("search");
+    check_input(*this->index, n, x, name.c_str());
     check_parts();
-    check_params_for(*this->index, params, where);
+    check_params_for(*this->index, params, name.c_str());
     const TranslatedParams translated(this->id_map, params);
-    this->index->search(n, x, k, distances, labels, params);
+    this->index->search(n, x, k, distances, labels, translated.get());
     for (idx_t i = 0; i < n * k; i++) {
-        labels[i] = labels[i] < 0 ? -1 : this->id_map[labels[i]];
+        labels[i] = id_at(labels[i]);
     }
 }
 
@@ -264,14 +363,35 @@ void IndexIDTableTemplate<IndexT>::range_search(
         distance_t radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    const char* where = "IndexIDTable::range_search";
-    check_input(*this->index, n, x, where);
+    const std::string name = named<IndexT>("range_search");
+    check_input(*this->index, n, x, name.c_str());
     check_parts();
-    check_params_for(*this->index, params, where);
+    check_params_for(*this->index, params, name.c_str());
     const TranslatedParams translated(this->id_map, params);
-    this->index->range_search(n, x, radius, result, params);
+    this->index->range_search(n, x, radius, result, translated.get());
     for (size_t i = 0; i < result->lims[result->nq]; i++) {
-        result->labels[i] = this->id_map[result->labels[i]];
+        result->labels[i] = id_at(result->labels[i]);
+    }
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::search_and_reconstruct(
+        idx_t n,
+        const component_t* x,
+        idx_t k,
+        distance_t* distances,
+        idx_t* labels,
+        component_t* recons,
+        const faiss::SearchParameters* params) const {
+    search(n, x, k, distances, labels, params);
+    const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
+    for (idx_t i = 0; i < n * k; i++) {
+        component_t* to = recons + i * length;
+        if (labels[i] == -1) { // as FAISS does: NaN, or bytes of 255
+            std::memset(to, 255, length * sizeof(component_t));
+        } else {
+            reconstruct(labels[i], to);
+        }
     }
 }
 
@@ -282,7 +402,8 @@ void IndexIDTableTemplate<IndexT>::reconstruct(idx_t key, component_t* recons)
     const idx_t position = position_of(key);
     FAISS_EXT_THROW_IF_NOT_FMT(
             position >= 0,
-            "IndexIDTable::reconstruct: there is no vector with id %" PRId64,
+            "%s: there is no vector with id %" PRId64,
+            named<IndexT>("reconstruct").c_str(),
             int64_t(key));
     this->index->reconstruct(position, recons);
 }
@@ -292,8 +413,7 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
         idx_t i0,
         idx_t ni,
         component_t* recons) const {
-    constexpr bool is_binary = std::is_same_v<IndexT, faiss::IndexBinary>;
-    const size_t length = is_binary ? this->d / 8 : this->d;
+    const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
     for (idx_t i = 0; i < ni; i++) {
         reconstruct(i0 + i, recons + i * length);
     }
@@ -335,7 +455,8 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
-    const char* where = "IndexIDTable::merge_from";
+    const std::string name = named<IndexT>("merge_from");
+    const char* where = name.c_str();
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIDTableTemplate&>(other);
     std::vector<idx_t> ids = source.id_map;
@@ -343,7 +464,7 @@ void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
         id = shifted_id(id, add_id, where);
     }
     check_unused(idx_t(ids.size()), ids.data(), where);
-    this->id_map.reserve(this->id_map.size() + ids.size());
+    make_room(idx_t(ids.size()));
     this->index->merge_from(*source.index);
     append(idx_t(ids.size()), ids.data());
     source.id_map.clear();

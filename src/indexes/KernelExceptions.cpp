@@ -93,12 +93,6 @@ KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     }
 }
 
-KernelExceptionGuard::KernelExceptionGuard(const faiss::IndexBinary* index) {
-    if (index) {
-        check_all_counts(*index);
-    }
-}
-
 std::exception_ptr KernelExceptionGuard::end() {
     std::exception_ptr result;
     for (size_t i = 0; i < watched.size(); i++) {

@@ -12,6 +12,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 
+#include "indexes/id_positions.h"
 #include "indexes/index_parts.h"
 
 namespace faiss_ext {
@@ -33,7 +34,7 @@ std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         map->index = with_simd_hamming(std::move(inside)).release();
         map->own_fields = true;
         if (!dynamic_cast<IndexBinaryIDTable*>(map) && map->index &&
-            !keeps_ids(*map->index)) {
+            !keeps_ids(*map->index) && are_unique(map->id_map)) {
             return std::make_unique<IndexBinaryIDTable>(std::move(*map));
         }
     }

@@ -10,8 +10,8 @@
 namespace faiss_ext {
 
 /// Converts flat indexes and inverted lists to the classes with the faster
-/// scan, inside IDMap as well, which becomes an IndexBinaryIDTable. Other
-/// indexes stay unchanged.
+/// scan, and ID maps, with the index inside, to IndexBinaryIDTable. An ID map
+/// stays as it is if an id occurs twice or is -1. Other indexes stay unchanged.
 std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         std::unique_ptr<faiss::IndexBinary> index);
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <utility>
@@ -72,5 +73,18 @@ class IdPositions {
         }
     }
 };
+
+/// Returns whether every id is there once, and none is -1.
+inline bool are_unique(const std::vector<idx_t>& ids) {
+    const auto is_wrong = [](idx_t a, idx_t b) { return a >= b || a == -1; };
+    if (std::adjacent_find(ids.begin(), ids.end(), is_wrong) == ids.end()) {
+        return ids.empty() || ids.back() != -1; // they ascend
+    }
+    IdPositions seen;
+    seen.reserve(ids.size());
+    return std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
+        return id != -1 && seen.insert(id, 0);
+    });
+}
 
 } // namespace faiss_ext

@@ -97,6 +97,23 @@ const faiss::SearchParameters* params_inside(
     return nullptr;
 }
 
+/// Sets what params_inside returns, if the parameters have it.
+template <class Params = faiss::IndexRefineSearchParameters>
+void set_params_inside(
+        faiss::SearchParameters& params,
+        const faiss::SearchParameters* inside) {
+    auto* value = const_cast<faiss::SearchParameters*>(inside); // FAISS's type
+    if (auto* pre =
+                dynamic_cast<faiss::SearchParametersPreTransform*>(&params)) {
+        pre->index_params = value;
+    }
+    if constexpr (requires { sizeof(Params); }) {
+        if (auto* refine = dynamic_cast<Params*>(&params)) {
+            refine->base_index_params = value;
+        }
+    }
+}
+
 /// Settings of a search of a faiss::IndexHNSW.
 struct GraphSearch {
     int ef;

@@ -29,6 +29,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
@@ -278,6 +279,9 @@ idx_t next_new_id(const faiss::IndexBinary& index) {
     if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
         return next_new_id(*hash->storage);
     }
+    if (auto* table = dynamic_cast<const IndexBinaryIDTable*>(&index)) {
+        return table->next_id;
+    }
     auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(&index);
     return lists && lists->next_id >= 0 ? lists->next_id : index.ntotal;
 }
@@ -285,6 +289,9 @@ idx_t next_new_id(const faiss::IndexBinary& index) {
 idx_t next_new_id(const faiss::Index& index) {
     if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
         return lists->next_id;
+    }
+    if (auto* table = dynamic_cast<const IndexIDTable*>(&index)) {
+        return table->next_id;
     }
     if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
         return pre->index ? next_new_id(*pre->index) : index.ntotal;
@@ -322,7 +329,8 @@ bool keeps_ids(const faiss::IndexBinary& index) {
     if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
         return keeps_ids(*hash->storage);
     }
-    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index);
+    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index) ||
+            dynamic_cast<const faiss::IndexBinaryIDMap*>(&index);
 }
 
 bool keeps_ids(const faiss::Index& index) {
@@ -332,7 +340,7 @@ bool keeps_ids(const faiss::Index& index) {
     if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
         return keeps_ids(*hash->storage);
     }
-    return is_any<IndexIVFPQ4, faiss::IndexIVF>(index);
+    return is_any<IndexIVFPQ4, faiss::IndexIVF, faiss::IndexIDMap>(index);
 }
 
 template <class IndexT>

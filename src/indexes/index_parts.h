@@ -30,7 +30,7 @@ std::vector<const faiss::VectorTransform*> transforms_of(
         const faiss::Index& index);
 
 /// Returns whether an index takes ids and keeps them after a removal, as
-/// inverted lists do. Flat indexes renumber the remaining vectors.
+/// inverted lists and ID maps do. Flat indexes renumber the remaining vectors.
 bool keeps_ids(const faiss::Index& index);
 bool keeps_ids(const faiss::IndexBinary& index);
 

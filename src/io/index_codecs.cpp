@@ -32,6 +32,7 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
+#include "indexes/id_positions.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "io/nested_io.h"
@@ -452,14 +453,14 @@ void check_id_table(
         const IndexIDTableTemplate<IndexT>& index,
         const Place& place) {
     check_id_map<IndexT>(index, place);
+    place.require(!keeps_ids(*index.index), "its index has ids of its own");
+    place.require(are_unique(index.id_map), "an id is there twice, or is -1");
     place.require(
             std::all_of(
                     index.id_map.begin(),
                     index.id_map.end(),
-                    [&](idx_t id) {
-                        return id != -1 && above(id) <= index.next_id;
-                    }),
-            "its ids are not below next_id, or one is -1");
+                    [&](idx_t id) { return above(id) <= index.next_id; }),
+            "an id is not below next_id");
 }
 
 template <class IndexT>

@@ -302,6 +302,10 @@ std::unique_ptr<Index> make_mapped(
                 {",Flat", ",IVF1024,PQ32", ",HNSW32"});
     }
     const Token behind = {part.text, head.end + 1, part.end};
+    const Token first = behind.split()[0];
+    if (first.str() == "IDMap" || first.str() == "IDMap2") {
+        first.fail(first.str() + " must come first in the string");
+    }
     std::unique_ptr<Index> index;
     if (const int dims = output_dimension(head)) {
         index = make_index(dims, behind, metric);

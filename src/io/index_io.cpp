@@ -110,9 +110,10 @@ struct Kind<IndexBinary> {
     static void faiss_write(const IndexBinary* index, To to) {
         if (const auto* table =
                     dynamic_cast<const IndexBinaryIDTable*>(index)) {
-            faiss::IndexBinaryIDMap2 map;
-            dynamic_cast<faiss::IndexBinaryIDMap&>(map) = *table;
-            map.own_fields = false;
+            faiss::IndexBinaryIDMap2 map; // does not own its index
+            static_cast<IndexBinary&>(map) = *table;
+            map.id_map = table->id_map;
+            map.index = table->index;
             faiss_write(&map, to);
             return;
         }

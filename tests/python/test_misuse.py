@@ -1224,6 +1224,25 @@ def test_a_masked_value_is_no_number():
             call()
 
 
+@pytest.mark.parametrize("string, name", [
+    ("IDMap,KFlat(chi2)", "index"), ("IDMap,KFlat(chi2)", "id_map"), ("HNSW8,KFlat(chi2)", "storage")])
+def test_parts_that_others_depend_on_are_not_replaced(string, name):
+    x = histograms(20)
+    index, other = filled(string, x), filled(string, x)
+    with pytest.raises(AttributeError, match=f"{name} is read-only"):
+        setattr(index, name, getattr(other, name))
+
+
+def test_negative_ids_have_kernel_values():
+    x = histograms(20)
+    index = faiss.index_factory(D, "IDMap,KFlat(chi2)")
+    index.add_with_ids(x, -10 - np.arange(20))
+    D_, I = index.search(x, 3)
+    np.testing.assert_allclose(
+        faiss_ext.kernel_values(index, D_, I, x), np.take_along_axis(index.index.kernel.gram(x), -10 - I, axis=1), rtol=1e-5)
+    assert (index.search_and_reconstruct(x, 1)[2][:, 0] == x).all()
+
+
 def test_none_is_no_argument_of_a_constructor():
     flat = faiss.index_factory(D, "KFlat(chi2)")
     hash = faiss_ext.kernel_hash_factory(D, "SIK64(gaussian)")
