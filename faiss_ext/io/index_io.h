@@ -22,10 +22,10 @@ namespace faiss_ext {
  *
  * An index that holds no object of this library is written by
  * faiss::write_index, in FAISS's own format. So are binary flat indexes,
- * inverted lists, and an IndexBinaryIDTable in front of them. Any other index is written with
- * checksums (docs/file-format.md). It is written to a temporary file in the
- * same folder and then renamed, so it appears under its name only when it is
- * complete. Throws a faiss::FaissException on any failure, or for an
+ * inverted lists, and an IndexBinaryIDTable in front of them. Any other index
+ * is written with checksums (docs/file-format.md). It is written to a temporary
+ * file in the same folder and then renamed, so it appears under its name only
+ * when it is complete. Throws a faiss::FaissException on any failure, or for an
  * unsupported class.
  */
 void write_index(const faiss::Index* index, const char* fname);
