@@ -183,7 +183,9 @@ TEST(IndexIDTable, IdsAreNeverGivenTwice) {
             (std::vector<idx_t>{0, 1, 4}));
     const idx_t last[] = {largest};
     index->add_with_ids(1, x.data(), last);
-    EXPECT_TRUE(throws([&] { index->add(1, x.data()); }, "no 1 ids above"));
+    expect_throws(
+            {{[&] { index->add(1, x.data()); }, "no 1 ids above"},
+             {[&] { index->add_with_ids(1, x.data(), last); }, "is in use"}});
     index->reset();
     index->add(1, x.data());
     EXPECT_EQ(index->id_map, std::vector<idx_t>{0});

@@ -234,10 +234,11 @@ void IndexIDTableTemplate<IndexT>::check_unused(
         const char* where) const {
     check_new_ids(n, ids, where);
     idx_t before = next_id - 1;
+    // ascending ids below the largest one, which has no next id
     const bool all_are_new = std::all_of(ids, ids + n, [&](idx_t id) {
-        return id > std::exchange(before, id);
+        return id > std::exchange(before, id) && above(id) > id;
     });
-    if (all_are_new) { // and ascend
+    if (all_are_new) {
         return;
     }
     const IdPositions& used = positions();
