@@ -69,16 +69,6 @@ def check_parts(names, order, queries):
 
 # ------------------------------------------------------------- parts taken
 
-def group(kind, x):
-    """A group of two exact indexes."""
-    index = getattr(faiss, kind)(64)
-    for _ in range(2):
-        part = faiss.index_factory(64, KFLAT)
-        index.add_shard(part) if "Shards" in kind else index.addIndex(part)
-    index.add(x)
-    return index
-
-
 OF_HASH_INDEXES = itertools.product(
     [made, made_binary],
     [CODES, f"{HASH},BHash4x8", "SIK64(laplacian),BIVF8"],
@@ -90,8 +80,7 @@ PARTS = [
     (made, f"HNSW8,{KFLAT}", "storage"),
     *((made, NESTED, f"index{path}") for path in (
         "", ".base_index", ".base_index.storage", ".refine_index.kernel")),
-    *((made_binary, f"IDMap2,{CODES}", path) for path in ("index", "index.hash")),
-    *((group, kind, "at(1)") for kind in ("IndexShards", "IndexReplicas"))]
+    *((made_binary, f"IDMap2,{CODES}", path) for path in ("index", "index.hash"))]
 
 
 @pytest.mark.parametrize("make, string, path", PARTS)
