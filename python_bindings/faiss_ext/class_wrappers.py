@@ -667,7 +667,7 @@ def keep_owner(the_class, name):
 
 
 def keep_owners():
-    for the_class in {c for c in vars(swig).values() if isinstance(c, type)}:
+    for the_class in subclasses(object):
         for name, member in list(vars(the_class).items()):
             if isinstance(member, property) and name != "thisown":
                 keep_owner(the_class, name)
@@ -1189,7 +1189,7 @@ def subclasses(base):
     """The wrapped subclasses of a base class, bases first."""
     found = [c for c in vars(swig).values()
              if isinstance(c, type) and issubclass(c, base)]
-    return sorted(set(found), key=lambda c: len(c.__mro__))
+    return sorted(dict.fromkeys(found), key=lambda c: len(c.__mro__))
 
 
 # ---------------------------------------------------------- float indexes
