@@ -122,10 +122,13 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;
 
+    /// The id that add gives to its next vector: ntotal for an index from a
+    /// file, which does not know the ids of removed vectors.
+    idx_t next_new_id() const;
+
    private:
     idx_t next_id = -1; ///< the id that add gives next; -1: not known
     void find_next_id();
-    friend idx_t next_new_id(const faiss::IndexBinary& index);
 };
 
 } // namespace faiss_ext

@@ -12,6 +12,7 @@
 #include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/index_tree.h>
 
 namespace faiss_ext {
 
@@ -26,7 +27,8 @@ ClassTable<faiss::IndexBinary>& class_table();
  *
  * I must derive from faiss::Index or faiss::IndexBinary, and from HasFields,
  * and have a default constructor. I::fields() shows its parameters and its
- * stored data. d and the metric are set before I::init() is called; before
+ * stored data; register_index_class tells more about it, such as its search
+ * parameters. d and the metric are set before I::init() is called; before
  * I::restore(), ntotal and is_trained are set as well.
  */
 template <class I>
@@ -37,6 +39,7 @@ void register_index(const std::string& name) {
             faiss::Index,
             faiss::IndexBinary>;
     class_table<Base>().add(class_entry<Base, I>(name));
+    internal::forget_facts();
 }
 
 } // namespace faiss_ext

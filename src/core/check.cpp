@@ -181,11 +181,42 @@ void check_stored(
             bytes / std::max<size_t>(code_size, 1));
 }
 
+namespace {
+
+/// The name of one of FAISS's metrics, some of which older versions do not
+/// have.
+std::string faiss_metric_name(int metric) {
+    static const std::map<int, const char*> names = {
+            {0, "INNER_PRODUCT"},
+            {1, "L2"},
+            {2, "L1"},
+            {3, "Linf"},
+            {4, "Lp"},
+            {20, "Canberra"},
+            {21, "BrayCurtis"},
+            {22, "JensenShannon"},
+            {23, "Jaccard"},
+            {24, "NaNEuclidean"},
+            {25, "GOWER"}};
+    const auto found = names.find(metric);
+    return found == names.end() ? std::to_string(metric) : found->second;
+}
+
+} // namespace
+
 std::string metric_name(faiss::MetricType metric) {
-    return metric == faiss::METRIC_L2 ? "METRIC_L2"
-            : metric == faiss::METRIC_INNER_PRODUCT
-            ? "METRIC_INNER_PRODUCT"
-            : format_message("metric %d", int(metric));
+    return "METRIC_" + faiss_metric_name(metric);
+}
+
+std::string short_metric_name(faiss::MetricType metric) {
+    if (metric == faiss::METRIC_INNER_PRODUCT) {
+        return "ip";
+    }
+    std::string name = faiss_metric_name(metric);
+    for (char& letter : name) {
+        letter = char(std::tolower(static_cast<unsigned char>(letter)));
+    }
+    return name;
 }
 
 void check_metric(faiss::MetricType metric) {

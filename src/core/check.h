@@ -89,6 +89,9 @@ void check_stored(
 /// Returns the name of a metric: "METRIC_L2".
 std::string metric_name(faiss::MetricType metric);
 
+/// The name of a metric in texts and commands: "l2", "ip".
+std::string short_metric_name(faiss::MetricType metric);
+
 /// Throws unless the metric is L2 or inner product.
 void check_metric(faiss::MetricType metric);
 

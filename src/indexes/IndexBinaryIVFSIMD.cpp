@@ -463,6 +463,10 @@ void IndexBinaryIVFSIMD::add_core(
     next_id += n;
 }
 
+idx_t IndexBinaryIVFSIMD::next_new_id() const {
+    return next_id >= 0 ? next_id : ntotal;
+}
+
 void IndexBinaryIVFSIMD::find_next_id() {
     if (next_id < 0) {
         next_id = first_free_id(*this);

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+// The tree of an index: the indexes inside it, and the facts that each class of
+// indexes tells about itself. Factory strings, texts, search parameters, kernel
+// values, files and checks walk this tree. A class is described once, by
+// register_index_class.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
+#include <faiss/VectorTransform.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/kernels/Kernel.h>
+
+namespace faiss_ext {
+
+struct KernelExceptions;
+
+/// A float or binary index, or none. It owns nothing.
+struct AnyIndex {
+    const faiss::Index* floats = nullptr;
+    const faiss::IndexBinary* binary = nullptr;
+
+    AnyIndex() = default;
+    AnyIndex(const faiss::Index* index) : floats(index) {}
+    AnyIndex(const faiss::IndexBinary* index) : binary(index) {}
+    AnyIndex(const faiss::Index& index) : floats(&index) {}
+    AnyIndex(const faiss::IndexBinary& index) : binary(&index) {}
+
+    explicit operator bool() const {
+        return floats || binary;
+    }
+
+    /// The index as an object of class C, or null.
+    template <class C>
+    const C* as() const {
+        return floats ? dynamic_cast<const C*>(floats)
+                      : dynamic_cast<const C*>(binary);
+    }
+
+    /// Calls f with the index, which must not be none.
+    template <class F>
+    decltype(auto) visit(F&& f) const {
+        return floats ? f(*floats) : f(*binary);
+    }
+
+    const std::type_info& type() const;
+    /// As in Python: `IndexBinaryIDMap2`.
+    std::string class_name() const;
+    idx_t ntotal() const;
+};
+
+/// An index directly inside another one.
+struct IndexPart {
+    std::string name; ///< for messages: "storage"
+    AnyIndex index;
+    /// A search of the index searches this part.
+    bool is_searched = false;
+    /// Distances of the index are distances of this part.
+    bool compares = false;
+    /// The index takes labels of this part for positions of its vectors.
+    bool by_position = false;
+    /// It finds the lists of an inverted file, and does not hold the vectors.
+    bool is_quantizer = false;
+};
+
+/// A number by which an index trades speed for quality.
+struct SearchParameter {
+    std::string name;
+    bool is_integer;
+    double least, most;
+    std::vector<double> values; ///< worth trying, ascending
+    std::function<double()> get;
+    std::function<void(double)> set; ///< without checks
+};
+
+/** The facts about indexes of class C. All are optional. A class that does not
+ * tell a fact has that of its base class, and in the end the default, which is
+ * none if nothing else is said.
+ */
+template <class C>
+struct IndexClass {
+    std::function<std::vector<IndexPart>(const C&)> parts;
+
+    /// The transformations that vectors pass on their way to the parts, such as
+    /// a hash.
+    std::function<std::vector<const faiss::VectorTransform*>(const C&)>
+            transforms;
+
+    /// The kernel under which the index itself compares vectors.
+    std::function<const Kernel*(const C&)> kernel;
+
+    /// What a text shows behind the parts, such as `nprobe=8`.
+    std::function<std::vector<std::string>(const C&)> settings;
+
+    /// The search parameters of the index without its parts. Parameters of
+    /// parts are found through them.
+    std::function<std::vector<SearchParameter>(C&)> parameters;
+
+    /// The factory string; empty if there is none. By default it is made from
+    /// the fields of a registered class (register_index).
+    std::function<std::string(const C&)> string;
+
+    /// The ids of the vectors by which reconstruct finds them, in any order, if
+    /// these are not positions.
+    std::function<std::vector<idx_t>(const C&)> ids;
+
+    /// The ids in a part of the vectors with these ids of the index; -1 if the
+    /// part does not have them. By default they are the same.
+    std::function<std::vector<idx_t>(
+            const C&,
+            size_t part,
+            const std::vector<idx_t>& ids)>
+            ids_in_part;
+
+    /// n vectors as the parts see them. By default they are the same.
+    std::function<std::vector<float>(const C&, idx_t n, const float* x)>
+            transformed;
+
+    /// The id that add gives to its next vector. By default that of the part
+    /// that is searched, or else ntotal.
+    std::function<idx_t(const C&)> next_id;
+
+    /// Other numbers, with their names, that must equal ntotal.
+    std::function<std::vector<std::pair<std::string, idx_t>>(const C&)> counts;
+
+    /// Where exceptions of a kernel inside FAISS's loops are kept.
+    std::function<KernelExceptions*(const C&)> exceptions;
+
+    /// Throws if a setting has an impossible value that FAISS would not notice.
+    std::function<void(const C&)> check_settings;
+
+    /// Whether it takes ids and keeps them after a removal. By default as the
+    /// part that is searched, or else false.
+    std::optional<bool> keeps_ids;
+
+    /// Whether each of its functions checks its input and the sizes of its
+    /// parts. By default this is so for registered classes (register_index).
+    std::optional<bool> checks_calls;
+
+    /// Whether each vector is in one of the parts. By default it is in all of
+    /// them.
+    std::optional<bool> divides_vectors;
+
+    /// Whether FAISS's own functions cannot write, read or copy it, whatever is
+    /// inside. By default this is so for registered classes (register_index).
+    std::optional<bool> is_foreign_to_faiss;
+
+    /// How to mend an index whose parts hold other numbers of vectors.
+    std::optional<std::string> remedy;
+};
+
+/** Describes a class of indexes, of this library or another one. C derives from
+ * faiss::Index or faiss::IndexBinary. Describe base classes first. Throws if C
+ * is described already.
+ */
+template <class C>
+void register_index_class(const IndexClass<C>& facts);
+
+// The functions below take indexes of this library and of FAISS.
+
+/// The indexes directly inside an index.
+std::vector<IndexPart> parts_of(const AnyIndex& index);
+
+std::vector<const faiss::VectorTransform*> transforms_of(const AnyIndex& index);
+
+/// The kernel under which an index itself compares vectors, or null.
+const Kernel* kernel_of(const AnyIndex& index);
+
+/// The part whose distances an index returns, through any number of wrappers;
+/// the index itself if it computes them. Throws if it is divided into parts
+/// that differ in their strings.
+AnyIndex part_that_compares(const AnyIndex& index);
+
+/** A text that shows what is in an index, such as
+ *
+ *     IndexHNSWKernel(IndexFlatKernel(chi2), efSearch=16, d=64, ntotal=0)
+ */
+std::string index_text(const AnyIndex& index);
+
+/// The text of an index without its dimension and size.
+std::string structure_text(const AnyIndex& index);
+
+/// The transformations, kernel and settings of one index, without its parts, as
+/// texts show them: `chi2`, `nlist=8`.
+std::vector<std::string> settings_of(const AnyIndex& index);
+
+/** The factory string that makes an empty index like this one.
+ *
+ * It includes values that training has chosen, such as the bandwidth of a
+ * kernel, and search parameters that strings can have. The metric is not part
+ * of it. Throws if the index or a part of it has no factory string.
+ */
+std::string index_string(const AnyIndex& index);
+
+/** The search parameters of an index and of all its parts.
+ *
+ * Parameters of the innermost part come first. A parameter of Shards or
+ * Replicas stands for those of all parts. The parameters of a quantizer are
+ * called `quantizer_...`, and a name that occurs twice gets the suffix `_rf`.
+ * They refer to the index, which must live longer.
+ */
+std::vector<SearchParameter> search_parameters(faiss::Index& index);
+std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index);
+
+/// Sets a search parameter by its name. Throws if there is none, or if it
+/// cannot have this value; nothing has changed then.
+void set_search_parameter(
+        faiss::Index& index,
+        const std::string& name,
+        double value);
+void set_search_parameter(
+        faiss::IndexBinary& index,
+        const std::string& name,
+        double value);
+
+/** Computes exact kernel values of queries and stored vectors, for an index
+ * whose part_that_compares is an IndexFlatKernel.
+ *
+ * Throws if an id, other than -1, is not that of exactly one vector.
+ *
+ * @param x       queries, size n * d
+ * @param ids     for each query the ids of k vectors, size n * k; -1 for none
+ * @param values  size n * k; 0 at id -1
+ */
+void compute_kernel_values(
+        const faiss::Index& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const idx_t* ids,
+        float* values);
+
+namespace internal {
+
+/// Makes a function that takes an AnyIndex from one that takes a C.
+template <class C, class R, class... Args>
+std::function<R(const AnyIndex&, Args...)> on_any(
+        const std::function<R(const C&, Args...)>& f) {
+    if (!f) {
+        return nullptr;
+    }
+    return [f](const AnyIndex& index, Args... args) {
+        return f(*index.as<C>(), args...);
+    };
+}
+
+void register_index_class(
+        const std::type_info& type,
+        const std::function<bool(const AnyIndex&)>& matches,
+        const IndexClass<const AnyIndex>& facts);
+
+/// Called when a class gets fields.
+void forget_facts();
+
+} // namespace internal
+
+template <class C>
+void register_index_class(const IndexClass<C>& f) {
+    using internal::on_any;
+    IndexClass<const AnyIndex> any;
+    any.parts = on_any(f.parts);
+    any.transforms = on_any(f.transforms);
+    any.kernel = on_any(f.kernel);
+    any.settings = on_any(f.settings);
+    if (f.parameters) {
+        any.parameters = [get = f.parameters](const AnyIndex& index) {
+            return get(const_cast<C&>(*index.as<C>()));
+        };
+    }
+    any.string = on_any(f.string);
+    any.ids = on_any(f.ids);
+    any.ids_in_part = on_any(f.ids_in_part);
+    any.transformed = on_any(f.transformed);
+    any.next_id = on_any(f.next_id);
+    any.counts = on_any(f.counts);
+    any.exceptions = on_any(f.exceptions);
+    any.check_settings = on_any(f.check_settings);
+    any.keeps_ids = f.keeps_ids;
+    any.checks_calls = f.checks_calls;
+    any.divides_vectors = f.divides_vectors;
+    any.is_foreign_to_faiss = f.is_foreign_to_faiss;
+    any.remedy = f.remedy;
+    internal::register_index_class(
+            typeid(C),
+            [](const AnyIndex& index) { return index.as<C>() != nullptr; },
+            any);
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,679 @@
+// SPDX-License-Identifier: MIT
+// Describes the index classes of FAISS and of this library.
+
+#include <algorithm>
+#include <cinttypes>
+#include <limits>
+#include <typeinfo>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryHash.h>
+#include <faiss/IndexBinaryIVF.h>
+#include <faiss/IndexFlat.h>
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQR.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/IndexReplicas.h>
+#include <faiss/IndexShards.h>
+#if __has_include(<faiss/IndexShardsIVF.h>)
+#include <faiss/IndexShardsIVF.h>
+#endif
+
+#include <faiss_ext/core/Transform.h>
+#include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/IndexAsymmetricHash.h>
+#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexFileKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/search_limits.h>
+#include <faiss_ext/maps/FeatureMap.h>
+
+#include "core/errors.h"
+#include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
+
+namespace faiss_ext {
+
+namespace {
+
+using faiss::Index;
+using faiss::IndexBinary;
+using faiss::VectorTransform;
+
+using Parts = std::vector<IndexPart>;
+using Parameters = std::vector<SearchParameter>;
+using Texts = std::vector<std::string>;
+using Ids = std::vector<idx_t>;
+using Transforms = std::vector<const VectorTransform*>;
+
+// Search parameters.
+
+/// The powers of 2 from `least` to below `end`.
+std::vector<double> powers_of_2(double least, double end) {
+    std::vector<double> values;
+    for (double value = least; value < end; value *= 2) {
+        values.push_back(value);
+    }
+    return values;
+}
+
+/// The parameter that a member holds.
+template <class T>
+SearchParameter parameter(
+        const std::string& name,
+        T& member,
+        double least,
+        double most,
+        std::vector<double> values) {
+    return {name,
+            std::is_integral_v<T>,
+            least,
+            most,
+            std::move(values),
+            [&member] { return double(member); },
+            [&member](double value) { member = T(value); }};
+}
+
+template <class T>
+SearchParameter nprobe_parameter(T& nprobe, double most, size_t nlist) {
+    std::vector<double> values = powers_of_2(1, double(nlist));
+    if (values.empty()) {
+        values = {1};
+    }
+    return parameter("nprobe", nprobe, 1, most, values);
+}
+
+template <class IVF>
+Parameters ivf_parameters(IVF& index) {
+    constexpr double most = std::numeric_limits<int>::max();
+    return {nprobe_parameter(index.nprobe, most, index.nlist),
+            parameter("max_codes", index.max_codes, 0, 0x1p62, {})};
+}
+
+template <class Float>
+SearchParameter k_factor_parameter(Float& k_factor) {
+    return parameter("k_factor", k_factor, 1, max_k_factor, powers_of_2(1, 65));
+}
+
+SearchParameter ef_parameter(faiss::HNSW& hnsw) {
+    return parameter(
+            "efSearch", hnsw.efSearch, 1, max_ef, powers_of_2(8, 513));
+}
+
+template <class Hash>
+Parameters hash_parameters(Hash& index) {
+    std::vector<double> values;
+    for (int i = 0; i <= std::min(index.b, 2); i++) {
+        values.push_back(i);
+    }
+    return {parameter("nflip", index.nflip, 0, index.b, values)};
+}
+
+// Texts and strings.
+
+template <class T>
+std::string setting(const char* name, const T& value) {
+    if constexpr (std::is_integral_v<T>) {
+        return std::string(name) + "=" + std::to_string(value);
+    } else {
+        return format_message("%s=%g", name, double(value));
+    }
+}
+
+template <class IVF>
+Texts ivf_settings(const IVF& index) {
+    return {setting("nlist", index.nlist), setting("nprobe", index.nprobe)};
+}
+
+Texts ef_setting(const faiss::HNSW& hnsw) {
+    return {setting("efSearch", hnsw.efSearch)};
+}
+
+std::string links_of(const faiss::HNSW& hnsw) {
+    return std::to_string(hnsw.nb_neighbors(1));
+}
+
+/// The factory string of a transformation. Throws if there is none.
+std::string transform_string(const VectorTransform* vt) {
+    if (const auto* map = dynamic_cast<const FeatureMap*>(vt)) {
+        return map->description();
+    }
+    const std::string d_out = std::to_string(vt->d_out);
+    if (const auto* pca = dynamic_cast<const faiss::PCAMatrix*>(vt)) {
+        const bool whitens = pca->eigen_power == -0.5f;
+        if (whitens || pca->eigen_power == 0) {
+            return std::string("PCA") + (whitens ? "W" : "") +
+                    (pca->random_rotation ? "R" : "") + d_out;
+        }
+    }
+    const auto* unit = dynamic_cast<const faiss::NormalizationTransform*>(vt);
+    if (unit && unit->norm == 2) {
+        return "L2norm";
+    }
+    if (const auto* opq = dynamic_cast<const faiss::OPQMatrix*>(vt)) {
+        return "OPQ" + std::to_string(opq->M) + "_" + d_out;
+    }
+    if (dynamic_cast<const faiss::RandomRotationMatrix*>(vt)) {
+        return "RR" + d_out;
+    }
+    FAISS_EXT_THROW_FMT(
+            "%s has no factory string, or one that is not known here",
+            type_name(typeid(*vt)).c_str());
+}
+
+/// The fields of an object after its first one, whose value follows the name.
+std::string fields_behind_number(
+        const HasFields& object,
+        const HasFields& fresh,
+        const std::string& key) {
+    const std::string text = fields_to_string(object, fresh);
+    if (!text.starts_with(key + "=")) {
+        return text;
+    }
+    const size_t comma = text.find(',');
+    return comma == std::string::npos ? "" : text.substr(comma + 1);
+}
+
+std::string in_parentheses(const std::string& text) {
+    return text.empty() ? "" : "(" + text + ")";
+}
+
+// Ids.
+
+/// The positions of ids in the index behind an ID map of FAISS.
+template <class Map>
+Ids positions_in_map(const Map& map, const Ids& ids) {
+    Ids wanted = ids;
+    std::sort(wanted.begin(), wanted.end());
+    Ids places(wanted.size(), -1);
+    for (size_t place = 0; place < map.id_map.size(); place++) {
+        const idx_t id = map.id_map[place];
+        const auto at = std::lower_bound(wanted.begin(), wanted.end(), id);
+        if (at != wanted.end() && *at == id) {
+            idx_t& known = places[at - wanted.begin()];
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    id == -1 || known == -1,
+                    "the ID map has several vectors with id %" PRId64
+                    ", expected one",
+                    int64_t(id));
+            known = idx_t(place);
+        }
+    }
+    Ids found;
+    for (const idx_t id : ids) {
+        const auto at = std::lower_bound(wanted.begin(), wanted.end(), id);
+        found.push_back(id == -1 ? -1 : places[at - wanted.begin()]);
+    }
+    return found;
+}
+
+/// The ids in one of several shards.
+template <class Shards>
+Ids ids_in_shard(const Shards& shards, size_t number, const Ids& ids) {
+    const AnyIndex shard = shards.at(int(number));
+    Ids found = ids;
+    if (shards.successive_ids) {
+        idx_t first = 0;
+        for (size_t i = 0; i < number; i++) {
+            first += shards.at(int(i))->ntotal;
+        }
+        for (idx_t& id : found) {
+            const bool is_here = id >= first && id < first + shard.ntotal();
+            id = is_here ? id - first : -1;
+        }
+    } else {
+        const std::vector<bool> is_here = holds_ids(shard, ids);
+        for (size_t i = 0; i < ids.size(); i++) {
+            found[i] = is_here[i] ? ids[i] : -1;
+        }
+    }
+    return found;
+}
+
+// Wrappers that exist for float and binary indexes.
+
+template <class IndexT>
+void register_wrappers() {
+    using Map = faiss::IndexIDMapTemplate<IndexT>;
+    IndexClass<Map> map;
+    map.parts = [](const Map& i) {
+        return Parts{
+                {.name = "index inside",
+                 .index = i.index,
+                 .is_searched = true,
+                 .compares = true,
+                 .by_position = true}};
+    };
+    map.string = [](const Map& i) { return "IDMap," + index_string(i.index); };
+    map.ids = [](const Map& i) { return Ids(i.id_map.begin(), i.id_map.end()); };
+    map.ids_in_part = [](const Map& i, size_t, const Ids& ids) {
+        return positions_in_map(i, ids);
+    };
+    map.next_id = [](const Map& i) { return i.ntotal; };
+    map.counts = [](const Map& i) {
+        return std::vector<std::pair<std::string, idx_t>>{
+                {"id_map", idx_t(i.id_map.size())}};
+    };
+    map.keeps_ids = true;
+    register_index_class(map);
+
+    using Map2 = faiss::IndexIDMap2Template<IndexT>;
+    IndexClass<Map2> map2;
+    map2.string = [](const Map2& i) {
+        return "IDMap2," + index_string(i.index);
+    };
+    register_index_class(map2);
+
+    using Table = IndexIDTableTemplate<IndexT>;
+    IndexClass<Table> ids;
+    ids.ids_in_part = [](const Table& i, size_t, const Ids& ids) {
+        Ids places;
+        for (const idx_t id : ids) {
+            places.push_back(id == -1 ? -1 : i.position_of(id));
+        }
+        return places;
+    };
+    ids.next_id = [](const Table& i) { return i.next_id; };
+    if constexpr (std::is_same_v<IndexT, Index>) {
+        // a binary table is written as FAISS's ID map
+        ids.is_foreign_to_faiss = true;
+    }
+    register_index_class(ids);
+
+    const auto parts_of_group = [](const auto& i, const char* name, bool by) {
+        Parts parts;
+        for (int p = 0; p < i.count(); p++) {
+            parts.push_back(
+                    {.name = name,
+                     .index = i.at(p),
+                     .is_searched = true,
+                     .compares = true,
+                     .by_position = by});
+        }
+        return parts;
+    };
+    using Shards = faiss::IndexShardsTemplate<IndexT>;
+    IndexClass<Shards> shards;
+    shards.parts = [=](const Shards& i) {
+        return parts_of_group(i, "shard", i.successive_ids);
+    };
+    shards.ids_in_part = ids_in_shard<Shards>;
+    shards.next_id = [](const Shards& i) { return i.ntotal; };
+    shards.keeps_ids = false;
+    shards.divides_vectors = true;
+    shards.remedy = "call syncWithSubIndexes()";
+    register_index_class(shards);
+
+    using Replicas = faiss::IndexReplicasTemplate<IndexT>;
+    IndexClass<Replicas> replicas;
+    replicas.parts = [=](const Replicas& i) {
+        return parts_of_group(i, "replica", false);
+    };
+    replicas.ids_in_part = [](const Replicas&, size_t part, const Ids& ids) {
+        return part == 0 ? ids : Ids(ids.size(), -1);
+    };
+    replicas.next_id = [](const Replicas& i) { return i.ntotal; };
+    replicas.keeps_ids = false;
+    replicas.remedy = "call syncWithSubIndexes()";
+    register_index_class(replicas);
+}
+
+/// Inverted files of FAISS, float or binary.
+template <class IVF>
+IndexClass<IVF> ivf_class() {
+    IndexClass<IVF> ivf;
+    ivf.parts = [](const IVF& i) {
+        return Parts{
+                {.name = "quantizer",
+                 .index = i.quantizer,
+                 .is_quantizer = true}};
+    };
+    ivf.settings = ivf_settings<IVF>;
+    ivf.parameters = ivf_parameters<IVF>;
+    ivf.keeps_ids = true;
+    return ivf;
+}
+
+bool has_feature_map(const faiss::IndexPreTransform& index) {
+    return std::any_of(
+            index.chain.begin(),
+            index.chain.end(),
+            [](const VectorTransform* vt) {
+                return dynamic_cast<const FeatureMap*>(vt);
+            });
+}
+
+void register_float_classes() {
+    IndexClass<faiss::IndexFlat> flat;
+    flat.string = [](const auto&) { return "Flat"; };
+    register_index_class(flat);
+
+    register_index_class(ivf_class<faiss::IndexIVF>());
+    IndexClass<faiss::IndexIVFFlat> ivf_flat;
+    ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
+        const bool is_plain = typeid(i) == typeid(faiss::IndexIVFFlat) &&
+                dynamic_cast<const faiss::IndexFlat*>(i.quantizer);
+        return is_plain ? format_message("IVF%zu,Flat", i.nlist) : "";
+    };
+    register_index_class(ivf_flat);
+    IndexClass<faiss::IndexIVFPQR> pqr;
+    pqr.parameters = [](faiss::IndexIVFPQR& i) {
+        Parameters all = ivf_parameters<faiss::IndexIVF>(i);
+        all.push_back(k_factor_parameter(i.k_factor));
+        return all;
+    };
+    register_index_class(pqr);
+
+    IndexClass<faiss::IndexPreTransform> pre;
+    pre.parts = [](const faiss::IndexPreTransform& i) {
+        // behind a map, a kernel is one of mapped vectors
+        return Parts{
+                {.name = "index behind the transformations",
+                 .index = i.index,
+                 .is_searched = true,
+                 .compares = !has_feature_map(i)}};
+    };
+    pre.transforms = [](const faiss::IndexPreTransform& i) {
+        return Transforms(i.chain.begin(), i.chain.end());
+    };
+    pre.string = [](const faiss::IndexPreTransform& i) {
+        std::string text;
+        for (const VectorTransform* vt : i.chain) {
+            text += transform_string(vt) + ",";
+        }
+        return text + index_string(i.index);
+    };
+    pre.transformed =
+            [](const faiss::IndexPreTransform& i, idx_t n, const float* x) {
+                std::vector<float> now(x, x + n * i.d);
+                for (const VectorTransform* vt : i.chain) {
+                    std::vector<float> next(n * vt->d_out);
+                    vt->apply_noalloc(n, now.data(), next.data());
+                    now = std::move(next);
+                }
+                return now;
+            };
+    register_index_class(pre);
+    IndexClass<IndexPreTransformSIMD> simd;
+    simd.transformed =
+            [](const IndexPreTransformSIMD& i, idx_t n, const float* x) {
+                return i.transformed(n, x, i.chain.size());
+            };
+    simd.checks_calls = true;
+    register_index_class(simd);
+
+    IndexClass<faiss::IndexRefine> refine;
+    refine.parts = [](const faiss::IndexRefine& i) {
+        return Parts{
+                {.name = "base_index",
+                 .index = i.base_index,
+                 .is_searched = true,
+                 .by_position = true},
+                {.name = "refine_index",
+                 .index = i.refine_index,
+                 .compares = true,
+                 .by_position = true}};
+    };
+    refine.settings = [](const faiss::IndexRefine& i) {
+        return Texts{setting("k_factor", i.k_factor)};
+    };
+    refine.parameters = [](faiss::IndexRefine& i) {
+        return Parameters{k_factor_parameter(i.k_factor)};
+    };
+    refine.string = [](const faiss::IndexRefine& i) -> std::string {
+        const std::string base = index_string(i.base_index) + ",";
+        if (dynamic_cast<const IndexFlatKernel*>(i.refine_index)) {
+            return base + "Refine(" + index_string(i.refine_index) + ")";
+        }
+        const bool is_flat =
+                dynamic_cast<const faiss::IndexFlat*>(i.refine_index);
+        return is_flat ? base + "RFlat" : "";
+    };
+    refine.check_settings = [](const faiss::IndexRefine& i) {
+        check_k_factor(i.k_factor, "IndexRefine");
+    };
+    refine.keeps_ids = false;
+    register_index_class(refine);
+    IndexClass<IndexRefineKernel> refine_kernel;
+    refine_kernel.checks_calls = true;
+    register_index_class(refine_kernel);
+
+    IndexClass<faiss::IndexHNSW> hnsw;
+    hnsw.parts = [](const faiss::IndexHNSW& i) {
+        return Parts{{.name = "storage", .index = i.storage}};
+    };
+    hnsw.settings = [](const faiss::IndexHNSW& i) {
+        return ef_setting(i.hnsw);
+    };
+    hnsw.parameters = [](faiss::IndexHNSW& i) {
+        return Parameters{ef_parameter(i.hnsw)};
+    };
+    hnsw.string = [](const faiss::IndexHNSW& i) -> std::string {
+        return typeid(i) == typeid(faiss::IndexHNSWFlat)
+                ? "HNSW" + links_of(i.hnsw)
+                : "";
+    };
+    hnsw.counts = [](const faiss::IndexHNSW& i) {
+        return std::vector<std::pair<std::string, idx_t>>{
+                {"graph", idx_t(i.hnsw.offsets.size()) - 1}};
+    };
+    register_index_class(hnsw);
+    IndexClass<IndexHNSWKernel> graph;
+    graph.parts = [](const IndexHNSWKernel& i) {
+        return Parts{
+                {.name = "storage", .index = i.storage, .compares = true}};
+    };
+    graph.string = [](const IndexHNSWKernel& i) {
+        return "HNSW" + links_of(i.hnsw) + "," + index_string(i.storage);
+    };
+    graph.counts = [](const IndexHNSWKernel& i) {
+        std::vector<std::pair<std::string, idx_t>> counts;
+        if (i.graph_is_complete) {
+            counts.push_back({"graph", idx_t(i.hnsw.offsets.size()) - 1});
+        }
+        return counts;
+    };
+    graph.checks_calls = true;
+    graph.is_foreign_to_faiss = true;
+    graph.remedy =
+            "call rebuild(), or reset the index and add the vectors again";
+    register_index_class(graph);
+
+    IndexClass<IndexKernelHash> hash;
+    hash.parts = [](const IndexKernelHash& i) {
+        return Parts{
+                {.name = "storage", .index = i.storage, .is_searched = true}};
+    };
+    hash.transforms = [](const IndexKernelHash& i) {
+        return Transforms{i.hash};
+    };
+    hash.string = [](const IndexKernelHash& i) {
+        return i.hash->description() + "," + index_string(i.storage);
+    };
+    hash.exceptions = [](const IndexKernelHash& i) { return &i.exceptions; };
+    hash.checks_calls = true;
+    hash.is_foreign_to_faiss = true;
+    register_index_class(hash);
+
+    IndexClass<IndexAsymmetricHash> asymmetric;
+    asymmetric.transforms = [](const IndexAsymmetricHash& i) {
+        return Transforms{i.hash.get()};
+    };
+    asymmetric.string = [](const IndexAsymmetricHash& i) {
+        return i.hash->description() + ",AFlat";
+    };
+    asymmetric.checks_calls = true;
+    asymmetric.is_foreign_to_faiss = true;
+    register_index_class(asymmetric);
+
+    IndexClass<IndexFlatKernel> exact;
+    exact.kernel = [](const IndexFlatKernel& i) { return i.kernel.get(); };
+    exact.settings = [](const IndexFlatKernel& i) {
+        const std::string fields = fields_to_string(i, IndexFlatKernel());
+        const size_t store = fields.rfind(",store=");
+        return store == std::string::npos ? Texts()
+                                          : Texts{fields.substr(store + 1)};
+    };
+    exact.exceptions = [](const IndexFlatKernel& i) { return &i.exceptions; };
+    register_index_class(exact);
+    IndexClass<IndexFileKernel> file;
+    file.string = [](const IndexFileKernel& i) {
+        return "KFlat" +
+                in_parentheses(fields_to_string(i, IndexFlatKernel()));
+    };
+    file.checks_calls = true;
+    file.is_foreign_to_faiss = true;
+    register_index_class(file);
+
+    IndexClass<IndexIVFPQ4> lists;
+    lists.settings = [](const IndexIVFPQ4& i) {
+        return Texts{
+                setting("nlist", i.nlist),
+                setting("M", i.M),
+                setting("nprobe", i.nprobe)};
+    };
+    lists.parameters = [](IndexIVFPQ4& i) {
+        return Parameters{nprobe_parameter(i.nprobe, 1 << 24, i.nlist)};
+    };
+    lists.string = [](const IndexIVFPQ4& i) {
+        return "KIVF" + std::to_string(i.nlist) +
+                in_parentheses(fields_behind_number(i, IndexIVFPQ4(), "nlist"));
+    };
+    lists.ids = [](const IndexIVFPQ4& i) {
+        Ids ids;
+        ids.reserve(i.ntotal);
+        for (const auto& list : i.lists) {
+            ids.insert(ids.end(), list.ids.begin(), list.ids.end());
+        }
+        return ids;
+    };
+    lists.next_id = [](const IndexIVFPQ4& i) { return i.next_id; };
+    lists.keeps_ids = true;
+    register_index_class(lists);
+}
+
+void register_binary_classes() {
+    IndexClass<faiss::IndexBinaryFlat> flat;
+    flat.string = [](const auto&) { return "BFlat"; };
+    register_index_class(flat);
+
+    IndexClass<faiss::IndexBinaryHNSW> hnsw;
+    hnsw.parts = [](const faiss::IndexBinaryHNSW& i) {
+        return Parts{{.name = "storage", .index = i.storage}};
+    };
+    hnsw.settings = [](const faiss::IndexBinaryHNSW& i) {
+        return ef_setting(i.hnsw);
+    };
+    hnsw.parameters = [](faiss::IndexBinaryHNSW& i) {
+        return Parameters{ef_parameter(i.hnsw)};
+    };
+    hnsw.string = [](const faiss::IndexBinaryHNSW& i) {
+        return "BHNSW" + links_of(i.hnsw);
+    };
+    register_index_class(hnsw);
+
+    auto ivf = ivf_class<faiss::IndexBinaryIVF>();
+    ivf.string = [](const faiss::IndexBinaryIVF& i) {
+        const auto* graph =
+                dynamic_cast<const faiss::IndexBinaryHNSW*>(i.quantizer);
+        return "BIVF" + std::to_string(i.nlist) +
+                (graph ? "_HNSW" + links_of(graph->hnsw) : "");
+    };
+    register_index_class(ivf);
+    IndexClass<IndexBinaryIVFSIMD> lists;
+    lists.next_id = [](const IndexBinaryIVFSIMD& i) { return i.next_new_id(); };
+    register_index_class(lists);
+
+    IndexClass<faiss::IndexBinaryHash> table;
+    table.parameters = hash_parameters<faiss::IndexBinaryHash>;
+    table.string = [](const faiss::IndexBinaryHash& i) {
+        return format_message("BHash%d", i.b);
+    };
+    register_index_class(table);
+    IndexClass<faiss::IndexBinaryMultiHash> tables;
+    tables.parameters = hash_parameters<faiss::IndexBinaryMultiHash>;
+    tables.string = [](const faiss::IndexBinaryMultiHash& i) {
+        return format_message("BHash%dx%d", i.nhash, i.b);
+    };
+    tables.counts = [](const faiss::IndexBinaryMultiHash& i) {
+        return std::vector<std::pair<std::string, idx_t>>{
+                {"storage", i.storage ? i.storage->ntotal : i.ntotal}};
+    };
+    register_index_class(tables);
+
+    IndexClass<IndexBinaryKernelHash> hash;
+    hash.parts = [](const IndexBinaryKernelHash& i) {
+        return Parts{
+                {.name = "storage", .index = i.storage, .is_searched = true}};
+    };
+    hash.transforms = [](const IndexBinaryKernelHash& i) {
+        return Transforms{i.hash};
+    };
+    hash.string = [](const IndexBinaryKernelHash& i) {
+        return i.hash->description() + "," + index_string(i.storage);
+    };
+    hash.checks_calls = true;
+    hash.is_foreign_to_faiss = true;
+    register_index_class(hash);
+
+    IndexClass<IndexBinaryFlatKernel> exact;
+    exact.kernel = [](const IndexBinaryFlatKernel& i) {
+        return i.kernel.get();
+    };
+    register_index_class(exact);
+
+    IndexClass<IndexBinaryPermuted> permuted;
+    permuted.settings = [](const IndexBinaryPermuted& i) {
+        return Texts{
+                i.M ? setting("M", i.M) : setting("eps", i.eps),
+                setting("B", i.B)};
+    };
+    permuted.parameters = [](IndexBinaryPermuted& i) {
+        return Parameters{
+                parameter("B", i.B, 0, 1 << 30, powers_of_2(1, 1025))};
+    };
+    register_index_class(permuted);
+}
+
+} // namespace
+
+void register_known_index_classes() {
+    register_wrappers<Index>();
+    register_wrappers<IndexBinary>();
+    register_float_classes();
+    register_binary_classes();
+#if __has_include(<faiss/IndexShardsIVF.h>)
+    IndexClass<faiss::IndexShardsIVF> shards;
+    shards.parts = [](const faiss::IndexShardsIVF& i) {
+        Parts parts;
+        for (int p = 0; p < i.count(); p++) {
+            parts.push_back(
+                    {.name = "shard",
+                     .index = i.at(p),
+                     .is_searched = true,
+                     .compares = true,
+                     .by_position = i.successive_ids});
+        }
+        parts.push_back(
+                {.name = "quantizer",
+                 .index = i.quantizer,
+                 .is_quantizer = true});
+        return parts;
+    };
+    register_index_class(shards);
+#endif
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Access to the facts that classes of indexes tell about themselves.
+
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <faiss_ext/indexes/index_tree.h>
+
+namespace faiss_ext {
+
+using IndexFacts = IndexClass<const AnyIndex>;
+
+/// The facts about the class of an index, with those of its base classes and
+/// the defaults of registered classes. The reference stays valid.
+const IndexFacts& facts_of(const AnyIndex& index);
+
+/// The facts about FAISS's classes and those of this library.
+void register_known_index_classes();
+
+/// The ids by which an index knows its vectors, or none if these are positions.
+std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index);
+
+/// For each of the ids, whether an index has a vector with it.
+std::vector<bool> holds_ids(
+        const AnyIndex& index,
+        const std::vector<idx_t>& ids);
+
+} // namespace faiss_ext

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/index_tree.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <typeindex>
+#include <unordered_map>
+
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexFlat.h>
+
+#include <faiss_ext/core/Transform.h>
+#include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/index_registry.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/field_strings.h"
+#include "indexes/index_facts.h"
+#include "indexes/index_parts.h"
+
+namespace faiss_ext {
+
+namespace {
+
+// The table of classes.
+
+struct Entry {
+    std::type_index type;
+    std::function<bool(const AnyIndex&)> matches;
+    IndexFacts facts;
+};
+
+struct Table {
+    std::shared_mutex mutex;
+    std::vector<Entry> entries;
+    /// facts of classes that were asked for
+    std::unordered_map<std::type_index, const IndexFacts*> found;
+    /// never deleted, since callers have references
+    std::vector<std::unique_ptr<IndexFacts>> complete;
+};
+
+Table& table() {
+    static Table* const table = new Table;
+    return *table;
+}
+
+/// Takes a fact from `from` if `to` does not have it.
+template <class T>
+void take(T& to, const T& from) {
+    if (!to) {
+        to = from;
+    }
+}
+
+void take_all(IndexFacts& to, const IndexFacts& from) {
+    take(to.parts, from.parts);
+    take(to.transforms, from.transforms);
+    take(to.kernel, from.kernel);
+    take(to.settings, from.settings);
+    take(to.parameters, from.parameters);
+    take(to.string, from.string);
+    take(to.ids, from.ids);
+    take(to.ids_in_part, from.ids_in_part);
+    take(to.transformed, from.transformed);
+    take(to.next_id, from.next_id);
+    take(to.counts, from.counts);
+    take(to.exceptions, from.exceptions);
+    take(to.check_settings, from.check_settings);
+    take(to.keeps_ids, from.keeps_ids);
+    take(to.checks_calls, from.checks_calls);
+    take(to.divides_vectors, from.divides_vectors);
+    take(to.is_foreign_to_faiss, from.is_foreign_to_faiss);
+    take(to.remedy, from.remedy);
+}
+
+template <class IndexT>
+bool is_registered(const IndexT& index) {
+    return class_table<IndexT>().knows(index);
+}
+
+/// The facts about classes that fields describe.
+IndexFacts registered_facts() {
+    IndexFacts facts;
+    facts.string = [](const AnyIndex& any) {
+        return any.visit(
+                [](const auto& index) { return object_to_string(index); });
+    };
+    facts.checks_calls = true;
+    facts.is_foreign_to_faiss = true;
+    return facts;
+}
+
+std::unique_ptr<IndexFacts> collect_facts(
+        const std::vector<Entry>& entries,
+        const AnyIndex& index) {
+    auto facts = std::make_unique<IndexFacts>();
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+        if (entry->matches(index)) {
+            take_all(*facts, entry->facts);
+        }
+    }
+    if (index.visit([](const auto& i) { return is_registered(i); })) {
+        take_all(*facts, registered_facts());
+    }
+    return facts;
+}
+
+/// Describes the known classes before any other one.
+void register_known_classes_once() {
+    static std::once_flag done;
+    thread_local bool is_at_it = false; // they come here themselves
+    if (!is_at_it) {
+        is_at_it = true;
+        std::call_once(done, register_known_index_classes);
+        is_at_it = false;
+    }
+}
+
+} // namespace
+
+void internal::register_index_class(
+        const std::type_info& type,
+        const std::function<bool(const AnyIndex&)>& matches,
+        const IndexFacts& facts) {
+    register_known_classes_once();
+    Table& t = table();
+    std::unique_lock<std::shared_mutex> lock(t.mutex);
+    for (const Entry& entry : t.entries) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                entry.type != std::type_index(type),
+                "class %s is described already",
+                type_name(type).c_str());
+    }
+    t.entries.push_back({type, matches, facts});
+    t.found.clear();
+}
+
+void internal::forget_facts() {
+    Table& t = table();
+    std::unique_lock<std::shared_mutex> lock(t.mutex);
+    t.found.clear();
+}
+
+const IndexFacts& facts_of(const AnyIndex& index) {
+    register_known_classes_once();
+    Table& t = table();
+    const std::type_index type = index.type();
+    {
+        std::shared_lock<std::shared_mutex> lock(t.mutex);
+        if (const auto at = t.found.find(type); at != t.found.end()) {
+            return *at->second;
+        }
+    }
+    std::unique_lock<std::shared_mutex> lock(t.mutex);
+    t.complete.push_back(collect_facts(t.entries, index));
+    return *(t.found[type] = t.complete.back().get());
+}
+
+// One index.
+
+const std::type_info& AnyIndex::type() const {
+    return visit([](const auto& index) -> const std::type_info& {
+        return typeid(index);
+    });
+}
+
+std::string AnyIndex::class_name() const {
+    std::string name = type_name(type());
+    const auto remove = [&](const std::string& word) {
+        for (size_t at; (at = name.find(word)) != std::string::npos;) {
+            name.erase(at, word.size());
+        }
+    };
+    remove("faiss_ext::");
+    remove("faiss::");
+    const bool is_binary = name.ends_with("Template<IndexBinary>");
+    if (is_binary || name.ends_with("Template<Index>")) {
+        name.resize(name.find("Template<"));
+        name.insert(std::string("Index").size(), is_binary ? "Binary" : "");
+    }
+    return name;
+}
+
+idx_t AnyIndex::ntotal() const {
+    return visit([](const auto& index) -> idx_t { return index.ntotal; });
+}
+
+std::vector<IndexPart> parts_of(const AnyIndex& index) {
+    const auto& parts = facts_of(index).parts;
+    return parts ? parts(index) : std::vector<IndexPart>();
+}
+
+std::vector<const faiss::VectorTransform*> transforms_of(
+        const AnyIndex& index) {
+    const auto& transforms = facts_of(index).transforms;
+    return transforms ? transforms(index)
+                      : std::vector<const faiss::VectorTransform*>();
+}
+
+const Kernel* kernel_of(const AnyIndex& index) {
+    const auto& kernel = facts_of(index).kernel;
+    return kernel ? kernel(index) : nullptr;
+}
+
+// Texts.
+
+namespace {
+
+std::string transform_text(const faiss::VectorTransform* vt) {
+    if (const auto* ours = dynamic_cast<const Transform*>(vt)) {
+        return ours->description();
+    }
+    std::string name = vt ? type_name(typeid(*vt)) : "None";
+    name = name.substr(name.rfind(':') + 1);
+    return vt ? format_message("%s(%d, %d)", name.c_str(), vt->d_in, vt->d_out)
+              : name;
+}
+
+/// The first and last texts if there are many.
+std::vector<std::string> few(std::vector<std::string> texts) {
+    constexpr size_t most = 16;
+    if (texts.size() > most) {
+        const size_t left_out = texts.size() - most;
+        const auto begin = texts.begin() + most / 2;
+        *begin = "... " + std::to_string(left_out) + " more ...";
+        texts.erase(begin + 1, begin + left_out);
+    }
+    return texts;
+}
+
+/// Whether the quantizer of an inverted file is as expected: flat.
+bool is_plain_quantizer(const IndexPart& part) {
+    return part.is_quantizer &&
+            (!part.index || part.index.as<faiss::IndexFlat>() ||
+             part.index.as<faiss::IndexBinaryFlat>());
+}
+
+std::string metric_text(const AnyIndex& index) {
+    if (!index.floats || index.floats->metric_type == faiss::METRIC_L2) {
+        return "";
+    }
+    const std::string name = short_metric_name(index.floats->metric_type);
+    return "metric=" + name;
+}
+
+std::string text_of(
+        const AnyIndex& index,
+        const std::vector<std::string>& more = {}) {
+    if (!index) {
+        return "None";
+    }
+    std::vector<std::string> inside;
+    const auto append = [&](const std::vector<std::string>& texts) {
+        inside.insert(inside.end(), texts.begin(), texts.end());
+    };
+    const IndexFacts& facts = facts_of(index);
+    const std::vector<std::string> all = settings_of(index);
+    const size_t behind = facts.settings ? facts.settings(index).size() : 0;
+    append({all.begin(), all.end() - behind});
+    std::vector<std::string> parts;
+    for (const IndexPart& part : parts_of(index)) {
+        if (!is_plain_quantizer(part)) {
+            parts.push_back(text_of(part.index));
+        }
+    }
+    append(few(parts));
+    append({all.end() - behind, all.end()});
+    append(more);
+    std::string text = index.class_name();
+    for (size_t i = 0; i < inside.size(); i++) {
+        text += (i == 0 ? "(" : ", ") + inside[i];
+    }
+    return inside.empty() ? text : text + ")";
+}
+
+} // namespace
+
+std::vector<std::string> settings_of(const AnyIndex& index) {
+    std::vector<std::string> texts;
+    for (const faiss::VectorTransform* vt : transforms_of(index)) {
+        texts.push_back(transform_text(vt));
+    }
+    texts = few(texts);
+    if (const Kernel* kernel = kernel_of(index)) {
+        texts.push_back(kernel->description());
+    }
+    if (const auto& settings = facts_of(index).settings) {
+        for (const std::string& text : settings(index)) {
+            texts.push_back(text);
+        }
+    }
+    return texts;
+}
+
+std::string structure_text(const AnyIndex& index) {
+    return text_of(index);
+}
+
+std::string index_text(const AnyIndex& index) {
+    std::vector<std::string> more;
+    index.visit([&](const auto& i) {
+        more.push_back("d=" + std::to_string(i.d));
+        if (const std::string metric = metric_text(index); !metric.empty()) {
+            more.push_back(metric);
+        }
+        more.push_back(
+                i.is_trained ? "ntotal=" + std::to_string(i.ntotal)
+                             : "not trained");
+    });
+    return text_of(index, more);
+}
+
+std::string index_string(const AnyIndex& index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(index, "a part of the index is missing");
+    const auto& string = facts_of(index).string;
+    const std::string found = string ? string(index) : "";
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !found.empty(),
+            "%s has no factory string, or one that is not known here",
+            index.class_name().c_str());
+    return found;
+}
+
+// Search parameters.
+
+namespace {
+
+SearchParameter* find_parameter(
+        std::vector<SearchParameter>& all,
+        const std::string& name) {
+    const auto found = std::find_if(
+            all.begin(), all.end(), [&](const SearchParameter& p) {
+                return p.name == name;
+            });
+    return found == all.end() ? nullptr : &*found;
+}
+
+/// Makes one parameter of two parts.
+void join_parameters(SearchParameter& one, const SearchParameter& other) {
+    one.least = std::max(one.least, other.least);
+    one.most = std::min(one.most, other.most);
+    std::vector<double> values;
+    std::set_intersection(
+            one.values.begin(),
+            one.values.end(),
+            other.values.begin(),
+            other.values.end(),
+            std::back_inserter(values));
+    one.values = values;
+    one.set = [first = one.set, second = other.set](double value) {
+        first(value);
+        second(value);
+    };
+}
+
+std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
+    std::vector<SearchParameter> all;
+    if (!index) {
+        return all;
+    }
+    std::vector<SearchParameter> of_quantizer;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_quantizer) {
+            of_quantizer = parameters_of(part.index);
+        } else if (part.is_searched) {
+            for (const SearchParameter& parameter : parameters_of(part.index)) {
+                if (auto* same = find_parameter(all, parameter.name)) {
+                    join_parameters(*same, parameter);
+                } else {
+                    all.push_back(parameter);
+                }
+            }
+        }
+    }
+    if (const auto& own = facts_of(index).parameters) {
+        for (SearchParameter parameter : own(index)) {
+            while (find_parameter(all, parameter.name)) {
+                parameter.name += "_rf"; // as FAISS calls that of IndexRefine
+            }
+            all.push_back(parameter);
+        }
+    }
+    for (SearchParameter parameter : of_quantizer) {
+        parameter.name = "quantizer_" + parameter.name;
+        // shards that share a quantizer ask it alone
+        if (auto* same = find_parameter(all, parameter.name)) {
+            *same = parameter;
+        } else {
+            all.push_back(parameter);
+        }
+    }
+    return all;
+}
+
+void set_parameter(
+        const AnyIndex& index,
+        const std::string& name,
+        double value) {
+    std::vector<SearchParameter> all = parameters_of(index);
+    const SearchParameter* found = find_parameter(all, name);
+    if (!found) {
+        std::string names;
+        for (const SearchParameter& parameter : all) {
+            names += (names.empty() ? "" : ", ") + parameter.name;
+        }
+        FAISS_EXT_THROW_FMT(
+                "%s has no search parameter '%s'; it has %s",
+                index.class_name().c_str(),
+                name.c_str(),
+                names.empty() ? "none" : names.c_str());
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            value >= found->least && value <= found->most &&
+                    (!found->is_integer || value == std::floor(value)),
+            "%s must be %s from %.17g to %.17g, got %g",
+            name.c_str(),
+            found->is_integer ? "an integer" : "a number",
+            found->least,
+            found->most,
+            value);
+    found->set(value);
+}
+
+} // namespace
+
+std::vector<SearchParameter> search_parameters(faiss::Index& index) {
+    return parameters_of(index);
+}
+
+std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index) {
+    return parameters_of(index);
+}
+
+void set_search_parameter(
+        faiss::Index& index,
+        const std::string& name,
+        double value) {
+    set_parameter(index, name, value);
+}
+
+void set_search_parameter(
+        faiss::IndexBinary& index,
+        const std::string& name,
+        double value) {
+    set_parameter(index, name, value);
+}
+
+// Ids.
+
+std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
+    if (const auto& ids = facts_of(index).ids) {
+        return ids(index);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && !facts_of(index).divides_vectors) {
+            return part.index ? ids_of(part.index) : std::nullopt;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<bool> holds_ids(
+        const AnyIndex& index,
+        const std::vector<idx_t>& ids) {
+    std::vector<bool> found(ids.size());
+    if (auto own = ids_of(index)) {
+        std::sort(own->begin(), own->end());
+        for (size_t i = 0; i < ids.size(); i++) {
+            found[i] = std::binary_search(own->begin(), own->end(), ids[i]);
+        }
+    } else {
+        for (size_t i = 0; i < ids.size(); i++) {
+            found[i] = ids[i] >= 0 && ids[i] < index.ntotal();
+        }
+    }
+    return found;
+}
+
+// Distances.
+
+AnyIndex part_that_compares(const AnyIndex& index) {
+    std::vector<AnyIndex> parts;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.compares && part.index) {
+            parts.push_back(part.index);
+        }
+    }
+    if (parts.empty()) {
+        return index;
+    }
+    const auto kind = [](const AnyIndex& part) -> std::string {
+        const auto& string = facts_of(part).string;
+        if (!string) {
+            return "";
+        }
+        return string(part) + metric_text(part);
+    };
+    for (const AnyIndex& part : parts) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                parts.size() == 1 || kind(part) == kind(parts[0]),
+                "the parts of %s are not alike: %s, %s",
+                index.class_name().c_str(),
+                kind(parts[0]).c_str(),
+                kind(part).c_str());
+    }
+    return part_that_compares(parts[0]);
+}
+
+namespace {
+
+void compute_values(
+        const faiss::Index& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const std::vector<idx_t>& ids,
+        float* values) {
+    if (const auto* flat = dynamic_cast<const IndexFlatKernel*>(&index)) {
+        flat->compute_kernel_subset(n, x, k, values, ids.data());
+        return;
+    }
+    check_counts(index);
+    const IndexFacts& facts = facts_of(index);
+    std::vector<float> transformed;
+    if (facts.transformed) {
+        transformed = facts.transformed(index, n, x);
+        x = transformed.data();
+    }
+    std::vector<int> owners(ids.size());
+    const std::vector<IndexPart> parts = parts_of(index);
+    for (size_t p = 0; p < parts.size(); p++) {
+        const faiss::Index* part = parts[p].index.floats;
+        if (!parts[p].compares || !part) {
+            continue;
+        }
+        const std::vector<idx_t> inside =
+                facts.ids_in_part ? facts.ids_in_part(index, p, ids) : ids;
+        // the queries with an id in this part
+        std::vector<idx_t> rows, own;
+        std::vector<float> queries;
+        for (idx_t i = 0; i < n; i++) {
+            const auto begin = inside.begin() + i * k;
+            if (std::any_of(begin, begin + k, [](idx_t id) {
+                    return id != -1;
+                })) {
+                rows.push_back(i);
+                own.insert(own.end(), begin, begin + k);
+                queries.insert(
+                        queries.end(), x + i * part->d, x + (i + 1) * part->d);
+            }
+        }
+        std::vector<float> found(own.size());
+        compute_values(
+                *part, rows.size(), queries.data(), k, own, found.data());
+        for (size_t r = 0; r < rows.size(); r++) {
+            for (idx_t j = 0; j < k; j++) {
+                if (own[r * k + j] != -1) {
+                    values[rows[r] * k + j] = found[r * k + j];
+                    owners[rows[r] * k + j]++;
+                }
+            }
+        }
+    }
+    for (size_t i = 0; i < ids.size(); i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                ids[i] == -1 || owners[i] == 1,
+                "%s has %d vectors with id %" PRId64 ", expected one",
+                AnyIndex(index).class_name().c_str(),
+                owners[i],
+                int64_t(ids[i]));
+    }
+}
+
+} // namespace
+
+void compute_kernel_values(
+        const faiss::Index& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const idx_t* ids,
+        float* values) {
+    std::fill(values, values + n * k, 0.0f);
+    compute_values(
+            index, n, x, k, std::vector<idx_t>(ids, ids + n * k), values);
+}
+
+} // namespace faiss_ext
