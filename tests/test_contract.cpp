@@ -606,8 +606,7 @@ TEST_P(EachIndex, FilesAndClones) {
 /// depth.
 std::vector<std::function<void()>> ways_to_empty_a_part(faiss::Index& index) {
     std::vector<std::function<void()>> ways;
-    for (const faiss::Index* part : faiss_ext::parts_of(index)) {
-        auto* inside = const_cast<faiss::Index*>(part);
+    for (faiss::Index* inside : parts_alike<faiss::Index>(index)) {
         ways.emplace_back([inside] { inside->reset(); });
         for (auto& way : ways_to_empty_a_part(*inside)) {
             ways.push_back(std::move(way));

@@ -209,8 +209,8 @@ void if_is(From& object, F&& f) {
 template <class T, class F>
 void for_each_part(T& index, F&& f) {
     f(index);
-    for (const T* part : parts_of(index)) {
-        for_each_part(const_cast<T&>(*part), f);
+    for (auto* part : parts_alike<std::remove_const_t<T>>(index)) {
+        for_each_part(static_cast<T&>(*part), f);
     }
 }
 
@@ -1038,15 +1038,15 @@ TEST(Io, MetricsOfPartsAreTheSame) {
         EXPECT_FALSE(
                 survives<Index>(with_header<Index>(good, metric_field, 0)));
         // objects that could not be read are not written
-        for (const Index* part : parts_of(*index)) {
-            auto& metric = const_cast<Index*>(part)->metric_type;
+        for (Index* part : parts_alike<Index>(*index)) {
+            auto& metric = part->metric_type;
             metric = faiss::METRIC_INNER_PRODUCT;
             EXPECT_TRUE(throws([&] { to_bytes(*index); }, "metric"));
             metric = faiss::METRIC_L2;
         }
         EXPECT_EQ(to_bytes(*index), good);
     }
-    refused<Index>("L2norm,KFlat(linear)", "metric 2", [](auto& i) {
+    refused<Index>("L2norm,KFlat(linear)", "METRIC_L1", [](auto& i) {
         i.metric_type = faiss::METRIC_L1;
         dynamic_cast<faiss::IndexPreTransform&>(i).index->metric_type =
                 faiss::METRIC_L1;
@@ -1072,8 +1072,8 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
                 is_graph);
         // parts may have been trained separately
         const auto x = data_for<Index>(n, 1);
-        for (const Index* part : parts_of(*index)) {
-            const_cast<Index*>(part)->train(n, x.data());
+        for (Index* part : parts_alike<Index>(*index)) {
+            part->train(n, x.data());
         }
         EXPECT_TRUE(is_graph || !index->is_trained);
         const Bytes half = to_bytes(*index);
@@ -1081,7 +1081,7 @@ TEST(Io, WhatIsTrainedHasTrainedParts) {
         index->train(n, x.data());
         fill(*index);
         EXPECT_EQ(from_bytes<Index>(to_bytes(*index))->ntotal, n);
-        const_cast<Index*>(parts_of(*index).back())->is_trained = false;
+        parts_alike<Index>(*index).back()->is_trained = false;
         EXPECT_TRUE(throws([&] { to_bytes(*index); }, "trained"));
     }
     const auto pre = make("PCA4,KFlat(linear)");

@@ -45,6 +45,7 @@
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/hashes/ProjectionHash.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/GaussianKernel.h>
 #include <faiss_ext/kernels/LaplacianKernel.h>
@@ -65,6 +66,18 @@ using std::numbers::pi;
 using Floats = std::vector<float>;
 using Bytes = std::vector<uint8_t>;
 using Params = const faiss::SearchParameters*;
+
+/// The parts of an index that are float as it is, or binary as it is.
+template <class IndexT>
+std::vector<IndexT*> parts_alike(const IndexT& index) {
+    std::vector<IndexT*> found;
+    for (const IndexPart& part : parts_of(index)) {
+        if (const auto* inside = part.index.template as<IndexT>()) {
+            found.push_back(const_cast<IndexT*>(inside));
+        }
+    }
+    return found;
+}
 
 // Data.
 

@@ -74,12 +74,21 @@ struct IndexPart {
 
 /// A number by which an index trades speed for quality.
 struct SearchParameter {
+    /// Where the number stands.
+    struct Member {
+        std::function<double()> get;
+        std::function<void(double)> set;
+    };
+
     std::string name;
     bool is_integer;
     double least, most;
     std::vector<double> values; ///< worth trying, ascending
-    std::function<double()> get;
-    std::function<void(double)> set; ///< without checks
+    /// One, or one for each of the parts of Shards or Replicas.
+    std::vector<Member> members;
+
+    double get() const;           ///< of the first member
+    void set(double value) const; ///< of all members, without checks
 };
 
 /** The facts about indexes of class C. All are optional. A class that does not
@@ -115,10 +124,8 @@ struct IndexClass {
 
     /// The ids in a part of the vectors with these ids of the index; -1 if the
     /// part does not have them. By default they are the same.
-    std::function<std::vector<idx_t>(
-            const C&,
-            size_t part,
-            const std::vector<idx_t>& ids)>
+    std::function<std::vector<
+            idx_t>(const C&, size_t part, const std::vector<idx_t>& ids)>
             ids_in_part;
 
     /// n vectors as the parts see them. By default they are the same.
@@ -186,6 +193,10 @@ AnyIndex part_that_compares(const AnyIndex& index);
  */
 std::string index_text(const AnyIndex& index);
 
+/// The metric of a float index in texts and commands, such as l2, ip or
+/// canberra; empty for a binary index.
+std::string metric_text(const AnyIndex& index);
+
 /// The text of an index without its dimension and size.
 std::string structure_text(const AnyIndex& index);
 
@@ -221,6 +232,19 @@ void set_search_parameter(
         faiss::IndexBinary& index,
         const std::string& name,
         double value);
+
+/// The search parameters that an index has at present.
+struct SavedSearchParameters {
+    explicit SavedSearchParameters(faiss::Index& index);
+    explicit SavedSearchParameters(faiss::IndexBinary& index);
+
+    /// Gives them to the index again, which must still exist.
+    void apply() const;
+
+   private:
+    std::vector<std::pair<SearchParameter::Member, double>> values;
+    void save(const std::vector<SearchParameter>& parameters);
+};
 
 /** Computes exact kernel values of queries and stored vectors, for an index
  * whose part_that_compares is an IndexFlatKernel.

@@ -16,10 +16,10 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
 from .class_wrappers import as_array, python_number
-from .distances import (
-    exact_values, has_no_map, is_normalised, part_that_compares)
-from .parameters import real
-from .showing import is_group, transforms_of
+from .distances import exact_values, is_normalised
+from .index_tree import (
+    kernel_of, part_that_compares, parts_of, transforms_of)
+from .showing import class_name
 
 
 FARTHEST = float(np.finfo("float32").max)  # the distance of padding
@@ -416,11 +416,10 @@ def own_kernel(index, kernel):
                   swig.IndexAsymmetricHash)
         if isinstance(inside, hashes):
             return OwnKernel(inside.hash, transforms_to(index))
-        if isinstance(inside, (
-                swig.IndexFlatKernel, swig.IndexBinaryFlatKernel)):
-            return OwnKernel(inside.kernel, transforms_to(index))
+        if kernel_of(inside) is not None:
+            return OwnKernel(kernel_of(inside), transforms_to(index))
         raise ValueError("calibrate: name the kernel, which "
-                         f"{type(real(index)).__name__} does not know")
+                         f"{class_name(index)} does not know")
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
     if not isinstance(kernel, swig.Kernel) or kernel.is_trained:
@@ -433,47 +432,30 @@ def own_kernel(index, kernel):
 
 def transforms_to(index):
     """The transforms in front of the part that compares."""
-    index = real(index)
-    if isinstance(index, faiss.IndexPreTransform) and has_no_map(index):
-        return (*transforms_of(index), *transforms_to(index.index))
-    if isinstance(index, faiss.IndexRefine):
-        return transforms_to(index.refine_index)
-    if is_group(index) and index.count():
-        return transforms_to(index.at(0))
-    inside = getattr(index, "index", None)
-    return () if inside is None else transforms_to(inside)
+    for part in parts_of(index):
+        if part.compares:
+            return (*transforms_of(index), *transforms_to(part.index))
+    return ()
 
 
 def kernels_in(index, before=()):
-    """Yields the kernels of the parts of an index.
+    """Yields the kernels of an index and its parts, first of those that
+    compare.
 
     `before` are the transforms in front of the index.
     """
-    index = real(index)
-    if index is None:
-        return
-    if isinstance(index, faiss.IndexPreTransform):
-        for transform in transforms_of(index):
-            if isinstance(transform, swig.FeatureMap):
-                yield OwnKernel(transform.kernel, before)
-            before = (*before, transform)
-        yield from kernels_in(index.index, before)
-    elif isinstance(index, faiss.IndexRefine):
-        yield from kernels_in(index.refine_index, before)
-        yield from kernels_in(index.base_index, before)
-    elif isinstance(index, swig.IndexHNSWKernel):
-        yield from kernels_in(index.storage, before)
-    elif isinstance(index, (swig.IndexFlatKernel, swig.IndexBinaryFlatKernel)):
-        yield OwnKernel(index.kernel, before)
-    elif is_group(index):
-        for i in range(index.count()):
-            yield from kernels_in(index.at(i), before)
-    elif isinstance(getattr(index, "hash", None), swig.KernelHash):
-        kernel = kernel_of_hash(index.hash)
+    for transform in transforms_of(index):
+        kernel = (kernel_of_hash(transform)
+                  if isinstance(transform, swig.KernelHash)
+                  else getattr(transform, "kernel", None))
         if kernel is not None:
             yield OwnKernel(kernel, before)
-    else:
-        yield from kernels_in(getattr(index, "index", None), before)
+        before = (*before, transform)
+    kernel = kernel_of(index)
+    if kernel is not None:
+        yield OwnKernel(kernel, before)
+    for part in sorted(parts_of(index), key=lambda part: not part.compares):
+        yield from kernels_in(part.index, before)
 
 
 def kernel_of_hash(hash):

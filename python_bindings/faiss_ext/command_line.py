@@ -42,9 +42,10 @@ from .out_of_core import (
     about_vector, build_from, number_of_bytes, takes_bits)
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
-    ParameterSpace, index_parameters, real, set_index_parameter)
+    ParameterSpace, index_parameters, set_index_parameter)
 from .shard_building import open_shards
-from .showing import class_name, contents, metric_name, text
+from .index_tree import parts_of, real, transforms_of
+from .showing import class_name, text
 from .sources import as_floats
 from .vector_files import VectorFileError, read_vectors
 
@@ -358,10 +359,10 @@ def run_build(args):
         print("faiss_ext: --exact file has no effect: in this string no KFlat, "
               "alone or in Refine, keeps floats", file=sys.stderr)
     result = {
-        "index": text(real(index)), "n": n, "d": d, "bytes": size,
+        "index": text(index), "n": n, "d": d, "bytes": size,
         "bytes_per_vector": size / n, "build_seconds": seconds}
     show(args, result, [
-        f"{args.output}: {text(real(index))}",
+        f"{args.output}: {text(index)}",
         f"{n:,} vectors of {d} components, {size:,} bytes ({size / n:,.0f} a "
         f"vector), built in {seconds:.1f} s"])
     return 0
@@ -387,7 +388,7 @@ def run_search(args):
                     f"the results would take the place of {given}")
     queries, width = x, index.d
     if isinstance(index, faiss.IndexBinary):
-        hash = hash_of(real(index))
+        hash = hash_of(index)
         width = index.d // 8 if hash is None else hash.d_in
         if hash is None and x.dtype != np.uint8:
             raise VectorFileError(f"{args.queries}: the index takes packed "
@@ -473,12 +474,11 @@ def tree(index):
     """An index and its parts as JSON."""
     if index is None:
         return None
-    inside = contents(index)
     return {
         "class": class_name(index), "d": index.d, "ntotal": index.ntotal,
         "is_trained": bool(index.is_trained),
-        "settings": [part for part in inside if isinstance(part, str)],
-        "parts": [tree(part) for part in inside if not isinstance(part, str)]}
+        "settings": swig._settings_of(index),
+        "parts": [tree(part.index) for part in parts_of(index)]}
 
 
 def tree_lines(node, depth=0):
@@ -495,11 +495,10 @@ def tree_lines(node, depth=0):
 
 def hash_of(index):
     """The hash in an index, or None."""
-    found = getattr(index, "hash", None)
-    if isinstance(found, swig.KernelHash):
-        return found
-    parts = [part for part in (contents(index) if index is not None else ())
-             if not isinstance(part, str)]
+    for transform in transforms_of(index):
+        if isinstance(transform, swig.KernelHash):
+            return transform
+    parts = [part.index for part in parts_of(index)]
     found = [hash for hash in map(hash_of, parts) if hash is not None]
     if not found or isinstance(index, SHARDS) and (
             len(found) < len(parts)
@@ -563,7 +562,7 @@ def run_info(args):
         theory = [bits_at(found, value) for value in args.at]
     note = caution_about(found) if theory else None
     result = {
-        "text": text(index), "metric": metric_name(index),
+        "text": text(index), "metric": swig._metric_text(index) or None,
         "tree": tree(index),
         "parameters": index_parameters(index), "bytes": size,
         "bits": None if found is None else found.nbits, "theory": theory,

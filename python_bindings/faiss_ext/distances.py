@@ -6,9 +6,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .class_wrappers import as_array, as_ids, as_vectors
-from .parameters import is_sharded, real
-from .showing import is_group, transforms_of
-from .strings import string_of
+from .index_tree import part_that_compares, transforms_of
+from .parameters import is_sharded
 
 
 def is_normalised(kernel):
@@ -114,37 +113,6 @@ def kernel_values(
     return np.where(is_missing, np.nan, values)
 
 
-def part_that_compares(index):
-    """The part of an index whose distances it returns; possibly the index
-    itself."""
-    index = real(index)
-    if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        return part_that_compares(index.index)
-    if isinstance(index, faiss.IndexRefine):
-        return part_that_compares(index.refine_index)
-    if isinstance(index, swig.IndexHNSWKernel):
-        return part_that_compares(index.storage)
-    if isinstance(index, faiss.IndexPreTransform) and has_no_map(index):
-        return part_that_compares(index.index)
-    if is_group(index) and index.count():
-        return part_that_compares(one_of_all(index))
-    return index
-
-
-def one_of_all(group):
-    """The first part of Shards or Replicas; raises an error if the parts
-    differ."""
-    parts = [real(group.at(i)) for i in range(group.count())]
-    try:
-        kinds = sorted({(string_of(part), part.metric_type) for part in parts})
-    except ValueError:  # parts that tell kernel values all have strings
-        return parts[0]
-    if len(kinds) > 1:
-        raise ValueError(f"the parts of {type(group).__name__} are not alike: "
-                         + ", ".join(string for string, _ in kinds))
-    return parts[0]
-
-
 def of_inner_product(distances):
     return distances
 
@@ -219,16 +187,6 @@ def check_hamming(D, distances, nbits):
                          f"{nbits} bits, got {D[wrong][0]}")
 
 
-def has_no_map(index):
-    """Whether an IndexPreTransform has no feature map.
-
-    The kernel of the index behind it is then a kernel of the transformed
-    vectors.
-    """
-    return not any(isinstance(transform, swig.FeatureMap)
-                   for transform in transforms_of(index))
-
-
 # ------------------------------------- values from queries and stored vectors
 
 def values_of_results(index, d, D, I, xq, lims):
@@ -281,37 +239,15 @@ def values_of_ids(index, x, ids):
     """
     if is_sharded(index):
         return index._kernel_values(x, ids)
-    index = real(index)
-    if isinstance(index, faiss.IndexIDMap):
-        return values_of_ids(
-            fitting(index, index.index), x, positions(index, ids))
-    if isinstance(index, faiss.IndexRefine):
-        return values_of_ids(fitting(index, index.refine_index), x, ids)
-    if isinstance(index, swig.IndexHNSWKernel):
-        return values_of_ids(fitting(index, index.storage), x, ids)
-    if isinstance(index, faiss.IndexPreTransform):
-        return values_of_ids(
-            fitting(index, index.index), transformed(index, x), ids)
-    if isinstance(index, faiss.IndexReplicas):
-        return values_of_ids(index.at(0), x, ids)
-    if isinstance(index, faiss.IndexShards):
-        values = np.zeros(ids.shape, "float32")
-        for shard, own in in_shards(index, ids):
-            rows, mine = (own >= 0).any(axis=1), own >= 0
-            values[mine] = values_of_ids(shard, x[rows], own[rows])[mine[rows]]
-        return values
-    return index.compute_kernel_subset(x, ids)
-
-
-def fitting(index, part):
-    """Returns a part of an index; raises an error if its number of vectors
-    differs from the index's."""
-    if part.ntotal != index.ntotal:
-        raise ValueError(
-            f"kernel_values: {type(index).__name__} has {index.ntotal} vectors, "
-            f"and the {type(real(part)).__name__} in it {part.ntotal}: vectors "
-            "were added to one of them, or removed from it, alone")
-    return part
+    ids = np.ascontiguousarray(ids, dtype="int64")
+    values = np.empty(ids.shape, "float32")
+    try:
+        swig._compute_kernel_values_c(
+            index, len(x), faiss.swig_ptr(x), ids.shape[1],
+            faiss.swig_ptr(ids), faiss.swig_ptr(values))
+    except RuntimeError as error:
+        raise ValueError(f"kernel_values: {error}") from None
+    return values
 
 
 def transformed(index, x):
@@ -323,51 +259,3 @@ def transformed(index, x):
     for transform in transforms_of(index):
         x = transform.apply(x)
     return x
-
-
-def positions(index, ids):
-    """The positions of ids in the index behind an IDMap."""
-    wanted = np.unique(ids)
-    own = faiss.vector_to_array(index.id_map)
-    place = np.minimum(np.searchsorted(wanted, own), len(wanted) - 1)
-    found = np.flatnonzero(wanted[place] == own) if len(wanted) else own[:0]
-    counts = np.bincount(place[found], minlength=len(wanted))
-    for i in np.flatnonzero((counts != 1) & (wanted != -1))[:1]:
-        raise ValueError(f"kernel_values: the index has {counts[i]} vectors "
-                         f"with id {wanted[i]}, expected one")
-    at = np.full(len(wanted), -1)
-    at[place[found]] = found
-    at[wanted == -1] = -1
-    return at[np.searchsorted(wanted, ids)]
-
-
-def in_shards(group, ids):
-    """Pairs each shard with the ids of its vectors, as the shard numbers them.
-
-    Ids of other shards are -1.
-    """
-    found, first = [], 0
-    for i in range(group.count()):
-        shard = real(group.at(i))
-        if group.successive_ids:
-            mine = (ids >= first) & (ids < first + shard.ntotal)
-            found.append((shard, np.where(mine, ids - first, -1)))
-            first += shard.ntotal
-        else:
-            found.append((shard, np.where(holds(shard, ids), ids, -1)))
-    owners = sum((own >= 0).astype(int) for _, own in found)
-    for i in ids[(owners != 1) & (ids >= 0)][:1]:
-        raise ValueError(f"kernel_values: id {i} is that of vectors in "
-                         f"{owners[ids == i][0]} shards, expected one")
-    return found
-
-
-def holds(index, ids):
-    """Whether an index has vectors with these ids."""
-    if isinstance(index, faiss.IndexIDMap):
-        return np.isin(ids, faiss.vector_to_array(index.id_map))
-    if isinstance(index, faiss.IndexPreTransform):
-        return holds(real(index.index), ids)
-    if isinstance(index, faiss.IndexRefine):
-        return holds(real(index.refine_index), ids)
-    return (ids >= 0) & (ids < index.ntotal)

@@ -18,9 +18,9 @@ from ._version import __version__
 from .class_wrappers import python_number
 from .extend_faiss import clone_binary_index, read_index_binary
 from .files import check_writable, replacing
-from .parameters import real, set_index_parameter
+from .index_tree import real, transforms_of
+from .parameters import set_index_parameter
 from .progress import counting, show_progress
-from .showing import transforms_of
 from .sources import FileSource, drawn
 from .vector_files import VectorFileError, lazy_vectors, place_of
 

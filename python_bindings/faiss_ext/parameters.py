@@ -11,61 +11,43 @@ import numpy as np
 
 from . import swigfaiss_ext as swig, timing
 from .class_wrappers import as_array, python_number
-
-INT_MAX = 2**31 - 1
+from .index_tree import real
+from .showing import class_name
 
 
 # ------------------------------------------------------------- settings
 
 class Setting(NamedTuple):
-    """A search parameter: an attribute of one or more objects."""
+    """A search parameter of an index."""
 
-    owners: tuple
-    attribute: str
-    kind: type  # int or float
+    name: str
+    is_integer: bool
     least: float
     most: float
-    values: tuple = ()  # the values that ParameterSpace tries
+    value: float
+    values: tuple  # those that ParameterSpace tries
 
-    def get(self):
-        return self.kind(getattr(self.owners[0], self.attribute))
+    @property
+    def kind(self):
+        return int if self.is_integer else float
 
-    def checked(self, name, value):
-        """The value in the attribute's type; raises an error if it is not
+    def checked(self, value):
+        """The value in the parameter's type; raises an error if it is not
         allowed."""
         value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"{name} must be {self.expected()}, got {value!r}")
-        if self.attribute == "max_codes" and value == math.inf:
+            raise TypeError(
+                f"{self.name} must be {self.expected()}, got {value!r}")
+        if self.name.endswith("max_codes") and value == math.inf:
             value = 0  # means no limit, as in FAISS's ParameterSpace
         if not self.least <= value <= self.most or value != self.kind(value):
             raise ValueError(
-                f"{name} must be {self.expected()}, got {value!r}")
+                f"{self.name} must be {self.expected()}, got {value!r}")
         return self.kind(value)
 
     def expected(self):
-        kind = "an integer" if self.kind is int else "a number"
-        return f"{kind} from {self.least} to {self.most}"
-
-
-def powers_of_2(least, below):
-    """The values least, 2 least, 4 least, ... below `below`."""
-    values, value = [], least
-    while value < below:
-        values.append(value)
-        value *= 2
-    return tuple(values)
-
-
-def real(index):
-    """An index as its own class (downcast); None for None."""
-    if index is None:
-        return None
-    downcast = (faiss.downcast_index if isinstance(index, faiss.Index)
-                else faiss.downcast_IndexBinary)
-    found = downcast(index)
-    # FAISS's downcast does not know all of FAISS's classes
-    return index if isinstance(index, type(found)) else found
+        kind = "an integer" if self.is_integer else "a number"
+        return f"{kind} from {self.least:.0f} to {self.most:.0f}"
 
 
 def settings_of(index):
@@ -73,81 +55,9 @@ def settings_of(index):
 
     Parameters of the innermost part come first.
     """
-    index = real(index)
-    if index is None:
-        return {}
-    if hasattr(index, "at") and hasattr(index, "count"):
-        return settings_of_shards(index)
-    if isinstance(index, faiss.IndexRefine):
-        found = settings_of(index.base_index)
-        name = "k_factor"
-        while name in found:  # IndexIVFPQR has a k_factor, too
-            name += "_rf"
-        found[name] = k_factor_of(index)
-        return found
-    if isinstance(index, (swig.IndexKernelHash, swig.IndexBinaryKernelHash)):
-        return settings_of(index.storage)
-    if isinstance(index, (faiss.IndexHNSW, faiss.IndexBinaryHNSW)):
-        return {"efSearch": Setting((index.hnsw,), "efSearch", int, 1,
-                                    swig._max_ef(), powers_of_2(8, 513))}
-    if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
-        most = int(index.b)
-        return {"nflip": Setting((index,), "nflip", int, 0, most,
-                                 tuple(range(min(most, 2) + 1)))}
-    if isinstance(index, swig.IndexBinaryPermuted):
-        return {"B": Setting((index,), "B", int, 0, 2**30,
-                             powers_of_2(1, 1025))}
-    if isinstance(index, (
-            faiss.IndexIVF, faiss.IndexBinaryIVF, swig.IndexIVFPQ4)):
-        return settings_of_lists(index)
-    return settings_of(getattr(index, "index", None))
-
-
-def k_factor_of(index):
-    return Setting((index,), "k_factor", float, 1, swig._max_k_factor(),
-                   powers_of_2(1, 65))
-
-
-def settings_of_lists(index):
-    """The search parameters of inverted lists."""
-    is_4_bits = isinstance(index, swig.IndexIVFPQ4)
-    found = {"nprobe": Setting(
-        (index,), "nprobe", int, 1, 2**24 if is_4_bits else INT_MAX,
-        powers_of_2(1, index.nlist) or (1,))}
-    if is_4_bits:
-        return found
-    found["max_codes"] = Setting((index,), "max_codes", int, 0, 2**62)
-    if isinstance(index, faiss.IndexIVFPQR):
-        found["k_factor"] = k_factor_of(index)
-    found.update(settings_of_quantizer(index))
-    return found
-
-
-def settings_of_quantizer(index):
-    return {"quantizer_" + name: setting
-            for name, setting in settings_of(index.quantizer).items()}
-
-
-def settings_of_shards(index):
-    """The search parameters of the parts of Shards or Replicas.
-
-    A setting applies to all parts that have the parameter.
-    """
-    parts = [settings_of(index.at(i)) for i in range(index.count())]
-    found = {}
-    for name in dict.fromkeys(name for part in parts for name in part):
-        each = [part[name] for part in parts if name in part]
-        found[name] = each[0]._replace(
-            owners=sum((s.owners for s in each), ()),
-            least=max(s.least for s in each), most=min(s.most for s in each),
-            values=tuple(v for v in each[0].values
-                         if all(v in s.values for s in each)))
-    if isinstance(index, getattr(faiss, "IndexShardsIVF", ())):
-        # IndexShardsIVF uses its own quantizer
-        found = {n: s for n, s in found.items()
-                 if not n.startswith("quantizer_")}
-        found.update(settings_of_quantizer(index))
-    return found
+    return {} if index is None else {
+        parameter[0]: Setting(*parameter)
+        for parameter in swig._search_parameters(index)}
 
 
 def settings_of_root(index, where):
@@ -162,30 +72,17 @@ def setting_of(found, name, index):
         raise TypeError(f"the name of a parameter must be str, got {name!r}")
     if name in found:
         return found[name]
-    if name == "k_factor_rf" and "k_factor" in found and isinstance(
-            found["k_factor"].owners[0], faiss.IndexRefine):
+    if name == "k_factor_rf" and "k_factor" in found:
         return found["k_factor"]
     there = f"it has {', '.join(found)}" if found else "it has none"
-    raise ValueError(f"{type(real(index)).__name__} has no search parameter "
+    raise ValueError(f"{class_name(index)} has no search parameter "
                      f"{name!r}; {there}")
 
 
-def assign(changes):
-    """Assigns the value of each (setting, value); on error none is changed.
-
-    The values must have been checked.
-    """
-    done = []
-    try:
-        for setting, value in changes:
-            for owner in setting.owners:
-                before = getattr(owner, setting.attribute)
-                setattr(owner, setting.attribute, value)
-                done.append((owner, setting.attribute, before))
-    except BaseException:
-        for owner, attribute, before in reversed(done):
-            setattr(owner, attribute, before)
-        raise
+def assign(index, changes):
+    """Sets (setting, value) pairs; the values must have been checked."""
+    for setting, value in changes:
+        swig._set_search_parameter(index, setting.name, value)
 
 
 def is_sharded(index):
@@ -225,7 +122,7 @@ def index_parameters(
     """
     if is_sharded(index):
         index = index.model
-    return {name: setting.get() for name, setting in
+    return {name: setting.kind(setting.value) for name, setting in
             settings_of_root(index, "index_parameters").items()}
 
 
@@ -259,7 +156,7 @@ def set_index_parameter(
         return
     found = settings_of_root(index, "set_index_parameter")
     setting = setting_of(found, name, index)
-    assign([(setting, setting.checked(name, value))])
+    assign(index, [(setting, setting.checked(value))])
 
 
 # --------------------------------------------------------------- tuning
@@ -427,13 +324,13 @@ class ParameterSpace(faiss.ParameterSpace):
             except ValueError as error:
                 others.append((name, value, error))
             else:
-                changes.append((setting, setting.checked(name, value)))
+                changes.append((setting, setting.checked(value)))
         for name, value, error in others:
             try:
                 super().set_index_parameter(real(index), name, float(value))
             except (RuntimeError, TypeError):
                 raise error from None
-        assign(changes)
+        assign(index, changes)
 
     def explore(
         self, index: "faiss.Index | faiss.IndexBinary", xq: "ArrayLike",
@@ -475,9 +372,8 @@ class ParameterSpace(faiss.ParameterSpace):
         measured.
         """
         where = "ParameterSpace.explore"
-        before = [(s, owner, getattr(owner, s.attribute))
-                  for s in settings_of_root(index, where).values()
-                  for owner in s.owners]
+        settings_of_root(index, where)
+        before = swig._SavedSearchParameters(index)
         xq = as_array(xq, where)
         if len(xq) != crit.nq:
             raise ValueError(f"{where}: expected {crit.nq} queries, as the "
@@ -515,8 +411,7 @@ class ParameterSpace(faiss.ParameterSpace):
                     print(f"{head} perf={perf:.3f} t={t:.6f} s"
                           f"{' *' if is_best else ''}")
         finally:
-            for setting, owner, value in before:
-                setattr(owner, setting.attribute, value)
+            before.apply()
         return points
 
     def _order(self, n):

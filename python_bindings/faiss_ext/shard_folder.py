@@ -14,8 +14,7 @@ from ._version import __version__
 from .class_wrappers import shown
 from .extend_faiss import read_index_binary
 from .out_of_core import digest, read_json, write, write_json
-from .parameters import real
-from .showing import contents, transforms_of
+from .index_tree import parts_of, real, transforms_of
 from .strings import index_string
 
 FORMAT, VERSION = "faiss_ext shards", 1
@@ -100,18 +99,14 @@ def check_file(path, entry):
 
 def seeds_of(index):
     """The seeds of an index and its parts."""
-    index = real(index)
     if index is None:
         return {}
-    things = [index, getattr(index, "hash", None),
-              getattr(getattr(index, "hash", None), "projection", None)]
-    if isinstance(index, faiss.IndexPreTransform):
-        things += transforms_of(index)
+    things = [index, *transforms_of(index)]
+    things += [getattr(thing, "projection", None) for thing in things]
     seeds = {type(thing).__name__: int(thing.seed) for thing in things
              if isinstance(getattr(thing, "seed", None), int)}
-    for part in contents(index):
-        if not isinstance(part, str):
-            seeds.update(seeds_of(part))
+    for part in parts_of(index):
+        seeds.update(seeds_of(part.index))
     return seeds
 
 

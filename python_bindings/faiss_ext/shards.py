@@ -18,7 +18,8 @@ from .class_wrappers import (
     python_number)
 from .distances import transformed, values_of_ids
 from .out_of_core import size_of
-from .parameters import real, set_index_parameter
+from .index_tree import real
+from .parameters import set_index_parameter
 from .shard_folder import ShardFolder, read_shard, write_shard
 from .showing import text
 

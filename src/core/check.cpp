@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <bit>
+#include <cctype>
 #include <cinttypes>
 #include <cmath>
 #include <cstdint>
+#include <map>
 
 #include "core/errors.h"
 #include "core/parallel.h"

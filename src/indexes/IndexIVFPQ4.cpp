@@ -892,7 +892,7 @@ void IndexIVFPQ4::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
 }
 
 size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
-    check_removal<faiss::Index>(*this, sel, "IndexIVFPQ4::remove_ids");
+    check_removal(*this, sel, "IndexIVFPQ4::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexIVFPQ4::remove_ids");
     const size_t rows = (M + 1) / 2;
     size_t removed = 0;

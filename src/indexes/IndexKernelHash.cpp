@@ -195,7 +195,7 @@ void IndexKernelHash::reset() {
 }
 
 size_t IndexKernelHash::remove_ids(const faiss::IDSelector& sel) {
-    check_removal<faiss::Index>(*this, sel, "IndexKernelHash::remove_ids");
+    check_removal(*this, sel, "IndexKernelHash::remove_ids");
     check_counts_with(*this, storage);
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;

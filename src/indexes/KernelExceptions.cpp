@@ -3,17 +3,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <typeinfo>
 
-#include <faiss/IndexRefine.h>
-
-#include <faiss_ext/indexes/IndexFlatKernel.h>
-#include <faiss_ext/indexes/IndexHNSWKernel.h>
-#include <faiss_ext/indexes/IndexKernelHash.h>
-#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
-#include <faiss_ext/indexes/IndexRefineKernel.h>
-
-#include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 
 namespace faiss_ext {
@@ -48,30 +39,21 @@ bool KernelExceptions::has_failed() const {
 
 namespace {
 
-/// Returns whether the index's class compares the counts of its parts itself.
-bool checks_counts(const faiss::Index& index) {
-    const std::type_info& type = typeid(index);
-    return type == typeid(IndexFlatKernel) || type == typeid(IndexKernelHash) ||
-            type == typeid(IndexHNSWKernel) ||
-            type == typeid(IndexPreTransformSIMD) ||
-            type == typeid(IndexRefineKernel);
-}
-
 void find_exceptions(
-        const faiss::Index* index,
+        const AnyIndex& index,
         std::vector<KernelExceptions*>& found) {
-    if (const auto* flat = dynamic_cast<const IndexFlatKernel*>(index)) {
-        found.push_back(&flat->exceptions);
+    const IndexFacts& facts = facts_of(index);
+    if (facts.exceptions) {
+        found.push_back(facts.exceptions(index));
     }
-    if (const auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
-        found.push_back(&hash->exceptions);
+    if (facts.check_settings) {
+        facts.check_settings(index);
     }
-    if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
-        check_k_factor(refine->k_factor, "IndexRefine");
-    }
-    for (const faiss::Index* part : parts_of(*index)) {
-        if (part) {
-            find_exceptions(part, found);
+    if (facts.parts) {
+        for (const IndexPart& part : facts.parts(index)) {
+            if (part.index.floats) {
+                find_exceptions(part.index, found);
+            }
         }
     }
 }
@@ -80,10 +62,10 @@ void find_exceptions(
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     if (index) {
-        if (!checks_counts(*index)) {
+        if (!facts_of(*index).checks_calls) {
             check_all_counts(*index);
         }
-        find_exceptions(index, watched);
+        find_exceptions(*index, watched);
     }
     for (const KernelExceptions* exceptions : watched) {
         auto& state = *exceptions->state;

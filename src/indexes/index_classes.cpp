@@ -82,8 +82,8 @@ SearchParameter parameter(
             least,
             most,
             std::move(values),
-            [&member] { return double(member); },
-            [&member](double value) { member = T(value); }};
+            {{[&member] { return double(member); },
+              [&member](double value) { member = T(value); }}}};
 }
 
 template <class T>
@@ -108,8 +108,7 @@ SearchParameter k_factor_parameter(Float& k_factor) {
 }
 
 SearchParameter ef_parameter(faiss::HNSW& hnsw) {
-    return parameter(
-            "efSearch", hnsw.efSearch, 1, max_ef, powers_of_2(8, 513));
+    return parameter("efSearch", hnsw.efSearch, 1, max_ef, powers_of_2(8, 513));
 }
 
 template <class Hash>
@@ -205,8 +204,9 @@ Ids positions_in_map(const Map& map, const Ids& ids) {
             idx_t& known = places[at - wanted.begin()];
             FAISS_EXT_THROW_IF_NOT_FMT(
                     id == -1 || known == -1,
-                    "the ID map has several vectors with id %" PRId64
+                    "the index has %d vectors with id %" PRId64
                     ", expected one",
+                    int(std::count(map.id_map.begin(), map.id_map.end(), id)),
                     int64_t(id));
             known = idx_t(place);
         }
@@ -257,7 +257,9 @@ void register_wrappers() {
                  .by_position = true}};
     };
     map.string = [](const Map& i) { return "IDMap," + index_string(i.index); };
-    map.ids = [](const Map& i) { return Ids(i.id_map.begin(), i.id_map.end()); };
+    map.ids = [](const Map& i) {
+        return Ids(i.id_map.begin(), i.id_map.end());
+    };
     map.ids_in_part = [](const Map& i, size_t, const Ids& ids) {
         return positions_in_map(i, ids);
     };
@@ -472,8 +474,7 @@ void register_float_classes() {
     register_index_class(hnsw);
     IndexClass<IndexHNSWKernel> graph;
     graph.parts = [](const IndexHNSWKernel& i) {
-        return Parts{
-                {.name = "storage", .index = i.storage, .compares = true}};
+        return Parts{{.name = "storage", .index = i.storage, .compares = true}};
     };
     graph.string = [](const IndexHNSWKernel& i) {
         return "HNSW" + links_of(i.hnsw) + "," + index_string(i.storage);
@@ -530,8 +531,7 @@ void register_float_classes() {
     register_index_class(exact);
     IndexClass<IndexFileKernel> file;
     file.string = [](const IndexFileKernel& i) {
-        return "KFlat" +
-                in_parentheses(fields_to_string(i, IndexFlatKernel()));
+        return "KFlat" + in_parentheses(fields_to_string(i, IndexFlatKernel()));
     };
     file.checks_calls = true;
     file.is_foreign_to_faiss = true;

@@ -5,100 +5,31 @@
 #include <cinttypes>
 #include <memory>
 #include <string>
-#include <typeinfo>
 
 #include <faiss/IndexBinaryFlat.h>
-#include <faiss/IndexBinaryHNSW.h>
-#include <faiss/IndexBinaryHash.h>
-#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
-#include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>
-#include <faiss/IndexPreTransform.h>
-#include <faiss/IndexRefine.h>
-#include <faiss/IndexReplicas.h>
 #include <faiss/IndexScalarQuantizer.h>
-#include <faiss/IndexShards.h>
 #include <faiss/impl/DistanceComputer.h>
 
 #include <faiss_ext/core/Transform.h>
-#include <faiss_ext/core/fields.h>
-#include <faiss_ext/indexes/IndexAsymmetricHash.h>
-#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
-#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
-#include <faiss_ext/indexes/IndexHNSWKernel.h>
-#include <faiss_ext/indexes/IndexIDTable.h>
-#include <faiss_ext/indexes/IndexIVFPQ4.h>
-#include <faiss_ext/indexes/IndexKernelHash.h>
-#include <faiss_ext/indexes/IndexPreTransformSIMD.h>
-#include <faiss_ext/indexes/IndexRefineKernel.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
 
 namespace {
 
-/// Returns the parts of wrappers that exist for float and binary indexes.
-template <class IndexT>
-std::vector<const IndexT*> parts_of_both(const IndexT& index) {
-    std::vector<const IndexT*> parts;
-    const auto add_all = [&](const auto* group) {
-        for (int i = 0; group && i < group->count(); i++) {
-            parts.push_back(group->at(i));
-        }
-    };
-    if (const auto* map =
-                dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
-                        &index)) {
-        parts.push_back(map->index);
-    }
-    add_all(dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index));
-    add_all(dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(&index));
-    return parts;
-}
-
-template <class... C>
-bool is_any(const faiss::Index& index) {
-    return (dynamic_cast<const C*>(&index) || ...);
-}
-
-template <class Ids>
-bool are_below(const Ids& ids, idx_t limit) {
+bool are_below(const std::vector<idx_t>& ids, idx_t limit) {
     return std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
         return id >= 0 && id < limit;
     });
-}
-
-template <class IndexT>
-bool labels_are_below_of_both(const IndexT& index, idx_t limit) {
-    if (const auto* map =
-                dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
-                        &index)) {
-        return are_below(map->id_map, limit);
-    }
-    const auto* shards =
-            dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index);
-    const bool are_numbered = shards && shards->successive_ids;
-    const auto parts = parts_of_both(index);
-    return std::all_of(parts.begin(), parts.end(), [&](const IndexT* part) {
-        return labels_are_below(
-                part, part && are_numbered ? part->ntotal : limit);
-    });
-}
-
-std::vector<idx_t> ids_of(const IndexIVFPQ4& index) {
-    std::vector<idx_t> ids;
-    ids.reserve(index.ntotal);
-    for (const IndexIVFPQ4::List& list : index.lists) {
-        ids.insert(ids.end(), list.ids.begin(), list.ids.end());
-    }
-    return ids;
 }
 
 /// Returns whether every position is the id of a vector.
@@ -112,46 +43,23 @@ bool are_all_positions(std::vector<idx_t> ids) {
     return true;
 }
 
-/// Returns the ids by which an index reconstructs its vectors, if it has its
-/// own.
-std::vector<idx_t> own_ids(const faiss::Index& index) {
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return own_ids(*pre->index);
-    }
-    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
-        return ids_of(*lists);
-    }
-    auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index);
-    return map ? map->id_map : std::vector<idx_t>();
-}
-
 /// Finds the first part whose number of vectors differs.
 struct UnequalCount {
     idx_t expected;
     std::string text; ///< empty if there is none
 
-    void see(const char* part, idx_t count) {
+    void see(const std::string& part, idx_t count) {
         if (count != expected && text.empty()) {
             text = "the index has " + std::to_string(expected) +
                     " vectors, and its " + part + " " + std::to_string(count);
         }
     }
 
-    template <class IndexT>
-    void see(const char* part, const IndexT* index) {
-        if (index) {
-            see(part, index->ntotal);
-        }
-    }
-
     /// The index takes the ids of a part for positions.
-    template <class IndexT>
-    void see_positions(const char* part, const IndexT* index) {
-        see(part, index);
-        const idx_t next = index ? next_new_id(*index) : expected;
-        if (next != expected && text.empty()) {
-            text = "the " + std::string(part) + " has " +
-                    std::to_string(expected) +
+    void see_positions(const std::string& part, const AnyIndex& index) {
+        const idx_t next = next_new_id(index);
+        if (next != index.ntotal() && text.empty()) {
+            text = "the " + part + " has " + std::to_string(index.ntotal()) +
                     " vectors and numbers new ones from " +
                     std::to_string(next) +
                     " on, since others have been removed: reset() lets it begin at 0";
@@ -159,111 +67,7 @@ struct UnequalCount {
     }
 };
 
-template <class IndexT>
-UnequalCount unequal_count_of_both(const IndexT& index) {
-    UnequalCount unequal{index.ntotal, ""};
-    if (const auto* hash = dynamic_cast<const HashAndStorage*>(&index)) {
-        unequal.see("storage", hash->storage);
-    }
-    if (const auto* map =
-                dynamic_cast<const faiss::IndexIDMapTemplate<IndexT>*>(
-                        &index)) {
-        unequal.see("id_map", idx_t(map->id_map.size()));
-        unequal.see_positions("index inside", map->index);
-    }
-    if (const auto* shards =
-                dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(
-                        &index)) {
-        idx_t sum = 0;
-        for (int i = 0; i < shards->count(); i++) {
-            sum += shards->at(i)->ntotal;
-            if (shards->successive_ids) {
-                UnequalCount of_shard{shards->at(i)->ntotal, unequal.text};
-                of_shard.see_positions("shard", shards->at(i));
-                unequal.text = of_shard.text;
-            }
-        }
-        unequal.see("shards together", sum);
-    }
-    if (const auto* replicas =
-                dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(
-                        &index)) {
-        for (int i = 0; i < replicas->count(); i++) {
-            unequal.see("replica", replicas->at(i));
-        }
-    }
-    return unequal;
-}
-
-template <class IndexT>
-bool is_group(const IndexT& index) {
-    return dynamic_cast<const faiss::IndexShardsTemplate<IndexT>*>(&index) ||
-            dynamic_cast<const faiss::IndexReplicasTemplate<IndexT>*>(&index);
-}
-
-template <class IndexT>
-void check_counts_of_both(const IndexT& index) {
-    const std::string unequal = unequal_counts(index);
-    if (unequal.empty()) {
-        return;
-    }
-    const char* remedy = "reset the index and add the vectors again";
-    if (dynamic_cast<const IndexHNSWKernel*>(&index)) {
-        remedy = "call rebuild(), or reset the index and add the vectors again";
-    } else if (is_group(index)) {
-        remedy = "call syncWithSubIndexes()";
-    }
-    FAISS_EXT_THROW_FMT(
-            "%s: its parts do not fit: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
-            type_name(typeid(index)).c_str(),
-            unequal.c_str(),
-            remedy);
-}
-
-template <class IndexT>
-void check_all_counts_of_both(const IndexT& index) {
-    check_counts(index);
-    for (const IndexT* part : parts_of(index)) {
-        if (part) {
-            check_all_counts(*part);
-        }
-    }
-}
-
 } // namespace
-
-std::vector<const faiss::IndexBinary*> parts_of(
-        const faiss::IndexBinary& index) {
-    return parts_of_both(index);
-}
-
-std::vector<const faiss::Index*> parts_of(const faiss::Index& index) {
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return {pre->index};
-    }
-    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        return {refine->base_index, refine->refine_index};
-    }
-    if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
-        return {hnsw->storage};
-    }
-    return parts_of_both(index);
-}
-
-std::vector<const faiss::VectorTransform*> transforms_of(
-        const faiss::Index& index) {
-    auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index);
-    return pre ? std::vector<const faiss::VectorTransform*>(
-                         pre->chain.begin(), pre->chain.end())
-               : std::vector<const faiss::VectorTransform*>();
-}
-
-bool labels_are_below(const faiss::IndexBinary* index, idx_t limit) {
-    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(index)) {
-        return labels_are_below(hash->storage, limit);
-    }
-    return !index || labels_are_below_of_both(*index, limit);
-}
 
 void check_free_ids(idx_t next, idx_t n, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -275,35 +79,16 @@ void check_free_ids(idx_t next, idx_t n, const char* where) {
             int64_t(next) - 1);
 }
 
-idx_t next_new_id(const faiss::IndexBinary& index) {
-    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
-        return next_new_id(*hash->storage);
+idx_t next_new_id(const AnyIndex& index) {
+    if (const auto& next = facts_of(index).next_id) {
+        return next(index);
     }
-    if (auto* table = dynamic_cast<const IndexBinaryIDTable*>(&index)) {
-        return table->next_id;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            return next_new_id(part.index);
+        }
     }
-    auto* lists = dynamic_cast<const IndexBinaryIVFSIMD*>(&index);
-    return lists && lists->next_id >= 0 ? lists->next_id : index.ntotal;
-}
-
-idx_t next_new_id(const faiss::Index& index) {
-    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(&index)) {
-        return lists->next_id;
-    }
-    if (auto* table = dynamic_cast<const IndexIDTable*>(&index)) {
-        return table->next_id;
-    }
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return pre->index ? next_new_id(*pre->index) : index.ntotal;
-    }
-    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
-        return next_new_id(*hash->storage);
-    }
-    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        return refine->base_index ? next_new_id(*refine->base_index)
-                                  : index.ntotal;
-    }
-    return index.ntotal;
+    return index.ntotal();
 }
 
 idx_t shifted_id(idx_t id, idx_t add_id, const char* where) {
@@ -325,27 +110,18 @@ void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
             where);
 }
 
-bool keeps_ids(const faiss::IndexBinary& index) {
-    if (auto* hash = dynamic_cast<const IndexBinaryKernelHash*>(&index)) {
-        return keeps_ids(*hash->storage);
+bool keeps_ids(const AnyIndex& index) {
+    if (const auto keeps = facts_of(index).keeps_ids) {
+        return *keeps;
     }
-    return dynamic_cast<const faiss::IndexBinaryIVF*>(&index) ||
-            dynamic_cast<const faiss::IndexBinaryIDMap*>(&index);
+    const auto parts = parts_of(index);
+    return std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
+        return part.is_searched && part.index && keeps_ids(part.index);
+    });
 }
 
-bool keeps_ids(const faiss::Index& index) {
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        return keeps_ids(*pre->index);
-    }
-    if (auto* hash = dynamic_cast<const IndexKernelHash*>(&index)) {
-        return keeps_ids(*hash->storage);
-    }
-    return is_any<IndexIVFPQ4, faiss::IndexIVF, faiss::IndexIDMap>(index);
-}
-
-template <class IndexT>
 void check_removal(
-        const IndexT& index,
+        const AnyIndex& index,
         const faiss::IDSelector& sel,
         const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -354,35 +130,22 @@ void check_removal(
             where);
 }
 
-template void check_removal(
-        const faiss::Index&,
-        const faiss::IDSelector&,
-        const char*);
-template void check_removal(
-        const faiss::IndexBinary&,
-        const faiss::IDSelector&,
-        const char*);
-
-bool labels_are_below(const faiss::Index* index, idx_t limit) {
-    if (auto* lists = dynamic_cast<const IndexIVFPQ4*>(index)) {
-        return std::all_of(
-                       lists->lists.begin(),
-                       lists->lists.end(),
-                       [&](const auto& list) {
-                           return are_below(list.ids, limit);
-                       }) &&
-                (lists->ntotal != limit || are_all_positions(ids_of(*lists)));
+bool labels_are_below(const AnyIndex& index, idx_t limit) {
+    if (!index) {
+        return true;
     }
-    if (auto* hash = dynamic_cast<const IndexKernelHash*>(index)) {
-        return labels_are_below(hash->storage, limit);
+    if (const auto& ids = facts_of(index).ids) {
+        const std::vector<idx_t> own = ids(index);
+        return are_below(own, limit) &&
+                (index.ntotal() != limit || are_all_positions(own));
     }
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(index)) {
-        return labels_are_below(pre->index, limit);
-    }
-    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
-        return labels_are_below(refine->base_index, limit);
-    }
-    return !index || labels_are_below_of_both(*index, limit);
+    const auto parts = parts_of(index);
+    return std::all_of(parts.begin(), parts.end(), [&](const IndexPart& part) {
+        return !part.is_searched || !part.index ||
+                labels_are_below(
+                        part.index,
+                        part.by_position ? part.index.ntotal() : limit);
+    });
 }
 
 namespace {
@@ -416,12 +179,7 @@ void check_faiss_input(
         idx_t n,
         const float* x,
         const char* where) {
-    if (is_any<HasFields,
-               HashAndStorage,
-               IndexAsymmetricHash,
-               IndexHNSWKernel,
-               IndexPreTransformSIMD,
-               IndexRefineKernel>(index)) {
+    if (facts_of(index).checks_calls.value_or(false)) {
         return;
     }
     if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
@@ -436,11 +194,16 @@ void check_faiss_input(
     if (const auto* lists = dynamic_cast<const faiss::IndexIVF*>(&index)) {
         check_quantizer(*lists, where);
     }
-    const auto parts = parts_of_both(index);
-    for (const faiss::Index* part : parts) {
-        check_faiss_input(*part, n, x, where);
+    bool is_passed_on = false;
+    if (!facts_of(index).transforms) {
+        for (const IndexPart& part : parts_of(index)) {
+            if (part.is_searched && part.index.floats) {
+                check_faiss_input(*part.index.floats, n, x, where);
+                is_passed_on = true;
+            }
+        }
     }
-    if (parts.empty()) {
+    if (!is_passed_on) {
         check_norms(n, x, index.d, where);
     }
 }
@@ -462,7 +225,8 @@ void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
-    if (is_any<faiss::IndexFlat, faiss::IndexScalarQuantizer>(index)) {
+    if (dynamic_cast<const faiss::IndexFlat*>(&index) ||
+        dynamic_cast<const faiss::IndexScalarQuantizer*>(&index)) {
         known_params(params, where);
     } else if (
             const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
@@ -484,62 +248,57 @@ void check_params_for(
     }
 }
 
-std::string unequal_counts(const faiss::IndexBinary& index) {
-    UnequalCount unequal = unequal_count_of_both(index);
-    if (auto* tables =
-                dynamic_cast<const faiss::IndexBinaryMultiHash*>(&index)) {
-        unequal.see("storage", tables->storage);
-    }
-    if (auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(&index)) {
-        unequal.see("storage", graph->storage);
-    }
-    return unequal.text;
-}
-
-std::string unequal_counts(const faiss::Index& index) {
-    UnequalCount unequal = unequal_count_of_both(index);
-    if (auto* pre = dynamic_cast<const faiss::IndexPreTransform*>(&index)) {
-        unequal.see("index behind the transformations", pre->index);
-    }
-    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) {
-        unequal.see_positions("base_index", refine->base_index);
-        unequal.see_positions("refine_index", refine->refine_index);
-    }
-    if (auto* hnsw = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
-        unequal.see("storage", hnsw->storage);
-        const auto* ours = dynamic_cast<const IndexHNSWKernel*>(hnsw);
-        if (!ours || ours->graph_is_complete) {
-            unequal.see("graph", idx_t(hnsw->hnsw.offsets.size()) - 1);
+std::string unequal_counts(const AnyIndex& index) {
+    const IndexFacts& facts = facts_of(index);
+    UnequalCount unequal{index.ntotal(), ""};
+    if (facts.counts) {
+        for (const auto& [name, count] : facts.counts(index)) {
+            unequal.see(name, count);
         }
     }
+    const bool is_divided = facts.divides_vectors.value_or(false);
+    idx_t sum = 0;
+    std::string names;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_quantizer || !part.index) {
+            continue;
+        }
+        if (is_divided) {
+            sum += part.index.ntotal();
+            names = part.name + "s together";
+        } else {
+            unequal.see(part.name, part.index.ntotal());
+        }
+        if (part.by_position) {
+            unequal.see_positions(part.name, part.index);
+        }
+    }
+    if (is_divided && !names.empty()) {
+        unequal.see(names, sum);
+    }
     return unequal.text;
 }
 
-void check_counts(const faiss::Index& index) {
-    check_counts_of_both(index);
+void check_counts(const AnyIndex& index) {
+    const std::string unequal = unequal_counts(index);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            unequal.empty(),
+            "%s: its parts do not fit: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
+            index.class_name().c_str(),
+            unequal.c_str(),
+            facts_of(index)
+                    .remedy
+                    .value_or("reset the index and add the vectors again")
+                    .c_str());
 }
 
-void check_counts(const faiss::IndexBinary& index) {
-    check_counts_of_both(index);
-}
-
-/// Checks the binary index inside a hash, which parts_of does not list.
-template <class IndexT>
-void check_counts_of_storage(const IndexT& index) {
-    const auto* hash = dynamic_cast<const HashAndStorage*>(&index);
-    if (hash && hash->storage) {
-        check_all_counts(*hash->storage);
+void check_all_counts(const AnyIndex& index) {
+    check_counts(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            check_all_counts(part.index);
+        }
     }
-}
-
-void check_all_counts(const faiss::Index& index) {
-    check_all_counts_of_both(index);
-    check_counts_of_storage(index);
-}
-
-void check_all_counts(const faiss::IndexBinary& index) {
-    check_all_counts_of_both(index);
-    check_counts_of_storage(index);
 }
 
 void check_computes_distances(const faiss::Index& index) {
@@ -547,7 +306,7 @@ void check_computes_distances(const faiss::Index& index) {
         return;
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
-            are_all_positions(own_ids(index)),
+            are_all_positions(ids_of(index).value_or(std::vector<idx_t>())),
             "its ids are not the positions of its vectors");
     const std::vector<float> query(index.d);
     const std::unique_ptr<faiss::DistanceComputer> distance(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds and checks the indexes inside an index of FAISS or of this library.
+// Checks an index of FAISS or of this library, and the indexes inside it.
 
 #pragma once
 
@@ -14,31 +14,18 @@
 #include <faiss/impl/HNSW.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/index_tree.h>
 
 namespace faiss_ext {
 
-/// Returns the indexes directly inside IndexIDMap, IndexPreTransform,
-/// IndexRefine, IndexHNSW, IndexShards and IndexReplicas; none for other
-/// classes.
-std::vector<const faiss::Index*> parts_of(const faiss::Index& index);
-std::vector<const faiss::IndexBinary*> parts_of(
-        const faiss::IndexBinary& index);
-
-/// Returns the transformations of a faiss::IndexPreTransform; none for other
-/// classes.
-std::vector<const faiss::VectorTransform*> transforms_of(
-        const faiss::Index& index);
-
 /// Returns whether an index takes ids and keeps them after a removal, as
 /// inverted lists and ID maps do. Flat indexes renumber the remaining vectors.
-bool keeps_ids(const faiss::Index& index);
-bool keeps_ids(const faiss::IndexBinary& index);
+bool keeps_ids(const AnyIndex& index);
 
 /// Throws if an IndexIDMap calls remove_ids of an index that keeps ids. The map
 /// assumes renumbering and would return wrong ids.
-template <class IndexT>
 void check_removal(
-        const IndexT& index,
+        const AnyIndex& index,
         const faiss::IDSelector& sel,
         const char* where);
 
@@ -54,8 +41,7 @@ void check_free_ids(idx_t next, idx_t n, const char* where);
 /// The id that a plain add gives to its first vector. It is ntotal for indexes
 /// that number vectors by position, and for BIVF from a file, which does not
 /// know the ids of removed vectors.
-idx_t next_new_id(const faiss::Index& index);
-idx_t next_new_id(const faiss::IndexBinary& index);
+idx_t next_new_id(const AnyIndex& index);
 
 /// id + add_id; throws if that is out of range, or -1.
 idx_t shifted_id(idx_t id, idx_t add_id, const char* where);
@@ -64,11 +50,10 @@ idx_t shifted_id(idx_t id, idx_t add_id, const char* where);
 void check_new_ids(idx_t n, const idx_t* ids, const char* where);
 
 /// Returns whether the labels of searches are in [0, limit). IndexIDMap and
-/// IndexRefine use the labels of the inner index as positions. An IndexIVFPQ4
-/// with `limit` vectors must have each label once. FAISS's own lists are not
-/// inspected. A null index gives true.
-bool labels_are_below(const faiss::Index* index, idx_t limit);
-bool labels_are_below(const faiss::IndexBinary* index, idx_t limit);
+/// IndexRefine use the labels of the inner index as positions. An index with
+/// `limit` vectors that has ids of its own must have each label once. FAISS's
+/// own lists are not inspected. No index gives true.
+bool labels_are_below(const AnyIndex& index, idx_t limit);
 
 /// Returns whether the sizes of a graph match the number of its vectors and it
 /// has an entry point. Otherwise a search or an addition would read beyond its
@@ -109,14 +94,12 @@ void check_params_for(
  * if vectors were added to a part, or removed from it, behind the back of the
  * index.
  */
-std::string unequal_counts(const faiss::Index& index);
-std::string unequal_counts(const faiss::IndexBinary& index);
+std::string unequal_counts(const AnyIndex& index);
 
 /// Throws if the counts differ; the message says how to mend that. Call it
 /// first in every function that reads or changes the vectors of an index with
 /// parts.
-void check_counts(const faiss::Index& index);
-void check_counts(const faiss::IndexBinary& index);
+void check_counts(const AnyIndex& index);
 
 /// check_counts for an index of a known class with these parts. It returns at
 /// once if their counts agree.
@@ -128,8 +111,7 @@ void check_counts_with(const IndexT& index, const Parts*... parts) {
 }
 
 /// Applies check_counts to an index and to all indexes inside it.
-void check_all_counts(const faiss::Index& index);
-void check_all_counts(const faiss::IndexBinary& index);
+void check_all_counts(const AnyIndex& index);
 
 /// Throws if an index with vectors cannot compute the distance to a vector by
 /// its position. Inside FAISS's parallel loops this would end the process.

@@ -2,6 +2,7 @@
 #include <faiss_ext/indexes/index_tree.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cinttypes>
 #include <cmath>
 #include <iterator>
@@ -21,7 +22,6 @@
 
 #include "core/check.h"
 #include "core/errors.h"
-#include "core/field_strings.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 
@@ -89,8 +89,14 @@ bool is_registered(const IndexT& index) {
 IndexFacts registered_facts() {
     IndexFacts facts;
     facts.string = [](const AnyIndex& any) {
-        return any.visit(
-                [](const auto& index) { return object_to_string(index); });
+        return any.visit([](const auto& index) {
+            using Base = std::remove_cvref_t<decltype(index)>;
+            const auto entry = class_table<Base>().find(index);
+            const std::string fields = fields_to_string(
+                    dynamic_cast<const HasFields&>(index),
+                    dynamic_cast<const HasFields&>(*entry.make()));
+            return entry.name + (fields.empty() ? "" : "(" + fields + ")");
+        });
     };
     facts.checks_calls = true;
     facts.is_foreign_to_faiss = true;
@@ -101,13 +107,18 @@ std::unique_ptr<IndexFacts> collect_facts(
         const std::vector<Entry>& entries,
         const AnyIndex& index) {
     auto facts = std::make_unique<IndexFacts>();
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-        if (entry->matches(index)) {
-            take_all(*facts, entry->facts);
+    for (const Entry& entry : entries) {
+        if (entry.type == std::type_index(index.type())) {
+            take_all(*facts, entry.facts);
         }
     }
     if (index.visit([](const auto& i) { return is_registered(i); })) {
         take_all(*facts, registered_facts());
+    }
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+        if (entry->matches(index)) {
+            take_all(*facts, entry->facts);
+        }
     }
     return facts;
 }
@@ -242,14 +253,6 @@ bool is_plain_quantizer(const IndexPart& part) {
              part.index.as<faiss::IndexBinaryFlat>());
 }
 
-std::string metric_text(const AnyIndex& index) {
-    if (!index.floats || index.floats->metric_type == faiss::METRIC_L2) {
-        return "";
-    }
-    const std::string name = short_metric_name(index.floats->metric_type);
-    return "metric=" + name;
-}
-
 std::string text_of(
         const AnyIndex& index,
         const std::vector<std::string>& more = {}) {
@@ -282,6 +285,10 @@ std::string text_of(
 
 } // namespace
 
+std::string metric_text(const AnyIndex& index) {
+    return index.floats ? short_metric_name(index.floats->metric_type) : "";
+}
+
 std::vector<std::string> settings_of(const AnyIndex& index) {
     std::vector<std::string> texts;
     for (const faiss::VectorTransform* vt : transforms_of(index)) {
@@ -307,8 +314,9 @@ std::string index_text(const AnyIndex& index) {
     std::vector<std::string> more;
     index.visit([&](const auto& i) {
         more.push_back("d=" + std::to_string(i.d));
-        if (const std::string metric = metric_text(index); !metric.empty()) {
-            more.push_back(metric);
+        const std::string metric = metric_text(index);
+        if (!metric.empty() && metric != "l2") {
+            more.push_back("metric=" + metric);
         }
         more.push_back(
                 i.is_trained ? "ntotal=" + std::to_string(i.ntotal)
@@ -316,6 +324,24 @@ std::string index_text(const AnyIndex& index) {
     });
     return text_of(index, more);
 }
+
+namespace {
+
+/// Whether a name stands in a string, not inside another name.
+bool contains_name(const std::string& text, const std::string& name) {
+    const auto is_letter = [&](size_t at) {
+        const auto c = static_cast<unsigned char>(text[at]);
+        return at < text.size() && (std::isalnum(c) || c == '_');
+    };
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at++) {
+        if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + name.size())) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
 
 std::string index_string(const AnyIndex& index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "a part of the index is missing");
@@ -325,18 +351,31 @@ std::string index_string(const AnyIndex& index) {
             !found.empty(),
             "%s has no factory string, or one that is not known here",
             index.class_name().c_str());
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !contains_name(found, "callback"),
+            "a CallbackKernel has no factory string: it is a function");
     return found;
 }
 
 // Search parameters.
+
+double SearchParameter::get() const {
+    return members[0].get();
+}
+
+void SearchParameter::set(double value) const {
+    for (const Member& member : members) {
+        member.set(value);
+    }
+}
 
 namespace {
 
 SearchParameter* find_parameter(
         std::vector<SearchParameter>& all,
         const std::string& name) {
-    const auto found = std::find_if(
-            all.begin(), all.end(), [&](const SearchParameter& p) {
+    const auto found =
+            std::find_if(all.begin(), all.end(), [&](const SearchParameter& p) {
                 return p.name == name;
             });
     return found == all.end() ? nullptr : &*found;
@@ -354,10 +393,8 @@ void join_parameters(SearchParameter& one, const SearchParameter& other) {
             other.values.end(),
             std::back_inserter(values));
     one.values = values;
-    one.set = [first = one.set, second = other.set](double value) {
-        first(value);
-        second(value);
-    };
+    one.members.insert(
+            one.members.end(), other.members.begin(), other.members.end());
 }
 
 std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
@@ -452,6 +489,29 @@ void set_search_parameter(
     set_parameter(index, name, value);
 }
 
+SavedSearchParameters::SavedSearchParameters(faiss::Index& index) {
+    save(search_parameters(index));
+}
+
+SavedSearchParameters::SavedSearchParameters(faiss::IndexBinary& index) {
+    save(search_parameters(index));
+}
+
+void SavedSearchParameters::save(
+        const std::vector<SearchParameter>& parameters) {
+    for (const SearchParameter& parameter : parameters) {
+        for (const SearchParameter::Member& member : parameter.members) {
+            values.emplace_back(member, member.get());
+        }
+    }
+}
+
+void SavedSearchParameters::apply() const {
+    for (const auto& [member, value] : values) {
+        member.set(value);
+    }
+}
+
 // Ids.
 
 std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
@@ -495,20 +555,19 @@ AnyIndex part_that_compares(const AnyIndex& index) {
     if (parts.empty()) {
         return index;
     }
-    const auto kind = [](const AnyIndex& part) -> std::string {
+    const auto string_of = [](const AnyIndex& part) -> std::string {
         const auto& string = facts_of(part).string;
-        if (!string) {
-            return "";
-        }
-        return string(part) + metric_text(part);
+        return string ? string(part) : "";
     };
     for (const AnyIndex& part : parts) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                parts.size() == 1 || kind(part) == kind(parts[0]),
+                parts.size() == 1 ||
+                        (string_of(part) == string_of(parts[0]) &&
+                         metric_text(part) == metric_text(parts[0])),
                 "the parts of %s are not alike: %s, %s",
                 index.class_name().c_str(),
-                kind(parts[0]).c_str(),
-                kind(part).c_str());
+                string_of(parts[0]).c_str(),
+                string_of(part).c_str());
     }
     return part_that_compares(parts[0]);
 }
@@ -547,9 +606,8 @@ void compute_values(
         std::vector<float> queries;
         for (idx_t i = 0; i < n; i++) {
             const auto begin = inside.begin() + i * k;
-            if (std::any_of(begin, begin + k, [](idx_t id) {
-                    return id != -1;
-                })) {
+            if (std::any_of(
+                        begin, begin + k, [](idx_t id) { return id != -1; })) {
                 rows.push_back(i);
                 own.insert(own.end(), begin, begin + k);
                 queries.insert(

@@ -112,21 +112,22 @@ bool says_trained(const bool& is_trained, const std::string& file) {
 template <class IndexT>
 void check_parts(const IndexT& index, const std::string& file) {
     bool are_trained = true;
-    for (const IndexT* part : parts_of(index)) {
-        if (part) {
+    for (const IndexPart& part : parts_of(index)) {
+        if (!part.index || part.is_quantizer) {
+            continue;
+        }
+        part.index.visit([&](const auto& inside) {
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    part->metric_type == index.metric_type,
+                    inside.metric_type == index.metric_type,
                     "%s: an index with %s has a part with %s, expected the same",
                     file.c_str(),
                     metric_name(index.metric_type).c_str(),
-                    metric_name(part->metric_type).c_str());
-            are_trained &= says_trained(part->is_trained, file);
-        }
+                    metric_name(inside.metric_type).c_str());
+            are_trained &= says_trained(inside.is_trained, file);
+        });
     }
-    if constexpr (std::is_same_v<IndexT, Index>) {
-        for (const VectorTransform* vt : transforms_of(index)) {
-            are_trained &= !vt || says_trained(vt->is_trained, file);
-        }
+    for (const VectorTransform* vt : transforms_of(index)) {
+        are_trained &= !vt || says_trained(vt->is_trained, file);
     }
     const bool is_empty_graph =
             index.ntotal == 0 && typeid(index) == typeid(faiss::IndexHNSW);

@@ -23,13 +23,7 @@
 #include <faiss/invlists/OnDiskInvertedLists.h>
 
 #include <faiss_ext/hashes/KernelHash.h>
-#include <faiss_ext/indexes/IndexAsymmetricHash.h>
-#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
-#include <faiss_ext/indexes/IndexFileKernel.h>
-#include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
-#include <faiss_ext/indexes/IndexKernelHash.h>
-#include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
 #include "core/errors.h"
@@ -37,6 +31,7 @@
 #include "core/io_fields.h"
 #include "core/parallel.h"
 #include "indexes/fast_scan.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "io/binary_flat_files.h"
 #include "io/frame.h"
@@ -64,18 +59,20 @@ struct Kind;
 
 /// Throws for mapped lists. FAISS 1.7.3 writes them without the name of their
 /// file and cannot read the result.
-template <class IVF, class IndexT>
-void check_lists_not_mapped(const IndexT& index) {
-    if (const auto* ivf = dynamic_cast<const IVF*>(&index)) {
-        const auto* lists =
-                dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists);
+void check_lists_not_mapped(const AnyIndex& index) {
+    const auto check = [](const auto* ivf) {
+        const auto* lists = ivf
+                ? dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists)
+                : nullptr;
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !lists || !lists->filename.empty(),
                 "an index whose lists are mapped from a file cannot be written; read it without IO_FLAG_MMAP");
-    }
-    for (const IndexT* part : parts_of(index)) {
-        if (part) {
-            check_lists_not_mapped<IVF>(*part);
+    };
+    check(index.as<faiss::IndexIVF>());
+    check(index.as<faiss::IndexBinaryIVF>());
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            check_lists_not_mapped(part.index);
         }
     }
 }
@@ -85,7 +82,7 @@ struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
     static constexpr const char* reader_name = "read_index";
     static void check(const Index& index) {
-        check_lists_not_mapped<faiss::IndexIVF>(index);
+        check_lists_not_mapped(index);
         check_all_counts(index);
     }
     template <class To>
@@ -103,7 +100,7 @@ struct Kind<IndexBinary> {
     static constexpr const char* magic = "FxIB";
     static constexpr const char* reader_name = "read_index_binary";
     static void check(const IndexBinary& index) {
-        check_lists_not_mapped<faiss::IndexBinaryIVF>(index);
+        check_lists_not_mapped(index);
         check_all_counts(index);
     }
     template <class To>
@@ -506,33 +503,6 @@ void write_file(const T* object, const char* fname) {
     temporary.rename_to(target);
 }
 
-/// Returns whether the class is from this library or from a program that
-/// extends it.
-bool is_ours(const Index& index) {
-    return class_table<Index>().knows(index) ||
-            dynamic_cast<const IndexAsymmetricHash*>(&index) ||
-            dynamic_cast<const IndexKernelHash*>(&index) ||
-            dynamic_cast<const IndexFileKernel*>(&index) ||
-            dynamic_cast<const IndexHNSWKernel*>(&index) ||
-            dynamic_cast<const IndexIDTable*>(&index);
-}
-
-bool is_ours(const IndexBinary& index) {
-    return class_table<IndexBinary>().knows(index) ||
-            dynamic_cast<const IndexBinaryKernelHash*>(&index);
-}
-
-template <class IndexT>
-bool index_holds_ours(const IndexT* index) {
-    if (!index || is_ours(*index)) {
-        return index;
-    }
-    const auto parts = parts_of(*index);
-    return std::any_of(parts.begin(), parts.end(), [](const IndexT* part) {
-        return holds_faiss_ext(part);
-    });
-}
-
 /// Returns whether our format is used for an object of FAISS inside an object
 /// of ours. FAISS's format of flat codes is not aligned, so they could not be
 /// mapped.
@@ -585,20 +555,16 @@ void check_ours(const VectorTransform* vt, const std::string& file) {
 
 template <class IndexT>
 void check_ours(const IndexT* index, const std::string& file) {
-    for (const IndexT* part : parts_of(*index)) {
-        check_sound(part, file);
+    for (const VectorTransform* vt : transforms_of(index)) {
+        check_sound(vt, file);
     }
-    if (const auto* hash = dynamic_cast<const HashAndStorage*>(index)) {
-        check_sound<VectorTransform>(hash->hash, file);
-        check_sound<IndexBinary>(hash->storage, file);
-    }
-    if constexpr (std::is_same_v<IndexT, Index>) {
-        for (const VectorTransform* vt : transforms_of(*index)) {
-            check_sound(vt, file);
-        }
-        if (auto* hash = dynamic_cast<const IndexAsymmetricHash*>(index)) {
-            check_sound<VectorTransform>(hash->hash.get(), file);
-        }
+    for (const IndexPart& part : parts_of(index)) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                part.index,
+                "the %s of the object to write is null",
+                part.name.c_str());
+        part.index.visit(
+                [&](const auto& inside) { check_sound(&inside, file); });
     }
     if (const auto codec = find_codec<IndexT>(*index)) {
         codec->check(index, file);
@@ -667,22 +633,34 @@ template std::unique_ptr<VectorTransform> read_nested(
         IOReader* f,
         int io_flags);
 
-bool holds_faiss_ext(const Index* index) {
+namespace {
+
+bool holds_ours(const AnyIndex& index) {
     if (!index) {
         return false;
     }
-    const auto chain = transforms_of(*index);
-    return std::any_of(
-                   chain.begin(),
-                   chain.end(),
-                   [](const VectorTransform* vt) {
-                       return holds_faiss_ext(vt);
-                   }) ||
-            index_holds_ours(index);
+    const auto chain = transforms_of(index);
+    const auto parts = parts_of(index);
+    return facts_of(index).is_foreign_to_faiss.value_or(false) ||
+            std::any_of(
+                    chain.begin(),
+                    chain.end(),
+                    [](const VectorTransform* vt) {
+                        return holds_faiss_ext(vt);
+                    }) ||
+            std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
+                return holds_ours(part.index);
+            });
+}
+
+} // namespace
+
+bool holds_faiss_ext(const Index* index) {
+    return holds_ours(index);
 }
 
 bool holds_faiss_ext(const IndexBinary* index) {
-    return index_holds_ours(index);
+    return holds_ours(index);
 }
 
 bool holds_faiss_ext(const VectorTransform* vt) {

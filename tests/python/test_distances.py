@@ -209,7 +209,7 @@ def test_values_of_shards_and_replicas(successive):
     D, I = replicas.search(QUERIES, K)
     np.testing.assert_allclose(faiss_ext.kernel_values(replicas, D, I, QUERIES), gram("chi2", I), rtol=1e-5)
     I[0, 0] = 600
-    with pytest.raises(ValueError, match="id 600 is that of vectors in 0 shards"):
+    with pytest.raises(ValueError, match="IndexShards has 0 vectors with id 600"):
         faiss_ext.kernel_values(shards, D, I, QUERIES)
 
 

@@ -144,23 +144,6 @@ def test_shards_of_different_parts_have_what_any_has():
     assert [faiss_ext.index_parameters(p)["nprobe"] for p in parts] == [1, 8]
 
 
-def test_no_part_is_set_if_one_fails(monkeypatch):
-    shards, parts = shards_of(faiss.IndexShards, "IVF8,Flat", "KIVF8", "KIVF8")
-    calls = []
-    original = faiss_ext.IndexIVFPQ4.__setattr__
-
-    def fails_once(self, name, value):
-        calls.append(value)
-        if len(calls) == 2:
-            raise ValueError("no")
-        original(self, name, value)
-
-    monkeypatch.setattr(faiss_ext.IndexIVFPQ4, "__setattr__", fails_once)
-    with pytest.raises(ValueError, match="no"):
-        faiss_ext.set_index_parameter(shards, "nprobe", 4)
-    assert [faiss_ext.index_parameters(p)["nprobe"] for p in parts] == [1, 8, 8]
-
-
 @pytest.mark.parametrize("name, value, error", [
     ("nprobe", 0, ValueError), ("nprobe", -3, ValueError), ("nprobe", 2.5, ValueError),
     ("nprobe", 2**24 + 1, ValueError), ("nprobe", np.nan, ValueError),

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The tree of an index, from C++: its parts, transformations and kernel."""
+
+from typing import NamedTuple
+
+import faiss
+
+from . import swigfaiss_ext as swig
+
+
+class Part(NamedTuple):
+    """An index directly inside another one; see IndexPart in C++."""
+
+    name: str
+    index: "faiss.Index | faiss.IndexBinary | None"
+    is_searched: bool
+    compares: bool
+    by_position: bool
+    is_quantizer: bool
+
+
+def real(index):
+    """An index as its own class (downcast); None for None."""
+    if index is None:
+        return None
+    found = swig._downcast(index)
+    # an object of a subclass in Python stays what it is
+    return index if isinstance(index, type(found)) else found
+
+
+def kept(thing, owner):
+    """A part of an index; it keeps its owner alive."""
+    if thing is not None:
+        thing.referenced_objects = [owner]
+    return thing
+
+
+def parts_of(index):
+    """The indexes directly inside an index, without quantizers that are flat,
+    as usual."""
+    parts = (Part(*part) for part in swig._parts_of(index))
+    return [part._replace(index=kept(part.index, index)) for part in parts
+            if not part.is_quantizer or not isinstance(
+                part.index, (faiss.IndexFlat, faiss.IndexBinaryFlat))]
+
+
+def transforms_of(index):
+    """The transformations and the hash that vectors pass on their way to the
+    parts."""
+    return [kept(transform, index)
+            for transform in swig._transforms_of(index)]
+
+
+def kernel_of(index):
+    """The kernel under which an index itself compares vectors, or None."""
+    return kept(swig._kernel_of(index), index)
+
+
+def part_that_compares(index):
+    """The part of an index whose distances it returns; possibly the index
+    itself."""
+    try:
+        found = swig._part_that_compares(index)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+    return index if found.this == index.this else kept(found, index)

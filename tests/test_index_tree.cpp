@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// The tree of an index, and what one class and one registration add to it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexReplicas.h>
+#include <faiss/IndexShards.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/indexes/index_tree.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+constexpr int d = 8;
+constexpr idx_t n = 200;
+
+/// Passes everything to another index, of which it owns none, and adds a
+/// constant to its distances.
+struct IndexPlus : faiss::Index {
+    faiss::Index* inside;
+    float plus = 1;
+
+    explicit IndexPlus(faiss::Index* index)
+            : faiss::Index(index->d, index->metric_type), inside(index) {
+        ntotal = index->ntotal;
+        is_trained = index->is_trained;
+    }
+    void add(idx_t count, const float* x) override {
+        inside->add(count, x);
+        ntotal = inside->ntotal;
+    }
+    void search(
+            idx_t count,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* = nullptr) const override {
+        inside->search(count, x, k, distances, labels);
+        for (idx_t i = 0; i < count * k; i++) {
+            distances[i] += plus;
+        }
+    }
+    void reset() override {
+        inside->reset();
+        ntotal = 0;
+    }
+};
+
+/// A class of its own, of which fields tell enough.
+struct IndexFirst : faiss::IndexFlat, HasFields {
+    int dims = 1;
+
+    void fields(FieldVisitor& v) const override {
+        v.integer("dims", dims, 1, 100, "components that count");
+    }
+};
+
+[[maybe_unused]] const bool registered = [] {
+    IndexClass<IndexPlus> plus;
+    plus.parts = [](const IndexPlus& i) {
+        return std::vector<IndexPart>{
+                {.name = "inside", .index = i.inside, .is_searched = true}};
+    };
+    plus.settings = [](const IndexPlus& i) {
+        return std::vector<std::string>{"plus=" + std::to_string(int(i.plus))};
+    };
+    plus.parameters = [](IndexPlus& i) {
+        return std::vector<SearchParameter>{
+                {"plus",
+                 false,
+                 0,
+                 10,
+                 {1, 2},
+                 {{[&i] { return double(i.plus); },
+                   [&i](double value) { i.plus = float(value); }}}}};
+    };
+    plus.string = [](const IndexPlus& i) {
+        return "Plus," + index_string(i.inside);
+    };
+    register_index_class(plus);
+    register_index<IndexFirst>("First");
+    return true;
+}();
+
+std::unique_ptr<faiss::Index> make(const std::string& text, idx_t count = n) {
+    auto index = faiss_ext::index_factory(d, text);
+    const auto x = uniform_vectors(n, d, 1);
+    index->train(n, x.data());
+    index->add(count, x.data());
+    return index;
+}
+
+std::vector<std::string> names_of(faiss::Index& index) {
+    std::vector<std::string> names;
+    for (const SearchParameter& parameter : search_parameters(index)) {
+        names.push_back(parameter.name);
+    }
+    return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(IndexTree, ShowsWhatIsInside) {
+    for (const auto& [string, text] :
+         std::vector<std::pair<std::string, std::string>>{
+                 {"KFlat(chi2)", "IndexFlatKernel(chi2, d=8, ntotal=3)"},
+                 {"IDMap,SIK16(gaussian(gamma=0.5)),BFlat",
+                  "IndexIDTable(IndexKernelHash(SIK16(gaussian(gamma=0.5)), IndexBinaryFlatSIMD), d=8, ntotal=3)"},
+                 {"PCA4,HNSW8,KFlat(linear)",
+                  "IndexPreTransformSIMD(PCAMatrix(8, 4), IndexHNSWKernel(IndexFlatKernel(linear), efSearch=16), d=8, ntotal=3)"},
+                 {"KIVF4(M=4),Refine(KFlat(chi2,store=f16))",
+                  "IndexRefineKernel(IndexIVFPQ4(nlist=4, M=4, nprobe=8), IndexFlatKernel(chi2, store=f16), k_factor=1, d=8, ntotal=3)"}}) {
+        EXPECT_EQ(index_text(*make(string, 3)), text);
+    }
+    faiss::IndexFlat flat(d, faiss::METRIC_L1);
+    EXPECT_EQ(index_text(flat), "IndexFlat(d=8, metric=l1, ntotal=0)");
+    faiss::IndexBinaryIDMap2 map;
+    EXPECT_EQ(AnyIndex(map).class_name(), "IndexBinaryIDMap2");
+    EXPECT_EQ(structure_text(map), "IndexBinaryIDMap2(None)");
+}
+
+TEST(IndexTree, AStringMakesAnIndexThatHasIt) {
+    for (const char* string :
+         {"KFlat(chi2)",
+          "HNSW8,KFlat(laplacian(gamma=3),store=u8)",
+          "HKM2(chi2),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))",
+          "L2norm,RR6,SH8,BIVF4_HNSW8",
+          "OPQ2_4,IVF4,Flat,RFlat"}) {
+        const std::string text = index_string(*make(string));
+        EXPECT_EQ(index_string(*make(text)), text);
+        // what training or FAISS adds is at the end of an item
+        EXPECT_EQ(text.substr(0, 3), std::string(string).substr(0, 3));
+    }
+    EXPECT_TRUE(
+            throws([] { index_string(faiss::IndexIVFFlat()); },
+                   "IndexIVFFlat has no factory string"));
+    EXPECT_TRUE(
+            throws([] { index_string(faiss::IndexIDMap()); },
+                   "part of the index is missing"));
+}
+
+TEST(IndexTree, SearchParametersAreThoseOfAllParts) {
+    auto index = make("KIVF4,Refine(KFlat(chi2))");
+    EXPECT_EQ(names_of(*index), (Names{"nprobe", "k_factor"}));
+    set_search_parameter(*index, "nprobe", 3);
+    const SavedSearchParameters saved(*index);
+    set_search_parameter(*index, "nprobe", 1);
+    set_search_parameter(*index, "k_factor", 2.5);
+    EXPECT_EQ(search_parameters(*index)[0].get(), 1);
+    saved.apply();
+    EXPECT_EQ(search_parameters(*index)[0].get(), 3);
+    EXPECT_EQ(search_parameters(*index)[1].get(), 1);
+    for (const double bad : {0., 2.5, 1e30, double(NAN)}) {
+        EXPECT_TRUE(
+                throws([&] { set_search_parameter(*index, "nprobe", bad); },
+                       "an integer from 1 to 16777216"));
+    }
+    EXPECT_TRUE(
+            throws([&] { set_search_parameter(*index, "ef", 2); },
+                   "no search parameter 'ef'; it has nprobe, k_factor"));
+    EXPECT_EQ(search_parameters(*index)[0].get(), 3);
+
+    auto one = make("KIVF4"), two = make("HNSW8,KFlat(chi2)");
+    faiss::IndexShards shards(d);
+    shards.add_shard(one.get());
+    shards.add_shard(two.get());
+    EXPECT_EQ(names_of(shards), (Names{"nprobe", "efSearch"}));
+    set_search_parameter(shards, "efSearch", 40);
+    EXPECT_EQ(dynamic_cast<faiss::IndexHNSW&>(*two).hnsw.efSearch, 40);
+}
+
+TEST(IndexTree, KernelValuesAreThoseOfTheIdsOfTheWholeIndex) {
+    const auto x = uniform_vectors(n, d, 1), q = uniform_vectors(3, d, 2);
+    const IndexFlatKernel exact = [&] {
+        IndexFlatKernel index(d, *kernel_factory("chi2"));
+        index.add(n, x.data());
+        return index;
+    }();
+    std::vector<idx_t> positions = {5, 7, -1, 0, 199, 5, -1, -1, 3};
+    Floats expected(9);
+    exact.compute_kernel_subset(
+            3, q.data(), 3, expected.data(), positions.data());
+    const auto expect_values = [&](const faiss::Index& index,
+                                   const std::vector<idx_t>& ids) {
+        SCOPED_TRACE(index_text(index));
+        Floats values(9, NAN);
+        compute_kernel_values(index, 3, q.data(), 3, ids.data(), values.data());
+        for (int i = 0; i < 9; i++) {
+            EXPECT_EQ(values[i], ids[i] == -1 ? 0 : expected[i]);
+        }
+    };
+    for (const char* string :
+         {"KFlat(chi2)",
+          "HNSW8,KFlat(chi2)",
+          "SIK16(gaussian(gamma=1)),BFlat,Refine(KFlat(chi2))"}) {
+        expect_values(*make(string), positions);
+    }
+    std::vector<idx_t> own(n), ids = positions;
+    for (idx_t i = 0; i < n; i++) {
+        own[i] = 1000 - 3 * i;
+    }
+    for (idx_t& id : ids) {
+        id = id == -1 ? -1 : own[id];
+    }
+    auto table = make("IDMap,KFlat(chi2)", 0);
+    table->add_with_ids(n, x.data(), own.data());
+    expect_values(*table, ids);
+    IndexFlatKernel inside(d, *kernel_factory("chi2"));
+    faiss::IndexIDMap map(&inside);
+    map.add_with_ids(n, x.data(), own.data());
+    expect_values(map, ids);
+    Floats values(1);
+    const idx_t missing = 4;
+    for (const faiss::Index* index :
+         {table.get(), static_cast<faiss::Index*>(&map)}) {
+        EXPECT_TRUE(throws(
+                [&] {
+                    compute_kernel_values(
+                            *index, 1, q.data(), 1, &missing, values.data());
+                },
+                "0 vectors with id 4"));
+    }
+
+    auto half = make("KFlat(chi2)", 0), rest = make("KFlat(chi2)", 0);
+    faiss::IndexShards shards(d, false, true);
+    shards.add_shard(half.get());
+    shards.add_shard(rest.get());
+    shards.add(n, x.data());
+    expect_values(shards, positions);
+    auto other = make("KFlat(chi2)");
+    auto same = make("KFlat(chi2)");
+    faiss::IndexReplicas replicas(d);
+    replicas.add_replica(other.get());
+    replicas.add_replica(same.get());
+    expect_values(replicas, positions);
+}
+
+TEST(IndexTree, ADescribedClassWorksEverywhere) {
+    auto graph = make("HNSW8,KFlat(chi2)");
+    IndexPlus plus(graph.get());
+    EXPECT_EQ(
+            structure_text(plus),
+            AnyIndex(plus).class_name() +
+                    "(IndexHNSWKernel(IndexFlatKernel(chi2), efSearch=16), plus=1)");
+    EXPECT_EQ(index_string(plus), "Plus,HNSW8,KFlat(chi2)");
+    EXPECT_EQ(names_of(plus), (Names{"efSearch", "plus"}));
+    set_search_parameter(plus, "efSearch", 99);
+    set_search_parameter(plus, "plus", 2);
+    EXPECT_EQ(plus.plus, 2);
+    EXPECT_EQ(dynamic_cast<faiss::IndexHNSW&>(*graph).hnsw.efSearch, 99);
+    EXPECT_TRUE(holds_faiss_ext(&plus));
+    // distances of the part are not those of the index
+    EXPECT_EQ(part_that_compares(plus).floats, &plus);
+
+    // wrappers of this library and of FAISS see through it
+    IndexIDTable table(&plus);
+    EXPECT_EQ(names_of(table), (Names{"efSearch", "plus"}));
+    EXPECT_TRUE(
+            throws([] { register_index_class(IndexClass<IndexPlus>()); },
+                   "described already"));
+}
+
+TEST(IndexTree, ARegisteredClassNeedsNoMore) {
+    auto index = make("First(dims=3)", 2);
+    EXPECT_EQ(index_string(*index), "First(dims=3)");
+    EXPECT_TRUE(holds_faiss_ext(index.get()));
+    EXPECT_TRUE(search_parameters(*index).empty());
+    EXPECT_TRUE(parts_of(*index).empty());
+}
+
+} // namespace
