@@ -1046,7 +1046,7 @@ TEST(Io, MetricsOfPartsAreTheSame) {
         }
         EXPECT_EQ(to_bytes(*index), good);
     }
-    refused<Index>("L2norm,KFlat(linear)", "METRIC_L1", [](auto& i) {
+    refused<Index>("L2norm,KFlat(linear)", "metric 2", [](auto& i) {
         i.metric_type = faiss::METRIC_L1;
         dynamic_cast<faiss::IndexPreTransform&>(i).index->metric_type =
                 faiss::METRIC_L1;
@@ -1057,6 +1057,14 @@ TEST(Io, MetricsOfPartsAreTheSame) {
                 with_header<IndexBinary>(to_bytes(*index), metric_field, 0);
         EXPECT_TRUE(throws([&] { from_bytes<IndexBinary>(bad); }, "metric"));
     }
+}
+
+TEST(Io, ListsWithoutCentroidsAreNotWritten) {
+    const auto index = make("HKM1(chi2),IVF4,Flat");
+    fill(*index);
+    auto& pre = dynamic_cast<faiss::IndexPreTransform&>(*index);
+    dynamic_cast<faiss::IndexIVF&>(*pre.index).quantizer->reset();
+    EXPECT_TRUE(throws([&] { to_bytes(*index); }, "each of 4 lists"));
 }
 
 TEST(Io, WhatIsTrainedHasTrainedParts) {

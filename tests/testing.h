@@ -67,12 +67,14 @@ using Floats = std::vector<float>;
 using Bytes = std::vector<uint8_t>;
 using Params = const faiss::SearchParameters*;
 
-/// The parts of an index that are float as it is, or binary as it is.
+/// The parts with the vectors of an index that are float as it is, or binary as
+/// it is.
 template <class IndexT>
 std::vector<IndexT*> parts_alike(const IndexT& index) {
     std::vector<IndexT*> found;
     for (const IndexPart& part : parts_of(index)) {
-        if (const auto* inside = part.index.template as<IndexT>()) {
+        const auto* inside = part.index.template as<IndexT>();
+        if (inside && !part.is_quantizer) {
             found.push_back(const_cast<IndexT*>(inside));
         }
     }

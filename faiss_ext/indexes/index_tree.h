@@ -142,8 +142,8 @@ struct IndexClass {
     /// Where exceptions of a kernel inside FAISS's loops are kept.
     std::function<KernelExceptions*(const C&)> exceptions;
 
-    /// Throws if a setting has an impossible value that FAISS would not notice.
-    std::function<void(const C&)> check_settings;
+    /// Throws if members were changed in a way that FAISS would not notice.
+    std::function<void(const C&)> check;
 
     /// Whether it takes ids and keeps them after a removal. By default as the
     /// part that is searched, or else false.
@@ -307,7 +307,7 @@ void register_index_class(const IndexClass<C>& f) {
     any.next_id = on_any(f.next_id);
     any.counts = on_any(f.counts);
     any.exceptions = on_any(f.exceptions);
-    any.check_settings = on_any(f.check_settings);
+    any.check = on_any(f.check);
     any.keeps_ids = f.keeps_ids;
     any.checks_calls = f.checks_calls;
     any.divides_vectors = f.divides_vectors;

@@ -486,8 +486,7 @@ void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 }
 
 size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
-    check_removal(
-            *this, sel, "IndexBinaryIVFSIMD::remove_ids");
+    check_removal(*this, sel, "IndexBinaryIVFSIMD::remove_ids");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
     find_next_id(); // count the ids to be removed, too
     return IndexBinaryIVF::remove_ids(sel);

@@ -103,8 +103,7 @@ void IndexBinaryKernelHash::reset() {
 }
 
 size_t IndexBinaryKernelHash::remove_ids(const faiss::IDSelector& sel) {
-    check_removal(
-            *this, sel, "IndexBinaryKernelHash::remove_ids");
+    check_removal(*this, sel, "IndexBinaryKernelHash::remove_ids");
     check_counts_with(*this, storage);
     const size_t removed = storage->remove_ids(sel);
     ntotal = storage->ntotal;

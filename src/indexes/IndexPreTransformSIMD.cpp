@@ -590,8 +590,7 @@ void IndexPreTransformSIMD::search_and_reconstruct(
 }
 
 size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {
-    check_removal(
-            *this, sel, "IndexPreTransformSIMD::remove_ids");
+    check_removal(*this, sel, "IndexPreTransformSIMD::remove_ids");
     check_counts_with(*this, index);
     return IndexPreTransform::remove_ids(sel);
 }

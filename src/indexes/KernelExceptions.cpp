@@ -46,8 +46,8 @@ void find_exceptions(
     if (facts.exceptions) {
         found.push_back(facts.exceptions(index));
     }
-    if (facts.check_settings) {
-        facts.check_settings(index);
+    if (facts.check) {
+        facts.check(index);
     }
     if (facts.parts) {
         for (const IndexPart& part : facts.parts(index)) {

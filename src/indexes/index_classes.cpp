@@ -43,6 +43,7 @@
 #include "core/errors.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
+#include "indexes/index_parts.h"
 
 namespace faiss_ext {
 
@@ -362,7 +363,18 @@ void register_float_classes() {
     flat.string = [](const auto&) { return "Flat"; };
     register_index_class(flat);
 
-    register_index_class(ivf_class<faiss::IndexIVF>());
+    auto ivf = ivf_class<faiss::IndexIVF>();
+    ivf.check = [](const faiss::IndexIVF& i) {
+        // FAISS would end the process, or not find vectors
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !i.is_trained || !i.quantizer ||
+                        size_t(i.quantizer->ntotal) == i.nlist,
+                "the quantizer of an IndexIVF has %" PRId64
+                " vectors, expected one for each of %zu lists",
+                int64_t(i.quantizer->ntotal),
+                i.nlist);
+    };
+    register_index_class(ivf);
     IndexClass<faiss::IndexIVFFlat> ivf_flat;
     ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
         const bool is_plain = typeid(i) == typeid(faiss::IndexIVFFlat) &&
@@ -443,7 +455,7 @@ void register_float_classes() {
                 dynamic_cast<const faiss::IndexFlat*>(i.refine_index);
         return is_flat ? base + "RFlat" : "";
     };
-    refine.check_settings = [](const faiss::IndexRefine& i) {
+    refine.check = [](const faiss::IndexRefine& i) {
         check_k_factor(i.k_factor, "IndexRefine");
     };
     refine.keeps_ids = false;
@@ -471,6 +483,13 @@ void register_float_classes() {
         return std::vector<std::pair<std::string, idx_t>>{
                 {"graph", idx_t(i.hnsw.offsets.size()) - 1}};
     };
+    hnsw.check = [](const faiss::IndexHNSW& i) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                graph_fits(i.hnsw, i.ntotal),
+                "the graph of an IndexHNSW does not fit its %" PRId64
+                " vectors; reset the index and add the vectors again",
+                int64_t(i.ntotal));
+    };
     register_index_class(hnsw);
     IndexClass<IndexHNSWKernel> graph;
     graph.parts = [](const IndexHNSWKernel& i) {
@@ -486,6 +505,7 @@ void register_float_classes() {
         }
         return counts;
     };
+    graph.check = [](const IndexHNSWKernel&) {}; // it may be incomplete
     graph.checks_calls = true;
     graph.is_foreign_to_faiss = true;
     graph.remedy =

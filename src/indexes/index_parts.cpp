@@ -148,23 +148,6 @@ bool labels_are_below(const AnyIndex& index, idx_t limit) {
     });
 }
 
-namespace {
-
-/// Throws unless a trained index has a centroid for each list: FAISS would end
-/// the process, or not find vectors.
-void check_quantizer(const faiss::IndexIVF& index, const char* where) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            !index.is_trained || !index.quantizer ||
-                    size_t(index.quantizer->ntotal) == index.nlist,
-            "%s: the quantizer of an IndexIVF has %" PRId64
-            " vectors, expected one for each of %zu lists",
-            where,
-            int64_t(index.quantizer->ntotal),
-            index.nlist);
-}
-
-} // namespace
-
 bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
     const idx_t entry = hnsw.entry_point;
     return hnsw.offsets.size() == size_t(ntotal) + 1 &&
@@ -174,6 +157,20 @@ bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
               hnsw.levels[entry] == hnsw.max_level + 1));
 }
 
+namespace {
+
+void check_itself(const AnyIndex& index, const char* where) {
+    if (const auto& check = facts_of(index).check) {
+        try {
+            check(index);
+        } catch (const faiss::FaissException& e) {
+            FAISS_EXT_THROW_FMT("%s: %s", where, e.msg.c_str());
+        }
+    }
+}
+
+} // namespace
+
 void check_faiss_input(
         const faiss::Index& index,
         idx_t n,
@@ -182,18 +179,8 @@ void check_faiss_input(
     if (facts_of(index).checks_calls.value_or(false)) {
         return;
     }
-    if (const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
-        check_counts_with(index, graph->storage);
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                graph_fits(graph->hnsw, index.ntotal),
-                "%s: the graph of an IndexHNSW does not fit its %" PRId64
-                " vectors; reset the index and add the vectors again",
-                where,
-                int64_t(index.ntotal));
-    }
-    if (const auto* lists = dynamic_cast<const faiss::IndexIVF*>(&index)) {
-        check_quantizer(*lists, where);
-    }
+    check_counts(index);
+    check_itself(index, where);
     bool is_passed_on = false;
     if (!facts_of(index).transforms) {
         for (const IndexPart& part : parts_of(index)) {
@@ -294,6 +281,7 @@ void check_counts(const AnyIndex& index) {
 
 void check_all_counts(const AnyIndex& index) {
     check_counts(index);
+    check_itself(index, index.class_name().c_str());
     for (const IndexPart& part : parts_of(index)) {
         if (part.index) {
             check_all_counts(part.index);

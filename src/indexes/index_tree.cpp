@@ -72,7 +72,7 @@ void take_all(IndexFacts& to, const IndexFacts& from) {
     take(to.next_id, from.next_id);
     take(to.counts, from.counts);
     take(to.exceptions, from.exceptions);
-    take(to.check_settings, from.check_settings);
+    take(to.check, from.check);
     take(to.keeps_ids, from.keeps_ids);
     take(to.checks_calls, from.checks_calls);
     take(to.divides_vectors, from.divides_vectors);
@@ -645,9 +645,11 @@ void compute_kernel_values(
         idx_t k,
         const idx_t* ids,
         float* values) {
-    std::fill(values, values + n * k, 0.0f);
-    compute_values(
-            index, n, x, k, std::vector<idx_t>(ids, ids + n * k), values);
+    const std::vector<idx_t> wanted(ids, ids + n * k);
+    compute_values(index, n, x, k, wanted, values);
+    for (size_t i = 0; i < wanted.size(); i++) {
+        values[i] = wanted[i] == -1 ? 0 : values[i];
+    }
 }
 
 } // namespace faiss_ext
