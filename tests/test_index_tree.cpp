@@ -71,6 +71,9 @@ struct IndexFirst : faiss::IndexFlat, HasFields {
     void fields(FieldVisitor& v) const override {
         v.integer("dims", dims, 1, 100, "components that count");
     }
+    void init() override {
+        code_size = d * sizeof(float);
+    }
 };
 
 [[maybe_unused]] const bool registered = [] {
