@@ -111,7 +111,7 @@ def python_default(words):
 
 def numpy_docstring(text, params, kinds, defaults, result):
     """A docstring with the sections Parameters and Returns."""
-    sections = [text]
+    sections = [text] if text else []
     if kinds:
         lines = ["Parameters", "----------"]
         for name, kind in kinds.items():
