@@ -92,14 +92,6 @@ def split_signatures(doc, name):
     return text, max(shown, key=len, default="")
 
 
-def parameters_of(words):
-    """The names, C++ types and defaults of a list of parameters."""
-    for part in re.findall(r"(?:[^,<]|<[^>]*>)+", words):
-        kind, name, default = re.fullmatch(
-            r"\s*(.*?)\s*(\w+)(?:=(.*))?", part).groups()
-        yield name, kind, default
-
-
 def python_default(words):
     """A default value that SWIG shows, as a Python expression."""
     constant = re.fullmatch(r"(?:\w+::)*([A-Z][A-Z0-9_]+)", words)
@@ -107,6 +99,21 @@ def python_default(words):
         return f"faiss.{constant[1]}"
     known = re.fullmatch(r"True|False|None|-?[0-9]+(\.[0-9]*)?", words)
     return words if known else "_UNSPOKEN"
+
+
+def arguments_of(function, shown):
+    """The names, C++ types and defaults (as Python expressions) of a function's
+    arguments. If it has only *args, they are those that its docstring shows."""
+    args, defaults = function.args.args, function.args.defaults
+    if not function.args.vararg:
+        defaults = [None] * (len(args) - len(defaults)) + [
+            ast.unparse(default) for default in defaults]
+        return [(a.arg, a.annotation and a.annotation.value, default)
+                for a, default in zip(args, defaults)]
+    found = [re.fullmatch(r"\s*(.*?)\s*(\w+)(?:=(.*))?", part).groups()
+             for part in re.findall(r"(?:[^,<]|<[^>]*>)+", shown)]
+    return [(name, kind, default if default is None else python_default(default))
+            for kind, name, default in found]
 
 
 def numpy_docstring(text, params, kinds, defaults, result):
@@ -162,21 +169,15 @@ def tidy_function(function, classes):
         return f"{kind} | None" if kind and "None" in params.get(
             name, "") else kind
 
-    if args.vararg:
-        found = list(parameters_of(shown))
-        defaults = {key: python_default(default)
-                    for key, _, default in found if default is not None}
-        result = None
-    else:
-        found = [(a.arg, a.annotation and a.annotation.value, None)
-                 for a in args.args]
-        names = [a.arg for a in args.args[len(args.args) - len(args.defaults):]]
-        defaults = dict(zip(names, map(ast.unparse, args.defaults)))
-        result = function.returns and kind_of(function.returns.value)
+    found = arguments_of(function, shown)
     kinds = {key: words and kind_of(words, key)
              for key, words, _ in found if key != "self"}
-    if name == "__init__" and not without_names:
-        result = "None"
+    defaults = {key: default for key, _, default in found if default is not None}
+    result = None
+    if name == "__init__":
+        result = None if without_names else "None"
+    elif function.returns and not args.vararg:
+        result = kind_of(function.returns.value)
     doc = numpy_docstring(text, params, kinds, defaults, result) if (
         text or params) else None
     made = declaration(name, [a.arg for a in args.args if a.arg == "self"],
@@ -240,4 +241,4 @@ def tidy(source):
 
 if __name__ == "__main__":
     swig_module, tidied_module = map(Path, sys.argv[1:])
-    tidied_module.write_text(tidy(swig_module.read_text()))
+    tidied_module.write_text(tidy(swig_module.read_bytes()), encoding="utf-8")
