@@ -513,7 +513,6 @@ def raised_here(error):
 
 def argument_errors_in_words(function, where):
     """Wraps a function so that SWIG's argument errors have Python names."""
-    signature = inspect.signature(function)
     is_constructor = function.__name__ == "__init__"
 
     @functools.wraps(function)
@@ -521,13 +520,14 @@ def argument_errors_in_words(function, where):
         args = [python_number(v) for v in args]
         kwargs = {key: python_number(v) for key, v in kwargs.items()}
         if any(v is None for v in (*args, *kwargs.values())):
-            check_none(signature, args, kwargs, where)
+            check_none(inspect.signature(function), args, kwargs, where)
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError) as error:
             if not raised_here(error):
                 raise
             message = str(error)
+            signature = inspect.signature(function)
             number = re.search(r"in method '\w+', argument (\d+) of", message)
             problem = unfit_arguments(signature, args, kwargs)
             if problem:
@@ -610,8 +610,7 @@ def name_arguments():
             continue
         if inspect.isfunction(thing):
             setattr(swig, name, argument_errors_in_words(thing, name))
-        elif "__init__" in vars(thing) and hasattr(
-                thing.__init__, "__signature__"):
+        elif "__init__" in vars(thing):
             thing.__init__ = argument_errors_in_words(thing.__init__, name)
 
 
@@ -624,8 +623,7 @@ def name_arguments_of_methods():
             if (name.startswith("_") or name.endswith("_c") or name in TAKE_K
                     or not inspect.isfunction(function)):
                 continue
-            kinds = [p.annotation
-                     for p in inspect.signature(function).parameters.values()]
+            kinds = {**function.__annotations__, "return": None}.values()
             if int in kinds or float in kinds:
                 function = argument_errors_in_words(
                     function, f"{the_class.__name__}.{name}")
@@ -669,7 +667,8 @@ def keep_owner(the_class, name):
 def keep_owners():
     for the_class in subclasses(object):
         for name, member in list(vars(the_class).items()):
-            if isinstance(member, property) and name != "thisown":
+            if isinstance(member, Attribute) and member.type not in (
+                    "bool", "int", "float", "str", "list[str]"):
                 keep_owner(the_class, name)
             elif name in REFERRING:
                 setattr(the_class, name, keeping_owner(member))
@@ -1181,8 +1180,8 @@ def wrap_projections():
     swig.Projection.matrix = matrix
     swig.Projection.apply = apply
     swig.BilinearProjection.V = Attribute(
-        V, doc="NDArray[np.float32]: The v, shape (k_v, d_v); a copy.")
-    swig.BilinearProjection.V.type = "NDArray[np.float32]"
+        V, doc="NDArray[np.float32]: The v, shape (k_v, d_v); a copy.",
+        type="NDArray[np.float32]")
 
 
 def subclasses(base):
@@ -1433,9 +1432,7 @@ def inherited(the_class, name):
     def method(self, *args, **kwargs):
         return base_method(self, *args, **kwargs)
 
-    method.__name__ = base_method.__name__
-    method.__doc__ = base_method.__doc__
-    method.__signature__ = inspect.signature(base_method)
+    documentation.document(method, base_method)
     return method
 
 
@@ -1737,7 +1734,6 @@ def wrap_settings():
         check_settings(the_class)
 
 
-documentation.tidy(swig)
 for name in ("holds_faiss_ext", "index_factory"):
     documentation.document(
         getattr(swig, name), getattr(documentation.Functions, name))

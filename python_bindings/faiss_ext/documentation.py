@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Signatures and docstrings in Python's terms.
+"""Signatures and docstrings of what FAISS wraps or leaves without a docstring.
 
-SWIG copies signatures and comments from C++, with C++ types and Doxygen
-syntax. This module converts them to Python types and NumPy style. The
-templates at the end document methods and functions that FAISS wraps or leaves
-without a docstring.
+Those of the functions that SWIG wraps are written when the package is built
+(tidy_module.py).
 """
 
-import inspect
-import re
+import functools
 
 import faiss
 import numpy as np
-
-NUMBERS = {
-    "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int", "int32_t": "int",
-    "idx_t": "int", "faiss::MetricType": "int", "float": "float",
-    "double": "float"}
-VECTORS = {
-    "float": "Float32Vector", "double": "Float64Vector",
-    "int32_t": "Int32Vector", "uint8_t": "UInt8Vector"}
-BUILTINS = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
 
 
 class Unspoken:
@@ -30,215 +18,35 @@ class Unspoken:
         return "..."
 
 
+UNSPOKEN = Unspoken()
+
+
 class Attribute(property):
     """A property that has the Python type of its value."""
 
-    type = None
+    def __init__(self, fget=None, fset=None, doc=None, type=None):
+        super().__init__(fget, fset)
+        self.__doc__, self.type = doc, type
 
     @classmethod
-    def of(cls, member, fget=None):
-        """Copies a property, with another getter if one is given."""
-        attribute = cls(fget or member.fget, member.fset)
-        attribute.__doc__ = member.__doc__ or ""
-        attribute.type = getattr(member, "type", None)
-        return attribute
-
-
-def python_type(words, module):
-    """The Python type of a C++ type, as a string; None if there is none."""
-    words = re.sub(r"\bconst\b|&", "", words)
-    words = re.sub(r"\bfaiss_ext::", "", words).strip()
-    held = re.fullmatch(r"(?:std::unique_ptr|ClonePtr)<(.*)>", words)
-    name = held[1].strip() if held else words.rstrip("* ")
-    if name in NUMBERS:
-        return NUMBERS[name] if "*" not in words else None
-    if name in ("void", "std::string"):
-        return {"void": "None", "std::string": "str"}[name]
-    if name == "std::vector< std::string >":
-        return "list[str]"
-    vector = re.fullmatch(r"std::vector< (\w+) >", name)
-    if vector:
-        return "faiss." + VECTORS[vector[1]] if vector[1] in VECTORS else None
-    name = name.replace("faiss::", "")
-    if "::" in name:
-        return "str"  # enumerators are strings in Python
-    if hasattr(module, name):
-        return name
-    return "faiss." + name if hasattr(faiss, name) else None
-
-
-def python_text(text):
-    """A C++ comment in Python's terms."""
-    # drop examples, which are in C++
-    text = "\n\n".join(part for part in text.split("\n\n")
-                       if not re.search(r"^    .*;( *//.*)?$", part, re.M))
-    text = text.replace("faiss::FaissException", "RuntimeError")
-    text = re.sub(r"\bThrows\b", "Raises", text)
-    text = re.sub(r"\bthrows\b", "raises", text)
-    text = re.sub(r"\bnull\b", "None", text)
-    return re.sub(r"(\w)(?:::|->)(\w)", r"\1.\2", text)
-
-
-def split_fields(doc):
-    """The text of a docstring, and its `:param x:` fields by name."""
-    text, params, current = [], {}, None
-    for line in doc.splitlines():
-        field = re.match(
-            r" ?:(type|param|rtype|return)s? ?(\w*)[:,](.*)", line)
-        if field:
-            current = field[2] if field[1] == "param" else ""
-            params.setdefault(current, []).append(field[3].strip())
-        elif current is not None and line.startswith(" "):
-            params[current].append(line.strip())
-        else:
-            current = None
-            text.append(line)
-    params = {name: python_text(" ".join(lines).lstrip(", "))
-              for name, lines in params.items() if name}
-    return python_text("\n".join(text).strip()), params
-
-
-def numpy_docstring(text, params, signature):
-    """A docstring with the sections Parameters and Returns."""
-    names = [p for p in signature.parameters.values() if p.name != "self"]
-    sections = [text]
-    if names:
-        lines = ["Parameters", "----------"]
-        for p in names:
-            kind = inspect.formatannotation(p.annotation).strip("'")
-            kind = "" if p.annotation is p.empty else f" : {kind}"
-            optional = ", optional" if p.default is not p.empty else ""
-            lines.append(f"{p.name}{kind}{optional}")
-            if p.name in params:
-                lines.append("    " + params[p.name])
-        sections.append("\n".join(lines))
-    if signature.return_annotation not in (signature.empty, None):
-        kind = inspect.formatannotation(signature.return_annotation)
-        kind = kind.strip("'")
-        sections.append(f"Returns\n-------\n{kind}")
-    return "\n\n".join(sections)
-
-
-def tidy_function(function, module):
-    """Sets the signature and docstring of a function that SWIG wraps."""
-    name = function.__name__
-    if name.endswith("_c"):
-        function.__annotations__ = {}
-        return
-    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
-    line = re.compile(rf"{name}\((.*)\)(?: -> .*)?")
-    # of overloads, take the one with the most parameters
-    parameters = max(
-        (m[1] for m in map(line.fullmatch, lines) if m), key=len, default="")
-    text, params = split_fields(
-        "\n".join(x for x in lines if not line.fullmatch(x)))
-
-    def annotation(words, name=None):
-        kind = python_type(words, module)
-        if kind is None:
-            return inspect.Parameter.empty
-        if "None" in params.get(name, ""):
-            kind += " | None"
-        return BUILTINS.get(kind, kind)
-
-    signature = inspect.signature(function)
-    if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
-        found = []
-        for part in re.findall(r"(?:[^,<]|<[^>]*>)+", parameters):
-            words, name, default = re.fullmatch(
-                r"\s*(.*?)\s*(\w+)(?:=(.*))?", part).groups()
-            empty = inspect.Parameter.empty
-            found.append(inspect.Parameter(
-                name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=empty if default is None else python_default(default),
-                annotation=empty if name == "self"
-                else annotation(words, name)))
-        if not found:
-            function.__annotations__ = {}
-            return
-        signature = inspect.Signature(found)
-    else:
-        signature = signature.replace(
-            parameters=[
-                p if p.annotation is p.empty
-                else p.replace(annotation=annotation(p.annotation, p.name))
-                for p in signature.parameters.values()],
-            return_annotation=annotation(signature.return_annotation)
-            if isinstance(signature.return_annotation, str)
-            else signature.return_annotation)
-    if function.__name__ == "__init__":
-        signature = signature.replace(return_annotation=None)
-    function.__signature__ = signature
-    function.__annotations__ = {}
-    function.__doc__ = (
-        numpy_docstring(text, params, signature) if text or params else None)
-
-
-def python_default(words):
-    """A default value as written by SWIG; ... if Python cannot express it."""
-    known = {"True": True, "False": False, "None": None}
-    if words in known:
-        return known[words]
-    try:
-        return float(words) if "." in words else int(words)
-    except ValueError:
-        return getattr(faiss, words.split("::")[-1] or "?", Unspoken())
-
-
-def tidy_class(the_class, module):
-    types = vars(the_class).get("__annotations__", {})
-    for name, member in list(vars(the_class).items()):
-        if isinstance(member, staticmethod):
-            tidy_function(member.__func__, module)
-        elif inspect.isfunction(member):
-            if name == "__init__" and "AttributeError" in (
-                    member.__code__.co_names):
-                member.__doc__ = "Objects come from factories and files."
-                member.__signature__ = inspect.Signature([
-                    inspect.Parameter(
-                        "self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
-            else:
-                tidy_function(member, module)
-        elif isinstance(member, property) and name in types:
-            attribute = Attribute.of(member)
-            attribute.type = python_type(types[name], module)
-            text = inspect.cleandoc(member.__doc__ or "")
-            # drop SWIG's generated line
-            text = "" if text.startswith(f"{name} : ") else python_text(text)
-            attribute.__doc__ = ": ".join(
-                x for x in (attribute.type, text) if x)
-            setattr(the_class, name, attribute)
-    if types:
-        the_class.__annotations__ = {}
-        del the_class.__annotations__
-    if the_class.__doc__:
-        the_class.__doc__ = python_text(inspect.cleandoc(the_class.__doc__))
-
-
-def tidy(module):
-    """Tidies all classes and functions of a SWIG module."""
-    for thing in list(vars(module).values()):
-        if getattr(thing, "__module__", None) != module.__name__:
-            continue
-        if isinstance(thing, type):
-            tidy_class(thing, module)
-        elif inspect.isfunction(thing) and not thing.__name__.startswith("_"):
-            tidy_function(thing, module)
+    def of(cls, member, fget):
+        """Copies a property, with another getter."""
+        return cls(fget, member.fset, member.__doc__ or "",
+                   getattr(member, "type", None))
 
 
 def document(function, template):
     """Gives a function the signature and docstring of a template."""
-    function.__name__ = template.__name__
-    function.__doc__ = inspect.cleandoc(template.__doc__)
-    function.__signature__ = inspect.signature(template)
+    functools.update_wrapper(
+        function, template, ("__name__", "__doc__", "__annotations__"), ())
 
 
 def document_methods(the_class, templates):
     """Documents the methods of a class with those of a template class."""
+    methods = vars(the_class)
     for name, template in vars(templates).items():
-        function = vars(the_class).get(name)
-        if inspect.isfunction(function) and not name.startswith("_"):
-            document(function, template)
+        if name in methods and not name.startswith("_"):
+            document(methods[name], template)
 
 
 # --------------------------------------------------------- FAISS's methods

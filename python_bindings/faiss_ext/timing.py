@@ -10,7 +10,6 @@ This module needs only Python: the benchmarks load it without faiss_ext.
 """
 
 import os
-import statistics
 import time
 
 TURN_S = 0.001  # a turn repeats a call for at least this long
@@ -61,7 +60,7 @@ class Timer:
     @property
     def middle(self):
         """Seconds per call in the median turn (the higher one of two)."""
-        return statistics.median_high(self.turns)
+        return sorted(self.turns)[len(self.turns) // 2]
 
     @property
     def is_disturbed(self):

@@ -76,6 +76,13 @@ def test_everything_public_is_documented():
     assert "float const" not in text and "Swig Object" not in text
 
 
+def test_docstrings_are_made_when_the_module_is_built():
+    source = inspect.getsource(faiss_ext.swigfaiss_ext)
+    assert "Parameters\n----------\n" in source
+    assert not re.findall(
+        r":(?:param|r?type|returns?)\b.*|\*Overload.*|\w+::.*|\bconst [&*].*", source)
+
+
 def test_signatures_name_arguments_in_pythons_types():
     functions = [(name, function) for name, _, function in METHODS]
     functions += [(n, f) for n, f in PUBLIC if inspect.isfunction(f)]
