@@ -5,6 +5,7 @@
 #include <array>
 #include <cinttypes>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -14,13 +15,13 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/slices.h"
-#include "indexes/best_hits.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/no_vectors.h"
 #include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/elementwise.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
@@ -179,38 +180,44 @@ void scan_blocks(
     }
 }
 
-/// Scans all codes for all queries. found(query, slice) returns where the hits
-/// of a query in a slice are stored; scan(place, query, begin, end) fills it.
-template <class Found, class Scan>
-idx_t scan_all(
+/** Scans all codes for all queries.
+ *
+ * @param empty   copied for each query and slice; scan(hits, query, begin, end)
+ *                adds the hits of some blocks to it
+ * @param result  result(query, hits) receives the hits of all slices
+ */
+template <class Hits, class Scan, class Result>
+void scan_all(
         const IndexAsymmetricHash& index,
         idx_t n,
-        std::vector<Found>& found,
-        Scan&& scan) {
+        const Hits& empty,
+        Scan&& scan,
+        Result&& result) {
     constexpr idx_t query_block = 16, least_slice = 512;
     constexpr size_t chunk_bytes = 65536;
     const idx_t nblocks = blocks_of(index.ntotal);
     const idx_t chunk = std::max<idx_t>(
             1, chunk_bytes / (index.hash->code_size() * pq4_block));
-    const BlockedScan blocks(n, nblocks, query_block, 1, least_slice);
-    found.resize(n * blocks.nslices);
-    blocks.run(
-            0,
+    scan_slices<Hits>(
+            BlockedScan(n, nblocks, query_block, 1, least_slice),
             nblocks,
-            [&](idx_t q0, idx_t nq, idx_t slice, idx_t begin, idx_t end) {
-                for (idx_t b = begin; b < end; b += chunk) {
-                    if (omp_get_thread_num() == 0) {
-                        check_interrupt();
+            [&](idx_t q0,
+                idx_t nq,
+                idx_t,
+                idx_t begin,
+                idx_t end,
+                auto&& found) {
+                std::vector<Hits> hits(nq, empty);
+                for_chunks(begin, end, chunk, [&](idx_t from, idx_t to) {
+                    for (idx_t q = 0; q < nq; q++) {
+                        scan(hits[q], q0 + q, from, to);
                     }
-                    for (idx_t q = q0; q < q0 + nq; q++) {
-                        scan(found[q * blocks.nslices + slice],
-                             q,
-                             b,
-                             std::min(end, b + chunk));
-                    }
+                });
+                for (idx_t q = 0; q < nq; q++) {
+                    found(q0 + q, std::move(hits[q]));
                 }
-            });
-    return blocks.nslices;
+            },
+            result);
 }
 
 float metric_of(const IndexAsymmetricHash& index, float distance) {
@@ -309,13 +316,11 @@ void IndexAsymmetricHash::search(
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
-        std::vector<TopK> found;
-        const idx_t nslices = scan_all(
+        scan_all(
                 *this,
                 q1 - q0,
-                found,
-                [&](TopK& best, idx_t q, idx_t begin, idx_t end) {
-                    best.k = kept;
+                TopK<float>(kept),
+                [&](TopK<float>& best, idx_t q, idx_t begin, idx_t end) {
                     scan_blocks(
                             *this,
                             queries[q],
@@ -326,25 +331,15 @@ void IndexAsymmetricHash::search(
                             [&](float score, idx_t id) {
                                 best.push(score, id);
                             });
+                },
+                [&](idx_t q, std::span<const TopK<float>> found) {
+                    write_hits(
+                            *this,
+                            smallest_of(found, k),
+                            k,
+                            distances + (q0 + q) * k,
+                            labels + (q0 + q) * k);
                 });
-        parallel_blocks(q1 - q0, 16, [&](idx_t begin, idx_t end) {
-            for (idx_t q = begin; q < end; q++) {
-                std::vector<Hit> hits;
-                for (idx_t s = 0; s < nslices; s++) {
-                    const auto more = found[q * nslices + s].sorted(k);
-                    hits.insert(hits.end(), more.begin(), more.end());
-                }
-                if (nslices > 1) {
-                    keep_smallest(hits, k);
-                }
-                write_hits(
-                        *this,
-                        hits,
-                        k,
-                        distances + (q0 + q) * k,
-                        labels + (q0 + q) * k);
-            }
-        });
     });
 }
 
@@ -368,11 +363,10 @@ void IndexAsymmetricHash::range_search(
     std::vector<std::vector<Hit>> all(n);
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
-        std::vector<std::vector<Hit>> found;
-        const idx_t nslices = scan_all(
+        scan_all(
                 *this,
                 q1 - q0,
-                found,
+                std::vector<Hit>(),
                 [&](std::vector<Hit>& hits, idx_t q, idx_t begin, idx_t end) {
                     scan_blocks(
                             *this,
@@ -387,11 +381,10 @@ void IndexAsymmetricHash::range_search(
                                     hits.emplace_back(value, id);
                                 }
                             });
+                },
+                [&](idx_t q, std::span<std::vector<Hit>> found) {
+                    all[q0 + q] = std::move(concatenated(found));
                 });
-        for (size_t i = 0; i < found.size(); i++) {
-            auto& hits = all[q0 + i / nslices];
-            hits.insert(hits.end(), found[i].begin(), found[i].end());
-        }
     });
     fill_range_result(
             all,

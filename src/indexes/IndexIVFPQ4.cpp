@@ -24,7 +24,6 @@
 #include "core/sample.h"
 #include "core/scratch.h"
 #include "core/slices.h"
-#include "indexes/best_hits.h"
 #include "indexes/index_parts.h"
 #include "indexes/k_means.h"
 #include "indexes/pq4_codes.h"
@@ -33,6 +32,7 @@
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
 #include "simd/selection.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
@@ -771,16 +771,17 @@ void IndexIVFPQ4::search(
     const Search how = search_of(*this, params);
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
-        std::vector<TopK> best(q1 - q0);
+        std::vector<TopK<float>> best(q1 - q0);
         scan_probes(
                 *this,
                 q1 - q0,
                 y.data(),
                 how.nprobe,
                 [&](idx_t i, const Query& query, const Probe& probe) {
-                    TopK& found = best[i];
+                    TopK<float>& found = best[i];
                     if (&probe == query.probes.data()) {
-                        found.start(std::max<idx_t>(1, std::min(k, ntotal)));
+                        found.k = std::max<idx_t>(1, std::min(k, ntotal));
+                        found.reserve();
                     }
                     scan_list(
                             *this,
@@ -798,7 +799,7 @@ void IndexIVFPQ4::search(
                         best[i].shrink();
                     }
                     std::vector<Hit> hits = best[i].sorted(k);
-                    best[i] = {};
+                    best[i] = TopK<float>();
                     hits.resize(k, {worst_score, -1});
                     for (idx_t j = 0; j < k; j++) {
                         const idx_t to = (q0 + i) * k + j;

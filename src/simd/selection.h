@@ -18,9 +18,8 @@ size_t first_smallest(size_t n, const float* v);
 /// if there is none.
 size_t first_below(size_t n, const float* v, size_t from, float bound);
 
-/// Returns the k-th smallest of n values, none of them NaN or infinite; k from
-/// 1 to n. The time does not depend on their order, because no branch is
-/// mispredicted.
+/// Returns the k-th smallest of n values, none of them NaN; k from 1 to n. The
+/// time does not depend on their order, because no branch is mispredicted.
 float kth_smallest(size_t n, const float* v, size_t k);
 
 /** Finds the k smallest values and their positions; all of them if k >= n. The
