@@ -108,21 +108,18 @@ struct AsymmetricQuery {
 /// take at least 4 bytes per bit.
 constexpr idx_t most_queries = 4096;
 
-/// Throws if the hash refuses a vector of the batch. The message gives its
-/// number in the whole batch.
-void check_queries(const IndexAsymmetricHash& index, idx_t n, const float* x) {
-    if (n > most_queries) {
-        index.hash->check_input(n, x, "apply");
-    }
-}
-
+/// Makes queries [q0, q1) of a batch.
 std::vector<AsymmetricQuery> make_queries(
         const IndexAsymmetricHash& index,
-        idx_t n,
+        idx_t q0,
+        idx_t q1,
         const float* x) {
     const KernelHash& hash = *index.hash;
+    const idx_t n = q1 - q0;
     std::vector<float> weights(n * hash.nbits);
-    hash.apply_noalloc(n, x, weights.data());
+    with_numbers_from(q0, [&] {
+        hash.apply_noalloc(n, x + q0 * index.d, weights.data());
+    });
     std::vector<AsymmetricQuery> queries(n);
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         float* first = &weights[begin * hash.nbits];
@@ -312,10 +309,9 @@ void IndexAsymmetricHash::search(
             int64_t(k));
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::search");
-    check_queries(*this, n, x);
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
-        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
+        const auto queries = make_queries(*this, q0, q1, x);
         scan_all(
                 *this,
                 q1 - q0,
@@ -354,7 +350,6 @@ void IndexAsymmetricHash::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::range_search");
-    check_queries(*this, n, x);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     // rounding may make a distance too large: admit it here, and check it later
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
@@ -362,7 +357,7 @@ void IndexAsymmetricHash::range_search(
             std::min(limit + 1e-6f * (hash->nbits + 1), worst_score);
     std::vector<std::vector<Hit>> all(n);
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
-        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
+        const auto queries = make_queries(*this, q0, q1, x);
         scan_all(
                 *this,
                 q1 - q0,

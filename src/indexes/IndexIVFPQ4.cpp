@@ -14,7 +14,6 @@
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
-#include <faiss/utils/distances.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -76,19 +75,7 @@ void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
 /// Throws unless vectors are finite and their squared lengths leave room for
 /// sums.
 void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
-    constexpr float longest_square = 1e37f;
-    check_finite(n, x, int(d), where);
-    for (idx_t i = 0; i < n; i++) {
-        const float square = faiss::fvec_norm_L2sqr(x + i * d, d);
-        FAISS_EXT_THROW_VECTOR_IF_NOT(
-                square <= longest_square,
-                i,
-                format_message("%s: the squared length of ", where),
-                format_message(
-                        " is %g, expected at most %g; scale the vectors down",
-                        square,
-                        longest_square));
-    }
+    check_norms_up_to(1e37, n, x, d, where);
 }
 
 void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
