@@ -661,11 +661,11 @@ TEST(IndexIVFPQ4, BadCalls) {
     with_quantizer.quantizer_params = &of_graphs;
     const faiss::IDSelectorRange some(10, 20);
     expect_throws(
-            {{[&] { search(*index, huge, 3); }, "length of vector 0"},
+            {{[&] { search(*index, huge, 3); }, "vector 0 is too large"},
              {[&] { search(*index, x, 1, &with_quantizer); },
               "quantizer_params have no effect"},
-             {[&] { range_search(*index, huge, 3); }, "length of vector 0"},
-             {[&] { index->add(1, huge.data()); }, "length of vector 0"},
+             {[&] { range_search(*index, huge, 3); }, "vector 0 is too large"},
+             {[&] { index->add(1, huge.data()); }, "vector 0 is too large"},
              {[&] { search(*index, x, 1, &of_graphs); },
               "expected faiss::SearchParametersIVF"}});
     EXPECT_EQ(index->ntotal, n);
@@ -688,7 +688,7 @@ TEST(IndexIVFPQ4, BadCalls) {
     }
     const auto overflowing = make_index("KIVF2(M=6)");
     EXPECT_TRUE(throws(
-            [&] { overflowing->train(n, far.data()); }, "squared length"));
+            [&] { overflowing->train(n, far.data()); }, "squared L2 norm"));
     EXPECT_FALSE(overflowing->is_trained);
 }
 

@@ -137,7 +137,6 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     mutable std::shared_ptr<IdPositions> known; ///< null: not needed so far
 
     IdPositions& positions() const;
-    void check_parts() const;
     void check_unused(idx_t n, const idx_t* ids, const char* where) const;
     void make_room(idx_t n); ///< nothing fails between it and append
     void append(idx_t n, const idx_t* ids);

@@ -140,21 +140,30 @@ void check_rows_exceeding(
 }
 
 void check_norms(idx_t n, const float* x, size_t d, const char* where) {
+    check_norms_up_to(max_squared_norm, n, x, d, where);
+}
+
+void check_norms_up_to(
+        double most,
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) {
     // if no component exceeds this, the norm is small enough
-    const auto safe = float(std::sqrt(max_squared_norm / (double(d) + 1)));
+    const auto safe = float(std::sqrt(most / (double(d) + 1)));
     check_rows_exceeding(safe, n, x, d, where, [&](idx_t i, const float* row) {
         double sum = 0;
         for (size_t k = 0; k < d; k++) {
             sum += double(row[k]) * row[k];
         }
         FAISS_EXT_THROW_VECTOR_IF_NOT(
-                sum <= max_squared_norm,
+                sum <= most,
                 i,
                 format_message("%s: ", where),
                 format_message(
                         " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
                         sum,
-                        max_squared_norm));
+                        most));
     });
 }
 

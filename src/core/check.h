@@ -68,12 +68,20 @@ void check_rows_exceeding(
         const char* where,
         const std::function<void(idx_t, const float*)>& check);
 
-/// Like check_finite, and throws if a squared L2 norm exceeds max_squared_norm.
-void check_norms(idx_t n, const float* x, size_t d, const char* where);
-
 /// Up to this norm, squared distances and inner products are in the range of
 /// float.
 constexpr double max_squared_norm = FLT_MAX / 8;
+
+/// Like check_finite, and throws if a squared L2 norm exceeds max_squared_norm.
+void check_norms(idx_t n, const float* x, size_t d, const char* where);
+
+/// Like check_norms, with another limit.
+void check_norms_up_to(
+        double most,
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where);
 
 /// Throws unless ids i0 to i0 + ni - 1 are below ntotal.
 void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where);

@@ -130,7 +130,9 @@ void eigen_symmetric(
     d.resize(n);
 
     // Works like dsytrd: panels of columns, each followed by an update of the
-    // part to the right, and an unblocked rest.
+    // part to the right, and an unblocked rest. dsyevd takes as long in all,
+    // but its dsytrd is one call of 40 seconds at n = 8192, which could not be
+    // interrupted. Eigen's solver takes 8 times as long at n = 2000.
     constexpr size_t panel = 64;
     size_t i = 0;
     {

@@ -17,6 +17,10 @@ uint32_t key_of(float score) {
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 
+uint32_t key_of(int32_t score) {
+    return uint32_t(score) ^ 1u << 31;
+}
+
 uint8_t digit_of(uint32_t key, size_t digit) {
     return uint8_t(key >> (8 * digit));
 }
@@ -52,8 +56,8 @@ void radix_sort(std::vector<Hit>& hits) {
 
 } // namespace
 
-template <class Id>
-void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m) {
+template <class Score, class Id>
+void keep_smallest(std::vector<std::pair<Score, Id>>& hits, size_t m) {
     constexpr size_t few = 48; // up to here, sorting by comparison is faster
     m = std::min(m, hits.size());
     if (m == 0) {
@@ -85,5 +89,6 @@ void keep_smallest(std::vector<std::pair<float, Id>>& hits, size_t m) {
 
 template void keep_smallest(std::vector<std::pair<float, uint32_t>>&, size_t);
 template void keep_smallest(std::vector<std::pair<float, int64_t>>&, size_t);
+template void keep_smallest(std::vector<std::pair<int32_t, int64_t>>&, size_t);
 
 } // namespace faiss_ext

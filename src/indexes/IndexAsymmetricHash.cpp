@@ -5,6 +5,7 @@
 #include <array>
 #include <cinttypes>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -14,13 +15,13 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/slices.h"
-#include "indexes/best_hits.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/no_vectors.h"
 #include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/elementwise.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
@@ -107,21 +108,18 @@ struct AsymmetricQuery {
 /// take at least 4 bytes per bit.
 constexpr idx_t most_queries = 4096;
 
-/// Throws if the hash refuses a vector of the batch. The message gives its
-/// number in the whole batch.
-void check_queries(const IndexAsymmetricHash& index, idx_t n, const float* x) {
-    if (n > most_queries) {
-        index.hash->check_input(n, x, "apply");
-    }
-}
-
+/// Makes queries [q0, q1) of a batch.
 std::vector<AsymmetricQuery> make_queries(
         const IndexAsymmetricHash& index,
-        idx_t n,
+        idx_t q0,
+        idx_t q1,
         const float* x) {
     const KernelHash& hash = *index.hash;
+    const idx_t n = q1 - q0;
     std::vector<float> weights(n * hash.nbits);
-    hash.apply_noalloc(n, x, weights.data());
+    with_numbers_from(q0, [&] {
+        hash.apply_noalloc(n, x + q0 * index.d, weights.data());
+    });
     std::vector<AsymmetricQuery> queries(n);
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         float* first = &weights[begin * hash.nbits];
@@ -179,38 +177,44 @@ void scan_blocks(
     }
 }
 
-/// Scans all codes for all queries. found(query, slice) returns where the hits
-/// of a query in a slice are stored; scan(place, query, begin, end) fills it.
-template <class Found, class Scan>
-idx_t scan_all(
+/** Scans all codes for all queries.
+ *
+ * @param empty   copied for each query and slice; scan(hits, query, begin, end)
+ *                adds the hits of some blocks to it
+ * @param result  result(query, hits) receives the hits of all slices
+ */
+template <class Hits, class Scan, class Result>
+void scan_all(
         const IndexAsymmetricHash& index,
         idx_t n,
-        std::vector<Found>& found,
-        Scan&& scan) {
+        const Hits& empty,
+        Scan&& scan,
+        Result&& result) {
     constexpr idx_t query_block = 16, least_slice = 512;
     constexpr size_t chunk_bytes = 65536;
     const idx_t nblocks = blocks_of(index.ntotal);
     const idx_t chunk = std::max<idx_t>(
             1, chunk_bytes / (index.hash->code_size() * pq4_block));
-    const BlockedScan blocks(n, nblocks, query_block, 1, least_slice);
-    found.resize(n * blocks.nslices);
-    blocks.run(
-            0,
+    scan_slices<Hits>(
+            BlockedScan(n, nblocks, query_block, 1, least_slice),
             nblocks,
-            [&](idx_t q0, idx_t nq, idx_t slice, idx_t begin, idx_t end) {
-                for (idx_t b = begin; b < end; b += chunk) {
-                    if (omp_get_thread_num() == 0) {
-                        check_interrupt();
+            [&](idx_t q0,
+                idx_t nq,
+                idx_t,
+                idx_t begin,
+                idx_t end,
+                auto&& found) {
+                std::vector<Hits> hits(nq, empty);
+                for_chunks(begin, end, chunk, [&](idx_t from, idx_t to) {
+                    for (idx_t q = 0; q < nq; q++) {
+                        scan(hits[q], q0 + q, from, to);
                     }
-                    for (idx_t q = q0; q < q0 + nq; q++) {
-                        scan(found[q * blocks.nslices + slice],
-                             q,
-                             b,
-                             std::min(end, b + chunk));
-                    }
+                });
+                for (idx_t q = 0; q < nq; q++) {
+                    found(q0 + q, std::move(hits[q]));
                 }
-            });
-    return blocks.nslices;
+            },
+            result);
 }
 
 float metric_of(const IndexAsymmetricHash& index, float distance) {
@@ -305,17 +309,14 @@ void IndexAsymmetricHash::search(
             int64_t(k));
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::search");
-    check_queries(*this, n, x);
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
-        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
-        std::vector<TopK> found;
-        const idx_t nslices = scan_all(
+        const auto queries = make_queries(*this, q0, q1, x);
+        scan_all(
                 *this,
                 q1 - q0,
-                found,
-                [&](TopK& best, idx_t q, idx_t begin, idx_t end) {
-                    best.k = kept;
+                TopK<float>(kept),
+                [&](TopK<float>& best, idx_t q, idx_t begin, idx_t end) {
                     scan_blocks(
                             *this,
                             queries[q],
@@ -326,25 +327,15 @@ void IndexAsymmetricHash::search(
                             [&](float score, idx_t id) {
                                 best.push(score, id);
                             });
+                },
+                [&](idx_t q, std::span<const TopK<float>> found) {
+                    write_hits(
+                            *this,
+                            smallest_of(found, k),
+                            k,
+                            distances + (q0 + q) * k,
+                            labels + (q0 + q) * k);
                 });
-        parallel_blocks(q1 - q0, 16, [&](idx_t begin, idx_t end) {
-            for (idx_t q = begin; q < end; q++) {
-                std::vector<Hit> hits;
-                for (idx_t s = 0; s < nslices; s++) {
-                    const auto more = found[q * nslices + s].sorted(k);
-                    hits.insert(hits.end(), more.begin(), more.end());
-                }
-                if (nslices > 1) {
-                    keep_smallest(hits, k);
-                }
-                write_hits(
-                        *this,
-                        hits,
-                        k,
-                        distances + (q0 + q) * k,
-                        labels + (q0 + q) * k);
-            }
-        });
     });
 }
 
@@ -359,7 +350,6 @@ void IndexAsymmetricHash::range_search(
     FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::range_search");
-    check_queries(*this, n, x);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
     // rounding may make a distance too large: admit it here, and check it later
     const float limit = is_l2 ? radius : (float(hash->nbits) - radius) / 2;
@@ -367,12 +357,11 @@ void IndexAsymmetricHash::range_search(
             std::min(limit + 1e-6f * (hash->nbits + 1), worst_score);
     std::vector<std::vector<Hit>> all(n);
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
-        const auto queries = make_queries(*this, q1 - q0, x + q0 * d);
-        std::vector<std::vector<Hit>> found;
-        const idx_t nslices = scan_all(
+        const auto queries = make_queries(*this, q0, q1, x);
+        scan_all(
                 *this,
                 q1 - q0,
-                found,
+                std::vector<Hit>(),
                 [&](std::vector<Hit>& hits, idx_t q, idx_t begin, idx_t end) {
                     scan_blocks(
                             *this,
@@ -387,11 +376,10 @@ void IndexAsymmetricHash::range_search(
                                     hits.emplace_back(value, id);
                                 }
                             });
+                },
+                [&](idx_t q, std::span<std::vector<Hit>> found) {
+                    all[q0 + q] = std::move(concatenated(found));
                 });
-        for (size_t i = 0; i < found.size(); i++) {
-            auto& hits = all[q0 + i / nslices];
-            hits.insert(hits.end(), found[i].begin(), found[i].end());
-        }
     });
     fill_range_result(
             all,

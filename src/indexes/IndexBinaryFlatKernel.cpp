@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -15,7 +16,6 @@
 
 #include <faiss_ext/kernels/kernel_registry.h>
 
-#include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
@@ -24,15 +24,13 @@
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/hamming_scan.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
 namespace {
 
 using List = IndexBinaryFlatKernel::List;
-
-/// A distance and an id.
-using Neighbor = std::pair<int32_t, idx_t>;
 
 constexpr int most_bits = 1 << 15;
 constexpr int64_t one = int64_t(1) << 30; ///< the distance at a kernel of 0
@@ -66,14 +64,13 @@ uint32_t hamming_bound(int32_t distance, int64_t ones, int d) {
 
 /// Collects the hits of one query.
 struct SetHits : simd::HammingSink {
-    const size_t k; ///< 0: all within `largest`
     const int d;
     const faiss::IDSelector* const sel;
-    int32_t largest; ///< largest distance of interest
-    std::vector<Neighbor> hits;
+    TopK<int32_t> hits;
 
+    /// @param largest  largest distance of interest
     SetHits(size_t k, int d, int32_t largest, const faiss::IDSelector* sel)
-            : k(k), d(d), sel(sel), largest(largest) {
+            : d(d), sel(sel), hits(k, largest) {
         keys = buffer;
         capacity = keys_at_once;
         make_room = [](simd::HammingSink& sink) {
@@ -88,7 +85,7 @@ struct SetHits : simd::HammingSink {
     bool begin(int query_ones, int list_ones, const idx_t* list_ids) {
         ones = query_ones + list_ones;
         ids = list_ids;
-        bound = hamming_bound(largest, ones, d);
+        bound = hamming_bound(hits.bound, ones, d);
         return bound > uint32_t(std::abs(query_ones - list_ones));
     }
 
@@ -96,20 +93,20 @@ struct SetHits : simd::HammingSink {
         for (size_t i = 0; i < size; i++) {
             const int32_t distance = distance_at(distance_of(keys[i]), ones);
             const idx_t id = ids[position_of(keys[i])];
-            if (distance <= largest && (!sel || sel->is_member(id))) {
-                hits.emplace_back(distance, id);
+            if (!sel || sel->is_member(id)) {
+                hits.push(distance, id);
             }
         }
         size = 0;
-        if (k > 0 && hits.size() >= 2 * k + keys_at_once) {
-            shrink();
-        }
+        bound = hamming_bound(hits.bound, ones, d);
     }
 
+    /// Ends a list. A lower bound may rule out the next ones, but is worth its
+    /// time only after some more hits.
     void end() {
         take();
-        if (k > 0 && hits.size() > k) {
-            shrink();
+        if (hits.scores.size() > hits.k + hits.k / 4) {
+            hits.shrink();
         }
     }
 
@@ -118,13 +115,6 @@ struct SetHits : simd::HammingSink {
     int64_t ones = 0; ///< of the query and of a code together
     const idx_t* ids = nullptr;
     uint64_t buffer[keys_at_once + simd::hamming_group];
-
-    void shrink() {
-        std::nth_element(hits.begin(), hits.begin() + (k - 1), hits.end());
-        hits.resize(k);
-        largest = hits[k - 1].first;
-        bound = hamming_bound(largest, ones, d);
-    }
 };
 
 /// Returns the lists that are not empty, by their upper bound on the kernel
@@ -153,10 +143,10 @@ std::vector<int> in_order_of_bounds(const std::vector<List>& lists, int ones) {
 
 /** Compares queries with all codes that can be of interest.
  *
- * @param k        nearest codes per query, or 0 for all
+ * @param k        nearest codes per query
  * @param largest  largest distance of interest
- * @param result   result(query, hits) receives the hits of one query: the first
- *                 k, sorted, or, if k = 0, all by ascending ids
+ * @param result   result(query, hits) receives the hits of one query, as a
+ *                 TopK from each slice
  */
 template <class Result>
 void scan_all(
@@ -183,8 +173,12 @@ void scan_all(
         std::memcpy(&queries[i * words], x + order[i] * code_size, code_size);
     }
     const BlockedScan blocks(n, index.ntotal, query_block, 1, 16384);
-    std::vector<std::vector<Neighbor>> found(n * blocks.nslices);
-    const auto scan = [&](idx_t q0, idx_t nq, idx_t slice, idx_t, idx_t) {
+    const auto scan = [&](idx_t q0,
+                          idx_t nq,
+                          idx_t slice,
+                          idx_t,
+                          idx_t,
+                          auto&& found) {
         std::vector<std::unique_ptr<SetHits>> hits;
         for (idx_t q = 0; q < nq; q++) {
             hits.push_back(std::make_unique<SetHits>(
@@ -210,54 +204,29 @@ void scan_all(
             if (active.empty()) {
                 continue;
             }
-            const idx_t size = list.ids.size();
-            const idx_t chunk = std::max<idx_t>(
-                    4096,
-                    idx_t(cache::codes_in_turn) /
-                            idx_t(code_size * active.size()));
-            for (idx_t i = 0; i < size; i += chunk) {
-                if (omp_get_thread_num() == 0) {
-                    check_interrupt();
-                }
-                simd::hamming_scan(
-                        active.size(),
-                        active_queries.data(),
-                        std::min(chunk, size - i),
-                        list.codes.data() + i * code_size,
-                        code_size,
-                        i,
-                        active.data());
-            }
+            scan_codes(
+                    active.size(),
+                    active_queries.data(),
+                    0,
+                    list.ids.size(),
+                    list.codes.data(),
+                    code_size,
+                    active.data());
             for (simd::HammingSink* sink : active) {
                 static_cast<SetHits*>(sink)->end();
             }
         }
         for (idx_t q = 0; q < nq; q++) {
-            found[(q0 + q) * blocks.nslices + slice].swap(hits[q]->hits);
+            found(q0 + q, std::move(hits[q]->hits));
         }
     };
-    blocks.run(0, index.ntotal, scan);
-    parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
-        for (idx_t q = begin; q < end; q++) {
-            std::vector<Neighbor>& hits = found[q * blocks.nslices];
-            for (idx_t s = 1; s < blocks.nslices; s++) {
-                const auto& more = found[q * blocks.nslices + s];
-                hits.insert(hits.end(), more.begin(), more.end());
-            }
-            if (k > 0) {
-                std::sort(hits.begin(), hits.end());
-                hits.resize(std::min<size_t>(k, hits.size()));
-            } else {
-                std::sort(
-                        hits.begin(),
-                        hits.end(),
-                        [](const Neighbor& a, const Neighbor& b) {
-                            return a.second < b.second;
-                        });
-            }
-            result(order[q], hits);
-        }
-    });
+    scan_slices<TopK<int32_t>>(
+            blocks,
+            index.ntotal,
+            scan,
+            [&](idx_t q, std::span<const TopK<int32_t>> found) {
+                result(order[q], found);
+            });
 }
 
 /// Reserves memory, so that appending items cannot fail.
@@ -404,7 +373,8 @@ void IndexBinaryFlatKernel::search(
             "IndexBinaryFlatKernel::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const auto fill = [&](idx_t q, const std::vector<Neighbor>& hits) {
+    const auto fill = [&](idx_t q, std::span<const TopK<int32_t>> found) {
+        const auto hits = smallest_of(found, k);
         for (idx_t i = 0; i < k; i++) {
             const bool is_there = i < idx_t(hits.size());
             distances[q * k + i] = is_there ? hits[i].first : no_distance;
@@ -430,18 +400,24 @@ void IndexBinaryFlatKernel::range_search(
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::range_search");
     check_lists();
-    std::vector<std::vector<Neighbor>> found(n);
+    std::vector<std::vector<std::pair<int32_t, idx_t>>> found(n);
     if (radius > 0 && ntotal > 0) {
-        const auto keep = [&](idx_t q, std::vector<Neighbor>& hits) {
-            found[q].swap(hits);
+        const auto keep = [&](idx_t q, std::span<const TopK<int32_t>> all) {
+            found[q] = hits_of(all);
+            std::sort(
+                    found[q].begin(),
+                    found[q].end(),
+                    [](const auto& a, const auto& b) {
+                        return a.second < b.second;
+                    });
         };
-        scan_all(*this, n, x, 0, radius - 1, sel, keep);
+        scan_all(*this, n, x, ntotal, radius - 1, sel, keep);
     }
     fill_range_result(
             found,
             result,
-            [](const Neighbor& hit) { return float(hit.first); },
-            [](const Neighbor& hit) { return hit.second; });
+            [](const auto& hit) { return float(hit.first); },
+            [](const auto& hit) { return hit.second; });
 }
 
 size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -15,7 +16,6 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
-#include "indexes/blocked_scan.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
@@ -26,6 +26,7 @@ namespace faiss_ext {
 namespace {
 
 using simd::HammingSink;
+using Keys = std::vector<uint64_t>;
 
 constexpr idx_t query_block = 32;
 
@@ -74,23 +75,17 @@ void scan_all(
             (n + threads * rounds - 1) / (threads * rounds),
             1,
             16384);
-    const idx_t nslices = blocks.nslices;
-    const idx_t chunk = std::max<idx_t>(
-            4096,
-            idx_t(cache::codes_in_turn) /
-                    idx_t(index.code_size * blocks.block));
-
     std::vector<uint64_t> queries(n * words);
     for (idx_t i = 0; i < n; i++) {
         std::memcpy(
                 &queries[i * words], x + i * index.code_size, index.code_size);
     }
-    std::vector<std::vector<uint64_t>> found(nslices > 1 ? n * nslices : 0);
     const auto scan = [&](idx_t q0,
                           idx_t nq,
-                          idx_t slice,
+                          idx_t,
                           idx_t begin,
-                          idx_t end) {
+                          idx_t end,
+                          auto&& found) {
         std::vector<std::unique_ptr<HammingHits>> sinks;
         std::vector<HammingSink*> pointers;
         for (idx_t q = 0; q < nq; q++) {
@@ -98,44 +93,33 @@ void scan_all(
                     std::min(k, index.ntotal), index.d, bound, is_wanted));
             pointers.push_back(sinks.back().get());
         }
-        for (idx_t i = begin; i < end; i += chunk) {
-            if (omp_get_thread_num() == 0) {
-                check_interrupt();
-            }
-            simd::hamming_scan(
-                    nq,
-                    &queries[q0 * words],
-                    std::min(chunk, end - i),
-                    index.codes() + i * index.code_size,
-                    index.code_size,
-                    i,
-                    pointers.data());
-        }
+        scan_codes(
+                nq,
+                &queries[q0 * words],
+                begin,
+                end,
+                index.codes(),
+                index.code_size,
+                pointers.data());
         for (idx_t q = 0; q < nq; q++) {
-            std::vector<uint64_t> keys = sinks[q]->sorted();
-            if (nslices > 1) {
-                found[(q0 + q) * nslices + slice].swap(keys);
-            } else {
-                result(q0 + q, keys);
-            }
+            found(q0 + q, sinks[q]->sorted());
             sinks[q].reset();
         }
     };
-    blocks.run(0, index.ntotal, scan);
-    parallel_blocks(nslices > 1 ? n : 0, 16, [&](idx_t begin, idx_t end) {
-        for (idx_t q = begin; q < end; q++) {
-            std::vector<uint64_t>& keys = found[q * nslices];
-            for (idx_t s = 1; s < nslices; s++) {
-                const auto& more = found[q * nslices + s];
-                const auto middle =
-                        keys.insert(keys.end(), more.begin(), more.end());
-                if (k > 0) {
+    scan_slices<Keys>(
+            blocks, index.ntotal, scan, [&](idx_t q, std::span<Keys> slices) {
+                if (k == 0) {
+                    result(q, concatenated(slices));
+                    return;
+                }
+                Keys& keys = slices[0];
+                for (const Keys& more : slices.subspan(1)) {
+                    const auto middle =
+                            keys.insert(keys.end(), more.begin(), more.end());
                     std::inplace_merge(keys.begin(), middle, keys.end());
                 }
-            }
-            result(q, keys);
-        }
-    });
+                result(q, keys);
+            });
 }
 
 // Overloads for an index that is ours or of FAISS's class.

@@ -30,13 +30,11 @@
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "simd/selection.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
 namespace {
-
-/// A score and an id.
-using Neighbor = std::pair<float, idx_t>;
 
 /// Queries that are compared with the same vectors. Each vector is loaded once
 /// for all of them.
@@ -100,38 +98,6 @@ bool is_selected(const faiss::IDSelector* sel, idx_t id) {
     return !sel || sel->is_member(id);
 }
 
-/// Keeps the k smallest scores, pushed by ascending id.
-struct TopK {
-    size_t k;
-    std::vector<Neighbor> heap; // the largest first
-
-    explicit TopK(size_t k) : k(k) {}
-
-    /// Pushes the scores of n consecutive ids.
-    void push(
-            idx_t id,
-            size_t n,
-            const float* scores,
-            const faiss::IDSelector* sel) {
-        size_t i = 0;
-        for (; i < n && heap.size() < k; i++) {
-            if (!std::isnan(scores[i]) && is_selected(sel, id + i)) {
-                heap.emplace_back(scores[i], id + i);
-                std::push_heap(heap.begin(), heap.end());
-            }
-        }
-        while (i < n) {
-            i = simd::first_below(n, scores, i, heap.front().first);
-            if (i < n && is_selected(sel, id + i)) {
-                std::pop_heap(heap.begin(), heap.end());
-                heap.back() = {scores[i], id + i};
-                std::push_heap(heap.begin(), heap.end());
-            }
-            i++;
-        }
-    }
-};
-
 /// Searches for a group of queries whose results fit into memory.
 void search_group(
         const IndexFlatKernel& index,
@@ -145,9 +111,10 @@ void search_group(
     const idx_t block = query_block(n, index.ntotal / least_vectors + 1);
     const BlockedScan blocks(n, index.ntotal, block, 2, least_vectors);
     const idx_t chunk = vectors_in_turn(block) * blocks.nslices;
-    std::vector<std::vector<TopK>> best(
-            blocks.nslices,
-            std::vector<TopK>(n, TopK(std::min(k, index.ntotal))));
+    std::vector<TopK<float>> best(
+            n * blocks.nslices,
+            TopK(std::min(k, index.ntotal),
+                 std::numeric_limits<float>::infinity()));
     for (idx_t j = 0; j < index.ntotal; j += chunk) {
         blocks.run(
                 j,
@@ -160,21 +127,19 @@ void search_group(
                          begin,
                          end,
                          [&](idx_t i, idx_t id, idx_t m, const float* found) {
-                             best[slice][i0 + i].push(id, m, found, sel);
+                             best[(i0 + i) * blocks.nslices + slice].push_block(
+                                     id, m, found, [sel](idx_t id) {
+                                         return is_selected(sel, id);
+                                     });
                          });
                 });
     }
 
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
-        std::vector<Neighbor> all;
         for (idx_t i = begin; i < end; i++) {
-            all.clear();
-            for (const auto& slice : best) {
-                const auto& heap = slice[i].heap;
-                all.insert(all.end(), heap.begin(), heap.end());
-            }
-            std::sort(all.begin(), all.end());
-            all.resize(k, {std::numeric_limits<float>::max(), -1});
+            auto all = smallest_of<float>(
+                    {&best[i * blocks.nslices], size_t(blocks.nslices)}, k);
+            all.resize(k, {worst_score, -1});
             for (idx_t j = 0; j < k; j++) {
                 std::tie(scores[i * k + j], labels[i * k + j]) = all[j];
             }
@@ -522,7 +487,7 @@ void IndexFlatKernel::range_search(
     const bool is_distance = metric_type == faiss::METRIC_L2;
     const float bound = is_distance ? radius : -radius;
 
-    std::vector<std::vector<Neighbor>> found(n);
+    std::vector<std::vector<Hit>> found(n);
     const idx_t block = query_block(n, 1), chunk = vectors_in_turn(block);
     for (idx_t j = 0; j < ntotal; j += chunk) {
         parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
@@ -552,10 +517,10 @@ void IndexFlatKernel::range_search(
     fill_range_result(
             found,
             result,
-            [&](const Neighbor& hit) {
+            [&](const Hit& hit) {
                 return is_distance ? hit.first : -hit.first;
             },
-            [](const Neighbor& hit) { return hit.second; });
+            [](const Hit& hit) { return hit.second; });
 }
 
 void IndexFlatKernel::compute_distance_subset(
@@ -619,9 +584,7 @@ void IndexFlatKernel::compare_subset(
     const faiss::MetricType metric = what == Subset::kernel_values
             ? faiss::METRIC_INNER_PRODUCT
             : metric_type;
-    const float worst = what == Subset::scores
-            ? std::numeric_limits<float>::max()
-            : worst_of(metric);
+    const float worst = what == Subset::scores ? worst_score : worst_of(metric);
     const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
     parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
         std::vector<idx_t> ids;

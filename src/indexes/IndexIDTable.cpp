@@ -160,6 +160,30 @@ void check_input(
     check_batch(n, x, where);
 }
 
+template <class IndexT>
+void check_parts(const IndexIDTableTemplate<IndexT>& table) {
+    if (!table.index || table.index->ntotal != table.ntotal ||
+        table.id_map.size() != size_t(table.ntotal)) {
+        check_counts(static_cast<const IndexT&>(table));
+    }
+}
+
+/// Checks the arguments of a search. Returns the parameters for the index
+/// inside.
+template <class IndexT>
+TranslatedParams checked_search(
+        const IndexIDTableTemplate<IndexT>& table,
+        const char* method,
+        idx_t n,
+        const typename IndexT::component_t* x,
+        const faiss::SearchParameters* params) {
+    const std::string name = named<IndexT>(method);
+    check_input(*table.index, n, x, name.c_str());
+    check_parts(table);
+    check_params_for(*table.index, params, name.c_str());
+    return TranslatedParams(table.id_map, params);
+}
+
 } // namespace
 
 template <class IndexT>
@@ -186,14 +210,6 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate() = default;
 
 template <class IndexT>
 IndexIDTableTemplate<IndexT>::~IndexIDTableTemplate() = default;
-
-template <class IndexT>
-void IndexIDTableTemplate<IndexT>::check_parts() const {
-    if (!this->index || this->index->ntotal != this->ntotal ||
-        this->id_map.size() != size_t(this->ntotal)) {
-        check_counts(static_cast<const IndexT&>(*this));
-    }
-}
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::train(idx_t n, const component_t* x) {
@@ -289,7 +305,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
         const char* method,
         Add&& add) {
     const std::string name = named<IndexT>(method);
-    check_parts();
+    check_parts(*this);
     std::vector<idx_t> ids(xids, xids ? xids + n : xids);
     if (!xids) {
         check_free_ids(next_id, n, name.c_str());
@@ -346,12 +362,8 @@ void IndexIDTableTemplate<IndexT>::search(
         distance_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const std::string name = named<IndexT>("search");
-    check_input(*this->index, n, x, name.c_str());
-    check_parts();
-    check_params_for(*this->index, params, name.c_str());
-    const TranslatedParams translated(this->id_map, params);
-    this->index->search(n, x, k, distances, labels, translated.get());
+    const auto inside = checked_search(*this, "search", n, x, params);
+    this->index->search(n, x, k, distances, labels, inside.get());
     for (idx_t i = 0; i < n * k; i++) {
         labels[i] = id_at(labels[i]);
     }
@@ -364,12 +376,8 @@ void IndexIDTableTemplate<IndexT>::range_search(
         distance_t radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    const std::string name = named<IndexT>("range_search");
-    check_input(*this->index, n, x, name.c_str());
-    check_parts();
-    check_params_for(*this->index, params, name.c_str());
-    const TranslatedParams translated(this->id_map, params);
-    this->index->range_search(n, x, radius, result, translated.get());
+    const auto inside = checked_search(*this, "range_search", n, x, params);
+    this->index->range_search(n, x, radius, result, inside.get());
     for (size_t i = 0; i < result->lims[result->nq]; i++) {
         result->labels[i] = id_at(result->labels[i]);
     }
@@ -384,14 +392,16 @@ void IndexIDTableTemplate<IndexT>::search_and_reconstruct(
         idx_t* labels,
         component_t* recons,
         const faiss::SearchParameters* params) const {
-    search(n, x, k, distances, labels, params);
+    const auto inside = checked_search(*this, "search", n, x, params);
+    this->index->search(n, x, k, distances, labels, inside.get());
     const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
     for (idx_t i = 0; i < n * k; i++) {
         component_t* to = recons + i * length;
+        const idx_t position = std::exchange(labels[i], id_at(labels[i]));
         if (labels[i] == -1) { // as FAISS does: NaN, or bytes of 255
             std::memset(to, 255, length * sizeof(component_t));
         } else {
-            reconstruct(labels[i], to);
+            this->index->reconstruct(position, to);
         }
     }
 }
@@ -399,14 +409,7 @@ void IndexIDTableTemplate<IndexT>::search_and_reconstruct(
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::reconstruct(idx_t key, component_t* recons)
         const {
-    check_parts();
-    const idx_t position = position_of(key);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            position >= 0,
-            "%s: there is no vector with id %" PRId64,
-            named<IndexT>("reconstruct").c_str(),
-            int64_t(key));
-    this->index->reconstruct(position, recons);
+    reconstruct_n(key, 1, recons);
 }
 
 template <class IndexT>
@@ -414,15 +417,23 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
         idx_t i0,
         idx_t ni,
         component_t* recons) const {
+    check_parts(*this);
+    const IdPositions& at = positions();
     const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
     for (idx_t i = 0; i < ni; i++) {
-        reconstruct(i0 + i, recons + i * length);
+        const idx_t position = at.find(i0 + i);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                position >= 0,
+                "%s: there is no vector with id %" PRId64,
+                named<IndexT>("reconstruct").c_str(),
+                int64_t(i0 + i));
+        this->index->reconstruct(position, recons + i * length);
     }
 }
 
 template <class IndexT>
 size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
-    check_parts();
+    check_parts(*this);
     const IDSelectorTranslated translated(this->id_map, sel);
     std::vector<idx_t> kept;
     kept.reserve(this->id_map.size());
@@ -449,8 +460,8 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,
             "IndexIDTable: only another IndexIDTable can be merged in");
-    check_parts();
-    source->check_parts();
+    check_parts(*this);
+    check_parts(*source);
     this->index->check_compatible_for_merge(*source->index);
 }
 

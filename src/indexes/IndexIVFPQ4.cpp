@@ -14,7 +14,6 @@
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
-#include <faiss/utils/distances.h>
 
 #include "core/check.h"
 #include "core/errors.h"
@@ -24,7 +23,6 @@
 #include "core/sample.h"
 #include "core/scratch.h"
 #include "core/slices.h"
-#include "indexes/best_hits.h"
 #include "indexes/index_parts.h"
 #include "indexes/k_means.h"
 #include "indexes/pq4_codes.h"
@@ -33,6 +31,7 @@
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
 #include "simd/selection.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
@@ -76,19 +75,7 @@ void reserve_list(IndexIVFPQ4::List& list, size_t more, size_t rows) {
 /// Throws unless vectors are finite and their squared lengths leave room for
 /// sums.
 void check_vectors(size_t d, idx_t n, const float* x, const char* where) {
-    constexpr float longest_square = 1e37f;
-    check_finite(n, x, int(d), where);
-    for (idx_t i = 0; i < n; i++) {
-        const float square = faiss::fvec_norm_L2sqr(x + i * d, d);
-        FAISS_EXT_THROW_VECTOR_IF_NOT(
-                square <= longest_square,
-                i,
-                format_message("%s: the squared length of ", where),
-                format_message(
-                        " is %g, expected at most %g; scale the vectors down",
-                        square,
-                        longest_square));
-    }
+    check_norms_up_to(1e37, n, x, d, where);
 }
 
 void subtract(const AlignedVector<float>& mean, std::vector<float>& x) {
@@ -771,16 +758,17 @@ void IndexIVFPQ4::search(
     const Search how = search_of(*this, params);
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
-        std::vector<TopK> best(q1 - q0);
+        std::vector<TopK<float>> best(q1 - q0);
         scan_probes(
                 *this,
                 q1 - q0,
                 y.data(),
                 how.nprobe,
                 [&](idx_t i, const Query& query, const Probe& probe) {
-                    TopK& found = best[i];
+                    TopK<float>& found = best[i];
                     if (&probe == query.probes.data()) {
-                        found.start(std::max<idx_t>(1, std::min(k, ntotal)));
+                        found.k = std::max<idx_t>(1, std::min(k, ntotal));
+                        found.reserve();
                     }
                     scan_list(
                             *this,
@@ -798,7 +786,7 @@ void IndexIVFPQ4::search(
                         best[i].shrink();
                     }
                     std::vector<Hit> hits = best[i].sorted(k);
-                    best[i] = {};
+                    best[i] = TopK<float>();
                     hits.resize(k, {worst_score, -1});
                     for (idx_t j = 0; j < k; j++) {
                         const idx_t to = (q0 + i) * k + j;

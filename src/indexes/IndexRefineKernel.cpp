@@ -19,10 +19,10 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
-#include "indexes/best_hits.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/row_scores.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 

@@ -11,6 +11,8 @@
 
 #include <faiss_ext/core/compat.h>
 
+#include "core/cache_sizes.h"
+#include "indexes/blocked_scan.h"
 #include "simd/hamming_scan.h"
 
 namespace faiss_ext {
@@ -24,6 +26,30 @@ inline idx_t position_of(uint64_t key) {
 
 inline int32_t distance_of(uint64_t key) {
     return int32_t(key >> simd::hamming_shift);
+}
+
+/// Scans the codes at positions [begin, end) and checks for interrupts. The
+/// arguments are those of simd::hamming_scan.
+inline void scan_codes(
+        size_t nq,
+        const uint64_t* queries,
+        idx_t begin,
+        idx_t end,
+        const uint8_t* codes,
+        size_t code_size,
+        simd::HammingSink* const* sinks) {
+    const idx_t chunk = std::max<idx_t>(
+            4096, idx_t(cache::codes_in_turn) / idx_t(code_size * nq));
+    for_chunks(begin, end, chunk, [&](idx_t from, idx_t to) {
+        simd::hamming_scan(
+                nq,
+                queries,
+                to - from,
+                codes + from * code_size,
+                code_size,
+                from,
+                sinks);
+    });
 }
 
 /// Keeps the k smallest keys of a scan, or, if k = 0, all below the bound.

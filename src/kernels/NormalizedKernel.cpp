@@ -14,7 +14,8 @@ namespace faiss_ext {
 
 namespace {
 
-/// Divides k(x, y) by sqrt(k(x, x) k(y, y)); gives 0 if one of these is 0.
+/// Divides k(x, y) by sqrt(k(x, x) k(y, y)); gives 0 if one of these is 0. The
+/// product of two inverse roots may exceed the range of float.
 void normalize(
         size_t n,
         const float* x_self,

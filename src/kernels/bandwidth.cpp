@@ -14,45 +14,11 @@
 #include "core/sample.h"
 #include "simd/elementwise.h"
 #include "simd/pairwise.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
 namespace {
-
-/// Keeps the `count` smallest of many numbers.
-class Smallest {
-   public:
-    explicit Smallest(size_t count) : count(count) {}
-
-    void add(size_t n, const float* values) {
-        for (size_t i = 0; i < n; i++) {
-            if (values[i] < bound || kept.size() < count) {
-                kept.push_back(values[i]);
-                if (kept.size() >= 2 * count) {
-                    shrink();
-                }
-            }
-        }
-    }
-
-    /// Returns the largest of the `count` smallest. At least `count` numbers
-    /// must have been added.
-    float largest() {
-        shrink();
-        return kept.back();
-    }
-
-   private:
-    size_t count;
-    float bound = std::numeric_limits<float>::infinity();
-    std::vector<float> kept;
-
-    void shrink() {
-        std::nth_element(kept.begin(), kept.begin() + (count - 1), kept.end());
-        kept.resize(count);
-        bound = kept.back();
-    }
-};
 
 /// Returns the power of two that scales vectors up to `largest` so that squares
 /// are in the range of float; 0 if they are already.
@@ -119,7 +85,9 @@ double mean_neighbor_distance(
     const idx_t block = 4096;
     std::vector<double> radius(nqueries);
     parallel_blocks("bandwidth", nqueries, 16, [&](idx_t begin, idx_t end) {
-        std::vector<Smallest> nearest(end - begin, Smallest(count));
+        std::vector<TopK<float>> nearest(
+                end - begin,
+                TopK(count, std::numeric_limits<float>::infinity()));
         std::vector<float> distances((end - begin) * block);
         for (idx_t i = 0; i < npoints; i += block) {
             const idx_t m = std::min(block, npoints - i);
@@ -133,11 +101,13 @@ double mean_neighbor_distance(
                     distances.data(),
                     m);
             for (idx_t q = 0; q < end - begin; q++) {
-                nearest[q].add(m, &distances[q * m]);
+                nearest[q].push_block(
+                        i, m, &distances[q * m], [](idx_t) { return true; });
             }
         }
         for (idx_t q = begin; q < end; q++) {
-            const double largest = nearest[q - begin].largest();
+            nearest[q - begin].shrink();
+            const double largest = nearest[q - begin].bound;
             radius[q] = l1 ? largest : std::sqrt(largest);
         }
     });

@@ -46,6 +46,8 @@ std::vector<float> inverse_norms_of(
 }
 
 /// Divides a block of kernel values of n vectors and m others by the norms.
+/// NormalizedKernel takes any k(x, x) > 0 and therefore needs double; here
+/// inverse norms are at most 1e18, so floats are enough.
 void normalize_block(
         const std::vector<float>& x_inverse_norms,
         const std::vector<float>& y_inverse_norms,

@@ -75,7 +75,7 @@ HWY_INLINE size_t count_up_to(
     const Lanes tag;
     const size_t lanes = hn::Lanes(tag);
     const auto limit = hn::Set(tag, bound);
-    const auto none = hn::Set(tag, std::numeric_limits<float>::lowest());
+    const auto none = hn::Set(tag, -std::numeric_limits<float>::infinity());
     auto most = none;
     size_t i = 0, count = 0;
     for (; i + lanes <= n; i += lanes) {
@@ -106,7 +106,7 @@ float kth_smallest_target(size_t n, const float* v, size_t k) {
                 int32_t(number >= 0 ? number : int64_t(INT32_MIN) - number));
     };
     float largest;
-    count_up_to(n, v, std::numeric_limits<float>::max(), largest);
+    count_up_to(n, v, std::numeric_limits<float>::infinity(), largest);
     int64_t too_low = number_of(smallest_value(n, v)) - 1;
     int64_t high = number_of(largest);
     while (high - too_low > 1) {
