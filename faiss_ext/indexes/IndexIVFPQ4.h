@@ -15,8 +15,6 @@
 
 namespace faiss_ext {
 
-struct PackedCentroids;
-
 /** Inverted lists of product-quantised vectors, for fast search behind an
  * explicit map of a kernel. Codes have M parts of 4 bits, and are scanned by
  * shuffle instructions.
@@ -86,10 +84,8 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     /// index since it was made or reset. INT64_MAX: no id is left.
     idx_t next_id = 0;
 
-    std::shared_ptr<const PackedCentroids> packed; ///< made from the centroids
-    /// The squared length of centroid k of part m is at [m * 16 + k]; made from
-    /// the codebook.
-    AlignedVector<float> squares;
+    struct Tables;
+    std::shared_ptr<const Tables> tables; ///< made from the data above
 
     /// The place of each vector, by id; see make_direct_map. An entry is void
     /// if its place holds another id or none.

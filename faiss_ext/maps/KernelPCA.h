@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <faiss_ext/core/ClonePtr.h>
@@ -10,8 +9,6 @@
 #include <faiss_ext/projections/Projection.h>
 
 namespace faiss_ext {
-
-struct KernelSpectrum;
 
 /** KPCA: feature map of any kernel by kernel principal component analysis on
  * landmarks. Any FAISS index can then search under the kernel. KLSH draws its
@@ -91,49 +88,7 @@ struct KernelPCA : FeatureMap {
     void init() override;
     void restore() override;
 
-    // Steps of the map, for hashes that hold a map and replace its last step.
-
-    /// Sets p to the dimension if kernel values are precomputed.
-    void set_precomputed_p();
-    /// Shows the parameters.
-    void parameters(FieldVisitor& v) const;
-    /// Shows the landmarks and the eigenvalues.
-    void learned_fields(FieldVisitor& v) const;
-    /// Checks the fields that were read, and computes what files do not store.
-    void restore_landmarks();
-
-    /** Trains the kernel, draws the landmarks, if none are set, and returns
-     * their matrix K, size p * p, without `scale` applied.
-     *
-     * Throws if there are fewer vectors than landmarks.
-     */
-    std::vector<float> learn_landmarks(idx_t n, const float* x);
-
-    /// Kernel values against the landmarks, size n * p, without `scale`
-    /// applied.
-    void kernel_rows(size_t n, const float* x, float* rows) const;
-
-    /// A block of kernel values, size n * m, without `scale` applied.
-    void kernel_block(
-            size_t n,
-            const float* x,
-            size_t m,
-            const float* y,
-            float* block) const;
-
-    /// Replaces values k by exp(s (k - 1)). Does nothing if s = 0.
-    static void transform(double s, size_t n, float* values);
-
-    /** The eigenvalues and eigenvectors of K, after `scale` is applied.
-     *
-     * Throws if K is constant, not finite, not positive semi-definite (an
-     * eigenvalue below -1e-3 of the largest one), or of a lower rank than asked
-     * for.
-     */
-    KernelSpectrum decompose(const float* K) const;
-
-    /// Throws unless all values are finite, since kernels may overflow.
-    void check_values(size_t n, const float* values) const;
+    struct Steps; ///< for hashes that hold a map and replace its last step
 
    protected:
     idx_t rows_per_block(idx_t n) const override;
@@ -142,9 +97,6 @@ struct KernelPCA : FeatureMap {
    private:
     /// 1 / sqrt(k(x_i, x_i)), size p; empty if values are not normalised.
     std::vector<float> inverse_norms;
-
-    void set_inverse_norms();
-    void check_precomputed(idx_t n, const float* x) const;
 };
 
 } // namespace faiss_ext

@@ -7,6 +7,7 @@
 
 #include "core/aligned_arrays.h"
 #include "core/check.h"
+#include "core/field_visitor.h"
 #include "core/io_fields.h"
 
 namespace faiss_ext {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/errors.h"
+#include "core/field_visitor.h"
 #include "core/number_format.h"
 
 namespace faiss_ext {
@@ -107,7 +108,7 @@ struct Lister : FieldVisitor {
             const Field& field,
             const std::string& values,
             const std::string& default_value) {
-        infos.push_back({field.key, values, default_value, field.meaning});
+        infos.push_back({field.key, values, default_value, field.meaning, {}});
     }
 
     /// A number whose default is out of range must be given.
@@ -129,6 +130,7 @@ struct Lister : FieldVisitor {
     }
     void on(const WordField& field) override {
         add(field, join(field.words), field.words.at(field.value));
+        infos.back().words = field.words;
     }
     void on(const ShapeField& field) override {
         add(field, "<rows>x<columns> or auto", "auto");

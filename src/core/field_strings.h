@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes objects from factory strings.
+// Objects from factory strings, and the other way round.
 
 #pragma once
 
@@ -18,6 +18,11 @@ namespace faiss_ext {
  * Keys that the object does not know are passed on to its first part.
  */
 void read_string(HasFields& object, Spec& spec);
+
+/// The parameters as in factory strings, such as `nu=2.5,gamma=0.02`.
+/// Parameters with the same value as in `fresh`, a default-constructed object
+/// of the same class, are left out.
+std::string fields_to_string(const HasFields& object, const HasFields& fresh);
 
 /// Returns `name(parameters)`, the string that makes an equal object of a known
 /// class.

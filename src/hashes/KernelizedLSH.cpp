@@ -13,7 +13,7 @@
 #include "hashes/angle.h"
 #include "hashes/klsh_draws.h"
 #include "hashes/klsh_tuning.h"
-#include "maps/kernel_spectrum.h"
+#include "maps/kernel_pca_steps.h"
 
 namespace faiss_ext {
 
@@ -39,7 +39,7 @@ void KernelizedLSH::set_dimensions(int d, int nbits) {
 }
 
 void KernelizedLSH::fields(FieldVisitor& v) const {
-    map.parameters(v);
+    KernelPCA::Steps::parameters(map, v);
     v.word("draw",
            draw,
            {"clt", "gauss"},
@@ -52,20 +52,20 @@ void KernelizedLSH::fields(FieldVisitor& v) const {
                 map.p - 1,
                 "landmarks in a clt draw; 0: 30, or p / 2 if that is less");
     }
-    map.learned_fields(v);
+    KernelPCA::Steps::learned_fields(map, v);
     learned_fields(v, is_trained ? nbits : 0);
     v.learned("mean_value", mean_value);
 }
 
 void KernelizedLSH::init() {
-    map.set_precomputed_p();
+    KernelPCA::Steps::set_precomputed_p(map);
     check_fields(*this);
     is_trained = false;
 }
 
 void KernelizedLSH::restore() {
     map.is_trained = is_trained;
-    map.restore_landmarks();
+    KernelPCA::Steps::restore_landmarks(map);
     check_projection(is_trained);
 }
 
@@ -85,13 +85,13 @@ int KernelizedLSH::num_drawn() const {
 
 void KernelizedLSH::learn(idx_t n, const float* x) {
     map.verbose = verbose;
-    std::vector<float> K = map.learn_landmarks(n, x);
+    std::vector<float> K = KernelPCA::Steps::learn_landmarks(map, n, x);
     if (map.auto_rank || map.auto_scale) {
         choose_parameters(*this, n, x, K.data(), num_drawn());
         map.auto_rank = map.auto_scale = false;
     }
-    KernelPCA::transform(map.scale, K.size(), K.data());
-    const KernelSpectrum s = map.decompose(K.data());
+    KernelPCA::Steps::transform(map.scale, K.size(), K.data());
+    const KernelSpectrum s = KernelPCA::Steps::decompose(map, K.data());
     const int kept = map.rank > 0 ? map.rank : s.rank();
     map.eigenvalues.assign(s.values.begin(), s.values.begin() + kept);
     set_weights(*this, make_weights(Draws(*this, num_drawn()), s, kept), s);
@@ -123,8 +123,8 @@ size_t KernelizedLSH::features_space() const {
 
 const float* KernelizedLSH::features(size_t n, const float* x, float* space)
         const {
-    map.kernel_rows(n, x, space);
-    KernelPCA::transform(map.scale, n * map.p, space);
+    KernelPCA::Steps::kernel_rows(map, n, x, space);
+    KernelPCA::Steps::transform(map.scale, n * map.p, space);
     return space;
 }
 
@@ -132,7 +132,7 @@ void KernelizedLSH::finish(size_t n, float* margins) const {
     ProjectionHash::finish(n, margins);
     // one kernel value that is not finite makes all margins infinite or NaN
     for (size_t i = 0; i < n; i++) {
-        map.check_values(1, margins + i * nbits);
+        KernelPCA::Steps::check_values(map, 1, margins + i * nbits);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "hashes/klsh_draws.h"
+#include "maps/kernel_pca_steps.h"
 #include "simd/margins.h"
 
 namespace faiss_ext {
@@ -106,11 +107,17 @@ void choose_parameters(
     // compute the true neighbours, and the kernel rows for all candidates
     std::vector<float> truth(nq * nb), rows((nq + nb) * p);
     parallel_blocks(nq, 4, [&](idx_t begin, idx_t end) {
-        map.kernel_block(
-                end - begin, queries + begin * d, nb, base, &truth[begin * nb]);
+        KernelPCA::Steps::kernel_block(
+                map,
+                end - begin,
+                queries + begin * d,
+                nb,
+                base,
+                &truth[begin * nb]);
     });
     parallel_blocks(nq + nb, 16, [&](idx_t begin, idx_t end) {
-        map.kernel_rows(end - begin, queries + begin * d, &rows[begin * p]);
+        KernelPCA::Steps::kernel_rows(
+                map, end - begin, queries + begin * d, &rows[begin * p]);
     });
 
     const Draws draws(hash, t);
@@ -122,8 +129,8 @@ void choose_parameters(
             : std::vector<double>{map.scale};
     for (double s : scales) {
         std::vector<float> K_s(K, K + size_t(p) * p), rows_s = rows;
-        KernelPCA::transform(s, K_s.size(), K_s.data());
-        KernelPCA::transform(s, rows_s.size(), rows_s.data());
+        KernelPCA::Steps::transform(s, K_s.size(), K_s.data());
+        KernelPCA::Steps::transform(s, rows_s.size(), rows_s.data());
         const KernelSpectrum spectrum = decompose_kernel(
                 p, K_s.data(), !map.nystrom, map.tolerance, hash.verbose);
         const int full = spectrum.rank();

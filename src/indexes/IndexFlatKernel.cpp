@@ -22,6 +22,7 @@
 #include "core/cache_sizes.h"
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "core/parallel.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/gathered_rows.h"

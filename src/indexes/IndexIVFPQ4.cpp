@@ -35,6 +35,11 @@
 
 namespace faiss_ext {
 
+struct IndexIVFPQ4::Tables {
+    PackedCentroids centroids;
+    AlignedVector<float> squares; ///< of the codebook
+};
+
 namespace {
 
 using simd::pq4_block;
@@ -224,11 +229,16 @@ struct Query {
             std::transform(
                     q, q + index.d, c, difference.begin(), std::minus<>());
         }
-        rounded.make(codes, difference.data(), -2, index.squares.data());
+        rounded.make(
+                codes, difference.data(), -2, index.tables->squares.data());
         floats.clear();
         if (!is_fine(index, rounded.scale, nearest, most_of_list)) {
             make_float_tables(
-                    codes, difference.data(), -2, index.squares.data(), floats);
+                    codes,
+                    difference.data(),
+                    -2,
+                    index.tables->squares.data(),
+                    floats);
         }
     }
 
@@ -366,9 +376,9 @@ void order_lists(
         const float* x,
         float* order) {
     if (index.metric_type == faiss::METRIC_L2) {
-        index.packed->half_distances(n, x, order);
+        index.tables->centroids.half_distances(n, x, order);
     } else {
-        index.packed->products(n, x, order);
+        index.tables->centroids.products(n, x, order);
         std::transform(order, order + n * index.nlist, order, std::negate<>());
     }
 }
@@ -587,9 +597,9 @@ void IndexIVFPQ4::init() {
 void IndexIVFPQ4::restore() {
     check_restorable();
     if (is_trained) {
-        packed = std::make_shared<const PackedCentroids>(
-                d, nlist, centroids.data());
-        squares = codes_of(*this).squares();
+        tables = std::make_shared<const Tables>(
+                Tables{{size_t(d), size_t(nlist), centroids.data()},
+                       codes_of(*this).squares()});
     }
 }
 
@@ -646,13 +656,12 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
     }
     check_spread(nsample, sample);
     auto found = k_means(d, nlist, nsample, sample.data(), 10, seed, verbose);
-    auto found_packed =
-            std::make_shared<const PackedCentroids>(d, nlist, found.data());
+    PackedCentroids packed(d, nlist, found.data());
     auto vectors = gather_rows(sample_ids(n, 256 * 64, seed + 1), x, d);
     subtract(found_mean, vectors);
     const idx_t nvectors = vectors.size() / d;
     if (residual) {
-        const auto list = found_packed->nearest(nvectors, vectors.data());
+        const auto list = packed.nearest(nvectors, vectors.data());
         for (idx_t i = 0; i < nvectors; i++) {
             for (int j = 0; j < d; j++) {
                 vectors[i * d + j] -= found[list[i] * d + j];
@@ -668,9 +677,9 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
             train_pq4_codebook(d, M, nvectors, vectors.data(), seed + 2);
     mean = std::move(found_mean);
     centroids = std::move(found);
-    packed = std::move(found_packed);
     codebook = std::move(of_parts);
-    squares = codes_of(*this).squares();
+    tables = std::make_shared<const Tables>(
+            Tables{std::move(packed), codes_of(*this).squares()});
     lists.assign(nlist, {});
     is_trained = true;
 }
@@ -693,7 +702,7 @@ void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {
                 std::max(next_id, above(*std::max_element(xids, xids + n)));
     }
     const auto y = centred(*this, n, x);
-    const auto list = packed->nearest(n, y.data());
+    const auto list = tables->centroids.nearest(n, y.data());
     const Pq4Codes parts = codes_of(*this);
     std::vector<uint8_t> codes(n * M);
     std::vector<float> offsets(n);

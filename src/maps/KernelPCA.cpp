@@ -16,7 +16,7 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
-#include "maps/kernel_spectrum.h"
+#include "maps/kernel_pca_steps.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
@@ -74,64 +74,67 @@ KernelPCA::KernelPCA(int d, int rank, const Kernel* kernel)
     init();
 }
 
-void KernelPCA::parameters(FieldVisitor& v) const {
+void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
     v.part("kernel",
-           kernel,
+           map.kernel,
            "any kernel, or rows of its values",
            "precomputed");
-    v.assign(p, kernel || d_in <= 0 ? p : d_in);
-    const bool is_free = kernel || v.wants_all();
+    v.assign(map.p, map.kernel || map.d_in <= 0 ? map.p : map.d_in);
+    const bool is_free = map.kernel || v.wants_all();
     v.integer(
             "p",
-            p,
-            is_free ? 2 : p,
-            is_free ? max_landmarks : p,
+            map.p,
+            is_free ? 2 : map.p,
+            is_free ? max_landmarks : map.p,
             "landmarks, drawn by train");
     // precomputed values cannot be tried out
-    const bool can = owned_by_hash && is_free;
-    if ((auto_rank || auto_scale) && !(owned_by_hash && kernel)) {
+    const bool can = map.owned_by_hash && is_free;
+    if ((map.auto_rank || map.auto_scale) &&
+        !(map.owned_by_hash && map.kernel)) {
         throw FieldError(
-                auto_rank ? "rank" : "scale",
+                map.auto_rank ? "rank" : "scale",
                 "only a hash with a kernel can choose rank=auto and scale=auto");
     }
     v.integer(
             "rank",
-            rank,
-            owned_by_hash ? 0 : 1,
-            p,
-            owned_by_hash
+            map.rank,
+            map.owned_by_hash ? 0 : 1,
+            map.p,
+            map.owned_by_hash
                     ? "eigenvectors kept, at most p; 0: all; auto: chosen by train"
                     : "eigenvectors kept, at most p: the output dimension",
-            can ? &auto_rank : nullptr);
+            can ? &map.auto_rank : nullptr);
     v.number(
             "scale",
-            scale,
+            map.scale,
             0,
             1e4,
             "s in exp(s (k - 1)), which replaces k; 0: k itself",
-            can ? &auto_scale : nullptr);
-    v.flag("nystrom", nystrom, "whether the landmarks' matrix is not centred");
-    v.flag("center", center, "whether vectors are centred");
+            can ? &map.auto_scale : nullptr);
+    v.flag("nystrom",
+           map.nystrom,
+           "whether the landmarks' matrix is not centred");
+    v.flag("center", map.center, "whether vectors are centred");
     if (is_free) {
-        v.flag("normalize", normalize, "whether k(x, x) is made 1");
+        v.flag("normalize", map.normalize, "whether k(x, x) is made 1");
     }
     v.number(
             "tolerance",
-            tolerance,
+            map.tolerance,
             0,
             0.999,
             "smaller eigenvalues are dropped, relative to the largest");
-    v.integer("seed", seed, 0, INT64_MAX, "of the landmarks, and of draws");
+    v.integer("seed", map.seed, 0, INT64_MAX, "of the landmarks, and of draws");
 }
 
-void KernelPCA::learned_fields(FieldVisitor& v) const {
-    v.array("landmarks", landmarks);
-    v.array("eigenvalues", eigenvalues);
+void KernelPCA::Steps::learned_fields(const KernelPCA& map, FieldVisitor& v) {
+    v.array("landmarks", map.landmarks);
+    v.array("eigenvalues", map.eigenvalues);
 }
 
 void KernelPCA::fields(FieldVisitor& v) const {
-    parameters(v);
-    learned_fields(v);
+    Steps::parameters(*this, v);
+    Steps::learned_fields(*this, v);
     v.learned_part("components", components);
     v.array("offset", offset, is_trained ? rank : 0);
 }
@@ -141,39 +144,44 @@ void KernelPCA::init() {
             d_in > 0,
             "the input dimension is %d, expected a positive number",
             d_in);
-    set_precomputed_p();
+    Steps::set_precomputed_p(*this);
     check_fields(*this);
     d_out = rank;
     is_trained = false;
 }
 
-void KernelPCA::set_precomputed_p() {
-    if (!kernel && d_in > 0) {
-        p = d_in;
+void KernelPCA::Steps::set_precomputed_p(KernelPCA& map) {
+    if (!map.kernel && map.d_in > 0) {
+        map.p = map.d_in;
     }
 }
 
-void KernelPCA::restore_landmarks() {
+void KernelPCA::Steps::restore_landmarks(KernelPCA& map) {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            landmarks.size() ==
-                            (kernel && (is_trained || !landmarks.empty())
-                                     ? size_t(p) * d_in
+            map.landmarks.size() ==
+                            (map.kernel &&
+                                             (map.is_trained ||
+                                              !map.landmarks.empty())
+                                     ? size_t(map.p) * map.d_in
                                      : 0) &&
-                    (kernel || p == d_in) &&
-                    (!kernel || !is_trained || kernel->is_trained),
+                    (map.kernel || map.p == map.d_in) &&
+                    (!map.kernel || !map.is_trained || map.kernel->is_trained),
             "the landmarks do not fit the parameters");
-    if (kernel) {
-        kernel->check_input(
-                landmarks.size() / d_in, landmarks.data(), d_in, "landmarks");
+    if (map.kernel) {
+        map.kernel->check_input(
+                map.landmarks.size() / map.d_in,
+                map.landmarks.data(),
+                map.d_in,
+                "landmarks");
     }
-    if (is_trained) {
-        set_inverse_norms();
+    if (map.is_trained) {
+        set_inverse_norms(map);
     }
 }
 
 void KernelPCA::restore() {
     d_out = rank;
-    restore_landmarks();
+    Steps::restore_landmarks(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
             rank > 0 &&
                     (!is_trained ||
@@ -182,52 +190,63 @@ void KernelPCA::restore() {
             "the parts of a map do not fit");
 }
 
-void KernelPCA::transform(double s, size_t n, float* values) {
+void KernelPCA::Steps::transform(double s, size_t n, float* values) {
     if (s > 0) {
         simd::exp_affine(n, float(s), float(-s), values);
     }
 }
 
-void KernelPCA::set_inverse_norms() {
-    inverse_norms.clear();
-    if (kernel && normalize &&
-        !dynamic_cast<const ShiftInvariantKernel*>(kernel.get())) {
-        inverse_norms = inverse_norms_of(*kernel, p, landmarks.data(), d_in);
+void KernelPCA::Steps::set_inverse_norms(KernelPCA& map) {
+    map.inverse_norms.clear();
+    if (map.kernel && map.normalize &&
+        !dynamic_cast<const ShiftInvariantKernel*>(map.kernel.get())) {
+        map.inverse_norms = inverse_norms_of(
+                *map.kernel, map.p, map.landmarks.data(), map.d_in);
     }
 }
 
-void KernelPCA::kernel_rows(size_t n, const float* x, float* rows) const {
-    if (!kernel) {
-        std::copy_n(x, n * p, rows);
+void KernelPCA::Steps::kernel_rows(
+        const KernelPCA& map,
+        size_t n,
+        const float* x,
+        float* rows) {
+    if (!map.kernel) {
+        std::copy_n(x, n * map.p, rows);
         return;
     }
-    kernel->block(n, x, p, landmarks.data(), d_in, rows);
-    if (!inverse_norms.empty()) {
+    map.kernel->block(n, x, map.p, map.landmarks.data(), map.d_in, rows);
+    if (!map.inverse_norms.empty()) {
         normalize_block(
-                inverse_norms_of(*kernel, n, x, d_in), inverse_norms, rows);
+                inverse_norms_of(*map.kernel, n, x, map.d_in),
+                map.inverse_norms,
+                rows);
     }
 }
 
-void KernelPCA::kernel_block(
+void KernelPCA::Steps::kernel_block(
+        const KernelPCA& map,
         size_t n,
         const float* x,
         size_t m,
         const float* y,
-        float* block) const {
-    kernel->block(n, x, m, y, d_in, block);
-    if (normalize) {
+        float* block) {
+    map.kernel->block(n, x, m, y, map.d_in, block);
+    if (map.normalize) {
         normalize_block(
-                inverse_norms_of(*kernel, n, x, d_in),
-                inverse_norms_of(*kernel, m, y, d_in),
+                inverse_norms_of(*map.kernel, n, x, map.d_in),
+                inverse_norms_of(*map.kernel, m, y, map.d_in),
                 block);
     }
 }
 
-void KernelPCA::check_values(size_t n, const float* values) const {
+void KernelPCA::Steps::check_values(
+        const KernelPCA& map,
+        size_t n,
+        const float* values) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             all_finite(n, values),
             "values of the kernel %s are not finite on these vectors",
-            kernel ? kernel->description().c_str() : "given");
+            map.kernel ? map.kernel->description().c_str() : "given");
 }
 
 void KernelPCA::set_landmarks(idx_t n, const float* x) {
@@ -253,17 +272,21 @@ void KernelPCA::set_landmarks(idx_t n, const float* x) {
     p = int(n);
 }
 
-void KernelPCA::check_precomputed(idx_t n, const float* x) const {
+void KernelPCA::Steps::check_precomputed(
+        const KernelPCA& map,
+        idx_t n,
+        const float* x) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n == p,
+            n == map.p,
             "train: %" PRId64
             " rows of precomputed values, expected the %d x %d matrix of the landmarks",
             int64_t(n),
-            p,
-            p);
-    for (int i = 0; i < p; i++) {
+            map.p,
+            map.p);
+    for (int i = 0; i < map.p; i++) {
         for (int j = 0; j < i; j++) {
-            const float a = x[size_t(i) * p + j], b = x[size_t(j) * p + i];
+            const float a = x[size_t(i) * map.p + j],
+                        b = x[size_t(j) * map.p + i];
             FAISS_EXT_THROW_IF_NOT_FMT(
                     std::abs(a - b) <=
                             1e-4 * (std::abs(a) + std::abs(b)) + 1e-6,
@@ -278,51 +301,63 @@ void KernelPCA::check_precomputed(idx_t n, const float* x) const {
     }
 }
 
-std::vector<float> KernelPCA::learn_landmarks(idx_t n, const float* x) {
+std::vector<float> KernelPCA::Steps::learn_landmarks(
+        KernelPCA& map,
+        idx_t n,
+        const float* x) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            landmarks.empty() || landmarks.size() == size_t(p) * d_in,
+            map.landmarks.empty() ||
+                    map.landmarks.size() == size_t(map.p) * map.d_in,
             "train: p is %d, but %zu landmarks are set",
-            p,
-            landmarks.size() / d_in);
-    if (kernel) {
-        kernel->verbose = verbose;
-        if (!kernel->is_trained) {
-            kernel->train(n, x, d_in);
+            map.p,
+            map.landmarks.size() / map.d_in);
+    if (map.kernel) {
+        map.kernel->verbose = map.verbose;
+        if (!map.kernel->is_trained) {
+            map.kernel->train(n, x, map.d_in);
             // once it has a bandwidth it may refuse more
-            kernel->check_input(n, x, d_in, "train");
+            map.kernel->check_input(n, x, map.d_in, "train");
         }
-        if (landmarks.empty()) {
+        if (map.landmarks.empty()) {
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    n >= p,
+                    n >= map.p,
                     "train: %" PRId64
                     " training vectors, expected at least p = %d, of which the landmarks are drawn",
                     int64_t(n),
-                    p);
-            landmarks = gather_rows(sample_ids(n, p, seed), x, d_in);
+                    map.p);
+            map.landmarks =
+                    gather_rows(sample_ids(n, map.p, map.seed), x, map.d_in);
         }
-        set_inverse_norms();
+        set_inverse_norms(map);
     } else {
-        check_precomputed(n, x);
+        check_precomputed(map, n, x);
     }
-    std::vector<float> K(size_t(p) * p);
+    std::vector<float> K(size_t(map.p) * map.p);
     parallel_blocks(
-            "kernel of the landmarks", p, 16, [&](idx_t begin, idx_t end) {
-                const float* from = kernel ? landmarks.data() : x;
-                kernel_rows(end - begin, from + begin * d_in, &K[begin * p]);
+            "kernel of the landmarks", map.p, 16, [&](idx_t begin, idx_t end) {
+                const float* from = map.kernel ? map.landmarks.data() : x;
+                kernel_rows(
+                        map,
+                        end - begin,
+                        from + begin * map.d_in,
+                        &K[begin * map.p]);
             });
     return K;
 }
 
-KernelSpectrum KernelPCA::decompose(const float* K) const {
-    check_values(size_t(p) * p, K);
-    KernelSpectrum s = decompose_kernel(p, K, !nystrom, tolerance, verbose);
+KernelSpectrum KernelPCA::Steps::decompose(
+        const KernelPCA& map,
+        const float* K) {
+    check_values(map, size_t(map.p) * map.p, K);
+    KernelSpectrum s = decompose_kernel(
+            map.p, K, !map.nystrom, map.tolerance, map.verbose);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            rank <= s.rank(),
+            map.rank <= s.rank(),
             "train: rank = %d is asked for, but the kernel matrix of the %d landmarks has rank %d (eigenvalues above %g of the largest)",
-            rank,
-            p,
+            map.rank,
+            map.p,
             s.rank(),
-            tolerance);
+            map.tolerance);
     return s;
 }
 
@@ -335,9 +370,9 @@ void KernelPCA::learn(idx_t n, const float* x) {
             "train: rank is %d, but the map was made for %d dimensions",
             rank,
             d_out);
-    std::vector<float> K = learn_landmarks(n, x);
-    transform(scale, K.size(), K.data());
-    const KernelSpectrum s = decompose(K.data());
+    std::vector<float> K = Steps::learn_landmarks(*this, n, x);
+    Steps::transform(scale, K.size(), K.data());
+    const KernelSpectrum s = Steps::decompose(*this, K.data());
     eigenvalues.assign(s.values.begin(), s.values.begin() + rank);
     DenseProjection rows(p, rank);
     offset.clear();
@@ -372,15 +407,15 @@ void KernelPCA::map(size_t n, const float* x, float* xt) const {
             components && components->d_in == p && components->d_out == d_out,
             "the map has no components: it is not trained, or part of a hash");
     const Scratch rows(n * p);
-    kernel_rows(n, x, rows.get());
-    transform(scale, n * p, rows.get());
+    Steps::kernel_rows(*this, n, x, rows.get());
+    Steps::transform(scale, n * p, rows.get());
     components->apply(n, rows.get(), xt);
     for (size_t i = 0; i < n; i++) {
         for (int j = 0; j < rank; j++) {
             xt[i * rank + j] -= offset[j];
         }
     }
-    check_values(n * rank, xt);
+    Steps::check_values(*this, n * rank, xt);
 }
 
 void KernelPCA::check_input(idx_t n, const float* x, const char* where) const {

@@ -6,10 +6,7 @@
 #include <vector>
 
 #include <faiss/utils/random.h>
-#include <faiss_ext/core/compat.h>
-#include <faiss_ext/io/index_factory.h>
-#include <faiss_ext/kernels/AdditiveKernel.h>
-#include <faiss_ext/kernels/kernel_registry.h>
+#include <faiss_ext/faiss_ext.h>
 
 /// An additive kernel of one's own: the harmonic mean, as chi2.
 struct HarmonicKernel : faiss_ext::AdditiveKernel {

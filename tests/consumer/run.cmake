@@ -11,6 +11,19 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+
+# faiss_ext.h includes all other headers
+set(include_dir ${WORK_DIR}/prefix/include)
+file(GLOB_RECURSE headers RELATIVE ${include_dir} ${include_dir}/faiss_ext/*.h)
+list(REMOVE_ITEM headers faiss_ext/faiss_ext.h)
+file(STRINGS ${include_dir}/faiss_ext/faiss_ext.h included REGEX "^#include")
+list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>")
+list(SORT headers)
+if(NOT included STREQUAL headers)
+  string(REPLACE ";" "\n" headers "${headers}")
+  message(FATAL_ERROR "faiss_ext/faiss_ext.h must have these lines:\n${headers}")
+endif()
+
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
     -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix
     -DCMAKE_BUILD_TYPE=Release)
