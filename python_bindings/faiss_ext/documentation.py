@@ -23,7 +23,7 @@ VECTORS = {
 BUILTINS = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
 
 
-class Unspoken:
+class OpaqueDefault:
     """A default value that Python cannot express."""
 
     def __repr__(self):
@@ -182,7 +182,7 @@ def python_default(words):
     try:
         return float(words) if "." in words else int(words)
     except ValueError:
-        return getattr(faiss, words.split("::")[-1] or "?", Unspoken())
+        return getattr(faiss, words.split("::")[-1] or "?", OpaqueDefault())
 
 
 def tidy_class(the_class, module):

@@ -17,7 +17,7 @@ from .out_of_core import (
 from .progress import counting, show_progress
 from .shard_folder import (
     MANIFEST, ShardError, ShardFolder, check_file, read_shard, write_shard)
-from .shards import Here, Shard, ShardedIndex
+from .shards import LocalShards, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn
 
 
@@ -441,7 +441,7 @@ class LocalEngine:
 
     def keep(self, function, calls, names, count=lambda n: None):
         """Keeps the shards that a function returns, where they are."""
-        return Here(self.all(function, calls, names, count))
+        return LocalShards(self.all(function, calls, names, count))
 
 
 def engine_of(client):

@@ -208,7 +208,7 @@ def together(answers):
 
 # ---------------------------------------------------------- shards in memory
 
-class Here:
+class LocalShards:
     """Shards in this process."""
 
     def __init__(self, shards):
@@ -490,7 +490,7 @@ class ShardedIndex:
         same neighbours, or nearer ones.
         """
         self._check_open()
-        if not isinstance(self.place, Here):
+        if not isinstance(self.place, LocalShards):
             raise ValueError("to_faiss: the shards are on a cluster; "
                              "open_shards opens a folder in this process")
         group = (faiss.IndexBinaryShards if self.is_binary
