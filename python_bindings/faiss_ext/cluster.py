@@ -4,13 +4,13 @@ distributed."""
 
 import contextlib
 import asyncio
-import time
 
 import dask
 from dask.distributed import CancelledError, wait
 
 from .shard_building import ArrayPartition, ShardError, failed
 from .shards import called
+from .timing import Stopwatch
 
 SMALL = 2**16  # up to this many bytes are sent with each call, not once
 POLL, PATIENCE = 5, 60  # seconds
@@ -75,8 +75,8 @@ def as_finished(client, futures, return_when="FIRST_COMPLETED"):
         if done or client.scheduler_info()["workers"]:
             deserted = None
         elif deserted is None:
-            deserted = time.monotonic()
-        elif time.monotonic() - deserted >= PATIENCE:
+            deserted = Stopwatch()
+        elif deserted.seconds >= PATIENCE:
             raise ShardError(f"the cluster has had no worker for {PATIENCE} s")
 
 

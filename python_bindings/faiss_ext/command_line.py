@@ -27,7 +27,6 @@ import json
 import os
 import re
 import sys
-import time
 
 import faiss
 import numpy as np
@@ -46,6 +45,7 @@ from .parameters import (
 from .shard_building import open_shards
 from .showing import class_name, contents, metric_name, text
 from .sources import as_floats
+from .timing import Stopwatch
 from .vector_files import VectorFileError, read_vectors
 
 SHARDS = faiss.IndexShards, faiss.IndexBinaryShards
@@ -345,11 +345,11 @@ def run_build(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    start = time.perf_counter()
+    stopwatch = Stopwatch()
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
         args.train, args.seed, dict(args.parameter), not args.quiet)
-    seconds = time.perf_counter() - start
+    seconds = stopwatch.seconds
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
@@ -416,7 +416,7 @@ def run_search(args):
         for name, value in args.parameter:
             shards.set_parameter(name, value)
     searched = index if shards is None else shards
-    start = time.perf_counter()
+    stopwatch = Stopwatch()
     try:
         if radius is None:
             D, I = searched.search(queries, args.k or 10)
@@ -430,7 +430,7 @@ def run_search(args):
         if about_vector(error) is not None:
             raise RuntimeError(f"{args.queries}: {error}") from None
         raise
-    seconds = time.perf_counter() - start
+    seconds = stopwatch.seconds
     if args.output is not None:
         whole = io.BytesIO()  # zipfile prints errors if a write fails
         if args.output.endswith(".npz"):
