@@ -11,12 +11,12 @@ import numpy as np
 
 from ._version import __version__
 from .class_wrappers import python_number
-from .extend_faiss import read_index_binary
+from .files import has_digest, read_index
 from .out_of_core import (
-    Build, checked, located, made_from, number_of_bytes, takes_packed_bits)
-from .progress import counting, show_progress
+    Build, checked, made_from, number_of_bytes, takes_packed_bits, train_with)
+from .progress import counting
 from .shard_folder import (
-    MANIFEST, ShardError, ShardFolder, check_file, read_shard, write_shard)
+    MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
 from .shards import LocalShards, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn
 
@@ -125,11 +125,11 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         if has_manifest:
             with contextlib.suppress(ShardError):  # if it is damaged
                 return open_shards(place.path, client)
-        if place.has_model():
+        if place.has(MODEL):
             model = place.read_model(isinstance(model, faiss.IndexBinary))
         else:
             build.train(model, train, seed)
-            place.write_model(model)
+            place.write(model, MODEL)
         entries = build.written(model, place, identities)
         index = ShardedIndex(model, string, build.shards(), None, seed)
         index.parameters = parameters
@@ -207,15 +207,13 @@ class ShardBuild:
             return
         numbers = drawn(self.ends[-1], size, seed)
         sample = self.sample(numbers, takes_packed_bits(model))
-        with (show_progress() if self.progress
-              else contextlib.nullcontext()):
-            try:
-                model.train(sample)
-            except RuntimeError as error:
-                raise ShardError(
-                    f"training, with a sample of {len(sample):,} vectors of "
-                    f"all partitions: {located(error, self.place_of, numbers)}"
-                ) from None
+        try:
+            train_with(
+                model, sample, numbers, self.progress, self.place_of)
+        except RuntimeError as error:
+            raise ShardError(
+                f"training, with a sample of {len(sample):,} vectors of all "
+                f"partitions: {error}") from None
 
     def place_of(self, number):
         """The number of a vector in its partition, and the partition's name."""
@@ -254,7 +252,8 @@ class ShardBuild:
         entries = list(map(place.done, range(len(self.names)), identities))
         there = [number for number, e in enumerate(entries) if e is not None]
         for number, is_whole in zip(there, self.engine.all(
-                is_whole_shard, [(place.path, entries[i]) for i in there],
+                has_digest, [(place.file(entries[i]["file"]), entries[i])
+                             for i in there],
                 [self.names[i] for i in there])):
             if not is_whole:
                 entries[number] = None
@@ -295,14 +294,6 @@ def write_built_shard(model, source, exact, memory, folder, number):
                        source.name, source.identity)
 
 
-def is_whole_shard(folder, entry):
-    try:
-        check_file(os.path.join(folder, entry["file"]), entry)
-    except ShardError:
-        return False
-    return True
-
-
 def filled(model, source, exact, memory):
     """Builds an index like the model from the vectors of a partition."""
     build = Build(source, index_from(model), memory, exact)
@@ -325,12 +316,9 @@ def as_bytes(index):
 
 def index_from(model):
     is_binary, data = model
-    data = np.frombuffer(data, "uint8")
-    if not is_binary:
-        return faiss.deserialize_index(data)
     reader = faiss.VectorIOReader()
-    faiss.copy_array_to_vector(data, reader.data)
-    return read_index_binary(reader)
+    faiss.copy_array_to_vector(np.frombuffer(data, "uint8"), reader.data)
+    return read_index(reader, is_binary)
 
 
 # ------------------------------------------------------------- partitions

@@ -17,7 +17,7 @@ from .class_wrappers import (
     as_codes, as_integer, as_k, as_vectors, hash_in_front, index_radius,
     python_number)
 from .distances import transformed, values_of_ids
-from .out_of_core import size_of
+from .files import size_of
 from .parameters import real, set_index_parameter
 from .shard_folder import ShardFolder, read_shard, write_shard
 from .showing import text
