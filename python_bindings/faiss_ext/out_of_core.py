@@ -408,9 +408,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
     ...     memory="2GB", output="base.index")
     """
-    train, seed = checked(string, exact, train, seed)
-    source = FileSource(path, part)
-    made = made_from(string, source, metric, parameters or {})
+    train, seed, parameters = checked(string, exact, train, seed, parameters)
+    source = FileSource(path, part).opened()
+    made = made_from(
+        string, source.d, source.dtype, metric, parameters, source.name)
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
                   progress)
     if output is not None:
@@ -429,10 +430,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
             else:
                 build.resume(folder, stack.enter_context(folder.building({
                     "string": str(string), "metric": int(metric),
-                    "parameters": {
-                        name: python_number(value)
-                        for name, value in (parameters or {}).items()},
-                    **build.state()})))
+                    "parameters": parameters, **build.state()})))
         except RuntimeError as error:
             if source.path in str(error):
                 raise
@@ -443,9 +441,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     return index
 
 
-def checked(string, exact, train, seed):
-    """Checks the arguments of a build; returns train and seed as Python
-    integers."""
+def checked(string, exact, train, seed, parameters):
+    """Checks the arguments of a build; returns train, seed and parameters as
+    Python numbers."""
     if not isinstance(string, str):
         raise TypeError(f"string: expected that of an index, got {string!r}")
     if not string.strip():
@@ -457,18 +455,19 @@ def checked(string, exact, train, seed):
     if train < 1 or seed < 0:
         raise ValueError("train must be positive, and seed not negative; got "
                          f"{train} and {seed}")
-    return train, seed
+    return train, seed, {name: python_number(value)
+                         for name, value in (parameters or {}).items()}
 
 
-def made_from(string, source, metric, parameters):
-    """Makes the empty index of a string, for the vectors of a source."""
+def made_from(string, d, dtype, metric, parameters, name):
+    """Makes the empty index of a string, for vectors of a type from a source
+    with a name."""
     bits = takes_bits(string)
-    if bits and source.vectors.dtype != np.uint8:
+    if bits and dtype != "uint8":
         raise VectorFileError(
-            f"{source.name}: {string} takes packed bits, uint8, got "
-            f"{source.vectors.dtype}")
-    made = (swig.index_binary_factory(8 * source.d, string) if bits
-            else faiss.index_factory(source.d, string, metric))
+            f"{name}: {string} takes packed bits, uint8, got {dtype}")
+    made = (swig.index_binary_factory(8 * d, string) if bits
+            else faiss.index_factory(d, string, metric))
     for name, value in parameters.items():
         set_index_parameter(made, name, value)
     return made

@@ -19,7 +19,7 @@ from .class_wrappers import (
 from .distances import transformed, values_of_ids
 from .files import size_of
 from .parameters import real, set_index_parameter
-from .shard_folder import ShardFolder, read_shard, write_shard
+from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
 
 # limits of the queries in a batch, and of their candidates
@@ -231,6 +231,46 @@ class LocalShards:
 def called(shard, method, x, mine, parameters):
     shard.set(parameters)
     return getattr(shard, method)(x, *mine)
+
+
+def failed(failures):
+    """A ShardError with the name of each partition that failed."""
+    return ShardError("; ".join(map(failure_text, *zip(*failures))))
+
+
+def failure_text(name, error):
+    message = str(error).partition("\n")[0]  # without FAISS's source location
+    if not isinstance(error, ValueError):
+        message = f"{type(error).__name__}: {message}"
+    if message.startswith(name):
+        return f"partition {message}"
+    return f"partition {name}: {message}"
+
+
+class LocalEngine:
+    """Does the work in this process."""
+
+    def shared(self, value):
+        """A value that several calls take."""
+        return value
+
+    def all(self, function, calls, names, count=lambda n: None):
+        """The results of a function for each call; names are the partitions'
+        names."""
+        results, failures = [], []
+        for arguments, name in zip(calls, names):
+            try:
+                results.append(function(*arguments))
+            except Exception as error:
+                failures.append((name, error))
+            count(1)
+        if failures:
+            raise failed(failures)
+        return results
+
+    def keep(self, function, calls, names, count=lambda n: None):
+        """Keeps the shards that a function returns, where they are."""
+        return LocalShards(self.all(function, calls, names, count))
 
 
 # ------------------------------------------------------------ sharded index
