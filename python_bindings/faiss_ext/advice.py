@@ -14,7 +14,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, as_vectors, python_number
+from .arguments import as_array, as_vectors, python_number
 from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter

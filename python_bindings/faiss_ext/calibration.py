@@ -15,7 +15,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .class_wrappers import as_array, python_number
+from .arguments import as_array, python_number
 from .distances import (
     exact_values, has_no_map, is_normalised, part_that_compares)
 from .parameters import real

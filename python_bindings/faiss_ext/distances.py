@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, as_ids, as_vectors
+from .arguments import as_array, as_ids, as_vectors
 from .parameters import is_sharded, real
 from .showing import is_group, transforms_of
 from .strings import string_of

@@ -11,8 +11,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import __version__
+from .arguments import python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
-from .class_wrappers import python_number
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)

@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig, timing
-from .class_wrappers import as_array, python_number
+from .arguments import as_array, python_number
 
 INT_MAX = 2**31 - 1
 
@@ -188,9 +188,12 @@ def assign(changes):
         raise
 
 
+class Sharded:
+    """Base of ShardedIndex. It is no index of FAISS, but its `model` is one."""
+
+
 def is_sharded(index):
-    from .shards import ShardedIndex  # which imports this module
-    return isinstance(index, ShardedIndex)
+    return isinstance(index, Sharded)
 
 
 def index_parameters(

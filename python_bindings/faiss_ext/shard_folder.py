@@ -9,8 +9,8 @@ import os
 import faiss
 
 from ._version import __version__
+from .arguments import shown
 from .build_folder import STATE, BuildFolder, differing
-from .class_wrappers import shown
 from .files import digest, read_index, read_json, write_json
 from .parameters import real
 from .showing import contents, transforms_of

@@ -13,12 +13,12 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import (
-    as_codes, as_integer, as_k, as_vectors, hash_in_front, index_radius,
-    python_number)
+from .arguments import (
+    as_codes, as_integer, as_k, as_vectors, python_number)
+from .class_wrappers import hash_in_front, index_radius
 from .distances import transformed, values_of_ids
 from .files import size_of
-from .parameters import real, set_index_parameter
+from .parameters import Sharded, real, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
 
@@ -275,7 +275,7 @@ class LocalEngine:
 
 # ------------------------------------------------------------ sharded index
 
-class ShardedIndex:
+class ShardedIndex(Sharded):
     """One index in several pieces, made by `build_shards` or `open_shards`.
 
     Ids count from the first vector of the first shard. A search returns the

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from .class_wrappers import as_array
+from .arguments import as_array
 from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
