@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Search parameters of an index by name, and their tuning."""
 
+import abc
 import math
 import numbers
 import operator
@@ -188,8 +189,8 @@ def assign(changes):
         raise
 
 
-class Sharded:
-    """Base of ShardedIndex. It is no index of FAISS, but its `model` is one."""
+class Sharded(abc.ABC):
+    """What ShardedIndex is: no index of FAISS, but its `model` is one."""
 
 
 def is_sharded(index):

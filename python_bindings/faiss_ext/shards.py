@@ -275,7 +275,8 @@ class LocalEngine:
 
 # ------------------------------------------------------------ sharded index
 
-class ShardedIndex(Sharded):
+@Sharded.register
+class ShardedIndex:
     """One index in several pieces, made by `build_shards` or `open_shards`.
 
     Ids count from the first vector of the first shard. A search returns the
