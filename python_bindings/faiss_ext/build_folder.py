@@ -20,7 +20,7 @@ class BuildFolder:
     build is an index with a record: its size, its checksum, and the source
     that it was made from.
 
-    Attributes
+    Parameters
     ----------
     path : str
         The folder.
@@ -31,11 +31,8 @@ class BuildFolder:
         lock, that are deleted when the build is done.
     """
 
-    error = ValueError
-    parts = ""
-
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, error, parts):
+        self.path, self.error, self.parts = path, error, parts
 
     def file(self, name):
         return os.path.join(self.path, name)
@@ -55,7 +52,7 @@ class BuildFolder:
             os.makedirs(self.path, exist_ok=True)
             if not self.has(LOCK):
                 self.check(state)  # so as to leave no lock in other folders
-            lock = open(self.file(LOCK), "w")
+            lock = open(self.file(LOCK), "a")
         except OSError as error:
             raise self.error(f"{self.path}: cannot be used: "
                              f"{error.strerror or error}") from None

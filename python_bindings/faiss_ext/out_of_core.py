@@ -265,8 +265,9 @@ def can_merge(empty, rows):
 class BlockFolder(BuildFolder):
     """The folder of an unfinished build_from."""
 
-    error = VectorFileError
-    parts = r"(trained|exact|all)\.index|block-\d+\.index(\.json)?"
+    def __init__(self, path):
+        super().__init__(path, VectorFileError, r"(trained|exact|all)\.index"
+                         r"|block-\d+\.index(\.json)?")
 
     @contextlib.contextmanager
     def building(self, state):

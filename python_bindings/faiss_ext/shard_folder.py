@@ -106,13 +106,11 @@ def seeds_of(index):
 class ShardFolder(BuildFolder):
     """A folder of shards that is complete or being built."""
 
-    error = ShardError
-    parts = r"shard-\d+\.index\.json"
-
     def __init__(self, path):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"expected the path of a folder, got {shown(path)}")
-        super().__init__(os.path.abspath(path))
+        super().__init__(
+            os.path.abspath(path), ShardError, r"shard-\d+\.index\.json")
 
     # ------------------------------------------------------------ building
 

@@ -651,6 +651,14 @@ def test_one_process_at_a_time(files, small_blocks, monkeypatch):
     faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
 
 
+@pytest.mark.parametrize("string", ["Flat", "KFlat(chi2)"])
+def test_the_old_index_is_replaced_not_overwritten(files, string):
+    (files / "out").write_bytes(b"old")
+    os.link(files / "out", files / "link")
+    faiss_ext.build_from(files / "f32.npy", string, output=files / "out", progress=False)
+    assert (files / "link").read_bytes() == b"old" and faiss.read_index(str(files / "out")).ntotal == N
+
+
 def test_a_file_that_changes_during_the_build(files, small_blocks, monkeypatch):
     def change(index, rows, begin, add=out_of_core.add):
         add(index, rows, begin)
