@@ -16,7 +16,7 @@ from pathlib import Path
 HEAD = """\
 "Made by SWIG and tidy_module.py."
 from functools import wraps as _wraps
-from .documentation import Attribute as _Attribute, UNSPOKEN as _UNSPOKEN
+from .documentation import Attribute as _Attribute, OPAQUE_DEFAULT as _OPAQUE
 """
 NUMBERS = {
     "bool": "bool", "int": "int", "size_t": "int", "int64_t": "int", "int32_t": "int",
@@ -98,7 +98,7 @@ def python_default(words):
     if constant:
         return f"faiss.{constant[1]}"
     known = re.fullmatch(r"True|False|None|-?[0-9]+(\.[0-9]*)?", words)
-    return words if known else "_UNSPOKEN"
+    return words if known else "_OPAQUE"
 
 
 def arguments_of(function, shown):

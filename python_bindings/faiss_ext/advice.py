@@ -14,7 +14,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, as_vectors, python_number
+from .arguments import as_array, as_vectors, python_number
 from .distances import is_normalised
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
@@ -267,7 +267,7 @@ def set_all(index, settings):
         set_index_parameter(index, name, value)
 
 
-def grown(small, large, factor, scans):
+def extrapolated(small, large, factor, scans):
     """Extrapolates a cost from two sizes to `factor` times the larger one.
 
     small and large are the costs at the two sizes, whose ratio is GROWTH. The
@@ -355,7 +355,7 @@ class Contender:
             slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
                         / (len(x) - len(small[0])))
             learnt = large.learnt_bytes + slope * (n - len(x))
-            seconds = grown(
+            seconds = extrapolated(
                 fewer.seconds, large.seconds, self.factor, self.scans)
         self.tried = Tried(
             candidate.string, settings, found, 0, 0,
@@ -367,7 +367,8 @@ class Contender:
         large = self.timers[0]
         seconds = [large.least, large.middle]
         if len(self.timers) == 2:
-            seconds = [grown(self.timers[1].least, each, self.factor, self.scans)
+            small = self.timers[1].least
+            seconds = [extrapolated(small, each, self.factor, self.scans)
                        for each in seconds]
         return [self.queries / each for each in seconds]
 

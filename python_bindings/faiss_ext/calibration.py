@@ -15,7 +15,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
-from .class_wrappers import as_array, python_number
+from .arguments import as_array, python_number
 from .distances import exact_values, is_normalised
 from .index_tree import (
     kernel_of, part_that_compares, parts_of, transforms_of)

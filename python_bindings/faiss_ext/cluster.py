@@ -4,13 +4,14 @@ distributed."""
 
 import contextlib
 import asyncio
-import time
 
 import dask
 from dask.distributed import CancelledError, wait
 
-from .shard_building import ArrayPartition, ShardError, failed
-from .shards import called
+from .shard_folder import ShardError
+from .shards import called, failed
+from .sources import ArraySource
+from .timing import Stopwatch
 
 SMALL = 2**16  # up to this many bytes are sent with each call, not once
 POLL, PATIENCE = 5, 60  # seconds
@@ -27,13 +28,13 @@ def chunks_of(array):
                          f"got one of shape {array.shape}")
     array = array.rechunk({1: -1})
     return [
-        ChunkPartition(chunk, f"chunk {i}", f"{array.name} {i}", n,
+        ChunkSource(chunk, f"chunk {i}", f"{array.name} {i}", n,
                        array.shape[1], str(array.dtype))
         for i, (chunk, n) in enumerate(
             zip(array.to_delayed()[:, 0], array.chunks[0]))]
 
 
-class ChunkPartition(ArrayPartition):
+class ChunkSource(ArraySource):
     """A chunk of a Dask array, which is computed where it is used."""
 
     def __init__(self, array, name, identity, n, d, dtype):
@@ -42,12 +43,12 @@ class ChunkPartition(ArrayPartition):
             self.size = {"n": n, "d": d, "dtype": dtype, "identity": identity}
 
     def task(self):
-        return dask.delayed(ArrayPartition)(
+        return dask.delayed(ArraySource)(
             self.array, self.name, self.identity)
 
     def opened(self):
         """Computes the chunk in this process."""
-        return ArrayPartition(
+        return ArraySource(
             self.array.compute(), self.name, self.identity).opened()
 
 
@@ -75,8 +76,8 @@ def as_finished(client, futures, return_when="FIRST_COMPLETED"):
         if done or client.scheduler_info()["workers"]:
             deserted = None
         elif deserted is None:
-            deserted = time.monotonic()
-        elif time.monotonic() - deserted >= PATIENCE:
+            deserted = Stopwatch()
+        elif deserted.seconds >= PATIENCE:
             raise ShardError(f"the cluster has had no worker for {PATIENCE} s")
 
 
@@ -101,7 +102,7 @@ class ClusterEngine:
         # Dask recognises a call by its name; pure=False makes names unique
         task = dask.delayed(function, pure=False, traverse=False)
         return self.client.compute([
-            task(*(a.task() if isinstance(a, ChunkPartition) else a
+            task(*(a.task() if isinstance(a, ChunkSource) else a
                    for a in arguments)) for arguments in calls])
 
     def wait(self, futures, names, count):

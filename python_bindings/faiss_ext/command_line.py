@@ -27,7 +27,6 @@ import json
 import os
 import re
 import sys
-import time
 
 import faiss
 import numpy as np
@@ -47,6 +46,7 @@ from .shard_building import open_shards
 from .index_tree import parts_of, real, transforms_of
 from .showing import class_name, text
 from .sources import as_floats
+from .timing import Stopwatch
 from .vector_files import VectorFileError, read_vectors
 
 SHARDS = faiss.IndexShards, faiss.IndexBinaryShards
@@ -346,11 +346,11 @@ def run_build(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
-    start = time.perf_counter()
+    stopwatch = Stopwatch()
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
         args.train, args.seed, dict(args.parameter), not args.quiet)
-    seconds = time.perf_counter() - start
+    seconds = stopwatch.seconds
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
@@ -417,7 +417,7 @@ def run_search(args):
         for name, value in args.parameter:
             shards.set_parameter(name, value)
     searched = index if shards is None else shards
-    start = time.perf_counter()
+    stopwatch = Stopwatch()
     try:
         if radius is None:
             D, I = searched.search(queries, args.k or 10)
@@ -431,7 +431,7 @@ def run_search(args):
         if about_vector(error) is not None:
             raise RuntimeError(f"{args.queries}: {error}") from None
         raise
-    seconds = time.perf_counter() - start
+    seconds = stopwatch.seconds
     if args.output is not None:
         whole = io.BytesIO()  # zipfile prints errors if a write fails
         if args.output.endswith(".npz"):

@@ -7,7 +7,7 @@ import textwrap
 from typing import Iterator, NamedTuple
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import shown
+from .arguments import shown
 
 
 class Field(NamedTuple):

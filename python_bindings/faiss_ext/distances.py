@@ -5,7 +5,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import as_array, as_ids, as_vectors
+from .arguments import as_array, as_ids, as_vectors
 from .index_tree import part_that_compares, transforms_of
 from .parameters import is_sharded
 

@@ -11,14 +11,14 @@ import faiss
 import numpy as np
 
 
-class Unspoken:
+class OpaqueDefault:
     """A default value that Python cannot express."""
 
     def __repr__(self):
         return "..."
 
 
-UNSPOKEN = Unspoken()
+OPAQUE_DEFAULT = OpaqueDefault()
 
 
 class Attribute(property):

@@ -18,7 +18,7 @@ import faiss
 
 from . import documentation, showing
 from . import swigfaiss_ext as swig
-from .class_wrappers import shown
+from .arguments import shown
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)

@@ -1,13 +1,79 @@
 # SPDX-License-Identifier: MIT
-"""Writes files atomically."""
+"""Reads and writes files. A file is replaced when the new one is complete."""
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import stat
 import tempfile
 
+import faiss
+
+from . import swigfaiss_ext as swig
+from .extend_faiss import as_place, read_index_binary
 from .vector_files import VectorFileError
+
+
+def write_index(index, to):
+    """Writes an index to a file or an IOWriter.
+
+    Unlike FAISS's writer, it also replaces files of FAISS's own indexes
+    atomically.
+    """
+    (swig.write_index_binary if isinstance(index, faiss.IndexBinary)
+     else swig.write_index)(
+         index, as_place(to, "write_index", (faiss.IOWriter,)))
+
+
+def read_index(source, binary, io_flags=0):
+    return (read_index_binary if binary else faiss.read_index)(source, io_flags)
+
+
+def size_of(index):
+    """Size of an index's file, in bytes."""
+    size = 0
+
+    def count(data):
+        nonlocal size
+        size += len(data)
+
+    write_index(index, faiss.PyCallbackIOWriter(count))
+    return size
+
+
+def write_json(path, value):
+    with replacing(path) as file:
+        file.write(json.dumps(value, indent=1).encode())
+
+
+def read_json(path):
+    """Reads JSON; raises ValueError if the file is not JSON."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            return json.load(file)
+        except RecursionError:
+            raise ValueError("too many brackets in each other") from None
+
+
+def digest(path):
+    """Size and checksum of a file."""
+    sha = hashlib.sha256()
+    size = 0
+    with open(path, "rb") as file:
+        while block := file.read(2**20):
+            sha.update(block)
+            size += len(block)
+    return {"bytes": size, "sha256": sha.hexdigest()}
+
+
+def has_digest(path, expected):
+    """Whether a file is there with the size and checksum among `expected`."""
+    try:
+        return digest(path).items() <= expected.items()
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

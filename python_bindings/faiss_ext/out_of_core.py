@@ -2,29 +2,28 @@
 """Builds indexes of more vectors than fit into memory."""
 
 import contextlib
-import fcntl
-import hashlib
-import json
 import operator
 import os
 import re
-import time
 
 import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import __version__
-from .class_wrappers import python_number
-from .extend_faiss import clone_binary_index, read_index_binary
-from .files import check_writable, replacing
+from .arguments import python_number
+from .build_folder import LOCK, STATE, BuildFolder, differing
+from .extend_faiss import clone_binary_index
+from .files import (
+    check_writable, digest, has_digest, read_index, size_of, write_index)
 from .index_tree import real, transforms_of
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
+from .timing import Stopwatch
 from .vector_files import VectorFileError, lazy_vectors, place_of
 
-UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
 BYTES_OF_ENTRY = 100  # approximate size of a hash table's entry in memory
 
@@ -36,21 +35,16 @@ def number_of_bytes(memory):
     """
     if memory is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 4 // 5
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?B?)\s*", memory.upper())
-        unit = match and UNITS.get(match[2] if match[2] in UNITS
-                                   else match[2] + "B")
-        try:
-            size = int(float(match[1]) * unit)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"memory: expected a size such as '2GB', got "
-                             f"{memory!r}") from None
-    else:
-        try:
+    try:
+        if isinstance(memory, str):
+            match = re.fullmatch(
+                r"\s*([0-9.]+)\s*([KMGT]?)B?\s*", memory.upper())
+            size = int(float(match[1]) * UNITS[match[2]])
+        else:
             size = int(memory)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("memory: expected a number of bytes, or a size "
-                             f"such as '2GB', got {memory!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("memory: expected a number of bytes, or a size such "
+                         f"as '2GB', got {memory!r}") from None
     if size < 2**20:
         raise ValueError(f"memory: {size} bytes are too few; expected at least "
                          "1 MB")
@@ -136,6 +130,16 @@ def shown(progress):
     return show_progress() if progress else contextlib.nullcontext()
 
 
+def train_with(index, sample, numbers, progress, place_of=str):
+    """Trains an index with the vectors of these numbers. place_of makes the
+    text of a number for errors."""
+    with shown(progress):
+        try:
+            index.train(sample)
+        except RuntimeError as error:
+            raise RuntimeError(located(error, place_of, numbers)) from None
+
+
 def add(index, rows, begin):
     """Adds rows with ids from `begin` on."""
     try:
@@ -164,49 +168,6 @@ def located(error, place_of, numbers):
         return str(error)
     return (f"{error.before}vector {place_of(int(numbers[vector]))}"
             f"{error.after}")
-
-
-def write(index, to):
-    """Writes an index to a file or an IOWriter."""
-    (faiss.write_index_binary if isinstance(index, faiss.IndexBinary)
-     else faiss.write_index)(index, to)
-
-
-def digest(path):
-    """Size and checksum of a file."""
-    sha = hashlib.sha256()
-    size = 0
-    with open(path, "rb") as file:
-        while block := file.read(2**20):
-            sha.update(block)
-            size += len(block)
-    return {"bytes": size, "sha256": sha.hexdigest()}
-
-
-def write_json(path, value):
-    with replacing(path) as file:
-        file.write(json.dumps(value, indent=1).encode())
-
-
-def read_json(path):
-    """Reads JSON; raises ValueError if the file is not JSON."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            return json.load(file)
-        except RecursionError:
-            raise ValueError("too many brackets in each other") from None
-
-
-def size_of(index):
-    """Size of an index's file, in bytes."""
-    size = 0
-
-    def count(data):
-        nonlocal size
-        size += len(data)
-
-    write(index, faiss.PyCallbackIOWriter(count))
-    return size
 
 
 def uncounted(index, n):
@@ -301,165 +262,72 @@ def can_merge(empty, rows):
         return False
 
 
-class Folder:
-    """The state of an unfinished build.
+class BlockFolder(BuildFolder):
+    """The folder of an unfinished build_from."""
 
-    Each of its files is either complete or absent.
-    """
+    def __init__(self, path):
+        super().__init__(path, VectorFileError, r"(trained|exact|all)\.index"
+                         r"|block-\d+\.index(\.json)?")
 
-    # .faiss_ext_... files are left by a process that was killed while writing
-    OURS = re.compile(r"lock|state\.json|(trained|exact|all)\.index"
-                      r"|block-\d+\.(index|json)|\.faiss_ext_.*")
+    @contextlib.contextmanager
+    def building(self, state):
+        """Starts a build, or continues one; yields the size of its blocks.
 
-    def __init__(self, path, state):
-        """`state` identifies the build when it is resumed."""
-        self.path = path
-        try:
-            os.makedirs(path, exist_ok=True)
-            self.check()  # first, so as to leave no lock in a foreign folder
-            self.lock = open(self.file("lock"), "w")
-        except OSError as error:
-            raise VectorFileError(f"{path}: cannot be used: "
-                                  f"{error.strerror or error}") from None
-        try:
-            self.begin(state)
-        except BaseException:
-            self.lock.close()  # the traceback would keep the file open
-            raise
-
-    def begin(self, state):
-        path = self.path
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(f"{path}: another process builds there") from None
-        self.check()
-        before = self.state(state)
-        self.block_size = state["block"]
-        others = []
-        if before is not None:
-            others = [key for key in state if before[key] != state[key]]
-            if not others:
-                return
-        has_more_memory = (
-            others == ["block"] and 0 < before["block"] < state["block"])
-        finished = sum(name.startswith("block-") and name.endswith(".json")
-                       for name in self.files())
-        if has_more_memory and (finished > 1 or self.has("all.index")):
-            self.block_size = before["block"]
-            return
-        # With more memory, a build with a single finished block starts again:
-        # it may have stopped because the index did not fit, and it had a
-        # smaller training sample.
-        if not has_more_memory and any(
-                name.startswith(("block-", "all.")) for name in self.files()):
-            if others == ["block"]:
-                raise ValueError(
-                    f"{path} is an unfinished build that was begun with more "
-                    f"memory: {before['block']:,} vectors at a time, now "
-                    f"{state['block']:,}; give as much, delete the folder, or "
-                    "give another output")
-            names = [{"block": "memory", "vectors": "file of vectors, or one "
-                      "that has been written since"}.get(key, key)
-                     for key in others
-                     if key != "block" or "string" not in others]
-            raise ValueError(
-                f"{path} is an unfinished build with another "
-                f"{', '.join(names)}; delete the folder, or give another "
-                "output")
-        for name in self.files():
-            if name != "lock":
-                os.unlink(self.file(name))
-        write_json(self.file("state.json"), state)
-
-    def check(self):
-        names = set(os.listdir(self.path))
-        started = {name for name in names if name == "lock"
-                   or name.startswith(".faiss_ext_")}
-        if "state.json" not in names and names != started:
-            raise ValueError(
-                f"{self.path} is not empty and holds no unfinished build; "
-                "expected a new folder, or remove it")
-
-    def state(self, expected):
-        """The state of the build in the folder, or None if there is none.
-
-        Its values must have the same types as in `expected`.
+        When all is done, deletes the build's files, and the folder if it is
+        empty then.
         """
-        path = self.file("state.json")
-        if not self.has("state.json"):
-            return None
-        try:
-            state = read_json(path)
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged ({error}); delete the folder, "
-                             "or give another output") from None
-        if not isinstance(state, dict) or any(
-                type(state.get(key)) is not type(value)
-                for key, value in expected.items()):
-            raise ValueError(
-                f"{path} is damaged: expected what build_from has written; "
-                "delete the folder, or give another output")
-        return state
+        with self.locked(state) as before:
+            if before is None or not self.continues(before, state):
+                self.clean_up(keep=(STATE, LOCK))
+                self.set_state(state)
+                before = state
+            yield before["block"]
+            self.clean_up()
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
 
-    def file(self, name):
-        return os.path.join(self.path, name)
+    def continues(self, before, state):
+        """Whether to continue a build, and not to start it again.
 
-    def files(self):
-        """The files of a build, in the order in which they may be deleted."""
-        last = ("state.json", "lock")
-        return sorted(filter(self.OURS.fullmatch, os.listdir(self.path)),
-                      key=lambda name: (name in last, name == "lock"))
-
-    def has(self, name):
-        return os.path.exists(self.file(name))
-
-    def write(self, index, name):
-        """Writes an index; returns the time in seconds, and the size."""
-        start = time.monotonic()
-        write(index, self.file(name))
-        return time.monotonic() - start, os.path.getsize(self.file(name))
+        Raises an error if it is another build.
+        """
+        others = differing(before, state)
+        if not others:
+            return True
+        names = [name for name in self.files()
+                 if name.startswith(("block-", "all."))]
+        if others == ["block"] and 0 < before["block"] < state["block"]:
+            # With more memory, a build with a single finished block starts
+            # again: it may have stopped because the index did not fit, and it
+            # had a smaller training sample.
+            return "all.index" in names or sum(
+                name.endswith(".json") for name in names) > 1
+        if names and others == ["block"]:
+            raise self.error(
+                f"{self.path} is an unfinished build that was begun with more "
+                f"memory: {before['block']:,} vectors at a time, now "
+                f"{state['block']:,}; give as much, delete the folder, or give "
+                "another output")
+        if names:
+            words = {"block": "memory", "vectors": "file of vectors (another "
+                     "one, or written since)"}
+            self.refuse(words.get(key, key) for key in others
+                        if key != "block" or "string" not in others)
+        return False
 
     def read(self, name, binary=False):
         try:
-            return (read_index_binary if binary else faiss.read_index)(
-                self.file(name))
+            return read_index(self.file(name), binary)
         except RuntimeError as error:
             raise ValueError(
                 f"{self.file(name)} cannot be read; delete it, and the same "
                 f"call makes it again: {error}") from None
 
-    def write_block(self, index, begin, trained):
-        """Writes a block and then its description; returns the block's size.
-
-        A block is finished when both files are there.
-
-        trained : digest of the trained index that the block is a copy of
-        """
-        _, size = self.write(index, block_name(begin))
-        write_json(self.file(f"block-{begin}.json"),
-                   self.block(begin, trained))
-        return size
-
-    def has_block(self, begin, trained):
+    def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
-        try:
-            return (read_json(self.file(f"block-{begin}.json"))
-                    == self.block(begin, trained))
-        except (OSError, ValueError):
-            return False
-
-    def block(self, begin, trained):
-        return {"begin": begin, "trained": trained,
-                **digest(self.file(block_name(begin)))}
-
-    def delete(self):
-        """Deletes the build's files, and the folder if it is empty then."""
-        for name in self.files():
-            os.unlink(self.file(name))
-        self.lock.close()
-        with contextlib.suppress(OSError):
-            os.rmdir(self.path)
+        record = self.record(block_name(begin), source)
+        return record is not None and has_digest(
+            self.file(block_name(begin)), record)
 
 
 def block_name(begin):
@@ -514,10 +382,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     MemoryError
         If the index does not fit into `memory`.
     VectorFileError
-        A ValueError. If the file cannot be read or changes, or if the folder
-        cannot be made.
-    ValueError
-        If the folder `output + ".build"` is damaged, or belongs to another
+        A ValueError. If the file cannot be read or changes. Or if the folder
+        `output + ".build"` cannot be made, is damaged, or belongs to another
         build or to none.
 
     Notes
@@ -543,9 +409,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     ...     "base.fvecs", "AHK512(chi2,center=1),BFlat,Refine(KFlat(chi2))",
     ...     memory="2GB", output="base.index")
     """
-    train, seed = checked(string, exact, train, seed)
-    source = FileSource(path, part)
-    made = made_from(string, source, metric, parameters or {})
+    train, seed, parameters = checked(string, exact, train, seed, parameters)
+    source = FileSource(path, part).opened()
+    made = made_from(
+        string, source.d, source.dtype, metric, parameters, source.name)
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
                   progress)
     if output is not None:
@@ -554,39 +421,30 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         if os.path.exists(output) and os.path.samefile(
                 output, build.source.path):
             raise ValueError("the index would take the place of the vectors")
-    try:
-        if output is None or (
-                build.source.n <= build.block and not os.path.exists(
-                    os.path.join(output + ".build", "state.json"))):
-            build.train()
-            build.fill()
-        else:
-            folder = Folder(output + ".build", {
-                "string": str(string), "metric": int(metric),
-                "parameters": {
-                    name: python_number(value)
-                    for name, value in (parameters or {}).items()},
-                **build.state()})
-            try:
-                build.resume(folder)
-            except BaseException:
-                folder.lock.close()  # the traceback would keep the file open
+        folder = BlockFolder(output + ".build")
+    with contextlib.ExitStack() as stack:
+        try:
+            if output is None or (
+                    source.n <= build.block and not folder.has(STATE)):
+                build.train()
+                build.fill()
+            else:
+                build.resume(folder, stack.enter_context(folder.building({
+                    "string": str(string), "metric": int(metric),
+                    "parameters": parameters, **build.state()})))
+        except RuntimeError as error:
+            if source.path in str(error):
                 raise
-    except RuntimeError as error:
-        if source.path in str(error):
-            raise
-        raise RuntimeError(f"{source.name}: {error}") from None
-    index = build.whole()
-    if output is not None:
-        write(index, output)
-    if build.folder is not None:
-        build.folder.delete()
+            raise RuntimeError(f"{source.name}: {error}") from None
+        index = build.whole()
+        if output is not None:
+            write_index(index, output)
     return index
 
 
-def checked(string, exact, train, seed):
-    """Checks the arguments of a build; returns train and seed as Python
-    integers."""
+def checked(string, exact, train, seed, parameters):
+    """Checks the arguments of a build; returns train, seed and parameters as
+    Python numbers."""
     if not isinstance(string, str):
         raise TypeError(f"string: expected that of an index, got {string!r}")
     if not string.strip():
@@ -598,18 +456,19 @@ def checked(string, exact, train, seed):
     if train < 1 or seed < 0:
         raise ValueError("train must be positive, and seed not negative; got "
                          f"{train} and {seed}")
-    return train, seed
+    return train, seed, {name: python_number(value)
+                         for name, value in (parameters or {}).items()}
 
 
-def made_from(string, source, metric, parameters):
-    """Makes the empty index of a string, for the vectors of a source."""
+def made_from(string, d, dtype, metric, parameters, name):
+    """Makes the empty index of a string, for vectors of a type from a source
+    with a name."""
     bits = takes_bits(string)
-    if bits and source.vectors.dtype != np.uint8:
+    if bits and dtype != "uint8":
         raise VectorFileError(
-            f"{source.name}: {string} takes packed bits, uint8, got "
-            f"{source.vectors.dtype}")
-    made = (swig.index_binary_factory(8 * source.d, string) if bits
-            else faiss.index_factory(source.d, string, metric))
+            f"{name}: {string} takes packed bits, uint8, got {dtype}")
+    made = (swig.index_binary_factory(8 * d, string) if bits
+            else faiss.index_factory(d, string, metric))
     for name, value in parameters.items():
         set_index_parameter(made, name, value)
     return made
@@ -686,13 +545,8 @@ class Build:
             numbers = drawn(
                 self.source.n, min(self.train_size, most), self.seed)
             sample = self.source.rows(numbers, self.bits)
-            with shown(self.progress):
-                for part in untrained:
-                    try:
-                        part.train(sample)
-                    except RuntimeError as error:
-                        raise RuntimeError(
-                            located(error, str, numbers)) from None
+            for part in untrained:
+                train_with(part, sample, numbers, self.progress)
 
     def blocks(self, done=()):
         """Yields the first number and the rows of each unfinished block."""
@@ -739,9 +593,9 @@ class Build:
                 f"and {needed / 2**20:,.1f} MB while it is built, more than "
                 f"the {self.memory / 2**20:,.1f} MB of memory")
 
-    def resume(self, folder):
+    def resume(self, folder, block):
         """Continues from the files in the folder, or starts a new build."""
-        self.folder, self.block = folder, folder.block_size
+        self.folder, self.block = folder, block
         if folder.has("trained.index"):
             self.base = folder.read("trained.index", self.bits)
         if folder.has("exact.index"):
@@ -764,9 +618,10 @@ class Build:
 
     def fill_by_blocks(self):
         trained = digest(self.folder.file("trained.index"))
-        begins = range(0, self.source.n, self.block)
-        done = {begin for begin in begins
-                if self.folder.has_block(begin, trained)}
+        sources = {begin: {"begin": begin, "trained": trained}
+                   for begin in range(0, self.source.n, self.block)}
+        done = {begin for begin, source in sources.items()
+                if self.folder.has_block(begin, source)}
 
         def check_block(piece, begin, size):
             if begin == 0 or piece.ntotal == self.block:
@@ -780,20 +635,21 @@ class Build:
         for begin, rows in self.blocks(done):
             piece = copy_of(self.base)
             add(piece, rows, begin)
-            check_block(piece, begin,
-                        self.folder.write_block(piece, begin, trained))
+            check_block(piece, begin, self.folder.write_part(
+                piece, block_name(begin), sources[begin])["bytes"])
         reserve(self.base, self.source.n)
-        for begin in begins:
+        for begin in sources:
             merge(self.base, self.folder.read(block_name(begin), self.bits))
 
     def fill_with_copies(self):
         if self.folder.has("all.index"):
             self.base = self.folder.read("all.index", self.bits)
-        saved, cost = time.monotonic(), 0
+        saved, cost = Stopwatch(), 0
         for begin, rows in self.blocks(
                 range(0, self.base.ntotal, self.block)):
             add(self.base, rows, begin)
-            if time.monotonic() - saved > 10 * cost:
-                cost, size = self.folder.write(self.base, "all.index")
-                self.check_size(self.base, size)
-                saved = time.monotonic()
+            if saved.seconds > 10 * cost:
+                cost = self.folder.write(self.base, "all.index")
+                self.check_size(self.base, os.path.getsize(
+                    self.folder.file("all.index")))
+                saved = Stopwatch()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Search parameters of an index by name, and their tuning."""
 
+import abc
 import math
 import numbers
 import operator
@@ -10,7 +11,7 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig, timing
-from .class_wrappers import as_array, python_number
+from .arguments import as_array, python_number
 from .index_tree import real
 from .showing import class_name
 
@@ -85,9 +86,12 @@ def assign(index, changes):
         swig._set_search_parameter(index, setting.name, value)
 
 
+class Sharded(abc.ABC):
+    """What ShardedIndex is: no index of FAISS, but its `model` is one."""
+
+
 def is_sharded(index):
-    from .shards import ShardedIndex  # which imports this module
-    return isinstance(index, ShardedIndex)
+    return isinstance(index, Sharded)
 
 
 def index_parameters(

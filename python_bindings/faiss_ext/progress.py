@@ -3,9 +3,9 @@
 
 import contextlib
 import sys
-import time
 
 from . import swigfaiss_ext as swig
+from .timing import Stopwatch
 
 
 class Bars:
@@ -41,11 +41,11 @@ class Lines:
     interval = 3
 
     def __init__(self):
-        self.next = time.monotonic() + self.interval
+        self.stopwatch = Stopwatch()
 
     def __call__(self, task, done, total):
-        if time.monotonic() >= self.next:
-            self.next = time.monotonic() + self.interval
+        if self.stopwatch.seconds >= self.interval:
+            self.stopwatch = Stopwatch()
             print(f"{task}: {100 * done // max(total, 1)} %", file=sys.stderr)
 
     def close(self):
@@ -124,12 +124,12 @@ def counting(description, total, show=True, unit="vector"):
     try:
         from tqdm import tqdm
     except ImportError:
-        start, done, lines = time.monotonic(), 0, Lines()
+        stopwatch, done, lines = Stopwatch(), 0, Lines()
 
         def update(n):
             nonlocal done
             done += n
-            rate = done / max(time.monotonic() - start, 1e-9)
+            rate = done / max(stopwatch.seconds, 1e-9)
             lines(f"{description}: {rate:,.0f} {unit}s/s", done, total)
         yield update
     else:

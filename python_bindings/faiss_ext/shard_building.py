@@ -10,14 +10,13 @@ import faiss
 import numpy as np
 
 from ._version import __version__
-from .class_wrappers import python_number
-from .extend_faiss import read_index_binary
+from .files import has_digest, read_index
 from .out_of_core import (
-    Build, checked, located, made_from, number_of_bytes, takes_packed_bits)
-from .progress import counting, show_progress
+    Build, checked, made_from, number_of_bytes, takes_packed_bits, train_with)
+from .progress import counting
 from .shard_folder import (
-    MANIFEST, ShardError, ShardFolder, check_file, read_shard, write_shard)
-from .shards import Here, Shard, ShardedIndex
+    MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
+from .shards import LocalEngine, Shard, ShardedIndex
 from .sources import ArraySource, FileSource, drawn
 
 
@@ -93,7 +92,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     ...     Client("tcp://head:8786"), "/shared/index")
     >>> D, I = index.search(xq, 10)
     """
-    train, seed = checked(string, exact, train, seed)
+    train, seed, parameters = checked(string, exact, train, seed, parameters)
     if client is not None and not hasattr(client, "compute"):
         raise TypeError("client: expected a dask.distributed.Client, got "
                         f"{client!r}")
@@ -101,13 +100,12 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         raise ValueError(f"{string}: shards have ids that follow each other; "
                          "expected a string without IDMap")
     memory = number_of_bytes(memory)
-    parameters = {name: python_number(value)
-                  for name, value in (parameters or {}).items()}
     engine = engine_of(client)
     sources = sources_of(partitions, part)
     sizes = sizes_of(sources, engine)
     model = made_from(
-        string, Width(sizes[0], sources[0].name), metric, parameters)
+        string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
+        f"partition {sources[0].name}")
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)
     if folder is None:
         build.train(model, train, seed)
@@ -125,11 +123,11 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
         if has_manifest:
             with contextlib.suppress(ShardError):  # if it is damaged
                 return open_shards(place.path, client)
-        if place.has_model():
+        if place.has(MODEL):
             model = place.read_model(isinstance(model, faiss.IndexBinary))
         else:
             build.train(model, train, seed)
-            place.write_model(model)
+            place.write(model, MODEL)
         entries = build.written(model, place, identities)
         index = ShardedIndex(model, string, build.shards(), None, seed)
         index.parameters = parameters
@@ -207,15 +205,13 @@ class ShardBuild:
             return
         numbers = drawn(self.ends[-1], size, seed)
         sample = self.sample(numbers, takes_packed_bits(model))
-        with (show_progress() if self.progress
-              else contextlib.nullcontext()):
-            try:
-                model.train(sample)
-            except RuntimeError as error:
-                raise ShardError(
-                    f"training, with a sample of {len(sample):,} vectors of "
-                    f"all partitions: {located(error, self.place_of, numbers)}"
-                ) from None
+        try:
+            train_with(
+                model, sample, numbers, self.progress, self.place_of)
+        except RuntimeError as error:
+            raise ShardError(
+                f"training, with a sample of {len(sample):,} vectors of all "
+                f"partitions: {error}") from None
 
     def place_of(self, number):
         """The number of a vector in its partition, and the partition's name."""
@@ -254,7 +250,8 @@ class ShardBuild:
         entries = list(map(place.done, range(len(self.names)), identities))
         there = [number for number, e in enumerate(entries) if e is not None]
         for number, is_whole in zip(there, self.engine.all(
-                is_whole_shard, [(place.path, entries[i]) for i in there],
+                has_digest, [(place.file(entries[i]["file"]), entries[i])
+                             for i in there],
                 [self.names[i] for i in there])):
             if not is_whole:
                 entries[number] = None
@@ -276,7 +273,7 @@ class ShardBuild:
 def measured(source):
     """Size, type and identity of a partition."""
     source = source.opened()
-    return {"n": source.n, "d": source.d, "dtype": str(source.vectors.dtype),
+    return {"n": source.n, "d": source.d, "dtype": source.dtype,
             "identity": source.identity}
 
 
@@ -293,14 +290,6 @@ def write_built_shard(model, source, exact, memory, folder, number):
     source = source.opened()
     return write_shard(filled(model, source, exact, memory), folder, number,
                        source.name, source.identity)
-
-
-def is_whole_shard(folder, entry):
-    try:
-        check_file(os.path.join(folder, entry["file"]), entry)
-    except ShardError:
-        return False
-    return True
 
 
 def filled(model, source, exact, memory):
@@ -325,48 +314,12 @@ def as_bytes(index):
 
 def index_from(model):
     is_binary, data = model
-    data = np.frombuffer(data, "uint8")
-    if not is_binary:
-        return faiss.deserialize_index(data)
     reader = faiss.VectorIOReader()
-    faiss.copy_array_to_vector(data, reader.data)
-    return read_index_binary(reader)
+    faiss.copy_array_to_vector(np.frombuffer(data, "uint8"), reader.data)
+    return read_index(reader, is_binary)
 
 
 # ------------------------------------------------------------- partitions
-
-class FilePartition:
-    size = None  # unknown before the file is opened
-
-    def __init__(self, path, part):
-        self.path, self.part = os.path.abspath(path), part
-        self.name = os.fspath(path)
-
-    def opened(self):
-        return FileSource(self.path, self.part)
-
-
-class ArrayPartition:
-    """A partition that is an array, or that becomes one on the worker."""
-
-    size = None
-
-    def __init__(self, array, name, identity):
-        self.array, self.name, self.identity = array, name, identity
-
-    def opened(self):
-        source = ArraySource(self.array, self.name)
-        source.identity = self.identity
-        return source
-
-
-class Width:
-    """The properties of a source that are needed to make an empty index."""
-
-    def __init__(self, size, name):
-        self.d, self.name = size["d"], f"partition {name}"
-        self.vectors = np.empty((0, self.d), size["dtype"])
-
 
 def sources_of(partitions, part):
     if hasattr(partitions, "to_delayed"):  # a Dask array
@@ -380,8 +333,8 @@ def sources_of(partitions, part):
         raise ValueError("partitions: there are none")
     # arrays cannot be recognised in another call
     unknown = os.urandom(8).hex()
-    return [FilePartition(p, part) if isinstance(p, (str, os.PathLike))
-            else ArrayPartition(p, f"array {i}", f"{unknown} {i}")
+    return [FileSource(p, part) if isinstance(p, (str, os.PathLike))
+            else ArraySource(p, f"array {i}", f"{unknown} {i}")
             for i, p in enumerate(partitions)]
 
 
@@ -400,48 +353,6 @@ def sizes_of(sources, engine):
     if sum(size["n"] for size in sizes) == 0:
         raise ShardError("there are no vectors in the partitions")
     return sizes
-
-
-# ---------------------------------------------------------------- engines
-
-def failed(failures):
-    """A ShardError with the name of each partition that failed."""
-    return ShardError("; ".join(map(failure_text, *zip(*failures))))
-
-
-def failure_text(name, error):
-    message = str(error).partition("\n")[0]  # without FAISS's source location
-    if not isinstance(error, ValueError):
-        message = f"{type(error).__name__}: {message}"
-    if message.startswith(name):
-        return f"partition {message}"
-    return f"partition {name}: {message}"
-
-
-class LocalEngine:
-    """Does the work in this process."""
-
-    def shared(self, value):
-        """A value that several calls take."""
-        return value
-
-    def all(self, function, calls, names, count=lambda n: None):
-        """The results of a function for each call; names are the partitions'
-        names."""
-        results, failures = [], []
-        for arguments, name in zip(calls, names):
-            try:
-                results.append(function(*arguments))
-            except Exception as error:
-                failures.append((name, error))
-            count(1)
-        if failures:
-            raise failed(failures)
-        return results
-
-    def keep(self, function, calls, names, count=lambda n: None):
-        """Keeps the shards that a function returns, where they are."""
-        return Here(self.all(function, calls, names, count))
 
 
 def engine_of(client):

@@ -2,24 +2,21 @@
 """Folders of shards: the files of an index, and a manifest."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import re
 
 import faiss
 
 from ._version import __version__
-from .class_wrappers import shown
-from .extend_faiss import read_index_binary
-from .out_of_core import digest, read_json, write, write_json
+from .arguments import shown
+from .build_folder import STATE, BuildFolder, differing
+from .files import digest, read_index, read_json, write_json
 from .index_tree import parts_of, real, transforms_of
 from .strings import index_string
 
 FORMAT, VERSION = "faiss_ext shards", 1
-MANIFEST, UNFINISHED, MODEL = "manifest.json", "build.json", "model.index"
-LOCK = "build.lock"
+MANIFEST, MODEL = "manifest.json", "model.index"
 # the keys of a shard's entry in the manifest
 ENTRY = {"file", "partition", "ntotal", "bytes", "sha256"}
 # the types of values in a manifest that have no other check
@@ -45,20 +42,12 @@ def checksum(manifest):
         json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def entry_file(folder, number):
-    return os.path.join(folder, shard_name(number) + ".json")
-
-
 def write_shard(index, folder, number, name, source=None):
-    """Writes a shard, then its manifest entry with the vectors' source."""
-    path = os.path.join(folder, shard_name(number))
-    with contextlib.suppress(FileNotFoundError):  # entry of a deleted shard
-        os.unlink(entry_file(folder, number))
-    write(index, path)
-    entry = {"file": shard_name(number), "partition": name,
-             "ntotal": index.ntotal, **digest(path)}
-    write_json(entry_file(folder, number), {**entry, "source": source})
-    return entry
+    """Writes a shard and its record, its entry in the manifest, which is
+    returned."""
+    file = shard_name(number)
+    return ShardFolder(folder).write_part(
+        index, file, source, file=file, partition=name, ntotal=index.ntotal)
 
 
 def read_shard(folder, entry, model, io_flags=0):
@@ -70,8 +59,7 @@ def read_shard(folder, entry, model, io_flags=0):
     path = os.path.join(folder, entry["file"])
     check_file(path, entry)
     try:
-        index = real((read_index_binary if model["binary"]
-                      else faiss.read_index)(path, io_flags))
+        index = real(read_index(path, model["binary"], io_flags))
     except RuntimeError as error:
         raise ShardError(
             f"{path} (partition {entry['partition']}): {error}") from None
@@ -110,20 +98,14 @@ def seeds_of(index):
     return seeds
 
 
-class ShardFolder:
+class ShardFolder(BuildFolder):
     """A folder of shards that is complete or being built."""
-
-    # .faiss_ext_... files are left by a process that was killed while writing
-    OF_BUILDS = re.compile(rf"{re.escape(LOCK)}|{re.escape(UNFINISHED)}"
-                           r"|shard-\d+\.index\.json|\.faiss_ext_.*")
 
     def __init__(self, path):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"expected the path of a folder, got {shown(path)}")
-        self.path = os.path.abspath(path)
-
-    def file(self, name):
-        return os.path.join(self.path, name)
+        super().__init__(
+            os.path.abspath(path), ShardError, r"shard-\d+\.index\.json")
 
     # ------------------------------------------------------------ building
 
@@ -136,35 +118,20 @@ class ShardFolder:
         Yields whether the folder has a manifest: from a finished build, or
         from one that was killed after it wrote the manifest.
         """
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            self.check(state)  # first, so as to leave no lock in other folders
-            lock = open(self.file(LOCK), "w")
-        except OSError as error:
-            raise ShardError(f"{self.path}: cannot be used: "
-                             f"{error.strerror or error}") from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ShardError(
-                    f"{self.path}: another process builds there") from None
-            except OSError:
-                pass  # some file systems have no locks
-            before = self.check(state)
+        with self.locked(state) as before:
             if before is not None:
-                if not os.path.exists(self.file(UNFINISHED)):
+                if not self.has(STATE):
                     self.begin_again(state["partitions"])
                 finished = self.finished(before["partitions"])
-                if finished and not self.has_model():
+                if finished and not self.has(MODEL):
                     raise ShardError(
                         f"{self.file(MODEL)} is missing, by which the shards "
                         "that are there were built; delete the folder")
-                if self.has_model() and not finished and before != state:
+                if self.has(MODEL) and not finished and before != state:
                     os.unlink(self.file(MODEL))  # may come from other vectors
             if state is not None:
-                write_json(self.file(UNFINISHED), state)
-            yield os.path.exists(self.file(MANIFEST))
+                self.set_state(state)
+            yield self.has(MANIFEST)
             self.clean_up()
 
     def begin_again(self, partitions):
@@ -172,71 +139,36 @@ class ShardFolder:
         manifest = self.manifest()
         for number, (entry, source) in enumerate(
                 zip(manifest["shards"], partitions)):
-            write_json(entry_file(self.path, number), {
-                **{key: entry[key] for key in ENTRY}, "source": source})
-
-    def clean_up(self):
-        """Deletes the files that a finished index does not need."""
-        # the last one identifies the build
-        for name in sorted(filter(self.OF_BUILDS.fullmatch,
-                                  os.listdir(self.path)),
-                           key=lambda name: name == UNFINISHED):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.file(name))
+            self.set_record(shard_name(number), source, {
+                key: entry[key] for key in ENTRY})
 
     def check(self, state):
-        """The state of the build in the folder, or None.
+        """The state of the finished or unfinished build in the folder, or None.
 
-        Raises ShardError if the folder cannot be used.
+        Raises ShardError if it cannot be continued.
         """
-        # ignores files of a process that was killed before it began
-        names = [name for name in os.listdir(self.path)
-                 if name != LOCK and not name.startswith(".faiss_ext_")]
-        before = None
-        if UNFINISHED in names and state is not None:
-            try:
-                before = dict(read_json(self.file(UNFINISHED)))
-            except (OSError, ValueError, TypeError) as error:
-                raise ShardError(f"{self.file(UNFINISHED)}: cannot be read: "
-                                 f"{error}; delete the folder") from None
-        elif MANIFEST in names and state is not None:
-            before = self.build_of_manifest()
-        if MANIFEST in names and (before is None or UNFINISHED not in names):
-            self.manifest()  # throws if it, or the model, is damaged
-        if MANIFEST in names and (before is None or before != state):
-            others = [key for key in state or () if not before
-                      or before.get(key) != state[key]]
+        if not self.has(MANIFEST):
+            before = super().check(state)
+            others = differing(before, state)
+            if others == ["partitions"]:
+                self.check_partitions(before["partitions"], state["partitions"])
+            elif others:
+                self.refuse(others)
+            return before
+        before = None if state is None else self.state(state)
+        if before is None:  # throws if the manifest, or the model, is damaged
+            before = self.manifest().get("build")
+        if before is None or before != state:
+            others = differing(before, state)
             raise ShardError(
                 f"{self.path} holds a finished index, which open_shards opens"
                 + (f", of a build that differs in: {', '.join(others)}"
-                   if before else "")
+                   if others else "")
                 + "; for another one give another folder")
-        if before is not None:
-            others = [key for key in state if before.get(key) != state[key]]
-            if others == ["partitions"]:
-                self.check_partitions(
-                    before.get("partitions"), state["partitions"])
-            elif others:
-                raise ShardError(
-                    f"{self.path} is an unfinished build that differs in: "
-                    f"{', '.join(others)}; delete the folder, or give another "
-                    "one")
-        elif names:
-            raise ShardError(f"{self.path} is not empty; expected a new folder")
         return before
-
-    def build_of_manifest(self):
-        """The state of the finished build, or None."""
-        try:
-            return read_json(self.file(MANIFEST)).get("build")
-        except (OSError, ValueError, AttributeError):
-            return None
 
     def check_partitions(self, before, now):
         """Raises ShardError if a partition with a finished shard has changed."""
-        if not isinstance(before, list):
-            raise ShardError(f"{self.file(UNFINISHED)} is damaged: expected a "
-                             "list of partitions; delete the folder")
         other = [entry for number, entry in self.finished(before)
                  if now[number : number + 1] != before[number : number + 1]]
         if other:
@@ -254,34 +186,22 @@ class ShardFolder:
 
     def done(self, number, source):
         """The entry of a finished shard of this source, or None."""
-        try:
-            entry = read_json(entry_file(self.path, number))
-            size = os.path.getsize(self.file(shard_name(number)))
-            is_it = size == entry["bytes"] and entry.pop("source") == source
-            return entry if is_it and set(entry) == ENTRY else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def has_model(self):
-        return os.path.exists(self.file(MODEL))
-
-    def write_model(self, model):
-        write(model, self.file(MODEL))
+        entry = self.record(shard_name(number), source)
+        return entry if entry is not None and set(entry) == ENTRY else None
 
     def read_model(self, binary):
         try:
-            return real((read_index_binary if binary else faiss.read_index)(
-                self.file(MODEL)))
+            return real(read_index(self.file(MODEL), binary))
         except RuntimeError as error:
             raise ShardError(f"{self.file(MODEL)}: {error}") from None
 
     def finish(self, index, entries, state=None):
         """Writes the manifest. `state` identifies the build."""
-        if not self.has_model():
-            self.write_model(index.model)
+        if not self.has(MODEL):
+            self.write(index.model, MODEL)
         first = 0
         for number, entry in enumerate(entries):
-            if not os.path.exists(self.file(entry["file"])):
+            if not self.has(entry["file"]):
                 raise ShardError(
                     f"{self.file(entry['file'])}, which a worker has written, "
                     "is not to be seen here; expected a folder that all "
@@ -316,10 +236,9 @@ class ShardFolder:
         try:
             manifest = read_json(path)
         except FileNotFoundError:
-            unfinished = os.path.exists(self.file(UNFINISHED))
             raise ShardError(
                 f"{self.path} has no {MANIFEST}: it is "
-                + ("an unfinished build" if unfinished
+                + ("an unfinished build" if self.has(STATE)
                    else "not a folder of shards")) from None
         except (OSError, ValueError) as error:
             raise ShardError(f"{path}: cannot be read: {error}") from None

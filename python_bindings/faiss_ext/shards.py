@@ -13,14 +13,14 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
-from .class_wrappers import (
-    as_codes, as_integer, as_k, as_vectors, hash_in_front, index_radius,
-    python_number)
+from .arguments import (
+    as_codes, as_integer, as_k, as_vectors, python_number)
+from .class_wrappers import hash_in_front, index_radius
 from .distances import transformed, values_of_ids
-from .out_of_core import size_of
+from .files import size_of
 from .index_tree import real
-from .parameters import set_index_parameter
-from .shard_folder import ShardFolder, read_shard, write_shard
+from .parameters import Sharded, set_index_parameter
+from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
 
 # limits of the queries in a batch, and of their candidates
@@ -209,7 +209,7 @@ def together(answers):
 
 # ---------------------------------------------------------- shards in memory
 
-class Here:
+class LocalShards:
     """Shards in this process."""
 
     def __init__(self, shards):
@@ -234,8 +234,49 @@ def called(shard, method, x, mine, parameters):
     return getattr(shard, method)(x, *mine)
 
 
+def failed(failures):
+    """A ShardError with the name of each partition that failed."""
+    return ShardError("; ".join(map(failure_text, *zip(*failures))))
+
+
+def failure_text(name, error):
+    message = str(error).partition("\n")[0]  # without FAISS's source location
+    if not isinstance(error, ValueError):
+        message = f"{type(error).__name__}: {message}"
+    if message.startswith(name):
+        return f"partition {message}"
+    return f"partition {name}: {message}"
+
+
+class LocalEngine:
+    """Does the work in this process."""
+
+    def shared(self, value):
+        """A value that several calls take."""
+        return value
+
+    def all(self, function, calls, names, count=lambda n: None):
+        """The results of a function for each call; names are the partitions'
+        names."""
+        results, failures = [], []
+        for arguments, name in zip(calls, names):
+            try:
+                results.append(function(*arguments))
+            except Exception as error:
+                failures.append((name, error))
+            count(1)
+        if failures:
+            raise failed(failures)
+        return results
+
+    def keep(self, function, calls, names, count=lambda n: None):
+        """Keeps the shards that a function returns, where they are."""
+        return LocalShards(self.all(function, calls, names, count))
+
+
 # ------------------------------------------------------------ sharded index
 
+@Sharded.register
 class ShardedIndex:
     """One index in several pieces, made by `build_shards` or `open_shards`.
 
@@ -491,7 +532,7 @@ class ShardedIndex:
         same neighbours, or nearer ones.
         """
         self._check_open()
-        if not isinstance(self.place, Here):
+        if not isinstance(self.place, LocalShards):
             raise ValueError("to_faiss: the shards are on a cluster; "
                              "open_shards opens a folder in this process")
         group = (faiss.IndexBinaryShards if self.is_binary

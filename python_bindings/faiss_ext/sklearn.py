@@ -30,8 +30,8 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
-from . import index_factory, index_parameters, set_index_parameter
-from .class_wrappers import as_array, python_number
+from .arguments import as_array, python_number
+from .parameters import index_parameters, set_index_parameter
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
 
@@ -124,7 +124,7 @@ class _IndexNeighbors(
         self._check_parameters()
         X = self._vectors(X, reset=True)
         with _threads(self.n_jobs):
-            index = index_factory(X.shape[1], self.index)
+            index = faiss.index_factory(X.shape[1], self.index)
             _set_search_parameters(index, self.parameters or {})
             try:
                 index.train(X)

@@ -5,20 +5,48 @@ import os
 
 import numpy as np
 
-from .class_wrappers import as_array
+from .arguments import as_array
 from .vector_files import VectorFileError, checked_name, lazy_vectors
 
 
-class FileSource:
+class Source:
+    """Vectors to build from, known by name. opened() finds their size.
+
+    Attributes
+    ----------
+    n, d, dtype : int, int, str
+        Their number, dimension and type.
+    identity
+        Equals that of another call if the vectors are the same.
+    """
+
+    path = None  # no file to map
+    size = None  # of a partition, unknown before it is opened
+
+    def set_vectors(self, vectors):
+        self.vectors, self.dtype = vectors, str(vectors.dtype)
+        self.n, self.d = vectors.shape
+
+    def block(self, begin, end, bits=False):
+        return prepared(self.vectors[begin:end], self.name, bits, begin)
+
+    def rows(self, numbers, bits=False):
+        """The vectors with these numbers, which must ascend."""
+        return prepared(self.vectors[numbers], self.name, bits, numbers)
+
+
+class FileSource(Source):
     """The vectors of a file; detects if the file changes."""
 
     def __init__(self, path, part=None):
         self.path = os.path.abspath(checked_name(path))
         self.part = part
         self.name = self.path if part is None else f"{self.path}:{part}"
-        self.vectors = lazy_vectors(self.path, part)
-        self.n, self.d = self.vectors.shape
+
+    def opened(self):
+        self.set_vectors(lazy_vectors(self.path, self.part))
         self.identity = self.status()
+        return self
 
     def status(self):
         status = os.stat(self.path)
@@ -28,32 +56,23 @@ class FileSource:
     def block(self, begin, end, bits=False):
         if self.status() != self.identity:
             raise VectorFileError(f"{self.path} has changed during the build")
-        return prepared(self.vectors[begin:end], self.name, bits, begin)
-
-    def rows(self, numbers, bits=False):
-        """The vectors with these numbers, which must ascend."""
-        return prepared(self.vectors[numbers], self.name, bits, numbers)
+        return super().block(begin, end, bits)
 
 
-class ArraySource:
+class ArraySource(Source):
     """The vectors of an array."""
 
-    path = None  # no file to map
+    def __init__(self, array, name, identity):
+        self.array, self.name, self.identity = array, name, identity
 
-    def __init__(self, array, name):
-        self.name = name
-        self.vectors = as_array(array, name)
-        if (self.vectors.ndim != 2 or self.vectors.dtype.kind not in "fiub"
-                or self.vectors.shape[1] == 0):
+    def opened(self):
+        x = as_array(self.array, self.name)
+        if x.ndim != 2 or x.dtype.kind not in "fiub" or x.shape[1] == 0:
             raise VectorFileError(
-                f"{name}: expected a two-dimensional array of real numbers, "
-                f"got {self.vectors.dtype} of shape {self.vectors.shape}")
-        self.n, self.d = self.vectors.shape
-
-    def block(self, begin, end, bits=False):
-        return prepared(self.vectors[begin:end], self.name, bits, begin)
-
-    rows = FileSource.rows
+                f"{self.name}: expected a two-dimensional array of real "
+                f"numbers, got {x.dtype} of shape {x.shape}")
+        self.set_vectors(x)
+        return self
 
 
 def drawn(n, size, seed):

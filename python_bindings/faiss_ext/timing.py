@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Compares the speed of calls on machines that also run other programs.
+"""Measures time, and compares the speed of calls on machines that also run
+other programs.
 
-Calls take turns, so that a busy moment affects all of them. The fastest turn
-of each call counts, and turns go on until the order of the fastest two is
-clear. With one thread, processor time is measured, which only passes while the
-call runs.
+Compared calls take turns, so that a busy moment affects all of them. The
+fastest turn of each call counts, and turns go on until the order of the fastest
+two is clear. With one thread, processor time is measured, which only passes
+while the call runs.
 
 This module needs only Python: the benchmarks load it without faiss_ext.
 """
@@ -18,6 +19,17 @@ LONG_S = 1.0  # for longer calls two turns suffice, even if the order is unclear
 # on a quiet machine, half the turns take at most this times the fastest one
 VARIES = 1.25
 LOADED = 1.5  # load average per processor above which the machine is busy
+
+
+class Stopwatch:
+    """Wall-clock time since the stopwatch was made."""
+
+    def __init__(self):
+        self.start = time.perf_counter()
+
+    @property
+    def seconds(self):
+        return time.perf_counter() - self.start
 
 
 class Timer:
@@ -40,13 +52,13 @@ class Timer:
         self.waited = False  # whether the fastest turn had to wait to run
 
     def turn(self):
-        calls, wall, processor = 0, time.perf_counter(), time.process_time()
-        seconds = 0
+        calls, seconds = 0, 0
+        wall, processor = Stopwatch(), time.process_time()
         while calls == 0 or seconds < TURN_S:
             self.call()
             calls += 1
             ran = time.process_time() - processor
-            passed = time.perf_counter() - wall
+            passed = wall.seconds
             seconds = ran if self.threads == 1 else passed
         self.turns.append(seconds / calls)
         if self.turns[-1] == self.least:
@@ -102,13 +114,12 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
     are_clear : callable
         Whether the timers have had enough turns.
     """
-    begin = time.perf_counter()
-    turns = 0
+    all_turns, turns = Stopwatch(), 0
     while True:
         for timer in timers:
             timer.turn()
         turns += 1
-        passed = (time.perf_counter() - begin) / len(timers)
+        passed = all_turns.seconds / len(timers)
         is_long = min(timer.least for timer in timers) > LONG_S
         if turns < (2 if is_long else FEWEST) or passed < shortest:
             continue

@@ -188,10 +188,10 @@ def test_lists_behind_a_map_of_fewer_dimensions_than_128(kernel, start):
 
 def test_costs_of_more_vectors():
     # 1 s for a search, and 1 s for each size of the larger sample
-    assert advice.grown(1.25, 2, 100, True) == pytest.approx(101)
-    assert advice.grown(2, 1.9, 100, True) == 1.9
-    assert advice.grown(1, 2, 16, False) == pytest.approx(8)  # the square root
-    assert advice.grown(1, 4**2, 2, False) == pytest.approx(16 * 2**1.3)
+    assert advice.extrapolated(1.25, 2, 100, True) == pytest.approx(101)
+    assert advice.extrapolated(2, 1.9, 100, True) == 1.9
+    assert advice.extrapolated(1, 2, 16, False) == pytest.approx(8)  # the square root
+    assert advice.extrapolated(1, 4**2, 2, False) == pytest.approx(16 * 2**1.3)
 
 
 def test_fewer_vectors_than_neighbours():

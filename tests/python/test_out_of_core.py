@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from faiss_ext import out_of_core
 from faiss_ext.command_line import main
+from faiss_ext.files import size_of
 from faiss_ext.vector_files import VectorFileError, place_of, read_vectors
 from helpers import COUNTS
 
@@ -226,7 +227,7 @@ def test_parameters_and_metric(files):
 def test_an_index_that_fits_whatever_its_last_block(files, string):
     np.save(files / "more.npy", np.tile(X, (7, 1))[:3 * 1024 + 1])
     index = faiss_ext.build_from(files / "more.npy", string, 2**20, files / "out", progress=False)
-    assert index.ntotal == 3073 and out_of_core.size_of(index) < 2**19
+    assert index.ntotal == 3073 and size_of(index) < 2**19
 
 
 @pytest.mark.parametrize("memory, size", [
@@ -252,7 +253,7 @@ def test_an_index_that_does_not_fit(files, small_blocks):
     # what takes more in memory than in a file
     for string in ("AHK512(chi2),BPerm(M=130)", "IDMap,AHK512(chi2),BHash4x24"):
         index = faiss_ext.build_from(files / "more.npy", string, "1GB", progress=False)
-        assert faiss_ext.out_of_core.size_of(index) < 2**20
+        assert size_of(index) < 2**20
         with pytest.raises(MemoryError, match="6,000 vectors takes about"):
             faiss_ext.build_from(files / "more.npy", string, 2**20, progress=False)
 
@@ -273,7 +274,7 @@ def test_a_build_that_was_refused_is_refused_at_once(files, small_blocks, monkey
             build(2**20)
         errors.append(caught.value)
         states.append(state())
-    assert {path.name for path in states[0]} == {"block-0.index", "block-0.json"}
+    assert {path.name for path in states[0]} == {"block-0.index", "block-0.index.json"}
     assert states == states[:1] * 3 and len(set(map(str, errors))) == 1
     index = build("1GB")
     assert index.ntotal == 8 * N and not (files / "out.build").exists()
@@ -288,7 +289,7 @@ def test_what_grows_elsewhere_is_counted_twice(files, small_blocks, string, twic
         return faiss_ext.build_from(
             files / "more.npy", string, memory, files / "out" if with_output else None, progress=False)
 
-    size = out_of_core.size_of(build("1GB"))
+    size = size_of(build("1GB"))
     assert 4 * N * 128 <= size < 4 * N * 150 < 2**20
     if twice:
         for memory in (2**20, int(1.6 * size)):
@@ -464,14 +465,14 @@ def test_the_folder_of_another_build_is_refused(files, small_blocks, monkeypatch
     monkeypatch.undo()
     monkeypatch.setattr(out_of_core, "LEAST_BLOCK", 400)
     monkeypatch.setattr(out_of_core, "MOST_BLOCK", 400)
-    for other, message in (({"string": string.replace("128", "256")}, "another string"), ({"seed": 5}, "another seed"),
-                           ({"metric": faiss.METRIC_INNER_PRODUCT}, "another metric"),
-                           ({"path": files / "u8.npy"}, "another file of vectors")):
+    for other, message in (({"string": string.replace("128", "256")}, "differs in: string;"), ({"seed": 5}, "differs in: seed;"),
+                           ({"metric": faiss.METRIC_INNER_PRODUCT}, "differs in: metric;"),
+                           ({"path": files / "u8.npy"}, "differs in: file of vectors")):
         arguments = {"path": source, "string": string, **other}
         with pytest.raises(ValueError, match=message):
             faiss_ext.build_from(**arguments, memory="100MB", output=output, progress=False)
     os.utime(source, (1, 1))
-    with pytest.raises(ValueError, match="another file of vectors"):
+    with pytest.raises(ValueError, match="differs in: file of vectors"):
         faiss_ext.build_from(source, string, "100MB", output, progress=False)
 
 
@@ -569,10 +570,10 @@ def damage(path):
 
 @pytest.mark.parametrize("harm, again", [
     (lambda folder: exchange(folder, "block-0.index", "block-400.index"), [0, 400, 1200]),
-    (lambda folder: [exchange(folder, f"block-0.{kind}", f"block-400.{kind}") for kind in ("index", "json")], [0, 400, 1200]),
+    (lambda folder: [exchange(folder, f"block-0.{kind}", f"block-400.{kind}") for kind in ("index", "index.json")], [0, 400, 1200]),
     (lambda folder: damage(folder / "block-400.index"), [400, 1200]),
-    (lambda folder: (folder / "block-400.json").write_text("[" * 10**5), [400, 1200]),
-    (lambda folder: (folder / "block-800.json").unlink(), [800, 1200])])
+    (lambda folder: (folder / "block-400.index.json").write_text("[" * 10**5), [400, 1200]),
+    (lambda folder: (folder / "block-800.index.json").unlink(), [800, 1200])])
 def test_blocks_that_are_not_what_they_were_are_built_again(files, small_blocks, monkeypatch, harm, again):
     folder = stop_at(monkeypatch, 1200, files, IVF)
     harm(folder)
@@ -602,15 +603,16 @@ def test_blocks_of_another_training_are_built_again(files, small_blocks, monkeyp
 @pytest.mark.parametrize("string", [IVF, "HNSW8,KFlat(chi2),Refine(KFlat(chi2))"])
 def test_killed_before_the_exact_index_is_written(files, small_blocks, monkeypatch, string):
     """After the last block."""
-    write = out_of_core.Folder.write
+    write = out_of_core.BlockFolder.write
 
     def stop(self, index, name):
         if name == "exact.index" and index.ntotal == N:
             raise KeyboardInterrupt
-        return 0, write(self, index, name)[1]
+        write(self, index, name)
+        return 0  # seconds
 
     with monkeypatch.context() as changed:
-        changed.setattr(out_of_core.Folder, "write", stop)
+        changed.setattr(out_of_core.BlockFolder, "write", stop)
         with pytest.raises(KeyboardInterrupt):
             faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
     index = faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
@@ -622,9 +624,9 @@ def test_killed_before_the_exact_index_is_written(files, small_blocks, monkeypat
     lambda state: {**state, "block": "400"}, lambda state: {**state, "vectors": None}])
 def test_a_damaged_state(files, small_blocks, monkeypatch, content):
     folder = stop_at(monkeypatch, 800, files, IVF)
-    state = folder / "state.json"
+    state = folder / "build.json"
     state.write_bytes(content if isinstance(content, bytes) else json.dumps(content(json.loads(state.read_text()))).encode())
-    with pytest.raises(ValueError, match="out.build/state.json is damaged.*delete the folder"):
+    with pytest.raises(ValueError, match="out.build/build.json is damaged.*delete the folder"):
         faiss_ext.build_from(files / "f32.npy", IVF, "100MB", files / "out", progress=False)
 
 
@@ -643,11 +645,18 @@ def test_a_damaged_index_says_how_to_go_on(files, small_blocks, monkeypatch, str
 
 
 def test_one_process_at_a_time(files, small_blocks, monkeypatch):
-    folder = out_of_core.Folder(str(files / "out.build"), {"block": 400})
-    with pytest.raises(ValueError, match="another process builds there"):
-        faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
-    folder.delete()
+    with out_of_core.BlockFolder(str(files / "out.build")).building({"block": 400}):
+        with pytest.raises(ValueError, match="another process builds there"):
+            faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
     faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "out", progress=False)
+
+
+@pytest.mark.parametrize("string", ["Flat", "KFlat(chi2)"])
+def test_the_old_index_is_replaced_not_overwritten(files, string):
+    (files / "out").write_bytes(b"old")
+    os.link(files / "out", files / "link")
+    faiss_ext.build_from(files / "f32.npy", string, output=files / "out", progress=False)
+    assert (files / "link").read_bytes() == b"old" and faiss.read_index(str(files / "out")).ntotal == N
 
 
 def test_a_file_that_changes_during_the_build(files, small_blocks, monkeypatch):

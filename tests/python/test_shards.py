@@ -805,7 +805,7 @@ def test_a_damaged_state(files, tmp_path, content):
     state = tmp_path / "made" / "build.json"
     good = json.loads(state.read_text())
     state.write_text(content)
-    with pytest.raises(ShardError, match="build.json: cannot be read.*delete the folder"):
+    with pytest.raises(ShardError, match="build.json is damaged.*delete the folder"):
         built(files, REFINED, folder=tmp_path / "made")
     for partitions in (5, {"a": 1}, None):
         state.write_text(json.dumps({**good, "partitions": partitions}))

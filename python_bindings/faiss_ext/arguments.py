@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Arguments of Python calls: arrays and numbers, checked and converted."""
+
+import operator
+
+import faiss
+import numpy as np
+
+FLOAT = np.dtype("float32")
+
+
+def as_array(x, where):
+    """x as an array; raises an error if the conversion would be ambiguous."""
+    if hasattr(x, "toarray"):
+        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
+                        "which toarray() makes one")
+    rows = x if isinstance(x, (list, tuple)) else ()
+    if np.ma.is_masked(x) or any(map(np.ma.is_masked, rows)):
+        raise ValueError(f"{where}: expected an array without masked values; "
+                         "filled(value) gives them values, and rows with masked "
+                         "values can be left out")
+    return np.asarray(x)
+
+
+def as_vectors(x, d, where):
+    """x as a C-contiguous float32 array of shape (n, d)."""
+    if (type(x) is np.ndarray and x.dtype == FLOAT and x.shape[1:] == (d,)
+            and x.flags.c_contiguous):
+        return x  # single queries come here: the rest takes microseconds
+    if x is None:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, {d}), got None")
+    x = as_array(x, where)
+    if x.ndim != 2 or x.shape[1] != d:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, {d}), got {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{where}: expected numbers, got an array of {x.dtype}")
+    with np.errstate(over="ignore"):  # the C++ side rejects infinities
+        return np.ascontiguousarray(x, dtype="float32")
+
+
+def as_matrix(x, where):
+    """x as a C-contiguous float32 array of shape (n, d), for any d."""
+    x = as_array(x, where)
+    if x.ndim != 2:
+        raise ValueError(
+            f"{where}: expected an array of shape (n, d), got {x.shape}")
+    return as_vectors(x, x.shape[1], where)
+
+
+def as_codes(x, code_size, where):
+    """x as a C-contiguous uint8 array of shape (n, code_size)."""
+    x = as_array(x, where)
+    if x.dtype != np.uint8:
+        hint = ("; numpy.packbits(x, axis=1) makes codes of bits"
+                if x.dtype == bool else "")
+        raise TypeError(f"{where}: expected codes (uint8), got an array of "
+                        f"{x.dtype}{hint}")
+    if x.ndim != 2 or x.shape[1] != code_size:
+        raise ValueError(
+            f"{where}: expected codes of shape (n, {code_size}), "
+            f"got {x.shape}")
+    return np.ascontiguousarray(x)
+
+
+def as_ids(ids, shape, where, noun="ids"):
+    """ids as a C-contiguous int64 array; None in the shape, shown as k, stands
+    for any number."""
+    ids = as_array(ids, where)
+    if len(ids.shape) != len(shape) or any(
+            size not in (None, given) for size, given in zip(shape, ids.shape)):
+        expected = (f"{shape[0]} {noun}" if len(shape) == 1 and shape[0] is not None
+                    else f"{noun} of shape {shape}".replace("None", "k"))
+        raise ValueError(
+            f"{where}: expected {expected}, got an array of shape {ids.shape}")
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(
+            f"{where}: {noun} must be integers, got an array of {ids.dtype}")
+    if ids.dtype == np.uint64 and ids.size and (
+            int(ids.max()) > np.iinfo("int64").max):
+        raise ValueError(f"{where}: id {ids.max()} is too large")
+    return np.ascontiguousarray(ids, dtype="int64")
+
+
+def as_new_ids(ids, n, where):
+    """Checked ids for vectors to be added."""
+    ids = as_ids(ids, (n,), where)
+    if (ids == -1).any():
+        raise ValueError(f"{where}: an id is -1, which stands for none in the "
+                         "results of searches")
+    return ids
+
+
+def as_radius(radius, where):
+    """A radius as a float."""
+    if radius is np.ma.masked:
+        raise ValueError(f"{where}: the radius is a masked value")
+    if isinstance(radius, (str, bytes)) or np.ndim(radius) != 0:
+        raise TypeError(f"{where}: the radius must be a number, got {shown(radius)}")
+    try:
+        radius = float(radius)
+    except OverflowError:
+        radius = np.inf if radius > 0 else -np.inf
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: the radius must be a number, "
+                        f"got {shown(radius)}") from None
+    if abs(radius) > np.finfo("float32").max:  # infinite as float32
+        radius = np.copysign(np.inf, radius)
+    if np.isnan(radius):
+        raise ValueError(f"{where}: the radius is NaN")
+    return radius
+
+
+def as_k(k, where):
+    """k as an int."""
+    try:
+        k = operator.index(k)
+    except TypeError:
+        raise TypeError(
+            f"{where}: k must be a positive integer, got {shown(k)}") from None
+    if k <= 0:
+        raise ValueError(f"{where}: k must be positive, got {k}")
+    return k
+
+
+def as_integer(value, name, where):
+    """An integer as Python's int, whose sums do not wrap."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{where}: {name} must be an integer, got {shown(value)}") from None
+
+
+def as_other_index(value, name, where):
+    if not isinstance(value, (faiss.Index, faiss.IndexBinary)):
+        raise TypeError(f"{where}: {name} must be an index, got {shown(value)}")
+    return value
+
+
+def as_selected(x, name, where):
+    """The argument of remove_ids, checked."""
+    if isinstance(x, faiss.IDSelector):
+        return x
+    if np.ndim(x) != 1:
+        raise TypeError(f"{where}: expected an array of ids or an IDSelector, "
+                        f"got {shown(x)}")
+    return as_keys(x, name, where)
+
+
+def as_code_rows(codes, name, where):
+    """The argument of sa_decode, checked."""
+    return as_array(codes, where)
+
+
+def as_keys(keys, name, where):
+    """The argument of reconstruct_batch, checked."""
+    return as_ids(keys, (None,), where)
+
+
+# checks of arguments that are not vectors, by their names in FAISS's methods
+AS_ARGUMENT = {
+    "key": as_integer, "n0": as_integer, "ni": as_integer,
+    "add_id": as_integer, "otherIndex": as_other_index,
+    "other": as_other_index}
+
+
+def shown(value, most=200):
+    """A value for a message, shortened to a few lines."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of {value.dtype} of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) <= most else (
+        f"{text[:most // 2]} ... {text[-most // 2:]}")
+
+
+def python_number(value):
+    """NumPy scalars and arrays of shape () as Python numbers, which SWIG
+    accepts."""
+    if value is np.ma.masked:
+        raise ValueError("expected a number, got a masked value")
+    is_scalar = isinstance(value, np.generic) or (
+        isinstance(value, np.ndarray) and value.ndim == 0)
+    return value.item() if is_scalar else value
