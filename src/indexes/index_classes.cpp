@@ -41,6 +41,7 @@
 #include <faiss_ext/maps/FeatureMap.h>
 
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"

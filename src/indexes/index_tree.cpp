@@ -22,6 +22,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/field_strings.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 
