@@ -194,6 +194,13 @@ size_t first_below_target(
             break;
         }
     }
+    for (; i + lanes <= n; i += lanes) {
+        const auto below = hn::Lt(hn::LoadU(tag, v + i), limit);
+        const intptr_t first = hn::FindFirstTrue(tag, below);
+        if (first >= 0) {
+            return i + first;
+        }
+    }
     while (i < n && !(v[i] < bound)) {
         i++;
     }

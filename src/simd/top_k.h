@@ -26,9 +26,9 @@ constexpr float worst_score = std::numeric_limits<float>::max();
 
 /** The k smallest hits by score and id. Scores are float or int32_t.
  *
- * Hits are collected until there are about 2 k of them. Then the smaller half
- * is kept, and its largest score bounds those to come. This costs less per hit
- * than a heap.
+ * Hits are collected until there is no room for more. Then the k smallest are
+ * kept, and the largest of these scores bounds those to come. This costs less
+ * per hit than a heap.
  */
 template <class Score>
 struct TopK {
@@ -40,9 +40,10 @@ struct TopK {
     explicit TopK(size_t k = 1, Score bound = std::numeric_limits<Score>::max())
             : k(k), bound(bound) {}
 
-    /// Most hits that are held.
+    /// Most hits that are held: about 1.5 k. kth_smallest takes multiples of 16
+    /// fastest.
     size_t room() const {
-        return 2 * k + 32;
+        return (k + k / 2 + 31) / 16 * 16;
     }
 
     void reserve() {
