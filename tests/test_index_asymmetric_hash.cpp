@@ -217,7 +217,7 @@ TEST(AsymmetricDistances, EstimatesOfCentredHashes) {
                 [&] {
                     kernel_hash_factory(d, text)->asymmetric_kernel_estimate(3);
                 },
-                "kernel_estimate takes Hamming"));
+                "use kernel_estimate with Hamming"));
     }
 }
 

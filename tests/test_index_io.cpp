@@ -1150,14 +1150,14 @@ TEST(Io, LabelsThatAreNoPositions) {
             EXPECT_TRUE(
                     throws([&] { from_bytes<Index>(sealed(bad)); },
                            id == -1          ? "the id -1"
-                                   : id >= n ? "yet to be given"
-                                             : "ids of its own"));
+                                   : id >= n ? "not below the next id"
+                                             : "not the positions"));
         }
     }
     // objects that could not be read are not written
     faiss::IndexIDMap outer;
     map_of(&map, outer);
-    EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "ids of its own"));
+    EXPECT_TRUE(throws([&] { to_bytes<Index>(outer); }, "not the positions"));
 
     const auto codes = make<IndexBinary>("IDMap," + sik + ",BFlat");
     faiss::IndexBinaryIDMap binary;
@@ -1196,13 +1196,13 @@ TEST(Io, IndexesThatComputeNoDistances) {
         EXPECT_TRUE(throws([&] { search(refine, data_for<Index>(5, 9), 3); }));
         // objects that could not be read are not written
         EXPECT_TRUE(throws(
-                [&] { to_bytes<Index>(refine); }, "computes no distances"));
+                [&] { to_bytes<Index>(refine); }, "cannot compute distances"));
         const Bytes bad =
                 joined(Bytes(good.begin(), good.begin() + front),
                        content_of(to_bytes(*again)));
         EXPECT_TRUE(
                 throws([&] { from_bytes<Index>(sealed(bad)); },
-                       "computes no distances"));
+                       "cannot compute distances"));
     }
     faiss::IndexHNSW graph(lists.get(), 8);
     graph.ntotal = n;

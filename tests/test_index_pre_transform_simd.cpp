@@ -276,7 +276,8 @@ TEST(IndexPreTransformSIMD, BadInput) {
     auto none = x;
     none[7 * d + 1] = NAN;
     expect_throws(
-            {{[&] { zeros->train(n, equal.data()); }, "do not vary"},
+            {{[&] { zeros->train(n, equal.data()); },
+              "vary in fewer directions"},
              {[&] { zeros->train(n, none.data()); }, "vector 7"},
              {[&] { wide->train(n, x.data()); }, "from 16 dimensions to 20"}});
     x[290 * d + 2] = -1;

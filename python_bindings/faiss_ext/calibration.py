@@ -337,7 +337,8 @@ def calibrate(
             values.append(own.values(query, rows, packed))
             vectors.update(i.tolist())
     if not values:
-        raise ValueError("calibrate: the searches found nothing")
+        raise ValueError("calibrate: the searches found no neighbours, expected "
+                             "an index that finds some of `base`")
     if among:
         warnings.warn(
             f"calibrate: {among} of {len(queries)} queries are among the "
@@ -419,8 +420,8 @@ def own_kernel(index, kernel):
         if isinstance(inside, (
                 swig.IndexFlatKernel, swig.IndexBinaryFlatKernel)):
             return OwnKernel(inside.kernel, transforms_to(index))
-        raise ValueError("calibrate: name the kernel, which "
-                         f"{type(real(index)).__name__} does not know")
+        raise ValueError(f"calibrate: {type(real(index)).__name__} has no "
+                         "kernel; give the argument `kernel`")
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
     if not isinstance(kernel, swig.Kernel) or kernel.is_trained:

@@ -28,13 +28,13 @@ FLOAT = np.dtype("float32")
 def as_array(x, where):
     """x as an array; raises an error if the conversion would be ambiguous."""
     if hasattr(x, "toarray"):
-        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
-                        "which toarray() makes one")
+        raise TypeError(f"{where}: expected an array, got a sparse matrix; "
+                        "convert it with toarray()")
     rows = x if isinstance(x, (list, tuple)) else ()
     if np.ma.is_masked(x) or any(map(np.ma.is_masked, rows)):
         raise ValueError(f"{where}: expected an array without masked values; "
-                         "filled(value) gives them values, and rows with masked "
-                         "values can be left out")
+                         "fill them with filled(value), or leave out rows with "
+                         "masked values")
     return np.asarray(x)
 
 
@@ -464,8 +464,8 @@ def vectors_for_hash(self, x, where):
         name = where.split(".")[-1]
         raise ValueError(
             f"{where}: expected vectors of shape (n, {d_in}), got {x.shape}, "
-            f"which is the shape of codes: {name} takes vectors, "
-            f"{OF_CODES.get(name, 'search_codes')} takes codes")
+            f"the shape of codes; use {OF_CODES.get(name, 'search_codes')} "
+            "for codes")
     return as_vectors(x, d_in, where)
 
 
@@ -485,8 +485,9 @@ def index_radius(index, radius, where):
     of_kernel = isinstance(innermost(index), swig.IndexBinaryFlatKernel)
     if of_kernel and np.isfinite(radius) and not radius.is_integer():
         raise ValueError(
-            f"{where}: distances are integers, and so must the radius be, got "
-            f"{radius:g}; that of a kernel value is distance(value)")
+            f"{where}: the radius is {radius:g}, expected an integer, as "
+            "distances are integers; distance(value) is the radius of a kernel "
+            "value")
     beyond_all = np.iinfo("int32").max if of_kernel else index.d + 1
     return int(np.clip(np.ceil(radius), 0, beyond_all))
 
@@ -853,8 +854,8 @@ def wrap_kernels():
 
 def reduce_kernel(self):
     if isinstance(self, swig.CallbackKernel):
-        raise TypeError("a CallbackKernel cannot be pickled: it holds a "
-                        "function, and no string makes it again")
+        raise TypeError("a CallbackKernel cannot be pickled, because it holds a "
+                        "Python function; make it again from the function")
     description = self.description()
     try:
         swig.kernel_factory(description)
@@ -891,7 +892,8 @@ def init_callback_kernel(
         with np.errstate(over="ignore"):
             values = values.astype("float32")
         if not np.isfinite(values).all():
-            raise ValueError("CallbackKernel: the kernel is not finite")
+            raise ValueError("CallbackKernel: expected finite kernel values, "
+                             "got NaN or infinity")
         np.frombuffer(out, dtype="float32").reshape(n, m)[...] = values
 
     if not callable(function):

@@ -744,7 +744,7 @@ def test_an_id_map_of_another_class_is_not_merged():
     first, second = (faiss.index_factory(16, s) for s in ("IDMap2,KFlat(chi2)", "IDMap,KFlat(chi2)"))
     for index in (first, second):
         index.add_with_ids(x, np.arange(6) + (index is second) * 10)
-    with pytest.raises(RuntimeError, match="only another IndexIDTable can be merged in"):
+    with pytest.raises(RuntimeError, match="expected another IndexIDTable"):
         first.merge_from(faiss.IndexIDMap(faiss.index_factory(16, "KFlat(chi2)")))
     faiss.downcast_index(second.index).reset()
     with pytest.raises(RuntimeError, match="id_map|vectors"):
@@ -759,5 +759,5 @@ def test_transformations_that_do_not_fit_are_refused():
     index.add(x)
     index.chain.clear()
     for call in (lambda: index.search(x[:1], 2), lambda: index.add(x)):
-        with pytest.raises(RuntimeError, match="an index of 8 dimensions comes where vectors have 16"):
+        with pytest.raises(RuntimeError, match="an index takes 8 dimensions, but gets vectors of 16"):
             call()
