@@ -425,7 +425,7 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
         a.index.merge_from(other, 1000);
     };
     expect_throws(
-            {{[&] { merge(narrow.index); }, "32 bits"},
+            {{[&] { merge(narrow.index); }, "32 and 64 bits"},
              {[&] { merge(few.index); }, "lists"},
              {[&] { merge(flat); }, "inverted lists"},
              {[&] { merge(a.index); }, "expected another index"}});

@@ -825,7 +825,7 @@ TEST(Io, NestingOfStrings) {
     while (string.size() + 22 < 4096) {
         string += ",Refine(KFlat(linear))";
     }
-    EXPECT_TRUE(throws([&] { make_empty(string); }, "inside each other"));
+    EXPECT_TRUE(throws([&] { make_empty(string); }, "nested"));
 }
 
 /// A hash that counts how often its random numbers are drawn.
@@ -1107,7 +1107,7 @@ TEST(Io, HashesThatWereTrainedByThemselves) {
         index->is_trained = true;
         expect_same(search(*copy, x, 3), search(*index, x, 3));
         const Bytes bad = with_header<Index>(bytes, is_trained_field, 0);
-        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "fit"));
+        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "inconsistent"));
     }
 }
 

@@ -116,7 +116,7 @@ std::vector<Mode> lowest_modes(const Ranges& ranges, int nbits) {
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             !next.empty(),
-            "train: all vectors are equal, expected at least two different ones");
+            "train: all vectors are the same, expected at least two different ones");
     std::vector<Mode> modes;
     while (modes.size() < size_t(nbits)) {
         const Mode mode = next.top();

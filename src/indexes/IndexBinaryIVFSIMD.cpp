@@ -512,7 +512,7 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
             "IndexBinaryIVFSIMD::merge_from, which empties the other index");
     FAISS_EXT_THROW_IF_NOT_FMT(
             lists->d == d && lists->nlist == nlist,
-            "IndexBinaryIVFSIMD: cannot merge: the numbers of bits are %d and %d and the numbers of lists %zu and %zu, expected the same",
+            "IndexBinaryIVFSIMD: cannot merge: the indexes have %d and %d bits and %zu and %zu lists, expected the same numbers",
             lists->d,
             d,
             lists->nlist,

@@ -408,7 +408,7 @@ def test_recommend_says_which(run):
     (["search", "refined", "queries.npy", "--radius", "0.5"], 1, "not supported by an index with Refine"),
     (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
     (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz or .csv file"),
-    (["search", "index.npz", "queries.npy", "-o", "same.npz"], 2, "the results would take the place of index.npz"),
+    (["search", "index.npz", "queries.npy", "-o", "same.npz"], 2, "the output would overwrite index.npz"),
     (["bench", "index", "base.npy", "queries.npy", "chi2", "-k", "99999"], 2, "k is 99,999, the index has"),
     (["search", "index", "queries.npy", "-k", "0"], 2, "from 1"),
     (["search", "index", "queries.npy", "-k", "many"], 2, "an integer"),

@@ -502,7 +502,7 @@ def test_what_holds_a_hash_takes_vectors_and_codes_by_different_names(digits):
         assert_equal(index.range_search(q, 20), index.range_search_codes(codes, np.float32(20)))
         for name, *rest in (("search", 5), ("range_search", 20), ("assign", 5), ("train",)):
             twin = {"range_search": "range_search_codes", "train": "train_codes"}.get(name, "search_codes")
-            with pytest.raises(ValueError, match=f"{name} takes vectors, {twin} takes codes"):
+            with pytest.raises(ValueError, match=f"{name}: expected vectors .*use {twin} for codes"):
                 getattr(index, name)(codes, *rest)
         with pytest.raises(ValueError, match=r"expected codes of shape \(n, 8\), got \(9, 64\)"):
             index.search_codes(q.astype("uint8"), 5)
