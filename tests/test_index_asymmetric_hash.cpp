@@ -217,7 +217,7 @@ TEST(AsymmetricDistances, EstimatesOfCentredHashes) {
                 [&] {
                     kernel_hash_factory(d, text)->asymmetric_kernel_estimate(3);
                 },
-                "kernel_estimate takes Hamming"));
+                "use kernel_estimate with Hamming"));
     }
 }
 
@@ -266,7 +266,7 @@ TEST(IndexAsymmetricHash, RefusesWhatDoesNotFit) {
         EXPECT_TRUE(throws([&] { a->merge_from(*other, 0); }));
     }
     const auto same = index_factory(d, "RHBE64,AFlat");
-    EXPECT_TRUE(throws([&] { a->merge_from(*same, 3); }, "shifted"));
+    EXPECT_TRUE(throws([&] { a->merge_from(*same, 3); }, "add_id must be 0"));
     a->ntotal = 40;
     EXPECT_TRUE(throws([&] { search(*a, x, 1); }, "ntotal"));
 }

@@ -302,11 +302,11 @@ const std::string bits = "multiple of 8", known = "laplacian";
 
 const BadString bad_strings[] = {
         {index_, "AHK64(chi2),AFlat(x=1)", 12, "BHNSW<M>, AFlat, BPerm"},
-        {index_, "IDMap,IDMap2,KFlat(linear)", 6, "one map of ids"},
+        {index_, "IDMap,IDMap2,KFlat(linear)", 6, "IDMap is given twice"},
         {index_,
          "KFlat(linear),Refine(AHK64(chi2),AFlat)",
          14,
-         "cannot rank again"},
+         "cannot re-rank"},
         // kernels
         {kernel_, "(gaussian)", 0, "name"},
         {kernel_, "gausian", 0, known},
@@ -398,7 +398,7 @@ const BadString bad_strings[] = {
         {hash_, "KLSH64(chi2,draw=gauss,t=5)", 23, "'t' of KLSH has no effect"},
         {map_, "HKM1(hellinger,window=uniform)", 15, "no effect"},
         {hash_, "SIK64(gaussian,gamma=1,neighbor=3)", 23, "no effect"},
-        {hash_, "SIK64(chi2)", 6, "'chi2' does not fit SIK"},
+        {hash_, "SIK64(chi2)", 6, "'chi2' cannot be used in SIK"},
         {map_, "RFF(gaussian,32)", 13, "'32'"},
         // binary indexes
         {binary_, "SIK64(gaussian)", 0, "SIK256(gaussian),BFlat"},

@@ -449,7 +449,7 @@ TEST(IndexFlatKernel, TakesCodesAndAnotherOrder) {
                 {{[&] { index.add_sa_codes(2, bad.data(), nullptr); },
                   "component"},
                  {[&] { index.add_sa_codes(2, codes.data(), ids.data()); },
-                  "ids are positions"},
+                  "ids cannot be given"},
                  {[&] { index.permute_entries(order.data()); },
                   "position 7 has id 40"},
                  {[&] { index.permute_entries(ids.data()); },

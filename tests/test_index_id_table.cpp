@@ -140,7 +140,7 @@ TEST(IndexIDTable, BadCallsChangeNothing) {
     const auto table = make_table();
     IndexPreTransformSIMD mapped(table.get());
     expect_throws(
-            {{add({10, 3}, x.data()), "id 3 is in use"},
+            {{add({10, 3}, x.data()), "id 3 is already in use"},
              {add({10, 11, 10}, x.data()), "id 10 is given twice"},
              {add({10, -1}, x.data()), "an id is -1"},
              {add({10, 11}, bad.data()), "vector 1"},
@@ -185,7 +185,8 @@ TEST(IndexIDTable, IdsAreNeverGivenTwice) {
     index->add_with_ids(1, x.data(), last);
     expect_throws(
             {{[&] { index->add(1, x.data()); }, "no 1 ids above"},
-             {[&] { index->add_with_ids(1, x.data(), last); }, "is in use"}});
+             {[&] { index->add_with_ids(1, x.data(), last); },
+              "already in use"}});
     index->reset();
     index->add(1, x.data());
     EXPECT_EQ(index->id_map, std::vector<idx_t>{0});
@@ -196,7 +197,7 @@ TEST(IndexIDTable, Merges) {
     const auto a = make_table(), b = make_table(), c = make_table();
     a->add(3, x.data());
     b->add(3, &x[3 * d]);
-    EXPECT_TRUE(throws([&] { a->merge_from(*b); }, "id 0 is in use"));
+    EXPECT_TRUE(throws([&] { a->merge_from(*b); }, "id 0 is already in use"));
     EXPECT_EQ(b->ntotal, 3);
     a->merge_from(*b, 100);
     EXPECT_EQ(a->id_map, (std::vector<idx_t>{0, 1, 2, 100, 101, 102}));

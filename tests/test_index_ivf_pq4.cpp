@@ -518,8 +518,7 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     const auto other = make_index("KIVF16(M=6,seed=2)");
     other->train(n, x.data());
     expect_throws(
-            {{[&] { pieces->merge_from(*other); },
-              "differ in their parameters"},
+            {{[&] { pieces->merge_from(*other); }, "differ in parameters"},
              {[&] { pieces->merge_from(*pieces); }, "itself"},
              {[&] { pieces->merge_from(*whole, -300); }, "id 299 + -300"},
              {[&] { pieces->merge_from(*whole, INT64_MAX); }, "out of range"}});

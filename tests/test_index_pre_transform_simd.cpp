@@ -276,9 +276,11 @@ TEST(IndexPreTransformSIMD, BadInput) {
     auto none = x;
     none[7 * d + 1] = NAN;
     expect_throws(
-            {{[&] { zeros->train(n, equal.data()); }, "do not vary"},
+            {{[&] { zeros->train(n, equal.data()); },
+              "vary in fewer directions"},
              {[&] { zeros->train(n, none.data()); }, "vector 7"},
-             {[&] { wide->train(n, x.data()); }, "from 16 dimensions to 20"}});
+             {[&] { wide->train(n, x.data()); },
+              "16 input dimensions and 20"}});
     x[290 * d + 2] = -1;
     expect_throws(
             {{[&] { index->add(n, x.data()); }, "290"},
@@ -318,7 +320,7 @@ TEST(IndexPreTransformSIMD, FailedTrainingLeavesNothingTrained) {
     }
     const auto wide = make_index(16, "PCA8,PCA12,KIVF4");
     EXPECT_TRUE(throws(
-            [&] { wide->train(5, x.data()); }, "from 8 dimensions to 12"));
+            [&] { wide->train(5, x.data()); }, "8 input dimensions and 12"));
 }
 
 TEST(IndexPreTransformSIMD, MergingLeavesTheOtherEmpty) {

@@ -210,7 +210,7 @@ TEST(KernelPCA, GivenLandmarksAndSeeds) {
     given->train(0, nullptr);
     EXPECT_EQ(applied(*given, x), applied(*drawn, x));
     const auto set_again = [&] { given->set_landmarks(40, x.data()); };
-    EXPECT_TRUE(throws(set_again, "is trained"));
+    EXPECT_TRUE(throws(set_again, "already trained"));
     // the landmarks are the same as KLSH's
     const auto hash = kernel_hash_factory(dim, "KLSH64(chi2,p=40,seed=3)");
     hash->train(300, x.data());
@@ -252,7 +252,7 @@ TEST(KernelPCA, Errors) {
     const auto too_many = [&] {
         trained("KPCA25(linear,normalize=0,p=90)", x);
     };
-    EXPECT_TRUE(throws(too_many, "rank = 25", "rank 2"));
+    EXPECT_TRUE(throws(too_many, "rank is 25", "rank 2"));
 
     // not positive semi-definite
     const CallbackKernel negative([](auto... arguments) {

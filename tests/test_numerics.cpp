@@ -315,7 +315,7 @@ const Refused refused_scales[] = {
         {"BSIK64(gamma=1e16),BFlat", 1, "too far from the origin"},
         {"RFF64(gaussian,gamma=1e16),Flat", 1, "too far from the origin"},
         {"RHBE64(center=1),BFlat", 1e38, "1e37"},
-        {"RHBE64,AFlat", 3e38, "leave the range of float"},
+        {"RHBE64,AFlat", 3e38, "projections of a query overflow"},
         {"KIVF4", 1e-19, "scale the vectors up"}};
 
 TEST(Numerics, WhatIsRefusedAndWhy) {

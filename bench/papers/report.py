@@ -29,15 +29,16 @@ PYTHONPATH=build/python python3 bench/papers/reproduce.py {arguments}--docs docs
 
 How to read the tables:
 
-- **holds**: the result exceeds what chance explains. The criterion is a one-sided t test at 0.99 over repeats with other random
+- **holds**: chance does not explain the result. The criterion is a one-sided t test at 0.99 over repeats with other random
   numbers, or the bound that the paper itself states. A mean on the right side is not enough.
-- **does not hold**: the reason is beside it, if one is established.
+- **does not hold**: the reason follows, if one was found.
 - **our criterion**: the paper gives no number ("nearly", "slightly"), and we chose one.
-- **plain comparison**: there are no repeats to test. The numbers are exact, or counts of one draw, and are compared as they are.
+- **plain comparison**: there are no repeats to test. The numbers are exact, or come from one draw, and are compared without a
+  test.
 - **Check:** this row is not a finding of the paper. It tests the setting, the arithmetic or the library.
 - **±** is the standard deviation of a repeat.
 - **BE-AHK** is `AHK` with dense projections and the paper's order.
-- **Edge histograms** of images have 6 orientations in 5 x 5 cells, which are 150 components.
+- **Edge histograms** of images have 6 orientations in each of 5 x 5 cells, which makes 150 components.
 
 The folder `{folder}` beside this page has the numbers behind the figures as CSV files.
 

@@ -129,9 +129,9 @@ class MakerOfObjects:
 
     def __reduce__(self):
         raise TypeError(
-            "this Recommendation cannot be pickled: its kernel is a function "
-            "or holds one, and no string makes it again; pickle `string`, "
-            "`parameters` and the figures")
+            "this Recommendation cannot be pickled, because its kernel "
+            "contains a Python function; pickle `string`, `parameters` and "
+            "the figures")
 
 
 def callback_candidates(kernel, nlist):
@@ -733,13 +733,13 @@ def recommend(
         of_queries = None
     if n is not None and n < len(order):
         raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "
-                         "as there are vectors")
+                         "(the number of vectors)")
     n = int(n or len(order))
     order = order[:sample_size]
     if n > len(order) and len(order) < 40 * k:
         raise ValueError(
-            f"recommend: {len(order)} vectors are too few to tell what "
-            f"{n} have: expected a sample of at least 40 k = {40 * k}")
+            f"recommend: {len(order)} vectors are too few to "
+            f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
     whole = np.ascontiguousarray(x[np.sort(order)], dtype="float32")
     part = np.ascontiguousarray(
         x[np.sort(order[:max(1, len(order) // GROWTH)])], dtype="float32")

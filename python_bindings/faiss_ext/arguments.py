@@ -12,13 +12,13 @@ FLOAT = np.dtype("float32")
 def as_array(x, where):
     """x as an array; raises an error if the conversion would be ambiguous."""
     if hasattr(x, "toarray"):
-        raise TypeError(f"{where}: expected an array, got a sparse matrix, of "
-                        "which toarray() makes one")
+        raise TypeError(f"{where}: expected an array, got a sparse matrix; "
+                        "convert it with toarray()")
     rows = x if isinstance(x, (list, tuple)) else ()
     if np.ma.is_masked(x) or any(map(np.ma.is_masked, rows)):
         raise ValueError(f"{where}: expected an array without masked values; "
-                         "filled(value) gives them values, and rows with masked "
-                         "values can be left out")
+                         "fill them with filled(value), or leave out rows with "
+                         "masked values")
     return np.asarray(x)
 
 

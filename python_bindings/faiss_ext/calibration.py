@@ -337,7 +337,8 @@ def calibrate(
             values.append(own.values(query, rows, packed))
             vectors.update(i.tolist())
     if not values:
-        raise ValueError("calibrate: the searches found nothing")
+        raise ValueError("calibrate: the searches found no neighbours, expected "
+                             "an index that finds some of `base`")
     if among:
         warnings.warn(
             f"calibrate: {among} of {len(queries)} queries are among the "
@@ -418,8 +419,8 @@ def own_kernel(index, kernel):
             return OwnKernel(inside.hash, transforms_to(index))
         if kernel_of(inside) is not None:
             return OwnKernel(kernel_of(inside), transforms_to(index))
-        raise ValueError("calibrate: name the kernel, which "
-                         f"{class_name(index)} does not know")
+        raise ValueError(f"calibrate: {class_name(index)} has no kernel; give "
+                         "the argument `kernel`")
     if isinstance(kernel, str):
         kernel = swig.kernel_factory(kernel)
     if not isinstance(kernel, swig.Kernel) or kernel.is_trained:

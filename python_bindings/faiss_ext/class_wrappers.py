@@ -297,8 +297,8 @@ def vectors_for_hash(self, x, where):
         name = where.split(".")[-1]
         raise ValueError(
             f"{where}: expected vectors of shape (n, {d_in}), got {x.shape}, "
-            f"which is the shape of codes: {name} takes vectors, "
-            f"{OF_CODES.get(name, 'search_codes')} takes codes")
+            f"the shape of codes; use {OF_CODES.get(name, 'search_codes')} "
+            "for codes")
     return as_vectors(x, d_in, where)
 
 
@@ -318,8 +318,9 @@ def index_radius(index, radius, where):
     of_kernel = isinstance(innermost(index), swig.IndexBinaryFlatKernel)
     if of_kernel and np.isfinite(radius) and not radius.is_integer():
         raise ValueError(
-            f"{where}: distances are integers, and so must the radius be, got "
-            f"{radius:g}; that of a kernel value is distance(value)")
+            f"{where}: the radius is {radius:g}, expected an integer, as "
+            "distances are integers; distance(value) is the radius of a kernel "
+            "value")
     beyond_all = np.iinfo("int32").max if of_kernel else index.d + 1
     return int(np.clip(np.ceil(radius), 0, beyond_all))
 
@@ -675,8 +676,8 @@ def wrap_kernels():
 
 def reduce_kernel(self):
     if isinstance(self, swig.CallbackKernel):
-        raise TypeError("a CallbackKernel cannot be pickled: it holds a "
-                        "function, and no string makes it again")
+        raise TypeError("a CallbackKernel cannot be pickled, because it holds a "
+                        "Python function; make it again from the function")
     description = self.description()
     try:
         swig.kernel_factory(description)
@@ -713,7 +714,8 @@ def init_callback_kernel(
         with np.errstate(over="ignore"):
             values = values.astype("float32")
         if not np.isfinite(values).all():
-            raise ValueError("CallbackKernel: the kernel is not finite")
+            raise ValueError("CallbackKernel: expected finite kernel values, "
+                             "got NaN or infinity")
         np.frombuffer(out, dtype="float32").reshape(n, m)[...] = values
 
     if not callable(function):

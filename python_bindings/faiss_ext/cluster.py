@@ -86,7 +86,8 @@ class ClusterEngine:
 
     def __init__(self, client):
         if getattr(client, "asynchronous", False):
-            raise ValueError("client: expected one that is not asynchronous")
+            raise ValueError("client: expected a synchronous client, got an "
+                             "asynchronous one")
         check_running(client)
         self.client = client
 

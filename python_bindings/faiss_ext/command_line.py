@@ -385,7 +385,7 @@ def run_search(args):
             if (os.path.exists(args.output)
                     and os.path.samefile(args.output, given)):
                 raise UsageError(
-                    f"the results would take the place of {given}")
+                    f"the output would overwrite {given}; choose another file")
     queries, width = x, index.d
     if isinstance(index, faiss.IndexBinary):
         hash = hash_of(index)
@@ -408,8 +408,9 @@ def run_search(args):
                     "IndexBinaryFlatKernel.distance(value)"
                     if isinstance(index, swig.IndexBinaryFlatKernel)
                     and 0 < radius < 1 else "")
-            raise UsageError("distances of this index are integers below 2^31, "
-                             f"and so must the radius be, got {radius:g}{hint}")
+            raise UsageError(f"the radius is {radius:g}, expected an integer "
+                             "below 2^31, as distances of this index are"
+                             f"{hint}")
         radius = int(radius)
     if shards is None:
         set_all(index, args.parameter)

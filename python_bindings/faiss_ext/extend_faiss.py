@@ -169,7 +169,7 @@ def hint_for(string):
 def check_factory_string(description, function):
     if isinstance(description, bytes):
         raise TypeError(f"{function}: expected a string, got "
-                        f"{shown(description)}; decode() makes one")
+                        f"{shown(description)}; convert it with decode()")
     start = 0
     # (C++ refuses longer ones)
     for part in description[:10_000] and re.split(r"(,)(?![^()]*\))", description):

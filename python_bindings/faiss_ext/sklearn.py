@@ -470,7 +470,7 @@ class KernelNeighbors(_IndexNeighbors):
         radius = self.radius if radius is None else radius
         if radius is None:
             raise ValueError(
-                "radius: none was given, here or to the estimator")
+                "radius is missing; give it here or to the estimator")
         _check_radius(radius)
         without_self = X is None
         X = self._fit_X if X is None else self._vectors(X, reset=False)

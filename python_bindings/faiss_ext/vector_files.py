@@ -178,7 +178,7 @@ def _read(path, part, read_hdf5):
                 f"{', '.join(SUFFIXES)}")
     if vectors.shape[0] == 0 or vectors.shape[1] == 0:
         raise VectorFileError(
-            f"{path}: no vectors in it (shape {vectors.shape})")
+            f"{path}: it has no vectors (shape {vectors.shape})")
     return vectors
 
 
@@ -210,17 +210,17 @@ def place_of(vectors, path):
         owner = getattr(owner, "base", None)
     if owner is None:
         raise VectorFileError(
-            f"{path}: its vectors cannot be mapped into memory; those of .npy, "
-            ".fvecs, .bvecs, and of HDF5 files in one piece, can, if HDF5 "
-            "stores the numbers as NumPy does")
+            f"{path}: its vectors cannot be mapped into memory; use .npy, "
+            ".fvecs, .bvecs, or an HDF5 array that is stored in one piece and "
+            "in NumPy's format of numbers")
     if vectors.dtype not in STORES:
         raise VectorFileError(
             f"{path}: {vectors.dtype} files are read in blocks; exact=\"file\" "
             "needs little-endian float32, float16 or uint8")
     if vectors.shape[1] > 1 and vectors.strides[1] != vectors.itemsize:
         raise VectorFileError(
-            f"{path}: the array is in Fortran's order; the components of a "
-            "vector must be next to each other")
+            f"{path}: the array is in Fortran's order; save it in C order, so "
+            "that the components of a vector are next to each other")
     start = owner.offset + (vectors.ctypes.data - owner.ctypes.data)
     stride = vectors.strides[0] if len(vectors) > 1 else (
         vectors.shape[1] * vectors.itemsize)
@@ -342,8 +342,8 @@ def _read_csv(path):
                 raise
             text = str(error).split("; use `usecols`")[0].rstrip(".")[:300]
             raise VectorFileError(
-                f"{path}: expected lines of as many numbers each, separated by "
-                f"{separator!r}: {text}"
+                f"{path}: expected the same number of numbers in each line, "
+                f"separated by {separator!r}: {text}"
                 + " (rows are counted after the line of names)" * has_names
             ) from error
 
@@ -479,7 +479,7 @@ def _read_parquet(path, name):
     if len(lengths) > 1:
         raise VectorFileError(
             f"{path}: the lists of column '{name}' have from {lengths[0]} to "
-            f"{lengths[-1]} items, expected as many in each")
+            f"{lengths[-1]} items, expected the same number in each")
     if values.null_count:
         raise VectorFileError(f"{path}: column '{name}' has lists with nulls")
     values = values.to_numpy(zero_copy_only=False)

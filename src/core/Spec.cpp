@@ -90,14 +90,14 @@ static void check_size(const std::string& text) {
         throw_parse_error(
                 text,
                 max_length,
-                "it has " + std::to_string(text.size()) +
+                "the string has " + std::to_string(text.size()) +
                         " characters, expected at most " +
                         std::to_string(max_length));
     }
     size_t depth = 0;
     for (size_t i = 0; i < text.size(); i++) {
         if (text[i] == '(' && ++depth > max_depth) {
-            throw_parse_error(text, i, "too many '(' inside each other");
+            throw_parse_error(text, i, "too many nested '('");
         }
         depth -= text[i] == ')' && depth > 0;
     }

@@ -64,7 +64,7 @@ idx_t Transform::rows_to_multiply(idx_t n, size_t floats, size_t size) {
 void Transform::check_identical(const faiss::VectorTransform& other) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             typeid(*this) == typeid(other),
-            "classes differ: %s and %s",
+            "the transformations are of different classes: %s and %s",
             type_name(typeid(*this)).c_str(),
             type_name(typeid(other)).c_str());
     const auto& same = dynamic_cast<const Transform&>(other);
@@ -74,7 +74,7 @@ void Transform::check_identical(const faiss::VectorTransform& other) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d_in == same.d_in && d_out == same.d_out &&
                     is_trained == same.is_trained && mine.data == theirs.data,
-            "different parameters, seeds or training: %s and %s",
+            "the transformations differ in parameters, seeds or training: %s and %s",
             description().c_str(),
             same.description().c_str());
 }

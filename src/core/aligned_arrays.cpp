@@ -26,7 +26,7 @@ std::optional<FileRange> map_items(
     const uint64_t begin = mapping->position(), end = mapping->file->size();
     FAISS_EXT_THROW_IF_NOT_FMT(
             begin <= end && n <= (end - begin) / item_size,
-            "%s is truncated: %" PRIu64 " items of %s are not there",
+            "%s is truncated: %" PRIu64 " items of %s are missing",
             name_of(*f).c_str(),
             n,
             field);
@@ -56,7 +56,7 @@ uint64_t read_aligned_size(faiss::IOReader* f, const char* field) {
     read_bytes(f, padding, count, field);
     FAISS_EXT_THROW_IF_NOT_FMT(
             std::equal(padding, padding + count, zeros),
-            "%s is damaged: what stands before %s are not zeros",
+            "%s is damaged: the padding before %s is not zero",
             name_of(*f).c_str(),
             field);
     return n;

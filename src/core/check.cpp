@@ -105,7 +105,7 @@ void check_sums(idx_t n, const float* x, size_t d, const char* where) {
                     i,
                     format_message("%s: the components of ", where),
                     format_message(
-                            " add up to %g, expected 0, or at least %g, below which floats lose digits; scale the vectors up, or set such a one to 0",
+                            " add up to %g, expected 0 or at least %g, because smaller sums lose digits; scale the vectors up, or set this vector to 0",
                             sum,
                             least));
         }
@@ -161,7 +161,7 @@ void check_norms_up_to(
                 i,
                 format_message("%s: ", where),
                 format_message(
-                        " is too large: its squared L2 norm is %g, expected at most %g, so that squares stay in the range of float; scale the vectors down",
+                        " is too large: its squared L2 norm is %g, expected at most %g; scale the vectors down",
                         sum,
                         most));
     });
@@ -171,7 +171,7 @@ void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             ni == 0 || (i0 >= 0 && ni > 0 && i0 <= ntotal - ni),
             "%s: ids %" PRId64 " to %" PRId64
-            " asked for, the index has %" PRId64 " vectors",
+            " are out of range: the index has %" PRId64 " vectors",
             where,
             int64_t(i0),
             int64_t(i0 + ni - 1),

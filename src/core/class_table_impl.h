@@ -57,7 +57,7 @@ void ClassTable<Base>::add(const ClassEntry<Base>& entry) {
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             !known,
-            "%s, or its class, is already registered (as %s)",
+            "'%s' cannot be registered: this name or its class is already registered, as '%s'",
             entry.name.c_str(),
             known->name.c_str());
     reserve_name(entry.name, state->names, state->noun);
@@ -81,7 +81,7 @@ ClassEntry<Base> ClassTable<Base>::find(const Base& object) const {
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             found,
-            "class %s is not registered: it has no strings and no files",
+            "class %s is not registered, so it has no factory string and cannot be written; register it first",
             type_name(typeid(object)).c_str());
     return *found;
 }

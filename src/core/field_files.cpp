@@ -93,7 +93,7 @@ struct FileWriter : FieldVisitor {
 
     void on(const WordField& field) override {
         require(field.value >= 0 && field.value < int(field.words.size()),
-                std::string(field.key) + " is no word");
+                std::string(field.key) + " is not one of its values");
         write_value(f, field.value);
     }
 
@@ -218,7 +218,7 @@ struct FileReader : FieldSetter {
         if (in_memory) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     in_memory->read < in_memory->parts.size(),
-                    "more parts are read than were written");
+                    "internal error: more parts are read than were written");
             field.part.clear();
             if (auto& copy = in_memory->parts[in_memory->read++]) {
                 field.part.set(std::move(copy));
@@ -274,7 +274,7 @@ struct FileReader : FieldSetter {
         }
         FAISS_EXT_THROW_IF_NOT_FMT(
                 part.make(class_name),
-                "%s holds a %s of the unknown class '%s'; it may be damaged, or the class not registered",
+                "%s contains a %s of the unknown class '%s'; it is damaged, or the class must be registered first",
                 name_of(*f).c_str(),
                 part.noun().c_str(),
                 printable(class_name).c_str());
@@ -295,7 +295,7 @@ bool copies_in_memory() {
 Nesting::Nesting(const std::string& file) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             objects_inside_each_other < limit,
-            "%s: more than %d objects inside each other",
+            "%s has more than %d nested objects",
             file.empty() ? "the data" : file.c_str(),
             limit);
     objects_inside_each_other++;

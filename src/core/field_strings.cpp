@@ -246,7 +246,7 @@ struct StringReader : FieldSetter {
                     item.begin,
                     field.part.knows(item.name)
                             ? "the " + noun + " '" + item.name +
-                                    "' does not fit " + spec.name
+                                    "' cannot be used in " + spec.name
                             : "unknown " + noun + " '" + item.name + "'",
                     words);
         }
@@ -331,8 +331,7 @@ struct Checker : FieldVisitor {
 
     void on(const PartField& field) override {
         if (!field.part.get() && !field.none) {
-            throw FieldError(
-                    field.key, "there is no " + std::string(field.key));
+            throw FieldError(field.key, "it has no " + std::string(field.key));
         }
         if (field.part.get()) {
             field.part.get()->fields(*this);

@@ -48,7 +48,7 @@ inline void read_bytes(
     const size_t done = size == 0 ? 0 : (*f)(p, 1, size);
     FAISS_EXT_THROW_IF_NOT_FMT(
             done == size,
-            "%s is truncated: %zu of %zu bytes of %s are there",
+            "%s is truncated: only %zu of %zu bytes of %s are present",
             name_of(*f).c_str(),
             done,
             size,

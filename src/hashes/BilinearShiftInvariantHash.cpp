@@ -22,7 +22,7 @@ using std::numbers::pi;
 int checked_dimension(int d_w, int d_v) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             d_w > 0 && d_v > 0 && int64_t(d_w) * d_v <= (1 << 30),
-            "BilinearShiftInvariantHash: the shape is %d x %d, expected positive numbers of product up to 2^30",
+            "BilinearShiftInvariantHash: the shape is %d x %d, expected positive numbers whose product is at most 2^30",
             d_w,
             d_v);
     return d_w * d_v;
@@ -91,7 +91,7 @@ void BilinearShiftInvariantHash::restore() {
             !is_trained ||
                     (bilinear && bilinear->d_w == proj.d_w &&
                      bilinear->d_v == proj.d_v),
-            "the projection does not fit the shape");
+            "the projection and the shape are inconsistent");
 }
 
 double BilinearShiftInvariantHash::mean_cosine(double r) const {

@@ -74,7 +74,7 @@ void ConsistentSamplingHash::restore() {
                 return v >= 0 && v <= 1;
             });
     FAISS_EXT_THROW_IF_NOT_MSG(
-            fits && is_trained, "the numbers of a hash do not fit");
+            fits && is_trained, "the numbers of the hash are out of range");
 }
 
 void ConsistentSamplingHash::check_input(

@@ -69,7 +69,7 @@ std::pair<double, double> KernelHash::kernel_interval(
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits() &&
                     hamming_bounds(inside) != std::pair(0.0, double(nbits)),
-            "kernel_interval: %s has bits that depend on each other, or a kernel value of which no bounds are known; expected SIK, AHK or RHBE with proj=dense and without training of directions, or CWS",
+            "kernel_interval: not available for %s, because its bits are not independent or no bounds are known; use CWS, or SIK, AHK or RHBE with proj=dense and without learnt directions",
             description().c_str());
     const double deviation = std::sqrt(nbits * std::log(2 / failure) / 2);
     const auto [low, high] =
@@ -104,7 +104,7 @@ double KernelHash::least_kernel_value() const {
 
 double KernelHash::kernel_value(const float*, const float*) const {
     FAISS_EXT_THROW_FMT(
-            "kernel_value: the kernel value of two vectors is not known for %s",
+            "kernel_value: %s cannot compute the kernel value of two vectors",
             description().c_str());
 }
 
@@ -120,7 +120,7 @@ double KernelHash::covariance_of_pair(const float* x, const float* y) const {
     check_pair(x, y, "covariance_of_pair");
     FAISS_EXT_THROW_IF_NOT_FMT(
             has_independent_bits(),
-            "covariance_of_pair: the covariance of the bits of %s is not known; expected random directions that are independent (proj=dense, rot=random), or BSIK",
+            "covariance_of_pair: the covariance of the bits of %s is not known; use independent random directions (proj=dense, rot=random), or BSIK",
             description().c_str());
     return 0;
 }

@@ -72,7 +72,7 @@ void KernelizedLSH::restore() {
 void KernelizedLSH::set_landmarks(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
-            "set_landmarks: the hash is trained; landmarks must be set before");
+            "set_landmarks: the hash is already trained; set the landmarks before training");
     map.set_landmarks(n, x);
     t = std::min(t, map.p - 1);
 }
@@ -143,7 +143,8 @@ void KernelizedLSH::check_input(idx_t n, const float* x, const char* where)
 
 double KernelizedLSH::expected_hamming(double kernel_value) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "expected_hamming: the hash is not trained");
+            is_trained,
+            "expected_hamming: the hash is not trained; call train first");
     FAISS_EXT_THROW_IF_NOT_FMT(
             std::isfinite(kernel_value),
             "the kernel value is %g, expected a finite number",
@@ -167,13 +168,14 @@ double KernelizedLSH::expected_hamming_of_pair(const float* x, const float* y)
         const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             map.normalize || !map.kernel,
-            "expected_hamming_of_pair: with normalize=0 kernel values do not tell the angles; expected normalize=1");
+            "expected_hamming_of_pair: not available with normalize=0, because kernel values do not determine the angles; use normalize=1");
     return ProjectionHash::expected_hamming_of_pair(x, y);
 }
 
 double KernelizedLSH::kernel_estimate(double hamming) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "kernel_estimate: the hash is not trained");
+            is_trained,
+            "kernel_estimate: the hash is not trained; call train first");
     const double cosine = std::cos(pi * normalized_hamming(hamming));
     const double k = mean_value + cosine * (1 - mean_value);
     if (map.scale == 0) {

@@ -66,7 +66,7 @@ void ProjectionHash::check_projection(bool is_drawn) const {
             is_drawn ? projection && projection->d_in == num_features() &&
                             projection->d_out == nbits
                      : !projection,
-            "the hash has no projection from %d dimensions to %d bits, or one before its training",
+            "the projection and the training of the hash are inconsistent: expected a projection from %d dimensions to %d bits if it is trained, otherwise none",
             num_features(),
             nbits);
 }
@@ -107,7 +107,7 @@ void CenteredHash::restore() {
     check_projection(is_trained || rot == Rotation::random);
     FAISS_EXT_THROW_IF_NOT_MSG(
             (is_centered() || is_trained) && mean_value >= 0 && mean_value <= 1,
-            "the parts of a hash do not fit");
+            "the parts of the hash are inconsistent");
 }
 
 double CenteredHash::expected_hamming_of_pair(const float* x, const float* y)
@@ -139,7 +139,7 @@ bool CenteredHash::has_independent_bits() const {
 }
 
 void CenteredHash::learn(idx_t n, const float* x) {
-    FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: there are no vectors");
+    FAISS_EXT_THROW_IF_NOT_MSG(n > 0, "train: 0 vectors, expected at least 1");
     constexpr idx_t most_for_mean = 65536, most_for_rotation = 16384;
     const std::vector<idx_t> ids = sample_ids(n, most_for_mean, seed);
     double mean_square = 0;

@@ -71,7 +71,7 @@ void ShiftInvariantHash::restore() {
     check_projection(is_trained);
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained,
-            "the kernel's bandwidth and the hash do not fit");
+            "the kernel and the hash are inconsistent: either both or neither must be trained");
 }
 
 void ShiftInvariantHash::draw() {
@@ -204,7 +204,7 @@ void ShiftInvariantHash::query_weights(size_t n, float* weights) const {
 
 double ShiftInvariantHash::asymmetric_kernel_estimate(double) const {
     FAISS_EXT_THROW_MSG(
-            "asymmetric distances of SIK and BSIK have no closed expectation; kernel_estimate takes Hamming distances");
+            "asymmetric_kernel_estimate: not available for SIK and BSIK, whose asymmetric distances have no known expectation; use kernel_estimate with Hamming distances");
 }
 
 } // namespace faiss_ext

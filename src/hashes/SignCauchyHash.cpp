@@ -83,7 +83,7 @@ void SignCauchyHash::query_weights(size_t n, float* weights) const {
 
 double SignCauchyHash::asymmetric_kernel_estimate(double) const {
     FAISS_EXT_THROW_MSG(
-            "asymmetric distances of SCR have no known expectation; kernel_estimate takes Hamming distances");
+            "asymmetric_kernel_estimate: not available for SCR, whose asymmetric distances have no known expectation; use kernel_estimate with Hamming distances");
 }
 
 } // namespace faiss_ext

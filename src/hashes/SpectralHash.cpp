@@ -108,14 +108,15 @@ std::vector<Mode> lowest_modes(const Ranges& ranges, int nbits) {
     for (size_t c = 0; c < ranges.lowest.size(); c++) {
         const double width = ranges.width(c);
         FAISS_EXT_THROW_IF_NOT_MSG(
-                std::isfinite(width), "train: projections of vectors overflow");
+                std::isfinite(width),
+                "train: projections of the vectors overflow; scale the vectors down");
         if (width > 0) {
             next.push({1 / width, int(c), 1});
         }
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             !next.empty(),
-            "train: all vectors are the same, expected some that differ");
+            "train: all vectors are the same, expected at least two different ones");
     std::vector<Mode> modes;
     while (modes.size() < size_t(nbits)) {
         const Mode mode = next.top();
@@ -166,7 +167,7 @@ void SpectralHash::restore() {
         fits = fits && mode[j] > 0 && component[j] >= 0 &&
                 component[j] < projection->d_out;
     }
-    FAISS_EXT_THROW_IF_NOT_MSG(fits, "the parts of a hash do not fit");
+    FAISS_EXT_THROW_IF_NOT_MSG(fits, "the parts of the hash are inconsistent");
 }
 
 void SpectralHash::learn(idx_t n, const float* x) {
@@ -176,7 +177,7 @@ void SpectralHash::learn(idx_t n, const float* x) {
             int64_t(n));
     FAISS_EXT_THROW_IF_NOT_FMT(
             d_in <= most_dimensions,
-            "train: vectors of %d dimensions, SH takes at most %d",
+            "train: the vectors have %d dimensions, expected at most %d",
             d_in,
             most_dimensions);
     const int r = std::min(nbits, d_in);
@@ -236,12 +237,12 @@ void SpectralHash::margins(size_t n, const float* x, float* margins) const {
 
 double SpectralHash::expected_hamming(double) const {
     FAISS_EXT_THROW_MSG(
-            "Hamming distances of SH have no known expectation: its codes are learnt, and estimate no kernel");
+            "expected_hamming: not available for SH, whose codes are learnt and estimate no kernel");
 }
 
 double SpectralHash::kernel_estimate(double) const {
     FAISS_EXT_THROW_MSG(
-            "Hamming distances of SH tell no kernel value: its codes are learnt, and estimate no kernel");
+            "kernel_estimate: not available for SH, whose codes are learnt and estimate no kernel");
 }
 
 } // namespace faiss_ext

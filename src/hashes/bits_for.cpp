@@ -21,7 +21,7 @@ int64_t bits_for(int64_t n, double delta, double epsilon) {
     const double rounded = 8 * std::ceil(bits / 8), most = 0x1p31 - 8;
     FAISS_EXT_THROW_IF_NOT_FMT(
             rounded <= most,
-            "bits_for: %g bits are needed, codes have up to %g",
+            "bits_for: %g bits are needed, but codes have at most %g; choose a larger delta or epsilon",
             rounded,
             most);
     return int64_t(rounded);

@@ -95,7 +95,7 @@ void choose_parameters(
     const idx_t nb = std::min(max_base, m - nq);
     FAISS_EXT_THROW_IF_NOT_FMT(
             nq >= 1 && nb > within,
-            "train: rank=auto and scale=auto need at least %d training vectors, and some that are not landmarks to try them as queries; got %" PRId64
+            "train: rank=auto and scale=auto need at least %d training vectors, and more vectors than landmarks; got %" PRId64
             " vectors and %d landmarks",
             126, // a fifth of these are queries
             int64_t(n),

@@ -145,11 +145,11 @@ std::unique_ptr<DenseProjection> learn_rotation(
         bool verbose) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             sample.n >= 2,
-            "train: 1 vector has no principal directions, expected at least 2");
+            "train: 1 vector, expected at least 2 to find principal directions");
     const size_t d = sample.size, r = std::min<size_t>(nbits, d);
     FAISS_EXT_THROW_IF_NOT_FMT(
             sample.size <= most_components,
-            "train: rot=pca and rot=itq take at most %d dimensions of features, and these have %d; rot=random takes any",
+            "train: rot=pca and rot=itq support at most %d dimensions of features, but there are %d; use rot=random",
             most_components,
             sample.size);
     const Floats directions = principal_directions(sample, r, verbose);

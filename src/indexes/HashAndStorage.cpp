@@ -66,12 +66,12 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
             hash && storage, "the hash or the storage is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
             hash->nbits == storage->d,
-            "the hash has %d bits, the storage takes %d",
+            "the hash has %d bits, but the storage takes codes of %d bits",
             hash->nbits,
             storage->d);
     FAISS_EXT_THROW_IF_NOT_MSG(
             !dynamic_cast<const IndexBinaryFlatKernel*>(storage),
-            "codes of a hash are compared by Hamming distance, not by the kernel of IndexBinaryFlatKernel");
+            "IndexBinaryFlatKernel cannot store the codes of a hash, which are compared by Hamming distance; use IndexBinaryFlat");
 }
 
 HashAndStorage::~HashAndStorage() {

@@ -82,7 +82,7 @@ struct AsymmetricQuery {
     static void round_weights(size_t nbits, float* weights, float most) {
         FAISS_EXT_THROW_IF_NOT_MSG(
                 all_finite(nbits, weights),
-                "IndexAsymmetricHash: the projections of a query leave the range of float; scale the vectors down");
+                "IndexAsymmetricHash: the projections of a query overflow; scale the vectors down");
         const float longest = simd::max_abs(nbits, weights);
         // beyond these, sums or the factor might overflow
         if (longest > 1e30f || (longest > 0 && longest < 1e-30f)) {
@@ -241,7 +241,9 @@ void write_hits(
 
 void check_ready(const IndexAsymmetricHash& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            index.hash, "IndexAsymmetricHash::%s: it has no hash", where);
+            index.hash,
+            "IndexAsymmetricHash::%s: the index has no hash",
+            where);
     check_stored(
             blocks_of(index.ntotal) * pq4_block,
             index.codes.size(),
@@ -265,7 +267,7 @@ void IndexAsymmetricHash::check_parts() const {
     check_bits(*hash);
     FAISS_EXT_THROW_IF_NOT_MSG(
             hash->d_in == d && (hash->is_trained || ntotal == 0),
-            "the hash does not fit the index");
+            "the hash and the index are inconsistent: they differ in dimension, or the hash is not trained");
 }
 
 void IndexAsymmetricHash::train(idx_t n, const float* x) {
@@ -347,7 +349,8 @@ void IndexAsymmetricHash::range_search(
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
     check_batch(n, x, "IndexAsymmetricHash::range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::range_search");
     const bool is_l2 = metric_type == faiss::METRIC_L2;
@@ -403,7 +406,7 @@ void IndexAsymmetricHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
 
 faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {
     FAISS_EXT_THROW_MSG(
-            "IndexAsymmetricHash computes no single distances: it cannot rank again, or hold the vectors of a graph");
+            "IndexAsymmetricHash computes no single distances, so it can neither re-rank nor hold the vectors of a graph");
 }
 
 void IndexAsymmetricHash::reset() {
@@ -432,11 +435,12 @@ void IndexAsymmetricHash::check_compatible_for_merge(
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,
-            "only another IndexAsymmetricHash can be merged");
+            "cannot merge: expected another IndexAsymmetricHash");
     check_ready(*this, "merge_from");
     check_ready(*source, "merge_from");
     FAISS_EXT_THROW_IF_NOT_MSG(
-            metric_type == source->metric_type, "the metrics differ");
+            metric_type == source->metric_type,
+            "cannot merge: the metrics differ");
     hash->check_identical(*source->hash);
 }
 
@@ -444,7 +448,8 @@ void IndexAsymmetricHash::merge_from(faiss::Index& other, idx_t add_id) {
     check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::merge_from");
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0, "ids are positions, and cannot be shifted");
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
     auto& source = dynamic_cast<IndexAsymmetricHash&>(other);
     const size_t size = hash->code_size();
     codes.make_owned().resize(

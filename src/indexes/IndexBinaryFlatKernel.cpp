@@ -295,13 +295,13 @@ void IndexBinaryFlatKernel::check_restorable() const {
             FAISS_EXT_THROW_IF_NOT_FMT(
                     id > last && id < ntotal && !seen[id],
                     "IndexBinaryFlatKernel: id %" PRId64
-                    " stands in the list of %d ones, where it cannot be",
+                    " of the list of codes with %d ones is out of order, out of range, or used twice",
                     int64_t(id),
                     l);
             FAISS_EXT_THROW_IF_NOT_FMT(
                     number_of_ones(&list.codes[i * code_size], code_size) == l,
                     "IndexBinaryFlatKernel: code %" PRId64
-                    " has not the %d ones of its list",
+                    " does not have %d ones, as its list says",
                     int64_t(id),
                     l);
             seen[id] = true;
@@ -473,7 +473,8 @@ void IndexBinaryFlatKernel::merge_from(
         idx_t add_id) {
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0, "IndexBinaryFlatKernel has no ids of its own");
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
     auto& source = dynamic_cast<IndexBinaryFlatKernel&>(other);
     check_lists();
     source.check_lists();
@@ -498,7 +499,7 @@ void IndexBinaryFlatKernel::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryFlatKernel*>(&other) &&
                     &other != this && other.d == d,
-            "only another IndexBinaryFlatKernel of as many bits can be merged");
+            "cannot merge: expected another IndexBinaryFlatKernel with the same number of bits");
 }
 
 } // namespace faiss_ext

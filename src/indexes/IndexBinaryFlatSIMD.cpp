@@ -56,7 +56,8 @@ void scan_all(
         Result&& result) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.ntotal < most_codes,
-            "IndexBinaryFlatSIMD: %" PRId64 " codes are too many",
+            "IndexBinaryFlatSIMD: %" PRId64
+            " codes are too many, expected less than 2^40",
             int64_t(index.ntotal));
     const size_t words = (index.code_size + 7) / 8;
     const auto is_wanted = wanted(sel);
@@ -243,7 +244,8 @@ void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::merge_from");
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0, "IndexBinaryFlatSIMD has no ids of its own");
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
     auto& source = dynamic_cast<faiss::IndexBinaryFlat&>(other);
     add(source.ntotal, codes_of(source));
     source.reset();
@@ -254,7 +256,7 @@ void IndexBinaryFlatSIMD::check_compatible_for_merge(
     const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this && source->d == d,
-            "only another flat index of as many bits can be merged");
+            "cannot merge: expected another flat index with the same number of bits");
     check_stored(
             source->ntotal,
             bytes_of(*source),

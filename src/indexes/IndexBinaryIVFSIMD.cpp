@@ -42,7 +42,7 @@ faiss::IndexBinary* checked_quantizer(
             quantizer, "IndexBinaryIVFSIMD: the quantizer is null");
     FAISS_EXT_THROW_IF_NOT_FMT(
             size_t(quantizer->d) == d && d > 0 && d % 8 == 0,
-            "IndexBinaryIVFSIMD: the number of bits is %zu, that of the quantizer %d, expected the same positive multiple of 8",
+            "IndexBinaryIVFSIMD: the index has %zu bits and its quantizer %d, expected the same positive multiple of 8",
             d,
             quantizer->d);
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -133,7 +133,7 @@ struct ProbedLists {
             }
             FAISS_EXT_THROW_IF_NOT_FMT(
                     size_t(nearest[i]) < index.nlist,
-                    "IndexBinaryIVFSIMD: the quantizer found list %" PRId64
+                    "IndexBinaryIVFSIMD: the quantizer returned list %" PRId64
                     " of %zu",
                     int64_t(nearest[i]),
                     index.nlist);
@@ -149,7 +149,8 @@ struct ProbedLists {
         }
         FAISS_EXT_THROW_IF_NOT_FMT(
                 end < most_codes,
-                "IndexBinaryIVFSIMD: %" PRId64 " codes are too many",
+                "IndexBinaryIVFSIMD: %" PRId64
+                " codes are too many, expected less than 2^40",
                 int64_t(end));
     }
 
@@ -401,7 +402,7 @@ void IndexBinaryIVFSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
     FAISS_EXT_THROW_IF_NOT_FMT(
             ni >= 0 && ni <= ntotal,
             "IndexBinaryIVFSIMD::reconstruct_n: %" PRId64
-            " codes are wanted of %" PRId64,
+            " codes are requested, the index has %" PRId64,
             int64_t(ni),
             int64_t(ntotal));
     check_lists(*this, "IndexBinaryIVFSIMD::reconstruct_n");
@@ -505,7 +506,7 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             lists && lists != this,
-            "IndexBinaryIVFSIMD: only other inverted lists can be merged in");
+            "IndexBinaryIVFSIMD: cannot merge: expected another index of inverted lists");
     check_lists(*this, "IndexBinaryIVFSIMD::merge_from");
     check_lists(*lists, "IndexBinaryIVFSIMD::merge_from, of the other index");
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::merge_from");
@@ -514,19 +515,19 @@ void IndexBinaryIVFSIMD::check_compatible_for_merge(
             "IndexBinaryIVFSIMD::merge_from, which empties the other index");
     FAISS_EXT_THROW_IF_NOT_FMT(
             lists->d == d && lists->nlist == nlist,
-            "IndexBinaryIVFSIMD: lists of %d bits cannot be merged with those of %d, or %zu lists with %zu",
+            "IndexBinaryIVFSIMD: cannot merge: the indexes have %d and %d bits and %zu and %zu lists, expected the same numbers",
             lists->d,
             d,
             lists->nlist,
             nlist);
     FAISS_EXT_THROW_IF_NOT_MSG(
             direct_map.no() && lists->direct_map.no(),
-            "IndexBinaryIVFSIMD: an index with a direct map cannot be merged");
+            "IndexBinaryIVFSIMD: cannot merge: an index has a direct map; remove it first");
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && lists->is_trained &&
                     (quantizer == lists->quantizer ||
                      centroids_of(*this) == centroids_of(*lists)),
-            "IndexBinaryIVFSIMD: the lists have other centroids; train one index, and make the others as copies of it");
+            "IndexBinaryIVFSIMD: cannot merge: the centroids differ; train one index, and make the others as copies of it");
 }
 
 void IndexBinaryIVFSIMD::range_search(

@@ -140,7 +140,7 @@ void IndexBinaryKernelHash::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source, "only another IndexBinaryKernelHash can be merged");
+            source, "cannot merge: expected another IndexBinaryKernelHash");
     check_counts_with(*this, storage);
     check_counts(other);
     check_mergeable(*source);

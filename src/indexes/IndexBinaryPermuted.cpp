@@ -201,7 +201,7 @@ void IndexBinaryPermuted::check_size_in_file() const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             copies_in_memory() || bytes_of_lists(ntotal) <= 1e9 * max_gb_read,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
-            " codes take %.3g GB, more than the %.3g GB of IndexBinaryPermuted::max_gb_read, the limit for files, which can be raised",
+            " codes take %.3g GB, more than the limit for files, %.3g GB; raise IndexBinaryPermuted::max_gb_read",
             num_lists(ntotal),
             int64_t(ntotal),
             bytes_of_lists(ntotal) / 1e9,
@@ -246,7 +246,7 @@ void IndexBinaryPermuted::check_size(idx_t n) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             bytes <= 1e9 * max_gb,
             "IndexBinaryPermuted: %d sorted lists of %" PRId64
-            " codes take %.3g GB, more than %.3g GB; give fewer lists (M, or a larger eps) or raise max_gb",
+            " codes take %.3g GB, more than max_gb, %.3g GB; use fewer lists (a smaller M, or a larger eps), or raise max_gb",
             num_lists(n),
             int64_t(n),
             bytes / 1e9,
@@ -520,7 +520,8 @@ void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
 void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0, "IndexBinaryPermuted has no ids of its own");
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
     auto& source = dynamic_cast<IndexBinaryPermuted&>(other);
     source.check_codes();
     add(source.ntotal, source.xb.data());
@@ -532,7 +533,7 @@ void IndexBinaryPermuted::check_compatible_for_merge(
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryPermuted*>(&other) &&
                     &other != this && other.d == d,
-            "only another IndexBinaryPermuted of as many bits can be merged");
+            "cannot merge: expected another IndexBinaryPermuted with the same number of bits");
 }
 
 } // namespace faiss_ext

@@ -91,7 +91,7 @@ void IndexFileKernel::init() {
             capacity - 1 <= (file_size - row - offset) / stride;
     FAISS_EXT_THROW_IF_NOT_FMT(
             fits,
-            "'%s' has %" PRId64 " bytes, which are not %" PRId64
+            "'%s' has %" PRId64 " bytes, too few for %" PRId64
             " vectors of %" PRId64 " bytes, %" PRId64
             " bytes apart, from byte %" PRId64 " on",
             path.c_str(),
@@ -143,7 +143,7 @@ void IndexFileKernel::check_checksums() const {
                     int64_t(checksums.size()) ==
                             (ntotal + vectors_per_block() - 1) /
                                     vectors_per_block(),
-            "the kernel, the file and the checksums do not fit");
+            "the numbers of vectors and of checksums are inconsistent");
 }
 
 void IndexFileKernel::restore() {
@@ -154,7 +154,7 @@ void IndexFileKernel::restore() {
         init();
         FAISS_EXT_THROW_IF_NOT_MSG(
                 is_trained == was_trained,
-                "the kernel and the file do not fit");
+                "the kernel and the index are inconsistent: either both or neither must be trained");
         check_checksums();
         if (file_time != time) {
             verify();
@@ -190,7 +190,7 @@ IndexFlatKernel::Rows IndexFileKernel::rows(const char* where) const {
                     offset + (ntotal - 1) * stride + int64_t(code_size) <=
                             int64_t(file->size()),
             "%s: the index has %" PRId64
-            " vectors and its file fewer; fields must not be set by hand",
+            " vectors, but its file has fewer; do not set fields by hand",
             where,
             int64_t(ntotal));
     return {file->random_access() + offset,
@@ -227,7 +227,7 @@ void IndexFileKernel::add(idx_t n, const float* x) {
             format_message("%s: ", where),
             format_message(
                     " is not vector %" PRId64
-                    " of '%s'; an index on a file takes the vectors of the file, in their order",
+                    " of '%s'; expected the vectors of the file, in their order",
                     int64_t(ntotal + first_other),
                     path.c_str()));
     extend(n);
@@ -250,7 +250,10 @@ void IndexFileKernel::add_next(idx_t n) {
 }
 
 void IndexFileKernel::check_add(idx_t n, const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(is_trained, "%s: call train first", where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "%s: the index is not trained; call train first",
+            where);
     rows(where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 0 && n <= capacity - ntotal,
@@ -301,8 +304,8 @@ void IndexFileKernel::verify() const {
 void IndexFileKernel::verify_block(idx_t block) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             checksum(block, ntotal) == checksums.at(block),
-            "'%s' has changed: among its vectors %" PRId64 " to %" PRId64
-            " are others than were added",
+            "'%s' has changed: its vectors %" PRId64 " to %" PRId64
+            " are not all the vectors that were added; build the index again",
             path.c_str(),
             int64_t(block * vectors_per_block()),
             int64_t(std::min((block + 1) * vectors_per_block(), ntotal) - 1));
@@ -393,7 +396,7 @@ void IndexFileKernel::reset() {
 
 void IndexFileKernel::sa_encode(idx_t, const float*, uint8_t*) const {
     FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::sa_encode: the vectors are those of '%s', none are stored",
+            "IndexFileKernel::sa_encode: not supported, because the vectors stay in '%s'",
             path.c_str());
 }
 
@@ -403,19 +406,19 @@ void IndexFileKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
 
 void IndexFileKernel::add_sa_codes(idx_t, const uint8_t*, const idx_t*) {
     FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::add_sa_codes: the vectors stay in '%s'; add_next adds them",
+            "IndexFileKernel::add_sa_codes: not supported, because the vectors stay in '%s'; use add_next",
             path.c_str());
 }
 
 void IndexFileKernel::permute_entries(const idx_t*) {
     FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::permute_entries: the vectors stay where they are in '%s'",
+            "IndexFileKernel::permute_entries: not supported, because the vectors stay in '%s'",
             path.c_str());
 }
 
 void IndexFileKernel::check_compatible_for_merge(const faiss::Index&) const {
     FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::merge_from: the vectors stay in '%s'; build an index on a file that has them all",
+            "IndexFileKernel::merge_from: not supported, because the vectors stay in '%s'; build an index of one file with all vectors",
             path.c_str());
 }
 

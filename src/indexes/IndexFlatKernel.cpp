@@ -231,7 +231,7 @@ struct KernelDistances : faiss::FlatCodesDistanceComputer {
                                     ids,
                                     ids + n,
                                     [&](idx_t i) { return has(i); }),
-                    "IndexFlatKernel: an id beyond the %zu stored vectors",
+                    "IndexFlatKernel: an id is out of range, expected ids below %zu",
                     size);
             for_gathered_rows(
                     stored,
@@ -355,7 +355,7 @@ void IndexFlatKernel::restore() {
 void IndexFlatKernel::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel->is_trained == is_trained && d > 0,
-            "the kernel and the vectors do not fit");
+            "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
     check_rows(ntotal, rows("IndexFlatKernel").sequential, "IndexFlatKernel");
 }
 
@@ -393,7 +393,8 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 
 void IndexFlatKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexFlatKernel::add: call train first");
+            is_trained,
+            "IndexFlatKernel::add: the index is not trained; call train first");
     check_not_mapped(bool(mapped), "IndexFlatKernel::add");
     rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
@@ -429,7 +430,7 @@ void IndexFlatKernel::search_scores(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
-            "IndexFlatKernel::search: call train first");
+            "IndexFlatKernel::search: the index is not trained; call train first");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexFlatKernel::search");
     const StoredRows stored = StoredRows::of(*this, "IndexFlatKernel::search");
@@ -462,7 +463,7 @@ void IndexFlatKernel::values_of_scores(
         idx_t* labels) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
-            "IndexFlatKernel::values_of_scores: call train first");
+            "IndexFlatKernel::values_of_scores: the index is not trained; call train first");
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
             finish_results(*this, k, scores + i * k, labels + i * k);
@@ -478,10 +479,11 @@ void IndexFlatKernel::range_search(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained && kernel->is_trained,
-            "IndexFlatKernel::range_search: call train first");
+            "IndexFlatKernel::range_search: the index is not trained; call train first");
     const StoredRows stored =
             StoredRows::of(*this, "IndexFlatKernel::range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexFlatKernel::range_search");
@@ -564,7 +566,9 @@ void IndexFlatKernel::compare_subset(
             ? "IndexFlatKernel::compute_distance_subset"
             : "IndexFlatKernel::compute_kernel_subset";
     FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained && kernel->is_trained, "%s: call train first", where);
+            is_trained && kernel->is_trained,
+            "%s: the index is not trained; call train first",
+            where);
     const StoredRows stored = StoredRows::of(*this, where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k >= 0,
@@ -575,7 +579,7 @@ void IndexFlatKernel::compare_subset(
         FAISS_EXT_THROW_IF_NOT_FMT(
                 labels[i] >= -1 && labels[i] < ntotal,
                 "%s: id %" PRId64 " of query %" PRId64
-                ", but the index has %" PRId64 " vectors",
+                " is out of range: the index has %" PRId64 " vectors",
                 where,
                 int64_t(labels[i]),
                 int64_t(i / k),
@@ -708,7 +712,8 @@ void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
     }
     check_compatible_for_merge(other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0, "ids are positions, and cannot be shifted");
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
     codes.resize((ntotal + source->ntotal) * code_size);
     std::copy_n(
             source->mapped.sequential,
@@ -723,10 +728,15 @@ void IndexFlatKernel::add_sa_codes(
         const uint8_t* bytes,
         const idx_t* xids) {
     constexpr const char* where = "IndexFlatKernel::add_sa_codes";
-    FAISS_EXT_THROW_IF_NOT_FMT(is_trained, "%s: call train first", where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "%s: the index is not trained; call train first",
+            where);
     check_not_mapped(bool(mapped), where);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            !xids, "%s: ids are positions, and cannot be given", where);
+            !xids,
+            "%s: ids cannot be given, because they are positions; put IDMap in front",
+            where);
     rows(where);
     check_rows(n, bytes, where);
     codes.resize((ntotal + n) * code_size);
@@ -743,7 +753,7 @@ void IndexFlatKernel::permute_entries(const idx_t* perm) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
                 "%s: position %" PRId64 " has id %" PRId64
-                ", expected each of %" PRId64 " ids once",
+                ", expected each of the %" PRId64 " ids once",
                 where,
                 int64_t(i),
                 int64_t(perm[i]),

@@ -45,14 +45,15 @@ IndexHNSWKernel::IndexHNSWKernel(IndexFlatKernel* storage, int M)
 IndexFlatKernel& IndexHNSWKernel::vectors() const {
     auto* flat = dynamic_cast<IndexFlatKernel*>(storage);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            flat, "IndexHNSWKernel: the storage is not an IndexFlatKernel");
+            flat,
+            "IndexHNSWKernel: the storage is of another class, expected an IndexFlatKernel");
     return *flat;
 }
 
 void IndexHNSWKernel::check_not_being_built(const char* where) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !is_being_built,
-            "IndexHNSWKernel::%s: the graph is just being built; a function that is told the progress must leave the index alone",
+            "IndexHNSWKernel::%s: the graph is being built; do not use the index in a progress function",
             where);
 }
 
@@ -68,7 +69,7 @@ void IndexHNSWKernel::check_graph(const char* where) const {
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             graph_fits(hnsw, ntotal),
-            "IndexHNSWKernel::%s: the graph's entry point, levels and links do not fit; call rebuild(), or reset() and add the vectors again",
+            "IndexHNSWKernel::%s: the graph's entry point, levels and links are inconsistent; call rebuild(), or reset() and add the vectors again",
             where);
 }
 
@@ -82,7 +83,8 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
             levels,
             int64_t(ntotal));
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexHNSWKernel::add: call train first");
+            is_trained,
+            "IndexHNSWKernel::add: the index is not trained; call train first");
     check_ef(hnsw.efConstruction, "efConstruction", "IndexHNSWKernel::add");
     if (n == 0) {
         return;
@@ -140,7 +142,7 @@ void IndexHNSWKernel::for_walks(
     const std::string name = std::string("IndexHNSWKernel::") + where;
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained && flat.kernel->is_trained,
-            "%s: call train first",
+            "%s: the index is not trained; call train first",
             name.c_str());
     const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -243,7 +245,8 @@ void IndexHNSWKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const IndexFlatKernel& flat = vectors();
     const auto is_within = [&](float value) {

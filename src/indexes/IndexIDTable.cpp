@@ -94,7 +94,7 @@ class TranslatedParams {
         faiss::SearchParameters* copy = copies.back().get();
         FAISS_EXT_THROW_IF_NOT_FMT(
                 copy,
-                "IndexIDTable: search parameters of class %s cannot select ids",
+                "IndexIDTable: search parameters of the unknown class %s; use faiss.SearchParameters or those of HNSW, IVF, PreTransform or Refine",
                 type_name(typeid(*params)).c_str());
         if (copy->sel) {
             selectors.push_back(
@@ -132,7 +132,7 @@ IndexT* checked(IndexT* index) {
             int64_t(index->ntotal));
     FAISS_EXT_THROW_IF_NOT_MSG(
             !keeps_ids(*index),
-            "IndexIDTable: the index keeps ids itself, as inverted lists do; use it without an IndexIDTable");
+            "IndexIDTable: the index keeps ids itself, as inverted lists do; use its add_with_ids, without an IndexIDTable");
     return index;
 }
 
@@ -263,7 +263,7 @@ void IndexIDTableTemplate<IndexT>::check_unused(
     for (idx_t i = 0; i < n; i++) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 used.find(ids[i]) < 0,
-                "%s: id %" PRId64 " is in use",
+                "%s: id %" PRId64 " is already in use; choose another id",
                 where,
                 int64_t(ids[i]));
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -349,7 +349,7 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
         });
     } else {
         FAISS_EXT_THROW_FMT(
-                "%s: FAISS before 1.10 has no such function",
+                "%s: needs FAISS 1.10 or newer",
                 named<IndexT>("add_sa_codes").c_str());
     }
 }
@@ -459,7 +459,7 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
     const auto* source = dynamic_cast<const IndexIDTableTemplate*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,
-            "IndexIDTable: only another IndexIDTable can be merged in");
+            "IndexIDTable: cannot merge: expected another IndexIDTable");
     check_parts(*this);
     check_parts(*source);
     this->index->check_compatible_for_merge(*source->index);

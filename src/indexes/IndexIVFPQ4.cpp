@@ -528,7 +528,9 @@ bool is_mapped(const IndexIVFPQ4& index) {
 
 void check_ready(const IndexIVFPQ4& index, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
-            index.is_trained, "IndexIVFPQ4::%s: call train first", where);
+            index.is_trained,
+            "IndexIVFPQ4::%s: the index is not trained; call train first",
+            where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.nprobe > 0,
             "IndexIVFPQ4::%s: nprobe is %" PRId64
@@ -605,7 +607,8 @@ void IndexIVFPQ4::restore() {
 
 void IndexIVFPQ4::check_restorable() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            d > 0 && M > 0 && d % M == 0, "the dimension and M do not fit");
+            d > 0 && M > 0 && d % M == 0,
+            "the dimension is not a multiple of M");
     size_t total = 0;
     for (const List& list : lists) {
         const size_t n = list.ids.size();
@@ -614,10 +617,10 @@ void IndexIVFPQ4::check_restorable() const {
         total += n;
         FAISS_EXT_THROW_IF_NOT_MSG(
                 std::find(ids, ids + n, -1) == ids + n,
-                "a vector has the id -1, which stands for none");
+                "a vector has the id -1, which means \"no result\"");
         FAISS_EXT_THROW_IF_NOT_FMT(
                 n == 0 || above(*std::max_element(ids, ids + n)) <= next_id,
-                "there are ids from %" PRId64 " on, which are yet to be given",
+                "an id is not below the next id, %" PRId64,
                 int64_t(next_id));
         for (size_t i = n; i < list.offsets.size(); i++) {
             FAISS_EXT_THROW_IF_NOT_MSG(
@@ -813,7 +816,8 @@ void IndexIVFPQ4::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
     check_vectors(d, n, x, "IndexIVFPQ4::range_search");
     const Search how = search_of(*this, params);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
@@ -933,7 +937,7 @@ void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
                     residual == source->residual && mean == source->mean &&
                     centroids == source->centroids &&
                     codebook == source->codebook,
-            "cannot merge: the indexes differ in their parameters or in what training has learnt");
+            "cannot merge: the indexes differ in parameters or training");
 }
 
 void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {

@@ -167,7 +167,8 @@ void IndexKernelHash::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_counts_with(*this, storage);
-    FAISS_EXT_THROW_IF_NOT_MSG(!std::isnan(radius), "the radius is NaN");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     range_search_codes(
             n, codes.data(), to_hamming_radius(*this, radius), result, params);
@@ -214,9 +215,10 @@ void IndexKernelHash::check_compatible_for_merge(
         const faiss::Index& other) const {
     auto* source = dynamic_cast<const IndexKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source, "only another IndexKernelHash can be merged");
+            source, "cannot merge: expected another IndexKernelHash");
     FAISS_EXT_THROW_IF_NOT_MSG(
-            metric_type == source->metric_type, "the metrics differ");
+            metric_type == source->metric_type,
+            "cannot merge: the metrics differ");
     check_counts_with(*this, storage);
     check_counts(other);
     check_mergeable(*source);
@@ -233,7 +235,7 @@ faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !dynamic_cast<faiss::IndexBinaryHash*>(storage) &&
                     !(ivf && ivf->direct_map.no()),
-            "this binary index gives no access to codes by id");
+            "the storage cannot return codes by id, so distances to single vectors cannot be computed");
     return new HashDistanceComputer(*this, *storage);
 }
 

@@ -129,7 +129,7 @@ void check_dimensions(const IndexPreTransformSIMD& index, const char* where) {
     const auto check = [&](const char* part, const void* at, int expected) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 at && expected == dimension,
-                "IndexPreTransformSIMD::%s: %s of %d dimensions comes where vectors have %d",
+                "IndexPreTransformSIMD::%s: %s takes %d dimensions, but gets vectors of %d",
                 where,
                 at ? part : "no index or transformation",
                 expected,
@@ -203,7 +203,7 @@ void check_pca(const faiss::VectorTransform& transform) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !dynamic_cast<const faiss::PCAMatrix*>(&transform) ||
                     transform.d_out <= transform.d_in,
-            "IndexPreTransformSIMD::train: a PCA from %d dimensions to %d, expected at most as many",
+            "IndexPreTransformSIMD::train: the PCA has %d input dimensions and %d output dimensions, expected at most as many",
             transform.d_in,
             transform.d_out);
 }
@@ -213,12 +213,12 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= pca.d_out,
             "IndexPreTransformSIMD::train: %" PRId64
-            " vectors, expected at least %d for the PCA to as many dimensions",
+            " vectors, expected at least %d, one for each output dimension of the PCA",
             int64_t(n),
             pca.d_out);
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(n * d, x),
-            "IndexPreTransformSIMD::train: what comes to the PCA is not finite");
+            "IndexPreTransformSIMD::train: the vectors that reach the PCA are not finite");
     auto found = principal_components(n, x, d, pca.d_out, pca.have_bias);
     faiss::PCAMatrix trained = pca;
     trained.mean = std::move(found.mean);
@@ -230,7 +230,7 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(trained.A.size(), trained.A.data()),
-            "IndexPreTransformSIMD::train: vectors do not vary in as many directions as are to be whitened");
+            "IndexPreTransformSIMD::train: the vectors vary in fewer directions than the whitening PCA keeps; keep fewer dimensions");
     // FAISS's class has no move assignment, and a copy may fail half-way
     pca.mean = std::move(trained.mean);
     pca.eigenvalues = std::move(trained.eigenvalues);
@@ -410,7 +410,7 @@ std::vector<float> IndexPreTransformSIMD::transformed(
     if (const Transform* ours = as_ours(chain[first])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 ours->is_trained,
-                "%s: call train first",
+                "%s: the index is not trained; call train first",
                 ours->description().c_str());
         ours->check_input(n, from, "apply");
     }
@@ -510,7 +510,8 @@ void IndexPreTransformSIMD::forget_packed() {
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     check_counts_with(*this, index);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexPreTransformSIMD::add: call train first");
+            is_trained,
+            "IndexPreTransformSIMD::add: the index is not trained; call train first");
     index->add(n, transformed_for_index(n, x, "add").data());
     ntotal = index->ntotal;
 }
@@ -521,7 +522,7 @@ void IndexPreTransformSIMD::add_with_ids(
         const idx_t* xids) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
-            "IndexPreTransformSIMD::add_with_ids: call train first");
+            "IndexPreTransformSIMD::add_with_ids: the index is not trained; call train first");
     check_new_ids(n, xids, "IndexPreTransformSIMD::add_with_ids");
     check_counts_with(*this, index);
     index->add_with_ids(
@@ -537,7 +538,8 @@ void IndexPreTransformSIMD::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexPreTransformSIMD::search: call train first");
+            is_trained,
+            "IndexPreTransformSIMD::search: the index is not trained; call train first");
     check_counts_with(*this, index);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
@@ -566,7 +568,7 @@ void IndexPreTransformSIMD::range_search(
         const faiss::SearchParameters* params) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
-            "IndexPreTransformSIMD::range_search: call train first");
+            "IndexPreTransformSIMD::range_search: the index is not trained; call train first");
     check_counts_with(*this, index);
     params = params_behind(
             *index, params, "IndexPreTransformSIMD::range_search");

@@ -64,7 +64,7 @@ void check_parts(const IndexRefineKernel& index) {
     check_alike(*index.base_index, *index.refine_index);
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.d == index.refine_index->d,
-            "IndexRefineKernel: the index has %d dimensions, and its parts %d",
+            "IndexRefineKernel: the index has %d dimensions and its parts %d, expected the same",
             index.d,
             index.refine_index->d);
 }
@@ -109,7 +109,8 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 
 void IndexRefineKernel::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexRefineKernel::add: call train first");
+            is_trained,
+            "IndexRefineKernel::add: the index is not trained; call train first");
     check_parts(*this);
     check_counts(*this); // also the ids of new vectors
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
@@ -135,7 +136,8 @@ void IndexRefineKernel::search(
         const faiss::SearchParameters* params) const {
     check_parts(*this);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "IndexRefineKernel::search: call train first");
+            is_trained,
+            "IndexRefineKernel::search: the index is not trained; call train first");
     check_batch(n, x, "IndexRefineKernel::search");
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::search");
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -204,7 +206,7 @@ void IndexRefineKernel::range_search(
         faiss::RangeSearchResult*,
         const faiss::SearchParameters*) const {
     FAISS_EXT_THROW_MSG(
-            "an index with Refine has no search by range; call range_search of the index in front (base_index), whose distances are its own, or of the exact one (refine_index)");
+            "range_search: not supported by an index with Refine; call range_search of base_index (approximate) or refine_index (exact)");
 }
 
 void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {

@@ -68,7 +68,7 @@ RefineSearch refine_search(
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
-                "search of a Refine index: a selector has no effect there; give it to the index in front, in base_index_params");
+                "search of a Refine index: a selector has no effect there; give it in base_index_params");
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_FMT(

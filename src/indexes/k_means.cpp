@@ -114,7 +114,7 @@ PackedCentroids::PackedCentroids(size_t d, size_t count, const float* centroids)
         }
         FAISS_EXT_THROW_IF_NOT_FMT(
                 std::isfinite(half_squares[c]),
-                "the squared length of centroid %zu overflows",
+                "the squared length of centroid %zu overflows; scale the vectors down",
                 c);
     }
 }

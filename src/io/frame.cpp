@@ -144,7 +144,7 @@ struct FrameHeader {
         const auto given = read_value<uint64_t>(f, "the header's checksum");
         FAISS_EXT_THROW_IF_NOT_FMT(
                 given == checksum(magic),
-                "%s is damaged: its header does not have the checksum that stands behind it",
+                "%s is damaged: its header does not match its checksum",
                 name_of(*f).c_str());
     }
 };
@@ -199,7 +199,7 @@ struct BlockReader : IOReader {
         read_bytes(f, to, size, "its content");
         FAISS_EXT_THROW_IF_NOT_FMT(
                 XXH3_64bits(to, size) == header.checksums[block],
-                "%s is damaged: block %zu of %zu does not have its checksum",
+                "%s is damaged: block %zu of %zu does not match its checksum",
                 name_of(*f).c_str(),
                 block + 1,
                 header.checksums.size());
@@ -246,7 +246,7 @@ struct LimitedReader : IOReader {
 void check_end(const IOReader* f, uint64_t rest) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             rest == 0,
-            "%s is damaged: %" PRIu64 " bytes follow where an object ends",
+            "%s is damaged: %" PRIu64 " bytes follow the end of an object",
             name_of(*f).c_str(),
             rest);
 }

@@ -89,7 +89,7 @@ void check_positions(
         const std::string& file) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             labels_are_below(index, ntotal),
-            "%s: an index behind IDMap or in front of Refine has ids of its own, which are not the positions of its vectors",
+            "%s: the ids of an index behind IDMap or in front of Refine are not the positions of its vectors",
             file.c_str());
 }
 
@@ -133,7 +133,7 @@ void check_parts(const IndexT& index, const std::string& file) {
             index.ntotal == 0 && typeid(index) == typeid(faiss::IndexHNSW);
     FAISS_EXT_THROW_IF_NOT_FMT(
             are_trained || !index.is_trained || is_empty_graph,
-            "%s: an index that says that it is trained has a part that is not",
+            "%s: a trained index has a part that is not trained",
             file.c_str());
 }
 
@@ -153,7 +153,7 @@ void check_distances(const Index* index, const std::string& file) {
         error = e.what();
     }
     FAISS_EXT_THROW_FMT(
-            "%s: an index that is to rank again, or that a graph stands on, computes no distances: %s",
+            "%s: the index that re-ranks, or holds the vectors of a graph, cannot compute distances: %s",
             file.c_str(),
             error.c_str());
 }
@@ -327,7 +327,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     check_file(
             index->is_trained == index->hash->is_trained,
             f,
-            "the hash does not fit the index");
+            "the hash and the index are inconsistent: they differ in dimension, or the hash is not trained");
     check_asymmetric_hash(*index, Place(*f));
     return index;
 }
@@ -359,7 +359,7 @@ void check_binary_flat(const Flat& index, const Place& place) {
     }
     place.require(
             bytes == size_t(index.ntotal) * index.code_size,
-            "it has another number of codes than it says; ntotal must not be set by hand");
+            "its number of codes is not ntotal; ntotal must not be set by hand");
 }
 
 std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
@@ -455,7 +455,7 @@ void check_id_table(
         const Place& place) {
     check_id_map<IndexT>(index, place);
     place.require(!keeps_ids(*index.index), "its index has ids of its own");
-    place.require(are_unique(index.id_map), "an id is there twice, or is -1");
+    place.require(are_unique(index.id_map), "an id occurs twice, or is -1");
     place.require(
             std::all_of(
                     index.id_map.begin(),
@@ -501,7 +501,9 @@ void check_pre_transform(
                     std::to_string(max_chain));
     int d = index.d;
     for (const VectorTransform* vt : index.chain) {
-        place.require(vt->d_in == d, "a transformation does not fit");
+        place.require(
+                vt->d_in == d,
+                "a transformation takes another dimension than it gets");
         d = vt->d_out;
     }
     place.require(

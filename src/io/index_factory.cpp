@@ -168,7 +168,7 @@ std::unique_ptr<IndexBinary> make_storage(
         const long nhash = numbers.size() > 1 ? numbers[0] : 1;
         if (b > 63 || nhash * b > nbits) {
             part.fail(
-                    s + " needs more bits than there are",
+                    s + " needs more bits than the codes have",
                     {"<b> up to 63 and <nhash> * <b> up to " +
                      std::to_string(nbits)});
         }
@@ -196,7 +196,7 @@ std::unique_ptr<Index> make_hnsw(
     auto storage = make_registered<Index>(d, flat, metric);
     auto* vectors = dynamic_cast<IndexFlatKernel*>(storage.get());
     if (!vectors) {
-        flat.fail("a graph needs vectors under a kernel", {"KFlat(<kernel>)"});
+        flat.fail("a graph needs KFlat behind it", {"KFlat(<kernel>)"});
     }
     auto index = std::make_unique<IndexHNSWKernel>(vectors, m);
     storage.release();
@@ -220,7 +220,7 @@ std::string id_map_name(const std::vector<Token>& parts) {
         return "";
     }
     if (is_id_map(parts[1].str())) {
-        parts[1].fail("one map of ids is enough");
+        parts[1].fail("IDMap is given twice; use one");
     }
     return name;
 }
@@ -234,7 +234,7 @@ std::unique_ptr<IndexT> with_id_map(
     if (keeps_ids(*sub)) {
         part.fail(
                 "inverted lists keep ids themselves",
-                {"the same without " + name + ": add_with_ids works"});
+                {"the same string without " + name + ", and add_with_ids"});
     }
     auto index = std::make_unique<IndexIDTableTemplate<IndexT>>(sub.get());
     index->own_fields = true;
@@ -338,7 +338,7 @@ std::unique_ptr<Index> make_with_refine(
         delete refine->get_distance_computer();
     } catch (const faiss::FaissException& e) {
         refine_part.fail(
-                std::string("this index cannot rank again: ") + e.what(),
+                std::string("this index cannot re-rank: ") + e.what(),
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
     auto base = make_index(d, base_part, metric);
@@ -437,7 +437,7 @@ std::unique_ptr<Index> make_faiss_index(
                         {",Flat", ",IVF1024,PQ32", ",HNSW32"});
             }
             part.fail(
-                    "neither faiss_ext nor FAISS knows '" + s + "'",
+                    "unknown index or transformation '" + s + "'",
                     index_forms());
         }
         if (s == *part.text) {
@@ -445,7 +445,7 @@ std::unique_ptr<Index> make_faiss_index(
         }
         part.fail(std::string("FAISS says: ") + e.what(), index_forms());
     } catch (const std::out_of_range&) {
-        part.fail("FAISS finds a number too large");
+        part.fail("a number is too large for FAISS");
     }
 }
 
@@ -464,7 +464,7 @@ make_hash_and_storage(
     }
     if (TokenHead(storage_part).letters == "BKFlat") {
         storage_part.fail(
-                "codes of a hash are compared by Hamming distance, not by a kernel",
+                "this index cannot store the codes of a hash, which are compared by Hamming distance",
                 {"BFlat"});
     }
     auto storage = make_storage(nbits, storage_part, std::move(forms));
@@ -579,7 +579,7 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
             if (is_codes(one)) {
                 one.fail(
                         "'" + one.str() +
-                        "' is a binary index: index_binary_factory makes it");
+                        "' is a binary index; use index_binary_factory");
             }
         }
         part.fail("unknown index '" + part.str() + "'", index_forms());

@@ -28,7 +28,7 @@ BandwidthKernel::BandwidthKernel(double gamma)
         : gamma(gamma), auto_gamma(gamma == 0) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             gamma == 0 || (gamma >= min_gamma && gamma <= max_gamma),
-            "gamma is %g, expected a number from %g to %g, or 0 to have train choose it",
+            "gamma is %g, expected a number from %g to %g, or 0 to let train choose it",
             gamma,
             min_gamma,
             max_gamma);
@@ -66,7 +66,7 @@ void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
             "cannot choose the bandwidth gamma: %s; give gamma in the string",
             are_all_the_same(n, x, d) ? "the training vectors are all the same"
                     : nearest_are_equal(chosen)
-                    ? "the training vectors are nearly equal to their neighbors, of which a farther one, neighbor=1000, say, may serve"
+                    ? "the training vectors are nearly equal to their neighbours (a farther one may help, such as neighbor=1000)"
                     : "the distances of the training vectors are too small or too large for float");
     gamma = chosen;
     is_trained = true;

@@ -112,7 +112,7 @@ void Kernel::check_self_values(
                             where,
                             description().c_str()),
                     format_message(
-                            " is %g, expected at least %g, unless all components are 0; scale the vectors up, or set such a one to 0",
+                            " is %g, expected at least %g; scale the vectors up, or set this vector to 0",
                             self[i - begin],
                             least));
         }
@@ -134,7 +134,7 @@ void Kernel::gram(
         float* out) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained,
-            "Kernel::gram: %s has no bandwidth yet: call train, or give it in the string",
+            "Kernel::gram: %s has no bandwidth yet; call train, or give gamma in the string",
             description().c_str());
     check_input(n, x, d, "Kernel::gram");
     check_input(m, y, d, "Kernel::gram");

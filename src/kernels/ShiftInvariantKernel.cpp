@@ -107,7 +107,7 @@ double ShiftInvariantKernel::one_minus_profile(double r) const {
 double ShiftInvariantKernel::lipschitz_constant(size_t d) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             is_trained,
-            "lipschitz_constant: %s has no bandwidth yet: call train, or give it in the string",
+            "lipschitz_constant: %s has no bandwidth yet; call train, or give gamma in the string",
             description().c_str());
     FAISS_EXT_THROW_IF_NOT_MSG(
             d > 0, "lipschitz_constant: 0 dimensions, expected at least 1");
@@ -152,7 +152,7 @@ void ShiftInvariantKernel::check_input(
     if (norm() == Norm::L2) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 gamma * double(d) <= max_squared_gamma,
-                "%s: the bandwidth gamma of %s is too large for float: squared distances as small as those that it tells apart are not accurate; expected at most %g in %zu dimensions; scale the vectors up",
+                "%s: the bandwidth gamma of %s is too large: the distances that it can distinguish are too small for float; expected at most %g in %zu dimensions; scale the vectors up",
                 where,
                 description().c_str(),
                 max_squared_gamma / double(d),
@@ -169,7 +169,7 @@ void ShiftInvariantKernel::check_input(
                 i,
                 format_message("%s: ", where),
                 format_message(
-                        " is too large: its L1 norm is %g, expected at most %g, so that distances stay in the range of float; scale the vectors down",
+                        " is too large: its L1 norm is %g, expected at most %g; scale the vectors down",
                         length,
                         max_l1_norm));
     });
@@ -198,7 +198,7 @@ void ShiftInvariantKernel::check_phases(
                 i,
                 format_message("%s: ", where),
                 format_message(
-                        " is too far from the origin: %g times the length that %s falls with, expected at most %g, beyond which floats lose the phases of random frequencies; centre the vectors, or take a smaller gamma",
+                        " is too far from the origin: its length is %g times the length scale of %s, expected at most %g; centre the vectors, or take a smaller gamma",
                         radius,
                         description().c_str(),
                         max_radius));
@@ -209,7 +209,7 @@ double ShiftInvariantKernel::turns() const {
     const double turns = inverse_length() / (2 * std::numbers::pi);
     FAISS_EXT_THROW_IF_NOT_FMT(
             turns <= 1e30,
-            "the bandwidth gamma of %s is too large for codes: frequencies leave the range of float; scale the vectors up",
+            "the bandwidth gamma of %s is too large: random frequencies overflow; scale the vectors up",
             description().c_str());
     return turns;
 }

@@ -50,7 +50,7 @@ double mean_neighbor_distance(
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2,
             "mean_neighbor_distance: %" PRId64
-            " vectors given, expected at least 2 (a bandwidth that is not given is chosen from training vectors)",
+            " vectors given, expected at least 2 to choose a bandwidth; give more vectors, or gamma",
             int64_t(n));
     FAISS_EXT_THROW_IF_NOT_FMT(
             neighbor >= 1 && max_queries >= 1 &&

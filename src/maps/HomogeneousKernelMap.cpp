@@ -83,7 +83,7 @@ void HomogeneousKernelMap::fields(FieldVisitor& v) const {
 
 void HomogeneousKernelMap::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained, "a map that needs no training is not trained");
+            is_trained, "is_trained is false, but this map needs no training");
     init();
 }
 
@@ -134,7 +134,7 @@ void HomogeneousKernelMap::init() {
     FAISS_EXT_THROW_IF_NOT_FMT(
             dimension <= (1 << 30),
             "HomogeneousKernelMap: %d dimensions of order %d make %" PRId64
-            " dimensions, too many",
+            " dimensions, expected at most 2^30",
             d_in,
             order,
             dimension);

@@ -37,7 +37,7 @@ std::vector<float> inverse_norms_of(
     for (float& v : norms) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 !(v < -1e-6f),
-                "the kernel is not positive semi-definite: k(x, x) of a vector is %g",
+                "the kernel is not positive semi-definite: k(x, x) of a vector is %g, expected a positive number",
                 v);
         v = v >= Kernel::least_self_value && std::isfinite(v) ? 1 / std::sqrt(v)
                                                               : 0;
@@ -166,7 +166,7 @@ void KernelPCA::Steps::restore_landmarks(KernelPCA& map) {
                                      : 0) &&
                     (map.kernel || map.p == map.d_in) &&
                     (!map.kernel || !map.is_trained || map.kernel->is_trained),
-            "the landmarks do not fit the parameters");
+            "the landmarks and the parameters are inconsistent");
     if (map.kernel) {
         map.kernel->check_input(
                 map.landmarks.size() / map.d_in,
@@ -187,7 +187,7 @@ void KernelPCA::restore() {
                     (!is_trained ||
                      (components && components->d_in == p &&
                       components->d_out == rank)),
-            "the parts of a map do not fit");
+            "the parts of the map are inconsistent");
 }
 
 void KernelPCA::Steps::transform(double s, size_t n, float* values) {
@@ -252,7 +252,7 @@ void KernelPCA::Steps::check_values(
 void KernelPCA::set_landmarks(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             kernel,
-            "set_landmarks: precomputed kernel values have no landmarks to set");
+            "set_landmarks: not supported with precomputed kernel values");
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 2 && n <= max_landmarks,
             "set_landmarks: %" PRId64 " landmarks, expected 2 to %d",
@@ -261,7 +261,7 @@ void KernelPCA::set_landmarks(idx_t n, const float* x) {
     kernel->check_input(n, x, d_in, "set_landmarks");
     FAISS_EXT_THROW_IF_NOT_MSG(
             !is_trained,
-            "set_landmarks: it is trained; landmarks must be set before");
+            "set_landmarks: the map is already trained; set the landmarks before training");
     FAISS_EXT_THROW_IF_NOT_FMT(
             rank <= n,
             "set_landmarks: %" PRId64
@@ -322,7 +322,7 @@ std::vector<float> KernelPCA::Steps::learn_landmarks(
             FAISS_EXT_THROW_IF_NOT_FMT(
                     n >= map.p,
                     "train: %" PRId64
-                    " training vectors, expected at least p = %d, of which the landmarks are drawn",
+                    " training vectors, expected at least p = %d, the number of landmarks",
                     int64_t(n),
                     map.p);
             map.landmarks =
@@ -353,7 +353,7 @@ KernelSpectrum KernelPCA::Steps::decompose(
             map.p, K, !map.nystrom, map.tolerance, map.verbose);
     FAISS_EXT_THROW_IF_NOT_FMT(
             map.rank <= s.rank(),
-            "train: rank = %d is asked for, but the kernel matrix of the %d landmarks has rank %d (eigenvalues above %g of the largest)",
+            "train: rank is %d, but the kernel matrix of the %d landmarks has rank %d (eigenvalues above %g of the largest); take a smaller rank, or more landmarks",
             map.rank,
             map.p,
             s.rank(),
@@ -364,7 +364,7 @@ KernelSpectrum KernelPCA::Steps::decompose(
 void KernelPCA::learn(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             !owned_by_hash,
-            "train: this map is part of a hash, which trains it");
+            "train: this map is part of a hash; train the hash instead");
     FAISS_EXT_THROW_IF_NOT_FMT(
             rank == d_out,
             "train: rank is %d, but the map was made for %d dimensions",
@@ -405,7 +405,7 @@ idx_t KernelPCA::rows_per_block(idx_t n) const {
 void KernelPCA::map(size_t n, const float* x, float* xt) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             components && components->d_in == p && components->d_out == d_out,
-            "the map has no components: it is not trained, or part of a hash");
+            "the map cannot be applied: it is not trained, or part of a hash");
     const Scratch rows(n * p);
     Steps::kernel_rows(*this, n, x, rows.get());
     Steps::transform(scale, n * p, rows.get());

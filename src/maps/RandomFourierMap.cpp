@@ -60,7 +60,7 @@ void RandomFourierMap::restore() {
                     (!projection ||
                      (projection->d_in == d_in &&
                       projection->d_out == dims / 2)),
-            "the parts of a map do not fit");
+            "the parts of the map are inconsistent");
 }
 
 void RandomFourierMap::draw() {
@@ -89,7 +89,7 @@ void RandomFourierMap::map(size_t n, const float* x, float* xt) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
             projection && projection->d_in == d_in &&
                     projection->d_out == int(half) && d_out == dims,
-            "the map has no frequencies: it is not trained");
+            "the map is not trained; call train first");
     const Scratch phases(n * half);
     projection->apply(n, x, phases.get());
     const float length = float(std::sqrt(2.0 / dims));

@@ -47,7 +47,7 @@ KernelSpectrum decompose_kernel(
     FAISS_EXT_THROW_IF_NOT_FMT(
             varies && std::max(top, -values[0]) > rounding &&
                     (values[0] >= -1e-3 * top || -values[0] > rounding),
-            "the kernel is (nearly) the same for all pairs of the %zu landmarks: its bandwidth may be too large for them, a few of them may be far away, or an offset may hide their differences",
+            "the kernel has (nearly) the same value for all pairs of the %zu landmarks; its bandwidth may be too large, or outliers or an offset may hide differences between the vectors",
             p);
     FAISS_EXT_THROW_IF_NOT_FMT(
             top > 0 && values[0] >= -1e-3 * top,

@@ -376,11 +376,12 @@ void BilinearProjection::fields(FieldVisitor& v) const {
 
 void BilinearProjection::restore() {
     FAISS_EXT_THROW_IF_NOT_MSG(
-            d_w > 0 && d_v > 0, "a bilinear projection has no shape");
+            d_w > 0 && d_v > 0,
+            "the shape of a bilinear projection is not positive");
     for (int32_t i : source) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 i >= -d_in && i < d_in,
-                "a projection shuffles component %d of %d",
+                "a projection shuffles component %d, but has only %d components",
                 i < 0 ? -1 - i : i,
                 d_in);
     }
@@ -389,7 +390,7 @@ void BilinearProjection::restore() {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 pair_w[j] >= 0 && pair_w[j] < k_w && pair_v[j] >= 0 &&
                         pair_v[j] < k_v,
-                "an output of a projection has the pair %d, %d",
+                "an output of a projection refers to the pair %d, %d, which is out of range",
                 pair_w[j],
                 pair_v[j]);
     }

@@ -41,7 +41,7 @@ StructuredProjection::StructuredProjection(
     const int D = order(d_in);
     FAISS_EXT_THROW_IF_NOT_FMT(
             d_out >= 0 && lengths.size() == size_t(d_out),
-            "StructuredProjection: %zu lengths for %d outputs",
+            "StructuredProjection: %zu lengths given, expected one for each of %d outputs",
             lengths.size(),
             d_out);
     this->d_in = d_in;

@@ -174,7 +174,7 @@ void ScatterMatrix::add(idx_t n, const float* x) {
 PrincipalAxes ScatterMatrix::leading(size_t k, bool verbose) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             k <= d,
-            "%zu principal components of vectors of dimension %zu",
+            "%zu principal components are requested, but the vectors have only %zu dimensions",
             k,
             d);
     std::vector<float> whole = S;

@@ -114,10 +114,10 @@ def test_it_can_be_pickled_and_knows_its_dimension():
 
 def test_a_function_cannot_be_pickled_and_that_is_said():
     found = faiss_ext.recommend(COUNTS[:200], lambda x, y: x @ y.T, progress=False)
-    with pytest.raises(TypeError, match="Recommendation cannot be pickled: its kernel is a function"):
+    with pytest.raises(TypeError, match="Recommendation cannot be pickled, because its kernel contains a Python function"):
         pickle.dumps(found)
     assert copy.deepcopy(found).build(COUNTS).ntotal == len(COUNTS)
-    with pytest.raises(TypeError, match="a CallbackKernel cannot be pickled: it holds a function"):
+    with pytest.raises(TypeError, match="a CallbackKernel cannot be pickled, because it holds a Python function"):
         pickle.dumps(faiss_ext.CallbackKernel(lambda x, y: x @ y.T))
 
 
@@ -268,7 +268,7 @@ def test_progress_is_shown_where_it_is_wanted(capsys):
     ({"n": 5}, ValueError, "n is 5, expected at least"),
     ({"n": 1e9}, TypeError, "n must be an integer"),
     ({"n": 10**6, "k": 100}, ValueError, "at least 40 k = 4000"),
-    ({"x": scipy.sparse.csr_matrix(COUNTS)}, TypeError, "sparse matrix, of which toarray"),
+    ({"x": scipy.sparse.csr_matrix(COUNTS)}, TypeError, "sparse matrix; convert it with toarray"),
     ({"x": COUNTS + 1j}, TypeError, "real numbers")])
 def test_bad_arguments(change, error, message):
     arguments = {"x": COUNTS, "kernel": "chi2", "recall": 0.9, "progress": False, **change}

@@ -537,7 +537,7 @@ def test_queries_of_auto_are_held_out():
     given = klsh("chi2,rank=auto")
     given.set_landmarks(x)
     for hash in (given, klsh("chi2,p=200,rank=auto")):
-        with pytest.raises(RuntimeError, match="not landmarks"):
+        with pytest.raises(RuntimeError, match="more vectors than landmarks"):
             hash.train(x)
         hash.train(np.concatenate([x, vectors(50, seed=3)]))
         assert hash.is_trained
@@ -553,7 +553,7 @@ def test_strings_that_are_too_long_or_too_deep(string):
     for make in (lambda: faiss.index_factory(D, string), lambda: faiss.index_binary_factory(64, string),
                  lambda: faiss_ext.index_factory(D, string), lambda: faiss_ext.kernel_factory(string),
                  lambda: faiss_ext.kernel_hash_factory(D, string), lambda: faiss_ext.map_factory(D, string)):
-        with pytest.raises(RuntimeError, match="characters|inside each other") as caught:
+        with pytest.raises(RuntimeError, match="characters|nested") as caught:
             make()
         assert len(str(caught.value)) < 3000
 
@@ -599,7 +599,7 @@ def test_a_kernel_value_is_no_radius_of_packed_bits():
     index = faiss.index_binary_factory(64, "BKFlat(jaccard)")
     codes = binary_codes()
     index.add(codes)
-    with pytest.raises(ValueError, match=r"distances are integers.* got 0\.3; that of a kernel value is distance\(value\)"):
+    with pytest.raises(ValueError, match=r"the radius is 0\.3, expected an integer.*distance\(value\)"):
         index.range_search(codes[:1], 0.3)
     assert index.range_search(codes[:1], np.float32(index.distance(0.3)))[0][1] >= 1
     assert index.range_search(codes[:1], np.inf)[0][1] == len(codes)
@@ -632,7 +632,7 @@ def test_factories_name_what_is_of_the_wrong_type():
 
 @pytest.mark.parametrize("string", ["KFlt(chi2)", "PCA8,KFlt(chi2)", "Flat,Refine(KFlt(chi2))"])
 def test_misspelt_names(string):
-    with pytest.raises(RuntimeError, match="neither faiss_ext nor FAISS knows") as caught:
+    with pytest.raises(RuntimeError, match="unknown index or transformation") as caught:
         faiss.index_factory(D, string)
     assert string in str(caught.value) and "KFlat(...)" in str(caught.value)
 
@@ -689,7 +689,7 @@ def test_search_parameters_of_a_part():
 
 
 def test_binary_and_float_strings_that_are_mixed_up():
-    with pytest.raises(RuntimeError, match="is a binary index: index_binary_factory makes it"):
+    with pytest.raises(RuntimeError, match="is a binary index; use index_binary_factory"):
         faiss.index_factory(64, "BKFlat(jaccard)")
     with pytest.raises(RuntimeError) as caught:
         faiss.index_factory(64, "IDMap,BKFlat(jaccard)")
@@ -759,7 +759,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path):
 
 def test_bandwidths_of_duplicates():
     index = faiss.index_factory(D, "KFlat(gaussian)")
-    with pytest.raises(RuntimeError, match="nearly equal to their neighbors, of which a farther one, neighbor=1000, say, may serve"):
+    with pytest.raises(RuntimeError, match="nearly equal to their neighbours .*such as neighbor=1000"):
         index.train(np.repeat(vectors(30), 60, axis=0))
     again = faiss.index_factory(D, "KFlat(gaussian(neighbor=1000))")
     again.train(np.repeat(vectors(30), 60, axis=0))

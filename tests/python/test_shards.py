@@ -144,7 +144,7 @@ def test_radii_of_any_kind(string):
 
 
 def test_re_ranking_has_no_search_by_range():
-    with pytest.raises(RuntimeError, match="no search by range"):
+    with pytest.raises(RuntimeError, match="not supported by an index with Refine"):
         built(PARTS, REFINED).range_search(Q, 1.0)
 
 

@@ -402,7 +402,7 @@ def test_other_errors(pair):
     neighbors, _ = pair
     with pytest.raises(ValueError, match="return_distance"):
         neighbors.radius_neighbors(TEST, return_distance=False, sort_results=True)
-    with pytest.raises(ValueError, match="radius: none was given"):
+    with pytest.raises(ValueError, match="radius is missing"):
         KernelNeighbors(LINEAR).fit(TRAIN).radius_neighbors(TEST)
     for graph in (neighbors.kneighbors_graph, neighbors.radius_neighbors_graph):
         with pytest.raises(ValueError, match="mode must be"):
