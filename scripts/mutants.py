@@ -231,8 +231,7 @@ FAULTS = [
      "list.ids[to] = list.ids[i];"),
     ("indexes/IndexBinaryPermuted.cpp", "return common < other.common;",
      "return common > other.common;"),
-    ("indexes/IndexFlatKernel.cpp", "if (i < n && is_selected(sel, id + i)) {",
-     "if (i < n) {"),
+    ("simd/top_k.h", "if (is_wanted(first + idx_t(i))) {", "if (true) {"),
     ("indexes/IndexFlatKernel.cpp", "if (is_selected(sel, id + l)) {",
      "if (is_selected(sel, id)) {"),
     ("indexes/IndexFlatKernel.cpp", "for (idx_t l = next(0); l < m; "
@@ -284,7 +283,7 @@ FAULTS = [
     ("simd/selection.cpp", "if (count < k) {", "if (count <= k + 1) {"),
     ("simd/selection.cpp", "return bits >= 0 ? bits : int64_t(INT32_MIN) - "
      "bits;", "return bits;"),
-    ("indexes/best_hits.h", "if (score <= bound) {", "if (score < bound) {"),
+    ("simd/top_k.h", "if (score <= bound) {", "if (score < bound) {"),
     ("indexes/k_means.cpp", "sizes[largest] -= sizes[c];", ""),
     ("indexes/k_means.cpp", "half_squares[c] += value * value / 2;",
      "half_squares[c] += value * value;"),
