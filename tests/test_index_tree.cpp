@@ -256,6 +256,16 @@ TEST(IndexTree, KernelValuesAreThoseOfTheIdsOfTheWholeIndex) {
     expect_values(replicas, positions);
 }
 
+TEST(IndexTree, TellsTheMemoryThatFilesDoNotNeed) {
+    EXPECT_EQ(extra_memory(*make("KFlat(chi2)"), 1000), 0);
+    const auto index = make("IDMap,SIK16(gaussian(gamma=1)),BHash4");
+    // 16 entries at most
+    EXPECT_EQ(extra_memory(*index, 1000000), 16 * 100);
+    EXPECT_GT(
+            extra_memory(*make("SIK16(gaussian(gamma=1)),BPerm(M=3)"), 1000000),
+            1e6);
+}
+
 TEST(IndexTree, ADescribedClassWorksEverywhere) {
     auto graph = make("HNSW8,KFlat(chi2)");
     IndexPlus plus(graph.get());

@@ -145,6 +145,10 @@ struct IndexClass {
     /// Throws if members were changed in a way that FAISS would not notice.
     std::function<void(const C&)> check;
 
+    /// Bytes that n vectors like those in it need in memory, beyond their size
+    /// in a file. By default those of the part that is searched, or else 0.
+    std::function<double(const C&, idx_t n)> extra_memory;
+
     /// Whether it takes ids and keeps them after a removal. By default as the
     /// part that is searched, or else false.
     std::optional<bool> keeps_ids;
@@ -246,6 +250,10 @@ struct SavedSearchParameters {
     void save(const std::vector<SearchParameter>& parameters);
 };
 
+/// Bytes that n vectors like those in an index need in memory, beyond their
+/// size in a file.
+double extra_memory(const AnyIndex& index, idx_t n);
+
 /** Computes exact kernel values of queries and stored vectors, for an index
  * whose part_that_compares is an IndexFlatKernel.
  *
@@ -308,6 +316,7 @@ void register_index_class(const IndexClass<C>& f) {
     any.counts = on_any(f.counts);
     any.exceptions = on_any(f.exceptions);
     any.check = on_any(f.check);
+    any.extra_memory = on_any(f.extra_memory);
     any.keeps_ids = f.keeps_ids;
     any.checks_calls = f.checks_calls;
     any.divides_vectors = f.divides_vectors;

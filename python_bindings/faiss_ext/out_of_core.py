@@ -25,7 +25,6 @@ from .vector_files import VectorFileError, lazy_vectors, place_of
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
-BYTES_OF_ENTRY = 100  # approximate size of a hash table's entry in memory
 
 
 def number_of_bytes(memory):
@@ -168,19 +167,6 @@ def located(error, place_of, numbers):
         return str(error)
     return (f"{error.before}vector {place_of(int(numbers[vector]))}"
             f"{error.after}")
-
-
-def uncounted(index, n):
-    """Memory that an index of n vectors needs beyond the size of its file, in
-    bytes."""
-    index = core(without_ids(index))
-    if isinstance(index, swig.IndexBinaryPermuted):
-        return index.bytes_of_lists(n)
-    if isinstance(index, (faiss.IndexBinaryHash, faiss.IndexBinaryMultiHash)):
-        entries = index.hashtable_size() / max(index.ntotal, 1) * n
-        most = getattr(index, "nhash", 1) * 2.0 ** index.b
-        return BYTES_OF_ENTRY * min(entries, most)
-    return 0
 
 
 def unused_places(index):
@@ -583,7 +569,7 @@ class Build:
         """
         n, unused = self.source.n, unused_places(piece)
         expected = (size / (piece.ntotal + unused) * (n + unused)
-                    + uncounted(piece, n))
+                    + swig._extra_memory(piece, n))
         needed = (expected * (1 if is_reserved(piece) else 2) + beside
                   + min(n, self.block) * self.bytes_on_the_way)
         if needed > self.memory:

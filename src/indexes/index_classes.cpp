@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <limits>
 #include <typeinfo>
 
@@ -120,6 +121,16 @@ Parameters hash_parameters(Hash& index) {
         values.push_back(i);
     }
     return {parameter("nflip", index.nflip, 0, index.b, values)};
+}
+
+/// Bytes of the hash tables of n codes.
+template <class Hash>
+double hash_memory(const Hash& index, idx_t n, int tables) {
+    constexpr double bytes_of_entry = 100; // approximately
+    const double entries = double(index.hashtable_size()) /
+            double(std::max<idx_t>(index.ntotal, 1)) * double(n);
+    return bytes_of_entry *
+            std::min(entries, tables * std::ldexp(1.0, index.b));
 }
 
 // Texts and strings.
@@ -619,12 +630,18 @@ void register_binary_classes() {
 
     IndexClass<faiss::IndexBinaryHash> table;
     table.parameters = hash_parameters<faiss::IndexBinaryHash>;
+    table.extra_memory = [](const faiss::IndexBinaryHash& i, idx_t n) {
+        return hash_memory(i, n, 1);
+    };
     table.string = [](const faiss::IndexBinaryHash& i) {
         return format_message("BHash%d", i.b);
     };
     register_index_class(table);
     IndexClass<faiss::IndexBinaryMultiHash> tables;
     tables.parameters = hash_parameters<faiss::IndexBinaryMultiHash>;
+    tables.extra_memory = [](const faiss::IndexBinaryMultiHash& i, idx_t n) {
+        return hash_memory(i, n, i.nhash);
+    };
     tables.string = [](const faiss::IndexBinaryMultiHash& i) {
         return format_message("BHash%dx%d", i.nhash, i.b);
     };
@@ -660,6 +677,9 @@ void register_binary_classes() {
         return Texts{
                 i.M ? setting("M", i.M) : setting("eps", i.eps),
                 setting("B", i.B)};
+    };
+    permuted.extra_memory = [](const IndexBinaryPermuted& i, idx_t n) {
+        return i.bytes_of_lists(n);
     };
     permuted.parameters = [](IndexBinaryPermuted& i) {
         return Parameters{

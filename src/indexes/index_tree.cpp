@@ -74,6 +74,7 @@ void take_all(IndexFacts& to, const IndexFacts& from) {
     take(to.counts, from.counts);
     take(to.exceptions, from.exceptions);
     take(to.check, from.check);
+    take(to.extra_memory, from.extra_memory);
     take(to.keeps_ids, from.keeps_ids);
     take(to.checks_calls, from.checks_calls);
     take(to.divides_vectors, from.divides_vectors);
@@ -511,6 +512,21 @@ void SavedSearchParameters::apply() const {
     for (const auto& [member, value] : values) {
         member.set(value);
     }
+}
+
+// Size.
+
+double extra_memory(const AnyIndex& index, idx_t n) {
+    if (const auto& memory = facts_of(index).extra_memory) {
+        return memory(index, n);
+    }
+    double sum = 0;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            sum += extra_memory(part.index, n);
+        }
+    }
+    return sum;
 }
 
 // Ids.
