@@ -820,7 +820,8 @@ TEST(Io, NestingOfStrings) {
     EXPECT_GE(outer, 8);
     check(string);
     check("IDMap," + string.substr(0, string.size() - 6));
-    EXPECT_TRUE(throws([&] { make_empty(string + ",RFlat"); }, "inside each"));
+    EXPECT_TRUE(
+            throws([&] { make_empty(string + ",RFlat"); }, "nested indexes"));
     string = "Flat";
     while (string.size() + 22 < 4096) {
         string += ",Refine(KFlat(linear))";
@@ -1115,7 +1116,7 @@ TEST(Io, HashesThatWereTrainedByThemselves) {
         index->is_trained = true;
         expect_same(search(*copy, x, 3), search(*index, x, 3));
         const Bytes bad = with_header<Index>(bytes, is_trained_field, 0);
-        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "inconsistent"));
+        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "do not fit"));
     }
 }
 

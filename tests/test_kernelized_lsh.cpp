@@ -480,7 +480,7 @@ TEST(Errors, FailedTrainingLeavesNoTrace) {
           {"rank is 101", [](auto& h) { h.map.rank = 101; }},
           {"rank is -1", [](auto& h) { h.map.rank = -1; }},
           // the rank of K' is never p
-          {"rank = 100", [](auto& h) { h.map.rank = 100; }},
+          {"rank is 100", [](auto& h) { h.map.rank = 100; }},
           {"scale", [](auto& h) { h.map.scale = -1; }},
           {"scale", [](auto& h) { h.map.scale = HUGE_VAL; }},
           {"tolerance", [](auto& h) { h.map.tolerance = 1; }},

@@ -327,7 +327,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     check_file(
             index->is_trained == index->hash->is_trained,
             f,
-            "the hash and the index are inconsistent: they differ in dimension, or the hash is not trained");
+            "its hash and its index do not fit: they differ in dimension, or the hash is not trained");
     check_asymmetric_hash(*index, Place(*f));
     return index;
 }

@@ -533,9 +533,7 @@ struct NestingGuard {
 
     explicit NestingGuard(const Token& part) {
         if (depth() == limit) {
-            part.fail(
-                    "more than " + std::to_string(limit) +
-                    " indexes inside each other");
+            part.fail("more than " + std::to_string(limit) + " nested indexes");
         }
         depth()++;
     }

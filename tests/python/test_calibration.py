@@ -315,7 +315,7 @@ def test_what_does_not_fit_is_refused():
         faiss_ext.calibrate(index, BASE[1:], HELD_OUT)
     with pytest.raises(ValueError, match=r"got \(1000, 64\) and \(400, 63\)"):
         faiss_ext.calibrate(index, BASE, HELD_OUT[:, 1:])
-    with pytest.raises(ValueError, match="name the kernel, which IndexPreTransform.* does not know"):
+    with pytest.raises(ValueError, match="IndexPreTransform.* has no kernel; give the argument `kernel`"):
         faiss_ext.calibrate(made("PCA8,Flat", BASE), BASE, HELD_OUT)
     ids = faiss.index_factory(64, "IDMap,AHK64(chi2),BFlat")
     ids.add_with_ids(BASE, 5 + np.arange(len(BASE)))
