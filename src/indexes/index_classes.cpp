@@ -190,7 +190,7 @@ std::string fields_behind_number(
         const HasFields& object,
         const HasFields& fresh,
         const std::string& key) {
-    const std::string text = fields_to_string(object, fresh);
+    std::string text = fields_to_string(object, fresh);
     if (!text.starts_with(key + "=")) {
         return text;
     }

@@ -348,7 +348,7 @@ bool contains_name(const std::string& text, const std::string& name) {
 std::string index_string(const AnyIndex& index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "a part of the index is missing");
     const auto& string = facts_of(index).string;
-    const std::string found = string ? string(index) : "";
+    std::string found = string ? string(index) : "";
     FAISS_EXT_THROW_IF_NOT_FMT(
             !found.empty(),
             "%s has no factory string, or one that is not known here",
