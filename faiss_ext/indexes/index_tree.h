@@ -60,7 +60,7 @@ struct AnyIndex {
 
 /// An index directly inside another one.
 struct IndexPart {
-    std::string name; ///< for messages: "storage"
+    const char* name; ///< for messages: "storage"; a literal
     AnyIndex index;
     /// A search of the index searches this part.
     bool is_searched = false;

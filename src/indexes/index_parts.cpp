@@ -48,7 +48,7 @@ struct UnequalCount {
     idx_t expected;
     std::string text; ///< empty if there is none
 
-    void see(const std::string& part, idx_t count) {
+    void see(const char* part, idx_t count) {
         if (count != expected && text.empty()) {
             text = "the index has " + std::to_string(expected) +
                     " vectors, and its " + part + " " + std::to_string(count);
@@ -56,10 +56,11 @@ struct UnequalCount {
     }
 
     /// The index takes the ids of a part for positions.
-    void see_positions(const std::string& part, const AnyIndex& index) {
+    void see_positions(const char* part, const AnyIndex& index) {
         const idx_t next = next_new_id(index);
         if (next != index.ntotal() && text.empty()) {
-            text = "the " + part + " has " + std::to_string(index.ntotal()) +
+            text = "the " + std::string(part) + " has " +
+                    std::to_string(index.ntotal()) +
                     " vectors and numbers new ones from " +
                     std::to_string(next) +
                     " on, since others have been removed: reset() lets it begin at 0";
@@ -240,7 +241,7 @@ std::string unequal_counts(const AnyIndex& index) {
     UnequalCount unequal{index.ntotal(), ""};
     if (facts.counts) {
         for (const auto& [name, count] : facts.counts(index)) {
-            unequal.see(name, count);
+            unequal.see(name.c_str(), count);
         }
     }
     const bool is_divided = facts.divides_vectors.value_or(false);
@@ -252,7 +253,7 @@ std::string unequal_counts(const AnyIndex& index) {
         }
         if (is_divided) {
             sum += part.index.ntotal();
-            names = part.name + "s together";
+            names = std::string(part.name) + "s together";
         } else {
             unequal.see(part.name, part.index.ntotal());
         }
@@ -261,7 +262,7 @@ std::string unequal_counts(const AnyIndex& index) {
         }
     }
     if (is_divided && !names.empty()) {
-        unequal.see(names, sum);
+        unequal.see(names.c_str(), sum);
     }
     return unequal.text;
 }
