@@ -7,17 +7,22 @@
 
 #include <gtest/gtest.h>
 
+#include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexPreTransform.h>
 #include <faiss/IndexReplicas.h>
 #include <faiss/IndexShards.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>
+#include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 
@@ -70,8 +75,12 @@ struct IndexFirst : faiss::IndexFlat, HasFields {
 
     void fields(FieldVisitor& v) const override {
         v.integer("dims", dims, 1, 100, "components that count");
+        v.array("codes", codes, ntotal * d * sizeof(float));
     }
     void init() override {
+        restore();
+    }
+    void restore() override {
         code_size = d * sizeof(float);
     }
 };
@@ -158,6 +167,26 @@ TEST(IndexTree, AStringMakesAnIndexThatHasIt) {
     EXPECT_TRUE(
             throws([] { index_string(faiss::IndexIDMap()); },
                    "part of the index is missing"));
+}
+
+TEST(IndexTree, NoStringIsThatOfAnotherIndex) {
+    auto refined =
+            make("SIK16(gaussian(gamma=1)),BFlat,Refine(KFlat(chi2))", 0);
+    faiss::RandomRotationMatrix rotation(d, d);
+    faiss::IndexPreTransform behind(refined.get());
+    behind.prepend_transform(&rotation);
+    auto table = make("IDMap,KFlat(chi2)", 0), exact = make("KFlat(chi2)", 0);
+    IndexRefineKernel front(table.get(), exact.get());
+    faiss::IndexIDMap map(table.get());
+    for (const faiss::Index* index :
+         std::vector<const faiss::Index*>{&behind, &front, &map}) {
+        EXPECT_TRUE(
+                throws([&] { index_string(*index); }, "has no factory string"));
+    }
+    faiss::IndexBinaryFlat codes(16);
+    faiss::IndexBinaryIVF coarse(&codes, 16, 2), lists(&coarse, 16, 4);
+    EXPECT_EQ(index_string(coarse), "BIVF2");
+    EXPECT_TRUE(throws([&] { index_string(lists); }, "has no factory string"));
 }
 
 TEST(IndexTree, SearchParametersAreThoseOfAllParts) {
@@ -301,6 +330,12 @@ TEST(IndexTree, ARegisteredClassNeedsNoMore) {
     EXPECT_TRUE(holds_faiss_ext(index.get()));
     EXPECT_TRUE(search_parameters(*index).empty());
     EXPECT_TRUE(parts_of(*index).empty());
+    const auto x = uniform_vectors(2, d, 1);
+    idx_t nearest[2];
+    Floats distances(2);
+    clone_index(index.get())->search(2, x.data(), 1, distances.data(), nearest);
+    EXPECT_EQ(nearest[0], 0);
+    EXPECT_EQ(nearest[1], 1);
 }
 
 } // namespace

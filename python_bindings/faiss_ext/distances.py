@@ -110,7 +110,7 @@ def kernel_values(
     is_missing = np.abs(D.astype("float64")) >= missing
     if I is not None:
         is_missing |= as_ids(I, D.shape, "kernel_values: I") == -1
-    return np.where(is_missing, np.nan, values)
+    return np.where(is_missing, np.nan, values.astype("float64", copy=False))
 
 
 def of_inner_product(distances):
@@ -148,6 +148,11 @@ def values_of(index, D):
     """Kernel values at the distances of a part that compares vectors."""
     distances = D.astype("float64")
     exact = exact_values(index)
+    if exact is of_squared_distance and np.any(
+            ((distances < -1e-3) | (distances > 4 + 1e-3))
+            & (np.abs(distances) < np.finfo("float32").max)):
+        raise ValueError("kernel_values: D must be squared distances under a "
+                         "kernel with k(x, x) = 1, which are from 0 to 4")
     if exact is of_integer_distance and np.any(
             (distances < 0)
             | (distances > 2**30) & (distances < np.iinfo("int32").max)):

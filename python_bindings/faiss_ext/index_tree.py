@@ -19,20 +19,20 @@ class Part(NamedTuple):
     is_quantizer: bool
 
 
+def kept(thing, owner):
+    """A part of an index; it keeps its owner alive."""
+    if thing is not None:
+        thing.referenced_objects = [owner]
+    return thing
+
+
 def real(index):
     """An index as its own class (downcast); None for None."""
     if index is None:
         return None
     found = swig._downcast(index)
     # an object of a subclass in Python stays what it is
-    return index if isinstance(index, type(found)) else found
-
-
-def kept(thing, owner):
-    """A part of an index; it keeps its owner alive."""
-    if thing is not None:
-        thing.referenced_objects = [owner]
-    return thing
+    return index if isinstance(index, type(found)) else kept(found, index)
 
 
 def parts_of(index):

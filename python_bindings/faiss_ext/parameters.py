@@ -114,7 +114,8 @@ def index_parameters(
         - `efSearch` of graphs
         - `nflip` of hash tables (`BHash`)
         - `B` of `BPerm`
-        - `k_factor` of `Refine`
+        - `k_factor` of `Refine`; if a part has a `k_factor`, too, that of
+          the outer index is `k_factor_rf`
 
         For Shards and Replicas, the parameters of all parts. Each value is
         taken from the first part that has the parameter.

@@ -198,6 +198,21 @@ std::string fields_behind_number(
     return comma == std::string::npos ? "" : text.substr(comma + 1);
 }
 
+/// The string of an index inside another one; empty if the factory would take
+/// it for something else there: ID maps come first in a string, Refine last.
+std::string string_inside(const AnyIndex& index) {
+    const bool is_outer = index.as<faiss::IndexIDMap>() ||
+            index.as<faiss::IndexBinaryIDMap>() ||
+            index.as<faiss::IndexRefine>();
+    return is_outer ? "" : index_string(index);
+}
+
+/// The string of an index behind others; empty if that has none there.
+std::string string_behind(const std::string& front, const AnyIndex& index) {
+    const std::string text = string_inside(index);
+    return text.empty() ? "" : front + "," + text;
+}
+
 std::string in_parentheses(const std::string& text) {
     return text.empty() ? "" : "(" + text + ")";
 }
@@ -269,7 +284,10 @@ void register_wrappers() {
                  .compares = true,
                  .by_position = true}};
     };
-    map.string = [](const Map& i) { return "IDMap," + index_string(i.index); };
+    map.string = [](const Map& i) -> std::string {
+        const bool is_map = dynamic_cast<const Map*>(i.index);
+        return is_map ? "" : "IDMap," + index_string(i.index);
+    };
     map.ids = [](const Map& i) {
         return Ids(i.id_map.begin(), i.id_map.end());
     };
@@ -286,8 +304,9 @@ void register_wrappers() {
 
     using Map2 = faiss::IndexIDMap2Template<IndexT>;
     IndexClass<Map2> map2;
-    map2.string = [](const Map2& i) {
-        return "IDMap2," + index_string(i.index);
+    map2.string = [](const Map2& i) -> std::string {
+        const bool is_map = dynamic_cast<const Map*>(i.index);
+        return is_map ? "" : "IDMap2," + index_string(i.index);
     };
     register_index_class(map2);
 
@@ -390,7 +409,8 @@ void register_float_classes() {
     IndexClass<faiss::IndexIVFFlat> ivf_flat;
     ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
         const bool is_plain = typeid(i) == typeid(faiss::IndexIVFFlat) &&
-                dynamic_cast<const faiss::IndexFlat*>(i.quantizer);
+                dynamic_cast<const faiss::IndexFlat*>(i.quantizer) &&
+                i.quantizer->metric_type == i.metric_type;
         return is_plain ? format_message("IVF%zu,Flat", i.nlist) : "";
     };
     register_index_class(ivf_flat);
@@ -417,9 +437,10 @@ void register_float_classes() {
     pre.string = [](const faiss::IndexPreTransform& i) {
         std::string text;
         for (const VectorTransform* vt : i.chain) {
-            text += transform_string(vt) + ",";
+            text += (text.empty() ? "" : ",") + transform_string(vt);
         }
-        return text + index_string(i.index);
+        return text.empty() ? string_inside(i.index)
+                            : string_behind(text, i.index);
     };
     pre.transformed =
             [](const faiss::IndexPreTransform& i, idx_t n, const float* x) {
@@ -459,6 +480,9 @@ void register_float_classes() {
         return Parameters{k_factor_parameter(i.k_factor)};
     };
     refine.string = [](const faiss::IndexRefine& i) -> std::string {
+        if (dynamic_cast<const faiss::IndexIDMap*>(i.base_index)) {
+            return ""; // the string would put it in front of Refine
+        }
         const std::string base = index_string(i.base_index) + ",";
         if (dynamic_cast<const IndexFlatKernel*>(i.refine_index)) {
             return base + "Refine(" + index_string(i.refine_index) + ")";
@@ -533,7 +557,7 @@ void register_float_classes() {
         return Transforms{i.hash};
     };
     hash.string = [](const IndexKernelHash& i) {
-        return i.hash->description() + "," + index_string(i.storage);
+        return string_behind(i.hash->description(), i.storage);
     };
     hash.exceptions = [](const IndexKernelHash& i) { return &i.exceptions; };
     hash.checks_calls = true;
@@ -617,11 +641,14 @@ void register_binary_classes() {
     register_index_class(hnsw);
 
     auto ivf = ivf_class<faiss::IndexBinaryIVF>();
-    ivf.string = [](const faiss::IndexBinaryIVF& i) {
-        const auto* graph =
-                dynamic_cast<const faiss::IndexBinaryHNSW*>(i.quantizer);
-        return "BIVF" + std::to_string(i.nlist) +
-                (graph ? "_HNSW" + links_of(graph->hnsw) : "");
+    ivf.string = [](const faiss::IndexBinaryIVF& i) -> std::string {
+        const std::string text = "BIVF" + std::to_string(i.nlist);
+        if (auto* graph =
+                    dynamic_cast<const faiss::IndexBinaryHNSW*>(i.quantizer)) {
+            return text + "_HNSW" + links_of(graph->hnsw);
+        }
+        return dynamic_cast<const faiss::IndexBinaryFlat*>(i.quantizer) ? text
+                                                                        : "";
     };
     register_index_class(ivf);
     IndexClass<IndexBinaryIVFSIMD> lists;
@@ -660,7 +687,7 @@ void register_binary_classes() {
         return Transforms{i.hash};
     };
     hash.string = [](const IndexBinaryKernelHash& i) {
-        return i.hash->description() + "," + index_string(i.storage);
+        return string_behind(i.hash->description(), i.storage);
     };
     hash.checks_calls = true;
     hash.is_foreign_to_faiss = true;

@@ -222,7 +222,7 @@ def test_a_search_from_the_index_has_its_own_ids():
         with pytest.raises(ValueError, match=f"has {count} vectors with id {id}, expected one"):
             faiss_ext.kernel_values(index, D, np.full_like(I, id), QUERIES[:1])
     flat = made("KFlat(chi2)", BASE[:3])
-    with pytest.raises(RuntimeError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
+    with pytest.raises(ValueError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
         faiss_ext.kernel_values(flat, D, np.full_like(I, 3), QUERIES[:1])
 
 
