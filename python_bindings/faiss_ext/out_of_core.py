@@ -13,6 +13,7 @@ from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
+from .errors import reworded
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
@@ -28,10 +29,10 @@ LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
 BYTES_OF_ENTRY = 100  # approximate size of a hash table's entry in memory
 
 
-def number_of_bytes(memory):
+def number_of_bytes(memory, before="memory: "):
     """A memory size in bytes, from a number or from text such as "2GB".
 
-    None gives four fifths of the machine's memory.
+    Messages of errors begin with `before`. None gives four fifths of the machine's memory.
     """
     if memory is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 4 // 5
@@ -43,10 +44,10 @@ def number_of_bytes(memory):
         else:
             size = int(memory)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("memory: expected a number of bytes, or a size such "
+        raise ValueError(f"{before}expected a number of bytes, or a size such "
                          f"as '2GB', got {memory!r}") from None
     if size < 2**20:
-        raise ValueError(f"memory: {size} bytes are too few; expected at least "
+        raise ValueError(f"{before}{size} bytes are too few; expected at least "
                          "1 MB")
     return size
 
@@ -137,7 +138,7 @@ def train_with(index, sample, numbers, progress, place_of=str):
         try:
             index.train(sample)
         except RuntimeError as error:
-            raise RuntimeError(located(error, place_of, numbers)) from None
+            raise reworded(error, located(error, place_of, numbers)) from None
 
 
 def add(index, rows, begin):
@@ -148,7 +149,7 @@ def add(index, rows, begin):
         else:
             index.add(rows)
     except RuntimeError as error:
-        raise RuntimeError(located(
+        raise reworded(error, located(
             error, str, range(begin, begin + len(rows)))) from None
 
 
@@ -433,9 +434,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
                     "string": str(string), "metric": int(metric),
                     "parameters": parameters, **build.state()})))
         except RuntimeError as error:
-            if source.path in str(error):
+            if hasattr(error, "path"):  # the text has it
                 raise
-            raise RuntimeError(f"{source.name}: {error}") from None
+            raise reworded(error, f"{source.name}: {error}") from None
         index = build.whole()
         if output is not None:
             write_index(index, output)
@@ -548,6 +549,14 @@ class Build:
             for part in untrained:
                 train_with(part, sample, numbers, self.progress)
 
+    def add_exact(self, n):
+        """Adds the next n vectors of the file to the exact index."""
+        try:
+            self.exact.add_next(n)
+        except RuntimeError as error:
+            error.path = self.source.path
+            raise
+
     def blocks(self, done=()):
         """Yields the first number and the rows of each unfinished block."""
         begin = 0
@@ -559,7 +568,7 @@ class Build:
                     with shown(self.progress):
                         yield begin, rows
                 if self.exact is not None and self.exact.ntotal < end:
-                    self.exact.add_next(end - self.exact.ntotal)
+                    self.add_exact(end - self.exact.ntotal)
                     if self.folder is not None:
                         self.folder.write(self.exact, "exact.index")
                 count(end - begin)

@@ -75,7 +75,7 @@ struct Place {
         try {
             check();
         } catch (const faiss::FaissException& e) {
-            require(false, e.msg);
+            require(false, message_of(e));
         }
     }
 };
@@ -147,10 +147,8 @@ void check_distances(const Index* index, const std::string& file) {
         return;
     } catch (const std::bad_alloc&) {
         throw;
-    } catch (const faiss::FaissException& e) {
-        error = e.msg;
     } catch (const std::exception& e) {
-        error = e.what();
+        error = message_of(e);
     }
     FAISS_EXT_THROW_FMT(
             "%s: an index that is to rank again, or that a graph stands on, computes no distances: %s",
