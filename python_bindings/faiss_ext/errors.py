@@ -33,9 +33,9 @@ def message_of(error):
     return str(error).removesuffix(getattr(error, "place", ""))
 
 
-def reworded(error, text, **facts):
-    """A RuntimeError with another text, which ends with that of `error`, and
-    with more facts as attributes."""
-    result = RuntimeError(text)
+def reworded(error, text, kind=RuntimeError, **facts):
+    """An error of a class with another text, which ends with that of `error`,
+    and with more facts as attributes."""
+    result = kind(text)
     vars(result).update({"place": getattr(error, "place", ""), **facts})
     return result

@@ -320,9 +320,9 @@ class BlockFolder(BuildFolder):
         try:
             return read_index(self.file(name), binary)
         except RuntimeError as error:
-            raise ValueError(
-                f"{self.file(name)} cannot be read; delete it, and the same "
-                f"call makes it again: {error}") from None
+            raise reworded(
+                error, f"{self.file(name)} cannot be read; delete it, and the "
+                f"same call makes it again: {error}", ValueError) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
