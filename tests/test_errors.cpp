@@ -105,3 +105,41 @@ TEST(Messages, OthersKeepTheirNumbers) {
     });
     EXPECT_EQ(message.find("vector 3.npy\n"), 0) << message;
 }
+
+TEST(Errors, KnowTheirPlaceInTheSource) {
+    const auto message = [](auto&& call) {
+        try {
+            call();
+        } catch (const Error& e) {
+            const std::string text = e.what();
+            EXPECT_EQ(text, message_of(e) + e.place);
+            return message_of(e);
+        }
+        return std::string();
+    };
+    const float negative = -1;
+    EXPECT_EQ(
+            message([] { FAISS_EXT_THROW_FMT("%d is wrong", 3); }),
+            "3 is wrong");
+    EXPECT_EQ(
+            message([&] {
+                with_numbers_from(
+                        10, [&] { check_histograms(1, &negative, 1, "add"); });
+            }).find("add: component 0 of vector 10 is -1"),
+            0);
+    EXPECT_EQ(message_of(faiss::FaissException("of FAISS")), "of FAISS");
+}
+
+TEST(Errors, OfUnsupportedMethodsSayWhatToDo) {
+    IndexFlatKernel index(2, LinearKernel());
+    const std::vector<float> x(2);
+    const idx_t id = 5;
+    try {
+        index.add_with_ids(1, x.data(), &id);
+        FAIL();
+    } catch (const UnsupportedError& e) {
+        EXPECT_STREQ(
+                e.what(),
+                "IndexFlatKernel::add_with_ids is not supported; put an IDMap in front of the index");
+    }
+}

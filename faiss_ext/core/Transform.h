@@ -42,6 +42,9 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// @param xt  output, size n * d_out
     void apply_noalloc(idx_t n, const float* x, float* xt) const override;
 
+    /// Throws UnsupportedError.
+    void reverse_transform(idx_t n, const float* xt, float* x) const override;
+
     /// Throws unless the two transforms give the same results.
     void check_identical(const faiss::VectorTransform& other) const override;
 

@@ -11,15 +11,34 @@
 
 namespace faiss_ext {
 
+/// An error that this library has found itself. Errors of FAISS are of its own
+/// class.
+struct Error : faiss::FaissException {
+    std::string place; ///< in the source: the end of the message, or empty
+
+    explicit Error(const std::string& message, std::string place = "");
+};
+
+/// Thrown by methods that a class does not support. The message says what to do
+/// instead.
+struct UnsupportedError : Error {
+    using Error::Error;
+};
+
 /// An error about one of the caller's vectors. The vector's number is a field,
 /// since it cannot be read from the message: text quoted from the user may look
 /// like such a number.
-struct VectorError : faiss::FaissException {
+struct VectorError : Error {
     idx_t vector;
     std::string before,
-            after; ///< the message is "{before}vector {vector}{after}"
+            after; ///< the message is "{before}vector {vector}{after}"; ends
+                   ///< with the place
 
-    VectorError(std::string before, idx_t vector, std::string after);
+    VectorError(
+            std::string before,
+            idx_t vector,
+            std::string after,
+            std::string place = "");
 
     /// Changes the vector that the message names, for example to the caller's
     /// number of it.
@@ -28,7 +47,7 @@ struct VectorError : faiss::FaissException {
 
 /// Thrown if the user or FAISS's InterruptCallback has interrupted a
 /// computation.
-struct InterruptedError : faiss::FaissException {
+struct InterruptedError : Error {
     InterruptedError();
 };
 

@@ -62,6 +62,9 @@ struct IndexAsymmetricHash : faiss::Index {
     void train(idx_t n, const float* x) override;
     void add(idx_t n, const float* x) override;
 
+    /// Throws UnsupportedError: ids are positions.
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+
     /// Supports `params->sel`.
     void search(
             idx_t n,
@@ -98,6 +101,7 @@ struct IndexAsymmetricHash : faiss::Index {
     /// decoded.
     size_t sa_code_size() const override;
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
+    void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 
     /// Throws unless the parts of the index, as read from a file, match.
     void check_parts() const;

@@ -74,6 +74,9 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     void check_restorable() const override;
 
     void add(idx_t n, const uint8_t* x) override;
+
+    /// Throws UnsupportedError: ids are positions.
+    void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     void reset() override;
 
     /// Supports `params->sel`.

@@ -46,6 +46,9 @@ struct IndexBinaryFlatSIMD : faiss::IndexBinaryFlat {
     // On a mapped index these throw, except reset(), which releases the file.
     void train(idx_t n, const uint8_t* x) override;
     void add(idx_t n, const uint8_t* x) override;
+
+    /// Throws UnsupportedError: ids are positions.
+    void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
 

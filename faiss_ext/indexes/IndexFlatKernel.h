@@ -68,6 +68,9 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     void add(idx_t n, const float* x) override;
 
+    /// Throws UnsupportedError: ids are positions.
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+
     /// Supports `params->sel`.
     void search(
             idx_t n,

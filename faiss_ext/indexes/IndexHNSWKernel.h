@@ -82,6 +82,15 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
 
     void reset() override;
 
+    // These throw UnsupportedError.
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+    size_t sa_code_size() const override;
+    void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
+    void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
+
     /// Builds the graph again from the stored vectors.
     void rebuild();
 

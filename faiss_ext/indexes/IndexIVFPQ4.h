@@ -149,6 +149,11 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
+    // These throw UnsupportedError.
+    size_t sa_code_size() const override;
+    void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
+    void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
+
     /// Bytes of the lists for each vector, apart from partly filled blocks.
     size_t bytes_per_vector() const;
 };

@@ -76,6 +76,7 @@ struct IndexKernelHash : faiss::Index, HashAndStorage {
     /// decoded.
     size_t sa_code_size() const override;
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
+    void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 };
 
 } // namespace faiss_ext

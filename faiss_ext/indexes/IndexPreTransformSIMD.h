@@ -88,7 +88,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
 
     faiss::DistanceComputer* get_distance_computer() const override;
 
-    /// Throws if an IndexIDMap in front of inverted lists calls it.
+    /// Throws if an IndexIDMap in front of inverted lists calls it, and in
+    /// FAISS 1.7.3 if the lists consist of blocks, as those of `IVF,PQx4fs`.
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
     /// Moves the vectors of `other` to this index; `other` is then empty, and

@@ -36,13 +36,19 @@ struct IndexRefineKernel : faiss::IndexRefine {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throws: it is unknown how many candidates to re-rank.
+    /// Throws UnsupportedError: it is unknown how many candidates to re-rank.
     void range_search(
             idx_t n,
             const float* x,
             float radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    // These throw UnsupportedError.
+    void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
     /// These throw if an id does not exist.
     void reconstruct(idx_t key, float* recons) const override;

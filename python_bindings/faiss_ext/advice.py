@@ -16,6 +16,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_vectors, python_number
 from .distances import is_normalised
+from .errors import reworded
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
@@ -566,7 +567,8 @@ def check_vectors(kernel, x, name, numbers):
     except RuntimeError as error:
         said = located(error, str, numbers).removeprefix(
             "IndexFlatKernel::sa_encode: ")
-        raise RuntimeError(f"{name}: {said}") from None
+        raise reworded(
+            error, f"{name}: {said}", argument=name, said=said) from None
 
 
 def trained_kernel(kernel, x):

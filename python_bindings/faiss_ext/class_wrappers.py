@@ -23,6 +23,7 @@ from .arguments import (
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
     python_number, shown)
 from .documentation import Attribute
+from .errors import is_of_swig, module_of
 from .parameters import settings_of
 from .showing import text
 
@@ -159,102 +160,42 @@ def check_result(value, name, dtype, shape, where):
 
 # ------------------------------------------------- errors of FAISS and SWIG
 
-# advice if an index does not support a method
-INSTEAD = {
-    "add": "call add_with_ids",
-    "add_with_ids": "put IDMap in front of it",
-    "merge_from": "add the vectors of both to one index",
-    "range_search": "call search",
-    "range_search_codes": "call search_codes",
-    "reconstruct": "keep the vectors outside of the index",
-    "remove_ids": "build it again without the vectors",
-}
-INSTEAD["add_codes_with_ids"] = INSTEAD["add_with_ids"]
-INSTEAD["check_compatible_for_merge"] = INSTEAD["merge_from"]
-for name in ("reconstruct_n", "reconstruct_batch", "search_and_reconstruct"):
-    INSTEAD[name] = INSTEAD["reconstruct"]
-
-
-def hint_instead(self, name):
-    """Advice for a method that an index does not support, or ""."""
-    instead = INSTEAD.get(name)
-    if instead and hasattr(self, "add_codes_with_ids"):
-        instead = instead.replace(
-            "call add_with_ids", "call add_with_ids, or with codes "
-            "add_codes_with_ids")
-    return f"; {instead}" if instead else ""
-
-
-UNSUPPORTED = re.compile(r"not implemented|not supported|does not make sense")
-WRONG_PARAMETERS = re.compile(
-    r"'!?params' failed|params type invalid|params have incorrect type|"
-    r"param type not supported|search params not supported", re.IGNORECASE)
-
-
 def in_words(method, self, name, args, kwargs):
-    """Calls a method of an index; errors of FAISS and SWIG name the method and
-    the reason."""
+    """Calls a method of an index; errors of FAISS and SWIG name the method."""
     try:
         return method(self, *args, **kwargs)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        words = words_for(error, method, self, name, args, kwargs)
+        words = words_for(error, method, self, args, kwargs)
         if words is None:
             raise
-        kind = ValueError if isinstance(error, AssertionError) else type(error)
+        kind = (RuntimeError if type(error) is RuntimeError else
+                ValueError if isinstance(error, (AssertionError, ValueError))
+                else TypeError)
     raise kind(f"{type(self).__name__}.{name}: {words}")
 
 
-def words_for(error, method, self, name, args, kwargs):
-    """A clear message for an error of FAISS or SWIG; None for other errors."""
-    message = str(error)
-    parameters = inspect.signature(method).parameters
-    if isinstance(error, RuntimeError):
-        if (not message.startswith("Error in ")
-                or "exception in a Python callback" in message):
-            return None
-        if kwargs.get("params") is not None and WRONG_PARAMETERS.search(message):
-            kind = type(kwargs["params"]).__name__
-            return (f"{text(self)} takes no params of type {kind}; "
-                    "faiss_ext.set_index_parameter sets search parameters, "
-                    "whichever part of an index has them; selectors go into "
-                    "the class of the part, such as "
-                    "SearchParametersIVF(sel=...), if it has one")
-        if "direct map not initialized" in message:
-            return ("the inverted lists do not know where each vector is; call "
-                    "faiss.extract_index_ivf(index).make_direct_map()")
-        if UNSUPPORTED.search(message):
-            culprit = re.search(r"Error in .*?faiss::(\w+Transform)::", message)
-            return f"not supported by {text(self)}" + (
-                f": a {culprit[1]} cannot do it" if culprit
-                else hint_instead(self, name))
-        words = without_place(message)
-        others = [a for a in (*args, *kwargs.values())
-                  if isinstance(a, (faiss.Index, faiss.IndexBinary))]
-        if others and words.startswith("FAISS's check"):
-            return f"expected an index like {text(self)}, got {text(others[0])}"
-        return words
-    problem = unfit_arguments(inspect.signature(method), (self, *args), kwargs)
+def words_for(error, method, self, args, kwargs):
+    """What to say of an error of FAISS or SWIG; None for other errors."""
+    if isinstance(error, RuntimeError) and not isinstance(
+            error, NotImplementedError):  # SWIG's, for overloads
+        is_faiss_error = is_of_swig(error) and not hasattr(error, "place")
+        return str(error) if is_faiss_error else None
+    signature = inspect.signature(method)
+    problem = unfit_arguments(signature, (self, *args), kwargs)
     if problem:
-        if "params" in kwargs and "params" not in parameters:
+        if "params" in kwargs and "params" not in signature.parameters:
             return (f"search parameters are not supported by {text(self)} in "
                     f"FAISS {faiss.__version__}; faiss_ext.set_index_parameter "
                     "sets them in the index")
         return problem
-    if isinstance(error, AssertionError) or re.search(
-            r"in method '\w+', argument|Wrong number or type of arguments",
-            message):
-        names = [key for key in parameters if key != "self"]
+    is_check_of_faiss = (isinstance(error, AssertionError)
+                         and module_of(error) == faiss_wrappers.__name__)
+    if is_check_of_faiss or is_of_swig(error):
+        names = [key for key in signature.parameters if key != "self"]
         given = dict(zip(names, args)) | kwargs
         return "wrong type or shape of an argument, got " + ", ".join(
             f"{key}: {shown(value)}" for key, value in given.items())
     return None
-
-
-def without_place(message):
-    """FAISS's error message without the source location."""
-    rest = re.sub(r"(Error in .*? at \S+:\d+: )+", "", message, flags=re.DOTALL)
-    return re.sub(r"^Error: ('.*' failed)(: )?",
-                  lambda m: "" if m[2] else f"FAISS's check {m[1]}", rest)
 
 
 def vectors_of(attribute):
@@ -325,19 +266,8 @@ def index_radius(index, radius, where):
     return int(np.clip(np.ceil(radius), 0, beyond_all))
 
 
-def raised_here(error):
-    """Whether an error was raised by this package or SWIG, not by a callback
-    of the user."""
-    at = error.__traceback__
-    while at.tb_next is not None:
-        at = at.tb_next
-    return at.tb_frame.f_globals.get("__name__", "").startswith(
-        f"{__package__}.")
-
-
 def argument_errors_in_words(function, where):
     """Wraps a function so that SWIG's argument errors have Python names."""
-    is_constructor = function.__name__ == "__init__"
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
@@ -348,27 +278,13 @@ def argument_errors_in_words(function, where):
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError) as error:
-            if not raised_here(error):
-                raise
-            message = str(error)
             signature = inspect.signature(function)
-            number = re.search(r"in method '\w+', argument (\d+) of", message)
             problem = unfit_arguments(signature, args, kwargs)
-            if problem:
-                message = f"{where}: {problem}"
-            elif number:
-                names = list(signature.parameters)
-                name = names[int(number[1]) - (not is_constructor)]
-                given = signature.bind(*args, **kwargs).arguments[name]
-                kind = kind_of(signature.parameters[name])
-                message = (f"{where}: {name} must be {kind}, got "
-                           f"{shown(given)}{hint_at(kind, given)}")
-            elif "Wrong number or type of arguments" in message:
-                message = (f"{where}: wrong number or type of arguments, "
-                           f"expected {where}{signature}")
-            else:
+            if not problem and is_of_swig(error):
+                problem = unfit_argument(signature, args, kwargs)
+            if not problem:
                 raise
-        raise TypeError(message)
+        raise TypeError(f"{where}: {problem}")
 
     return wrapper
 
@@ -382,6 +298,35 @@ def is_class(kind):
     """Whether a documented type is a class of FAISS or of this package."""
     return kind.startswith("faiss.") or isinstance(
         getattr(swig, kind, None), type)
+
+
+BUILTINS = {"bool": bool, "int": numbers.Integral, "float": numbers.Real,
+            "str": str}
+
+
+def fits(kind, value):
+    """Whether a value is of a documented type, as far as that is classes."""
+    if " | " in kind:
+        return any(fits(each, value) for each in kind.split(" | "))
+    if kind == "None":
+        return value is None
+    name = kind.removeprefix("faiss.")
+    the_class = BUILTINS.get(kind) or getattr(
+        swig if name == kind else faiss, name, None)
+    return not isinstance(the_class, type) or isinstance(value, the_class)
+
+
+def unfit_argument(signature, args, kwargs):
+    """Why an argument that SWIG has refused does not fit; None if unknown."""
+    parameters = signature.parameters
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        return f"wrong number or type of arguments, expected {signature}"
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        kind = kind_of(parameters[name])
+        if not fits(kind, value) and value is not parameters[name].default:
+            return (f"{name} must be {kind}, got {shown(value)}"
+                    f"{hint_at(kind, value)}")
+    return None
 
 
 def check_none(signature, args, kwargs, where):

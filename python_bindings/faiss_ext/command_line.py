@@ -25,7 +25,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import sys
 
 import faiss
@@ -35,6 +34,7 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
+from .errors import message_of, reworded
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
 from .out_of_core import (
@@ -83,10 +83,9 @@ def number(kind, low, high=None, above=False):
 
 def size(word):
     try:
-        return number_of_bytes(word)
+        return number_of_bytes(word, before="")
     except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            str(error).removeprefix("memory: ")) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def setting(word):
@@ -283,7 +282,7 @@ def read_of(magic, path, source, mmap):
         if magic in MAGICS:  # the message already names the file
             raise
         raise VectorFileError(
-            f"{path}: not an index, or a damaged one: {first_line(error)}"
+            f"{path}: not an index, or a damaged one: {message_of(error)}"
         ) from None
 
 
@@ -324,10 +323,11 @@ def run_recommend(args):
             build_seconds=args.build_seconds, sample_size=args.sample,
             seed=args.seed, progress=not args.quiet)
     except RuntimeError as error:  # name the file of the vector
-        name, colon, rest = str(error).partition(": ")
-        name = {"recommend": args.vectors, "queries": args.queries}.get(
-            name, name)
-        raise RuntimeError(name + colon + rest) from None
+        argument = getattr(error, "argument", None)
+        if argument is None:
+            raise
+        path = args.queries if argument == "queries" else args.vectors
+        raise reworded(error, f"{path}: {error.said}") from None
     show(args, {
         "string": found.string, "parameters": found.parameters,
         "recall": found.recall,
@@ -430,7 +430,7 @@ def run_search(args):
             arrays = {"lims": lims, "D": D, "I": I}
     except RuntimeError as error:
         if about_vector(error) is not None:
-            raise RuntimeError(f"{args.queries}: {error}") from None
+            raise reworded(error, f"{args.queries}: {error}") from None
         raise
     seconds = stopwatch.seconds
     if args.output is not None:
@@ -555,7 +555,7 @@ def run_info(args):
                      else faiss.index_factory)(args.d or 128, args.index)
         except RuntimeError as error:
             raise ValueError(f"{args.index!r} is neither a file nor a "
-                             f"string: {first_line(error)}") from None
+                             f"string: {message_of(error)}") from None
         size = None
     found = hash_of(index)
     theory = [] if found is None else theory_of(found)
@@ -656,14 +656,6 @@ def run_bench(args):
 
 # ----------------------------------------------------------------- main
 
-def first_line(error):
-    """A message without source locations, ours or FAISS's."""
-    if type(error) is VectorFileError:  # has a file name, but no location
-        return str(error)
-    message = str(error).split("\n  (", 1)[0].split("\n  ('", 1)[0]
-    return re.sub(r"Error in .{1,300}? at \S+:\d+: ", "", message)
-
-
 def main(words=None):
     """Runs a command; returns the exit status."""
     args = arguments().parse_args(words)
@@ -682,7 +674,7 @@ def main(words=None):
         return 2
     except (RuntimeError, ValueError, TypeError, OSError, MemoryError
             ) as error:
-        print(f"faiss_ext: {first_line(error) or type(error).__name__}",
+        print(f"faiss_ext: {message_of(error) or type(error).__name__}",
               file=sys.stderr)
         return 1
     except KeyboardInterrupt:

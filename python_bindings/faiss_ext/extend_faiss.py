@@ -19,6 +19,7 @@ import faiss
 from . import documentation, showing
 from . import swigfaiss_ext as swig
 from .arguments import shown
+from .errors import is_of_swig, reworded
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
@@ -81,8 +82,13 @@ def reach_early_import(name, function):
 
     @functools.wraps(of_faiss)
     def early(*args):
-        call = function if concerns_us(name, args) else of_faiss
-        return call(*args)
+        if concerns_us(name, args):
+            return function(*args)
+        try:
+            return of_faiss(*args)
+        except (TypeError, OverflowError) as error:
+            error.is_of_swig = True
+            raise
 
     setattr(inner, name, early)
 
@@ -114,9 +120,7 @@ def with_keywords(function, template):
             concerns_us = any(has_our_class(a) or is_ours(a)
                               or isinstance(a, str)
                               and swig.is_faiss_ext_string(a) for a in args)
-            if not concerns_us or not re.search(
-                    r"in method '\w+', argument|Wrong number or type of",
-                    str(error)):
+            if not concerns_us or not is_of_swig(error):
                 raise
             given = ", ".join(map(shown, args))
         names = ", ".join(p for p in places if not p.startswith("arg"))
@@ -202,24 +206,21 @@ def factory(ours, other_name):
             try:
                 return make(d, description, *args)
             except RuntimeError as error:
-                problem = str(error)
+                if is_string_of_ours and ours is swig.index_factory:
+                    raise  # the text names the other factory
                 if makes(getattr(swig, other_name), description):
                     hint = f"{other_name} takes this string"
-                elif is_string_of_ours or not re.search(
-                        "could not parse|did not generate", problem):
-                    hint = ""
                 else:
-                    hint = hint_for(description)
+                    hint = "" if is_string_of_ours else hint_for(description)
                 if not hint:
                     # kernels are lower-case, what FAISS has in parentheses is not
                     if not is_string_of_ours and re.search(
                             r"\([a-z]", description):
                         ours(d, description, *args)  # says what is accepted
                     raise
-            if not is_string_of_ours:
-                problem = f"invalid factory string {shown(description)}"
-            raise RuntimeError(problem if other_name in problem
-                               else f"{problem}: {hint}")
+                problem = (str(error) if is_string_of_ours else
+                           f"invalid factory string {shown(description)}")
+                raise reworded(error, f"{problem}: {hint}") from None
         return function
     return make
 

@@ -13,6 +13,7 @@ from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
+from .errors import reworded
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
@@ -27,10 +28,10 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 LEAST_BLOCK, MOST_BLOCK = 1024, 2**18  # vectors
 
 
-def number_of_bytes(memory):
+def number_of_bytes(memory, before="memory: "):
     """A memory size in bytes, from a number or from text such as "2GB".
 
-    None gives four fifths of the machine's memory.
+    Messages of errors begin with `before`. None gives four fifths of the machine's memory.
     """
     if memory is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 4 // 5
@@ -42,10 +43,10 @@ def number_of_bytes(memory):
         else:
             size = int(memory)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("memory: expected a number of bytes, or a size such "
+        raise ValueError(f"{before}expected a number of bytes, or a size such "
                          f"as '2GB', got {memory!r}") from None
     if size < 2**20:
-        raise ValueError(f"memory: {size} bytes are too few; expected at least "
+        raise ValueError(f"{before}{size} bytes are too few; expected at least "
                          "1 MB")
     return size
 
@@ -136,7 +137,7 @@ def train_with(index, sample, numbers, progress, place_of=str):
         try:
             index.train(sample)
         except RuntimeError as error:
-            raise RuntimeError(located(error, place_of, numbers)) from None
+            raise reworded(error, located(error, place_of, numbers)) from None
 
 
 def add(index, rows, begin):
@@ -147,7 +148,7 @@ def add(index, rows, begin):
         else:
             index.add(rows)
     except RuntimeError as error:
-        raise RuntimeError(located(
+        raise reworded(error, located(
             error, str, range(begin, begin + len(rows)))) from None
 
 
@@ -305,9 +306,9 @@ class BlockFolder(BuildFolder):
         try:
             return read_index(self.file(name), binary)
         except RuntimeError as error:
-            raise ValueError(
-                f"{self.file(name)} cannot be read; delete it, and the same "
-                f"call makes it again: {error}") from None
+            raise reworded(
+                error, f"{self.file(name)} cannot be read; delete it, and the "
+                f"same call makes it again: {error}", ValueError) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
@@ -419,9 +420,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
                     "string": str(string), "metric": int(metric),
                     "parameters": parameters, **build.state()})))
         except RuntimeError as error:
-            if source.path in str(error):
+            if hasattr(error, "path"):  # the text has it
                 raise
-            raise RuntimeError(f"{source.name}: {error}") from None
+            raise reworded(error, f"{source.name}: {error}") from None
         index = build.whole()
         if output is not None:
             write_index(index, output)
@@ -534,6 +535,14 @@ class Build:
             for part in untrained:
                 train_with(part, sample, numbers, self.progress)
 
+    def add_exact(self, n):
+        """Adds the next n vectors of the file to the exact index."""
+        try:
+            self.exact.add_next(n)
+        except RuntimeError as error:
+            error.path = self.source.path
+            raise
+
     def blocks(self, done=()):
         """Yields the first number and the rows of each unfinished block."""
         begin = 0
@@ -545,7 +554,7 @@ class Build:
                     with shown(self.progress):
                         yield begin, rows
                 if self.exact is not None and self.exact.ntotal < end:
-                    self.exact.add_next(end - self.exact.ntotal)
+                    self.add_exact(end - self.exact.ntotal)
                     if self.folder is not None:
                         self.folder.write(self.exact, "exact.index")
                 count(end - begin)

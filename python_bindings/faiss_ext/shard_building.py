@@ -10,6 +10,7 @@ import faiss
 import numpy as np
 
 from ._version import __version__
+from .errors import reworded
 from .files import has_digest, read_index
 from .out_of_core import (
     Build, checked, made_from, number_of_bytes, takes_packed_bits, train_with)
@@ -209,9 +210,9 @@ class ShardBuild:
             train_with(
                 model, sample, numbers, self.progress, self.place_of)
         except RuntimeError as error:
-            raise ShardError(
-                f"training, with a sample of {len(sample):,} vectors of all "
-                f"partitions: {error}") from None
+            raise reworded(
+                error, f"training, with a sample of {len(sample):,} vectors of "
+                f"all partitions: {error}", ShardError) from None
 
     def place_of(self, number):
         """The number of a vector in its partition, and the partition's name."""

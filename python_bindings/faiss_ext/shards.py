@@ -22,6 +22,7 @@ from .index_tree import real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
+from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates
 QUERIES, ANSWERS = 4096, 2**22
@@ -243,7 +244,7 @@ def failure_text(name, error):
     message = str(error).partition("\n")[0]  # without FAISS's source location
     if not isinstance(error, ValueError):
         message = f"{type(error).__name__}: {message}"
-    if message.startswith(name):
+    if isinstance(error, VectorFileError):  # names the file
         return f"partition {message}"
     return f"partition {name}: {message}"
 

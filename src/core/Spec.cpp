@@ -82,7 +82,7 @@ void throw_parse_error(
         const std::string hint = name_hint(text.substr(position), expected);
         out << (hint.empty() ? "" : "\n  ") << hint;
     }
-    throw faiss::FaissException(out.str());
+    throw Error(out.str());
 }
 
 static void check_size(const std::string& text) {

@@ -13,6 +13,13 @@
 
 namespace faiss_ext {
 
+void Transform::reverse_transform(idx_t, const float*, float*) const {
+    throw_unsupported(
+            type_name(typeid(*this)),
+            "reverse_transform",
+            "keep the vectors outside of the index");
+}
+
 void Transform::train(idx_t n, const float* x) {
     check_input(n, x, "train");
     if (is_trained) {

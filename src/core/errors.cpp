@@ -56,10 +56,17 @@ std::string place_of(
 
 } // namespace
 
-VectorError::VectorError(std::string before, idx_t vector, std::string after)
-        : FaissException(""),
+Error::Error(const std::string& message, std::string place)
+        : FaissException(message + place), place(std::move(place)) {}
+
+VectorError::VectorError(
+        std::string before,
+        idx_t vector,
+        std::string after,
+        std::string place)
+        : Error("", std::move(place)),
           before(std::move(before)),
-          after(std::move(after)) {
+          after(std::move(after) + this->place) {
     set_vector(vector);
 }
 
@@ -68,8 +75,7 @@ void VectorError::set_vector(idx_t number) {
     msg = before + "vector " + std::to_string(number) + after;
 }
 
-InterruptedError::InterruptedError()
-        : FaissException("computation interrupted") {}
+InterruptedError::InterruptedError() : Error("computation interrupted") {}
 
 std::string printable(const std::string& text) {
     std::string out;
@@ -85,6 +91,21 @@ std::string printable(const std::string& text) {
         }
     }
     return out;
+}
+
+std::string message_of(const std::exception& error) {
+    const std::string message = error.what();
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    return ours ? message.substr(0, message.size() - ours->place.size())
+                : message;
+}
+
+void throw_unsupported(
+        const std::string& class_name,
+        const std::string& method,
+        const std::string& advice) {
+    throw UnsupportedError(printable(
+            class_name + "::" + method + " is not supported; " + advice));
 }
 
 std::string type_name(const std::type_info& type) {
@@ -131,8 +152,7 @@ void throw_error(
         const char* function,
         const char* file,
         int line) {
-    throw faiss::FaissException(
-            printable(message) + place_of(condition, function, file, line));
+    throw Error(printable(message), place_of(condition, function, file, line));
 }
 
 void throw_vector_error(
@@ -146,7 +166,8 @@ void throw_vector_error(
     throw VectorError(
             printable(before),
             vector,
-            printable(after) + place_of(condition, function, file, line));
+            printable(after),
+            place_of(condition, function, file, line));
 }
 
 } // namespace faiss_ext

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Throws faiss::FaissException. A message begins with the problem and what was
+// Throws Error. A message begins with the problem and what was
 // expected; it ends with the place in the source.
 
 #pragma once
 
+#include <exception>
 #include <string>
 #include <typeinfo>
 
@@ -30,6 +31,15 @@ std::string name_of_function(const std::string& signature);
         const char* format,
         ...);
 
+/// Returns the message of an error without the place in this library's source.
+std::string message_of(const std::exception& error);
+
+/// Throws UnsupportedError for a method; `advice` says what to do instead.
+[[noreturn]] void throw_unsupported(
+        const std::string& class_name,
+        const std::string& method,
+        const std::string& advice);
+
 /// Throws VectorError with a printable message, followed by the place.
 [[noreturn]] void throw_vector_error(
         const std::string& before,
@@ -40,8 +50,8 @@ std::string name_of_function(const std::string& signature);
         const char* file,
         int line);
 
-/// Throws a faiss::FaissException with the message, which must be printable,
-/// followed by the place. condition may be null.
+/// Throws Error with the message, which must be printable, followed by the
+/// place. condition may be null.
 [[noreturn]] void throw_error(
         const std::string& message,
         const char* condition,

@@ -148,7 +148,7 @@ struct FileWriter : FieldVisitor {
         try {
             copy->restore();
         } catch (const faiss::FaissException& e) {
-            require(false, e.msg);
+            require(false, message_of(e));
         }
     }
 };
@@ -170,7 +170,7 @@ struct FileReader : FieldSetter {
             FAISS_EXT_THROW_FMT(
                     "%s cannot be used: %s",
                     name_of(*f).c_str(),
-                    e.msg.c_str());
+                    message_of(e).c_str());
         }
     }
 

@@ -295,6 +295,13 @@ void IndexAsymmetricHash::add(idx_t n, const float* x) {
     ntotal += n;
 }
 
+void IndexAsymmetricHash::add_with_ids(idx_t, const float*, const idx_t*) {
+    throw_unsupported(
+            "IndexAsymmetricHash",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
 void IndexAsymmetricHash::search(
         idx_t n,
         const float* x,
@@ -469,6 +476,10 @@ size_t IndexAsymmetricHash::sa_code_size() const {
 void IndexAsymmetricHash::sa_encode(idx_t n, const float* x, uint8_t* bytes)
         const {
     hash->encode(n, x, bytes);
+}
+
+void IndexAsymmetricHash::sa_decode(idx_t, const uint8_t*, float*) const {
+    throw_no_vectors("IndexAsymmetricHash");
 }
 
 } // namespace faiss_ext

@@ -357,6 +357,13 @@ void IndexBinaryFlatKernel::reset() {
     ntotal = 0;
 }
 
+void IndexBinaryFlatKernel::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
+    throw_unsupported(
+            "IndexBinaryFlatKernel",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
 void IndexBinaryFlatKernel::search(
         idx_t n,
         const uint8_t* x,

@@ -172,6 +172,13 @@ void IndexBinaryFlatSIMD::reset() {
     IndexBinaryFlat::reset();
 }
 
+void IndexBinaryFlatSIMD::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
+    throw_unsupported(
+            "IndexBinaryFlatSIMD",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
 void IndexBinaryFlatSIMD::search(
         idx_t n,
         const uint8_t* x,

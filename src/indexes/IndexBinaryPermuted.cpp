@@ -409,6 +409,13 @@ std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
     return found;
 }
 
+void IndexBinaryPermuted::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
+    throw_unsupported(
+            "IndexBinaryPermuted",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
 void IndexBinaryPermuted::search(
         idx_t n,
         const uint8_t* x,

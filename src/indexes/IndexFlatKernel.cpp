@@ -410,6 +410,13 @@ void IndexFlatKernel::add(idx_t n, const float* x) {
     }
 }
 
+void IndexFlatKernel::add_with_ids(idx_t, const float*, const idx_t*) {
+    throw_unsupported(
+            "IndexFlatKernel",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
 void IndexFlatKernel::search(
         idx_t n,
         const float* x,

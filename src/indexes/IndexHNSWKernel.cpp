@@ -283,6 +283,44 @@ void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     vectors().reconstruct_n(i0, ni, recons);
 }
 
+void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
+    throw_unsupported(
+            "IndexHNSWKernel",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
+size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector&) {
+    throw_unsupported(
+            "IndexHNSWKernel",
+            "remove_ids",
+            "build the index again without the vectors");
+}
+
+void IndexHNSWKernel::check_compatible_for_merge(const faiss::Index&) const {
+    throw_unsupported(
+            "IndexHNSWKernel",
+            "merge_from",
+            "add the vectors of both to one index");
+}
+
+void IndexHNSWKernel::merge_from(faiss::Index& other, idx_t) {
+    check_compatible_for_merge(other);
+}
+
+size_t IndexHNSWKernel::sa_code_size() const {
+    throw_unsupported(
+            "IndexHNSWKernel", "sa_code_size", "call it on the storage");
+}
+
+void IndexHNSWKernel::sa_encode(idx_t, const float*, uint8_t*) const {
+    throw_unsupported("IndexHNSWKernel", "sa_encode", "call it on the storage");
+}
+
+void IndexHNSWKernel::sa_decode(idx_t, const uint8_t*, float*) const {
+    throw_unsupported("IndexHNSWKernel", "sa_decode", "call it on the storage");
+}
+
 void IndexHNSWKernel::reset() {
     check_not_being_built("reset");
     IndexHNSW::reset();

@@ -348,9 +348,9 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
             this->index->add_sa_codes(n, codes, nullptr);
         });
     } else {
-        FAISS_EXT_THROW_FMT(
-                "%s: needs FAISS 1.10 or newer",
-                named<IndexT>("add_sa_codes").c_str());
+        throw UnsupportedError(
+                named<IndexT>("add_sa_codes") +
+                ": FAISS before 1.10 has no such function");
     }
 }
 

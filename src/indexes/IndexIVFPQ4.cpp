@@ -974,6 +974,27 @@ void IndexIVFPQ4::merge_from(faiss::Index& other, idx_t add_id) {
     remaking.done();
 }
 
+size_t IndexIVFPQ4::sa_code_size() const {
+    throw_unsupported(
+            "IndexIVFPQ4",
+            "sa_code_size",
+            "the lists hold codes in blocks of 32; FAISS's IVF,PQ encodes single vectors");
+}
+
+void IndexIVFPQ4::sa_encode(idx_t, const float*, uint8_t*) const {
+    throw_unsupported(
+            "IndexIVFPQ4",
+            "sa_encode",
+            "the lists hold codes in blocks of 32; FAISS's IVF,PQ encodes single vectors");
+}
+
+void IndexIVFPQ4::sa_decode(idx_t, const uint8_t*, float*) const {
+    throw_unsupported(
+            "IndexIVFPQ4",
+            "sa_decode",
+            "the lists hold codes in blocks of 32; FAISS's IVF,PQ encodes single vectors");
+}
+
 size_t IndexIVFPQ4::bytes_per_vector() const {
     return (M + 1) / 2 + sizeof(float) + sizeof(idx_t);
 }

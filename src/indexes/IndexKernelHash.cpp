@@ -247,4 +247,8 @@ void IndexKernelHash::sa_encode(idx_t n, const float* x, uint8_t* bytes) const {
     hash->encode(n, x, bytes);
 }
 
+void IndexKernelHash::sa_decode(idx_t, const uint8_t*, float*) const {
+    throw_no_vectors("IndexKernelHash");
+}
+
 } // namespace faiss_ext

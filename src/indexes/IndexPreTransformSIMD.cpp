@@ -11,6 +11,7 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexFlatCodes.h>
 #include <faiss/IndexHNSW.h>
+#include <faiss/IndexIVF.h>
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/projections/DenseProjection.h>
@@ -384,6 +385,7 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
         others->reset();
         ntotal = flat->ntotal;
     } else {
+        check_no_blocks(*this, "IndexPreTransformSIMD::merge_from");
         IndexPreTransform::merge_from(other, add_id);
     }
     source->ntotal = source->index->ntotal;
@@ -587,6 +589,7 @@ void IndexPreTransformSIMD::search_and_reconstruct(
     check_all_counts(*this);
     params = params_behind(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
+    check_no_blocks(*this, "IndexPreTransformSIMD::search_and_reconstruct");
     IndexPreTransform::search_and_reconstruct(
             n, x, k, distances, labels, recons, params);
 }
@@ -605,6 +608,9 @@ faiss::DistanceComputer* IndexPreTransformSIMD::get_distance_computer() const {
 void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     check_counts_with(*this, index);
     check_positions(*index, key, 1);
+    check_direct_map(
+            dynamic_cast<const faiss::IndexIVF*>(index),
+            "IndexPreTransformSIMD::reconstruct");
     IndexPreTransform::reconstruct(key, recons);
 }
 

@@ -205,8 +205,33 @@ void IndexRefineKernel::range_search(
         float,
         faiss::RangeSearchResult*,
         const faiss::SearchParameters*) const {
-    FAISS_EXT_THROW_MSG(
+    throw UnsupportedError(
             "range_search: not supported by an index with Refine; call range_search of base_index (approximate) or refine_index (exact)");
+}
+
+void IndexRefineKernel::add_with_ids(idx_t, const float*, const idx_t*) {
+    throw_unsupported(
+            "IndexRefineKernel",
+            "add_with_ids",
+            "put an IDMap in front of the index");
+}
+
+size_t IndexRefineKernel::remove_ids(const faiss::IDSelector&) {
+    throw_unsupported(
+            "IndexRefineKernel",
+            "remove_ids",
+            "build the index again without the vectors");
+}
+
+void IndexRefineKernel::check_compatible_for_merge(const faiss::Index&) const {
+    throw_unsupported(
+            "IndexRefineKernel",
+            "merge_from",
+            "add the vectors of both to one index");
+}
+
+void IndexRefineKernel::merge_from(faiss::Index& other, idx_t) {
+    check_compatible_for_merge(other);
 }
 
 void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {

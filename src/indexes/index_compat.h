@@ -12,6 +12,7 @@
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/HNSW.h>
 #include <faiss/impl/IDSelector.h>
+#include <faiss/invlists/BlockInvertedLists.h>
 
 #include <faiss_ext/indexes/search_limits.h>
 
@@ -149,6 +150,15 @@ inline bool is_from_id_map(const faiss::IDSelector& sel) {
     return name.find("IDTranslatedSelector") != name.npos ||
             name.find("IDSelectorTranslated") != name.npos;
 }
+
+/// Whether FAISS can remove vectors from lists of blocks, and merge such lists.
+/// 1.7.3 throws in a parallel loop, which ends the process.
+template <class Lists = faiss::BlockInvertedLists>
+inline constexpr bool can_remove_from =
+        requires(Lists& lists, const faiss::IDSelector& sel) {
+    lists.remove_ids(sel);
+};
+inline constexpr bool removes_from_blocks = can_remove_from<>;
 
 /// Calls storage.reset() and clears the hash tables. In 1.7.3,
 /// faiss::IndexBinaryMultiHash::reset leaves them filled, so later searches

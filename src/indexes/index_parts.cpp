@@ -12,6 +12,7 @@
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/impl/DistanceComputer.h>
+#include <faiss/invlists/BlockInvertedLists.h>
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
@@ -121,6 +122,25 @@ bool keeps_ids(const AnyIndex& index) {
     });
 }
 
+void check_no_blocks(const AnyIndex& index, const char* where) {
+    if (removes_from_blocks) {
+        return;
+    }
+    const auto* ivf = dynamic_cast<const faiss::IndexIVF*>(index.floats);
+    if (ivf && dynamic_cast<const faiss::BlockInvertedLists*>(ivf->invlists)) {
+        throw UnsupportedError(
+                std::string(where) +
+                ": this version of FAISS only adds vectors to the lists of " +
+                index.class_name() +
+                " and searches them; build the index again to change it");
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            check_no_blocks(part.index, where);
+        }
+    }
+}
+
 void check_removal(
         const AnyIndex& index,
         const faiss::IDSelector& sel,
@@ -129,6 +149,7 @@ void check_removal(
             !is_from_id_map(sel) || !keeps_ids(index),
             "%s: an IndexIDMap in front of inverted lists, which keep ids themselves, would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
             where);
+    check_no_blocks(index, where);
 }
 
 bool labels_are_below(const AnyIndex& index, idx_t limit) {
@@ -165,7 +186,7 @@ void check_itself(const AnyIndex& index, const char* where) {
         try {
             check(index);
         } catch (const faiss::FaissException& e) {
-            FAISS_EXT_THROW_FMT("%s: %s", where, e.msg.c_str());
+            FAISS_EXT_THROW_FMT("%s: %s", where, message_of(e).c_str());
         }
     }
 }

@@ -16,18 +16,36 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/index_tree.h>
 
+#include "core/errors.h"
+
 namespace faiss_ext {
 
 /// Returns whether an index takes ids and keeps them after a removal, as
 /// inverted lists and ID maps do. Flat indexes renumber the remaining vectors.
 bool keeps_ids(const AnyIndex& index);
 
-/// Throws if an IndexIDMap calls remove_ids of an index that keeps ids. The map
-/// assumes renumbering and would return wrong ids.
+/// Throws if an IndexIDMap calls remove_ids of an index that keeps ids, since
+/// the map assumes renumbering and would return wrong ids. Calls
+/// check_no_blocks.
 void check_removal(
         const AnyIndex& index,
         const faiss::IDSelector& sel,
         const char* where);
+
+/// Throws UnsupportedError if FAISS can only add vectors to the lists inside
+/// and search them, as those of `IVF,PQx4fs` in 1.7.3. Other calls would end
+/// the process.
+void check_no_blocks(const AnyIndex& index, const char* where);
+
+/// Throws unless FAISS's inverted lists, which may be null, know where each
+/// vector is.
+template <class Lists>
+void check_direct_map(const Lists* lists, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !lists || !lists->direct_map.no(),
+            "%s: the inverted lists do not know where each vector is; call make_direct_map of the lists",
+            where);
+}
 
 /// Returns the next id, at least 0. The largest id has no next one and is
 /// returned itself.

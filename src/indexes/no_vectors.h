@@ -3,13 +3,16 @@
 
 #pragma once
 
+#include <string>
+
 #include "core/errors.h"
 
 namespace faiss_ext {
 
 [[noreturn]] inline void throw_no_vectors(const char* index) {
-    FAISS_EXT_THROW_FMT(
-            "%s: vectors cannot be reconstructed from their codes", index);
+    throw UnsupportedError(
+            std::string(index) +
+            ": vectors cannot be reconstructed from their codes");
 }
 
 } // namespace faiss_ext

@@ -75,7 +75,7 @@ struct Place {
         try {
             check();
         } catch (const faiss::FaissException& e) {
-            require(false, e.msg);
+            require(false, message_of(e));
         }
     }
 };
@@ -147,10 +147,8 @@ void check_distances(const Index* index, const std::string& file) {
         return;
     } catch (const std::bad_alloc&) {
         throw;
-    } catch (const faiss::FaissException& e) {
-        error = e.msg;
     } catch (const std::exception& e) {
-        error = e.what();
+        error = message_of(e);
     }
     FAISS_EXT_THROW_FMT(
             "%s: the index that re-ranks, or holds the vectors of a graph, cannot compute distances: %s",

@@ -177,7 +177,7 @@ std::unique_ptr<IndexBinary> make_storage(
         return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(nbits, s.c_str())));
     } catch (const std::exception& e) {
-        part.fail(std::string("FAISS says: ") + e.what(), forms);
+        part.fail("FAISS says: " + message_of(e), forms);
     }
 }
 
@@ -338,7 +338,7 @@ std::unique_ptr<Index> make_with_refine(
         delete refine->get_distance_computer();
     } catch (const faiss::FaissException& e) {
         refine_part.fail(
-                std::string("this index cannot re-rank: ") + e.what(),
+                "this index cannot re-rank: " + message_of(e),
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
     auto base = make_index(d, base_part, metric);
@@ -427,23 +427,17 @@ std::unique_ptr<Index> make_faiss_index(
         if (const std::string needs = needs_newer_faiss(s); !needs.empty()) {
             part.fail(needs);
         }
-        if (std::string(e.what()).find("could not parse") !=
-            std::string::npos) {
-            if (makes_index(d, s + ",Flat")) {
-                throw_parse_error(
-                        *part.text,
-                        part.end,
-                        "expected an index behind '" + s + "'",
-                        {",Flat", ",IVF1024,PQ32", ",HNSW32"});
-            }
-            part.fail(
-                    "unknown index or transformation '" + s + "'",
-                    index_forms());
+        if (makes_index(d, s + ",Flat")) {
+            throw_parse_error(
+                    *part.text,
+                    part.end,
+                    "expected an index behind '" + s + "'",
+                    {",Flat", ",IVF1024,PQ32", ",HNSW32"});
         }
-        if (s == *part.text) {
-            throw;
-        }
-        part.fail(std::string("FAISS says: ") + e.what(), index_forms());
+        part.fail(
+                "neither faiss_ext nor FAISS makes an index from '" + s +
+                        "'; FAISS says: " + message_of(e),
+                index_forms());
     } catch (const std::out_of_range&) {
         part.fail("a number is too large for FAISS");
     }

@@ -543,7 +543,7 @@ void check_ours(const VectorTransform* vt, const std::string& file) {
         FAISS_EXT_THROW_FMT(
                 "%s: a transformation cannot be written: %s",
                 file.c_str(),
-                e.msg.c_str());
+                message_of(e).c_str());
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             copy->d_out == vt->d_out,

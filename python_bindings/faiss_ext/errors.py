@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What errors carry besides their text.
+
+Errors of faiss_ext's C++ code have the attribute `place`, the end of the text,
+which is the place in the source; those of FAISS do not. The text of an error is
+for people only: no code searches it.
+"""
+
+import faiss
+
+from . import swigfaiss_ext as swig
+
+# the modules made by SWIG
+GENERATED = {swig.__name__, faiss.swig_ptr.__module__}
+
+
+def module_of(error):
+    """The name of the module that raised an error in Python, or called the C++
+    function that did."""
+    at = error.__traceback__
+    while at.tb_next is not None:
+        at = at.tb_next
+    return at.tb_frame.f_globals.get("__name__", "")
+
+
+def is_of_swig(error):
+    """Whether an error is of a function made by SWIG, or of C++ behind it."""
+    return getattr(error, "is_of_swig", False) or module_of(error) in GENERATED
+
+
+def message_of(error):
+    """The text of an error without the place in the source."""
+    return str(error).removesuffix(getattr(error, "place", ""))
+
+
+def reworded(error, text, kind=RuntimeError, **facts):
+    """An error of a class with another text, which ends with that of `error`,
+    and with more facts as attributes."""
+    result = kind(text)
+    vars(result).update({"place": getattr(error, "place", ""), **facts})
+    return result
