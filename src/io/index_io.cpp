@@ -560,9 +560,7 @@ void check_ours(const IndexT* index, const std::string& file) {
     }
     for (const IndexPart& part : parts_of(index)) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                part.index,
-                "the %s of the object to write is null",
-                part.name);
+                part.index, "the %s of the object to write is null", part.name);
         part.index.visit(
                 [&](const auto& inside) { check_sound(&inside, file); });
     }
