@@ -144,11 +144,6 @@ void HashAndStorage::check_counts_inside() const {
 
 void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
     check_counts_inside();
-    if (!dynamic_cast<const IndexBinaryIVFSIMD*>(storage)) {
-        check_direct_map(
-                dynamic_cast<const faiss::IndexBinaryIVF*>(storage),
-                "reconstruct");
-    }
     const bool by_position =
             dynamic_cast<const faiss::IndexBinaryFlat*>(storage) ||
             dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);
