@@ -193,7 +193,7 @@ FAULTS = [
      "std::log1p(r * r)"),
     ("hashes/KernelizedLSH.cpp", "t > 0 ? t : std::min(30, map.p / 2)",
      "t > 0 ? t : 30"),
-    ("hashes/KernelizedLSH.cpp", "map.check_values(1, margins + i * nbits);",
+    ("hashes/KernelizedLSH.cpp", "KernelPCA::Steps::check_values(map, 1, margins + i * nbits);",
      ""),
     ("hashes/klsh_draws.cpp", "uint64_t(hash.map.seed) + 1",
      "uint64_t(hash.map.seed)"),
