@@ -20,6 +20,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
@@ -322,6 +323,44 @@ TEST(IndexTree, ADescribedClassWorksEverywhere) {
     EXPECT_TRUE(
             throws([] { register_index_class(IndexClass<IndexPlus>()); },
                    "described already"));
+}
+
+/// Tells the opposite of its base class.
+struct IndexUnchecked : faiss::IndexReplicas {
+    using faiss::IndexReplicas::IndexReplicas;
+};
+
+struct IndexPlusAgain : IndexPlus {
+    using IndexPlus::IndexPlus;
+};
+
+TEST(IndexTree, AClassMayDifferFromItsBase) {
+    auto one = make("HNSW8,KFlat(chi2)"), two = make("HNSW8,KFlat(chi2)", 3);
+    IndexUnchecked index(d);
+    IndexClass<IndexUnchecked> facts;
+    facts.checks_calls = false;
+    facts.divides_vectors = false;
+    facts.string = [](const IndexUnchecked&) { return "Unchecked"; };
+    register_index_class(facts);
+    index.add_replica(one.get());
+    EXPECT_EQ(index_string(index), "Unchecked");
+    KernelExceptionGuard sound(&index);
+    one->reset();
+    EXPECT_TRUE(throws([&] { KernelExceptionGuard guard(&index); }, "replica"));
+
+    // a class without facts of its own has those of its base class
+    IndexPlusAgain again(two.get());
+    EXPECT_EQ(names_of(again), (Names{"efSearch", "plus"}));
+    // but strings are those of a class itself in FAISS
+    EXPECT_EQ(index_string(faiss::IndexFlatL2(d)), "Flat");
+    EXPECT_TRUE(throws(
+            [] { index_string(faiss::IndexFlat1D()); }, "no factory string"));
+}
+
+TEST(IndexTree, NoIndexIsAnError) {
+    EXPECT_EQ(index_text(AnyIndex()), "None");
+    EXPECT_TRUE(throws([] { parts_of(AnyIndex()); }, "there is no index"));
+    EXPECT_TRUE(throws([] { index_string(AnyIndex()); }, "missing"));
 }
 
 TEST(IndexTree, ARegisteredClassNeedsNoMore) {

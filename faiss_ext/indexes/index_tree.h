@@ -146,7 +146,7 @@ struct IndexClass {
     std::function<void(const C&)> check;
 
     /// Bytes that n vectors like those in it need in memory, beyond their size
-    /// in a file. By default those of the part that is searched, or else 0.
+    /// in a file. By default those of the parts that are searched, or else 0.
     std::function<double(const C&, idx_t n)> extra_memory;
 
     /// Whether it takes ids and keeps them after a removal. By default as the

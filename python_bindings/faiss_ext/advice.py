@@ -16,7 +16,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_vectors, python_number
 from .distances import is_normalised
-from .errors import reworded
+from .errors import message_of, reworded
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
@@ -788,7 +788,7 @@ def recommend(
             except RuntimeError as error:
                 if getattr(error, "interrupted", False):
                     raise
-                impossible[final.string] = str(error).split("\n", 1)[0]
+                impossible[final.string] = message_of(error).rstrip()
                 continue
             found = contender.tried
             found.string = final.string

@@ -12,6 +12,14 @@ from .timing import timed
 STATE, LOCK = "build.json", "build.lock"
 
 
+def same_file(file, path):
+    """Whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 class BuildFolder:
     """A folder in which one process at a time builds.
 
@@ -64,6 +72,9 @@ class BuildFolder:
                     f"{self.path}: another process builds there") from None
             except OSError:
                 pass  # some file systems have no locks
+            if not same_file(lock, self.file(LOCK)):
+                raise self.error(f"{self.path}: another process has just "
+                                 "finished a build there; try again")
             yield self.check(state)
 
     def check(self, state):

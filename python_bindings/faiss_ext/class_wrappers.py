@@ -1370,6 +1370,10 @@ SEARCH_PARAMETERS = {"nprobe", "max_codes", "efSearch", "nflip", "B", "k_factor"
 
 
 def owning_transforms(thing):
+    """The hashes and maps of which an object is a part. An index is none: it
+    keeps transformations that are parts of it."""
+    if isinstance(thing, (faiss.Index, faiss.IndexBinary)):
+        return []
     return [o for o in getattr(thing, "referenced_objects", [])
             if isinstance(o, swig.Transform)]
 

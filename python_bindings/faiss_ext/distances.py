@@ -6,6 +6,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_ids, as_vectors
+from .errors import as_value_errors
 from .index_tree import part_that_compares, transforms_of
 from .parameters import is_sharded
 
@@ -246,12 +247,10 @@ def values_of_ids(index, x, ids):
         return index._kernel_values(x, ids)
     ids = np.ascontiguousarray(ids, dtype="int64")
     values = np.empty(ids.shape, "float32")
-    try:
+    with as_value_errors("kernel_values: "):
         swig._compute_kernel_values_c(
             index, len(x), faiss.swig_ptr(x), ids.shape[1],
             faiss.swig_ptr(ids), faiss.swig_ptr(values))
-    except RuntimeError as error:
-        raise ValueError(f"kernel_values: {error}") from None
     return values
 
 

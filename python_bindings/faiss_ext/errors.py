@@ -6,6 +6,8 @@ which is the place in the source; those of FAISS do not. The text of an error is
 for people only: no code searches it.
 """
 
+import contextlib
+
 import faiss
 
 from . import swigfaiss_ext as swig
@@ -35,7 +37,23 @@ def message_of(error):
 
 def reworded(error, text, kind=RuntimeError, **facts):
     """An error of a class with another text, which ends with that of `error`,
-    and with more facts as attributes."""
+    and with more facts as attributes. The number of a vector is not kept."""
     result = kind(text)
-    vars(result).update({"place": getattr(error, "place", ""), **facts})
+    kept = {name: getattr(error, name)
+            for name in ("interrupted", "unsupported") if hasattr(error, name)}
+    vars(result).update({"place": getattr(error, "place", ""), **kept, **facts})
     return result
+
+
+@contextlib.contextmanager
+def as_value_errors(prefix=""):
+    """Makes ValueErrors of the errors that faiss_ext's C++ code has found.
+
+    Interrupts and errors of callbacks stay what they are.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not hasattr(error, "place") or hasattr(error, "interrupted"):
+            raise
+        raise reworded(error, f"{prefix}{error}", ValueError) from None

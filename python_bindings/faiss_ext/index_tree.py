@@ -6,6 +6,7 @@ from typing import NamedTuple
 import faiss
 
 from . import swigfaiss_ext as swig
+from .errors import as_value_errors
 
 
 class Part(NamedTuple):
@@ -59,8 +60,6 @@ def kernel_of(index):
 def part_that_compares(index):
     """The part of an index whose distances it returns; possibly the index
     itself."""
-    try:
+    with as_value_errors():
         found = swig._part_that_compares(index)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None
-    return index if found.this == index.this else kept(found, index)
+    return real(index) if found.this == index.this else kept(found, index)

@@ -17,6 +17,7 @@ from .arguments import (
     as_codes, as_integer, as_k, as_vectors, python_number)
 from .class_wrappers import hash_in_front, index_radius
 from .distances import transformed, values_of_ids
+from .errors import message_of
 from .files import size_of
 from .index_tree import real
 from .parameters import Sharded, set_index_parameter
@@ -241,7 +242,7 @@ def failed(failures):
 
 
 def failure_text(name, error):
-    message = str(error).partition("\n")[0]  # without FAISS's source location
+    message = message_of(error).rstrip()
     if not isinstance(error, ValueError):
         message = f"{type(error).__name__}: {message}"
     if isinstance(error, VectorFileError):  # names the file

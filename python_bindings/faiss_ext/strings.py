@@ -4,6 +4,7 @@
 import faiss
 
 from . import swigfaiss_ext as swig
+from .errors import as_value_errors
 
 
 def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
@@ -40,7 +41,5 @@ def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
     """
     if not isinstance(index, (faiss.Index, faiss.IndexBinary)):
         raise TypeError(f"index_string: expected an index, got {index!r}")
-    try:
+    with as_value_errors():
         return swig._index_string(index)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None

@@ -62,7 +62,7 @@ void find_exceptions(
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     if (index) {
-        if (!facts_of(*index).checks_calls) {
+        if (!facts_of(*index).checks_calls.value_or(false)) {
             check_all_counts(*index);
         }
         find_exceptions(*index, watched);

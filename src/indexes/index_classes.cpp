@@ -28,6 +28,7 @@
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
+#include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
@@ -213,6 +214,13 @@ std::string string_behind(const std::string& front, const AnyIndex& index) {
     return text.empty() ? "" : front + "," + text;
 }
 
+/// The string of indexes of these classes; empty for classes derived from them,
+/// which are other indexes.
+template <class... Classes, class IndexT>
+std::string string_if(const IndexT& index, const std::string& string) {
+    return ((typeid(index) == typeid(Classes)) || ...) ? string : "";
+}
+
 std::string in_parentheses(const std::string& text) {
     return text.empty() ? "" : "(" + text + ")";
 }
@@ -377,6 +385,17 @@ IndexClass<IVF> ivf_class() {
     ivf.settings = ivf_settings<IVF>;
     ivf.parameters = ivf_parameters<IVF>;
     ivf.keeps_ids = true;
+    ivf.check = [](const IVF& i) {
+        // FAISS would end the process, or not find vectors
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !i.is_trained || !i.quantizer ||
+                        size_t(i.quantizer->ntotal) == i.nlist,
+                "the quantizer of an %s has %" PRId64
+                " vectors, expected one for each of %zu lists",
+                AnyIndex(i).class_name().c_str(),
+                int64_t(i.quantizer->ntotal),
+                size_t(i.nlist));
+    };
     return ivf;
 }
 
@@ -391,20 +410,15 @@ bool has_feature_map(const faiss::IndexPreTransform& index) {
 
 void register_float_classes() {
     IndexClass<faiss::IndexFlat> flat;
-    flat.string = [](const auto&) { return "Flat"; };
+    flat.string = [](const faiss::IndexFlat& i) {
+        return string_if<
+                faiss::IndexFlat,
+                faiss::IndexFlatL2,
+                faiss::IndexFlatIP>(i, "Flat");
+    };
     register_index_class(flat);
 
     auto ivf = ivf_class<faiss::IndexIVF>();
-    ivf.check = [](const faiss::IndexIVF& i) {
-        // FAISS would end the process, or not find vectors
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                !i.is_trained || !i.quantizer ||
-                        size_t(i.quantizer->ntotal) == i.nlist,
-                "the quantizer of an IndexIVF has %" PRId64
-                " vectors, expected one for each of %zu lists",
-                int64_t(i.quantizer->ntotal),
-                i.nlist);
-    };
     register_index_class(ivf);
     IndexClass<faiss::IndexIVFFlat> ivf_flat;
     ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
@@ -622,7 +636,10 @@ void register_float_classes() {
 
 void register_binary_classes() {
     IndexClass<faiss::IndexBinaryFlat> flat;
-    flat.string = [](const auto&) { return "BFlat"; };
+    flat.string = [](const faiss::IndexBinaryFlat& i) {
+        return string_if<faiss::IndexBinaryFlat, IndexBinaryFlatSIMD>(
+                i, "BFlat");
+    };
     register_index_class(flat);
 
     IndexClass<faiss::IndexBinaryHNSW> hnsw;
@@ -636,19 +653,25 @@ void register_binary_classes() {
         return Parameters{ef_parameter(i.hnsw)};
     };
     hnsw.string = [](const faiss::IndexBinaryHNSW& i) {
-        return "BHNSW" + links_of(i.hnsw);
+        return string_if<faiss::IndexBinaryHNSW>(i, "BHNSW" + links_of(i.hnsw));
     };
     register_index_class(hnsw);
 
     auto ivf = ivf_class<faiss::IndexBinaryIVF>();
     ivf.string = [](const faiss::IndexBinaryIVF& i) -> std::string {
-        const std::string text = "BIVF" + std::to_string(i.nlist);
+        const std::string text =
+                string_if<faiss::IndexBinaryIVF, IndexBinaryIVFSIMD>(
+                        i, "BIVF" + std::to_string(i.nlist));
+        if (text.empty()) {
+            return text;
+        }
         if (auto* graph =
                     dynamic_cast<const faiss::IndexBinaryHNSW*>(i.quantizer)) {
             return text + "_HNSW" + links_of(graph->hnsw);
         }
-        return dynamic_cast<const faiss::IndexBinaryFlat*>(i.quantizer) ? text
-                                                                        : "";
+        const bool is_flat =
+                dynamic_cast<const faiss::IndexBinaryFlat*>(i.quantizer);
+        return is_flat ? text : "";
     };
     register_index_class(ivf);
     IndexClass<IndexBinaryIVFSIMD> lists;
@@ -661,7 +684,8 @@ void register_binary_classes() {
         return hash_memory(i, n, 1);
     };
     table.string = [](const faiss::IndexBinaryHash& i) {
-        return format_message("BHash%d", i.b);
+        return string_if<faiss::IndexBinaryHash>(
+                i, format_message("BHash%d", i.b));
     };
     register_index_class(table);
     IndexClass<faiss::IndexBinaryMultiHash> tables;
@@ -670,7 +694,8 @@ void register_binary_classes() {
         return hash_memory(i, n, i.nhash);
     };
     tables.string = [](const faiss::IndexBinaryMultiHash& i) {
-        return format_message("BHash%dx%d", i.nhash, i.b);
+        return string_if<faiss::IndexBinaryMultiHash>(
+                i, format_message("BHash%dx%d", i.nhash, i.b));
     };
     tables.counts = [](const faiss::IndexBinaryMultiHash& i) {
         return std::vector<std::pair<std::string, idx_t>>{

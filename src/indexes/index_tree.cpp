@@ -162,6 +162,7 @@ void internal::forget_facts() {
 }
 
 const IndexFacts& facts_of(const AnyIndex& index) {
+    FAISS_EXT_THROW_IF_NOT_MSG(index, "there is no index");
     register_known_classes_once();
     Table& t = table();
     const std::type_index type = index.type();
@@ -313,6 +314,9 @@ std::string structure_text(const AnyIndex& index) {
 }
 
 std::string index_text(const AnyIndex& index) {
+    if (!index) {
+        return text_of(index);
+    }
     std::vector<std::string> more;
     index.visit([&](const auto& i) {
         more.push_back("d=" + std::to_string(i.d));
@@ -520,8 +524,12 @@ double extra_memory(const AnyIndex& index, idx_t n) {
     if (const auto& memory = facts_of(index).extra_memory) {
         return memory(index, n);
     }
+    const std::vector<IndexPart> parts = parts_of(index);
+    if (facts_of(index).divides_vectors.value_or(false) && !parts.empty()) {
+        n /= idx_t(parts.size());
+    }
     double sum = 0;
-    for (const IndexPart& part : parts_of(index)) {
+    for (const IndexPart& part : parts) {
         if (part.is_searched && part.index) {
             sum += extra_memory(part.index, n);
         }
@@ -536,7 +544,8 @@ std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
         return ids(index);
     }
     for (const IndexPart& part : parts_of(index)) {
-        if (part.is_searched && !facts_of(index).divides_vectors) {
+        if (part.is_searched &&
+            !facts_of(index).divides_vectors.value_or(false)) {
             return part.index ? ids_of(part.index) : std::nullopt;
         }
     }

@@ -96,7 +96,7 @@ struct TopK {
                 return;
             }
         }
-        // scores are equal, so ids decide
+        // integers, or scores that are equal at the bound: ids decide
         auto hits = hits_of(std::span<const TopK>(this, 1));
         std::nth_element(hits.begin(), hits.begin() + (k - 1), hits.end());
         for (size_t i = 0; i < k; i++) {

@@ -280,3 +280,32 @@ def test_bad_arguments():
         faiss_ext.kernel_values(3, [1.0])
     with pytest.raises(TypeError, match="D must be an array of distances"):
         faiss_ext.kernel_values(index, ["far"])
+
+
+def test_the_part_of_a_faiss_wrapper_tells_its_values():
+    """FAISS returns parts of its own wrappers as faiss.Index."""
+    hashed = made("SIK64(gaussian,gamma=0.5),BFlat", BASE)
+    wrapper = faiss.IndexPreTransform(hashed)
+    part = wrapper.index
+    D, I = hashed.search(QUERIES[:3], 2)
+    np.testing.assert_array_equal(
+        faiss_ext.kernel_values(part, D), faiss_ext.kernel_values(hashed, D))
+
+
+def test_errors_of_callbacks_stay_what_they_are():
+    class Mine(RuntimeError):
+        pass
+
+    fails = False
+
+    def kernel(x, y):
+        if fails:
+            raise Mine("own")
+        return x @ y.T
+
+    index = faiss_ext.IndexFlatKernel(4, faiss_ext.CallbackKernel(kernel))
+    index.add(np.eye(4, dtype="f4"))
+    D, I = index.search(np.eye(4, dtype="f4"), 2)
+    fails = True
+    with pytest.raises(Mine, match="own"):
+        faiss_ext.kernel_values(index, D, I, np.eye(4, dtype="f4"))

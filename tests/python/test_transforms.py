@@ -145,3 +145,14 @@ def test_arrays_of_a_wrong_shape_or_type_are_refused(string):
             if method != other.train or not other.is_trained:
                 with pytest.raises(RuntimeError, match="component 3 of vector 70"):
                     method(x)
+
+
+def test_maps_in_front_of_an_index_made_by_hand():
+    index = faiss_ext.IndexPreTransformSIMD(faiss.IndexFlatL2(48))
+    index.prepend_transform(faiss_ext.map_factory(16, "HKM1(chi2)"))
+    x = np.random.default_rng(1).random((20, 16), dtype="float32")
+    index.add(x)
+    assert index.d == 16 and index.chain.size() == 1
+    assert isinstance(index.chain.at(0), faiss_ext.HomogeneousKernelMap)
+    index.own_fields = False  # an index has no parameters of its own
+    assert (index.search(x, 1)[1][:, 0] == np.arange(20)).all()
