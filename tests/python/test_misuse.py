@@ -1272,7 +1272,7 @@ def test_lists_of_faiss_behind_a_map_whose_quantizer_has_changed():
     centroids = quantizer.reconstruct_n(0, 4)
     quantizer.add(centroids)
     for call in (lambda: index.add(x), lambda: index.search(x, 3)):
-        with pytest.raises(RuntimeError, match="the quantizer of an IndexIVF has 8 vectors"):
+        with pytest.raises(RuntimeError, match="the quantizer of an IndexIVFFlat has 8 vectors"):
             call()
     quantizer.reset()
     with pytest.raises(RuntimeError, match="has 0 vectors, expected one for each of 4 lists"):
