@@ -659,9 +659,8 @@ void register_binary_classes() {
 
     auto ivf = ivf_class<faiss::IndexBinaryIVF>();
     ivf.string = [](const faiss::IndexBinaryIVF& i) -> std::string {
-        const std::string text =
-                string_if<faiss::IndexBinaryIVF, IndexBinaryIVFSIMD>(
-                        i, "BIVF" + std::to_string(i.nlist));
+        std::string text = string_if<faiss::IndexBinaryIVF, IndexBinaryIVFSIMD>(
+                i, "BIVF" + std::to_string(i.nlist));
         if (text.empty()) {
             return text;
         }
