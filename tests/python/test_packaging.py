@@ -16,7 +16,7 @@ import pytest
 from faiss_ext import check_faiss
 
 ROOT = Path(__file__).resolve().parents[2]
-CMAKE = os.environ.get("CMAKE") or shutil.which("cmake")
+CMAKE = shutil.which(os.environ.get("CMAKE", "cmake"))
 
 
 def clean_environment():
