@@ -1225,8 +1225,9 @@ def test_lists_of_blocks_behind_a_map():
                  lambda: index.merge_from(other, 400)):
         try:
             call()
-        except RuntimeError as error:  # of old versions of FAISS
-            assert "only adds vectors to the lists of IndexIVFPQFastScan" in str(error)
+        except RuntimeError as error:
+            if faiss.__version__ == "1.7.3":  # which would end the process; others say no themselves
+                assert "only adds vectors to the lists of IndexIVFPQFastScan" in str(error)
             assert index.ntotal == 400
             assert_equal(index.search(x[:9], 3), expected)
         else:
