@@ -2,6 +2,7 @@
 #include <faiss_ext/indexes/index_tree.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cinttypes>
 #include <cmath>
@@ -127,13 +128,26 @@ std::unique_ptr<IndexFacts> collect_facts(
 
 /// Describes the known classes before any other one.
 void register_known_classes_once() {
-    static std::once_flag done;
-    thread_local bool is_at_it = false; // they come here themselves
-    if (!is_at_it) {
-        is_at_it = true;
-        std::call_once(done, register_known_index_classes);
-        is_at_it = false;
+    static std::atomic<bool> is_done{false};
+    static std::recursive_mutex mutex;
+    static bool is_at_it = false; // they come here themselves
+    if (is_done) {
+        return;
     }
+    std::lock_guard<std::recursive_mutex> lock(mutex);
+    if (is_done || is_at_it) {
+        return;
+    }
+    is_at_it = true;
+    try {
+        register_known_index_classes();
+    } catch (...) { // out of memory: the next call begins again
+        table().entries.clear();
+        is_at_it = false;
+        throw;
+    }
+    is_at_it = false;
+    is_done = true;
 }
 
 } // namespace
