@@ -29,6 +29,23 @@ HWY_INLINE V smaller(V a, V b) {
     return hn::IfThenElse(hn::Lt(b, a), b, a);
 }
 
+/// Returns the smallest lane. MinOfLanes of EMU128 begins at the largest finite
+/// value, which is wrong if all lanes are infinite.
+HWY_INLINE float smallest_lane(Lanes tag, hn::Vec<Lanes> v) {
+    const float found = hn::GetLane(hn::MinOfLanes(tag, v));
+    return hn::AllTrue(tag, hn::Gt(v, hn::Set(tag, found)))
+            ? std::numeric_limits<float>::infinity()
+            : found;
+}
+
+/// Returns the largest lane; see smallest_lane.
+HWY_INLINE float largest_lane(Lanes tag, hn::Vec<Lanes> v) {
+    const float found = hn::GetLane(hn::MaxOfLanes(tag, v));
+    return hn::AllTrue(tag, hn::Lt(v, hn::Set(tag, found)))
+            ? -std::numeric_limits<float>::infinity()
+            : found;
+}
+
 float smallest_value(size_t n, const float* HWY_RESTRICT v) {
     const Lanes tag;
     const size_t lanes = hn::Lanes(tag);
@@ -39,7 +56,7 @@ float smallest_value(size_t n, const float* HWY_RESTRICT v) {
         even = smaller(even, hn::LoadU(tag, v + i));
         odd = smaller(odd, hn::LoadU(tag, v + i + lanes));
     }
-    float found = hn::GetLane(hn::MinOfLanes(tag, smaller(even, odd)));
+    float found = smallest_lane(tag, smaller(even, odd));
     for (; i < n; i++) {
         found = v[i] < found ? v[i] : found;
     }
@@ -84,7 +101,7 @@ HWY_INLINE size_t count_up_to(
         count += hn::CountTrue(tag, is_up_to);
         most = hn::Max(most, hn::IfThenElse(is_up_to, value, none));
     }
-    largest = hn::GetLane(hn::MaxOfLanes(tag, most));
+    largest = largest_lane(tag, most);
     for (; i < n; i++) {
         if (v[i] <= bound) {
             count++;
