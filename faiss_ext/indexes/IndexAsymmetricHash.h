@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
+
 #include <faiss/Index.h>
 
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 
 namespace faiss_ext {
 
@@ -94,6 +97,9 @@ struct IndexAsymmetricHash : faiss::Index {
 
     void reset() override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// See IndexClass::prepare_moves.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
+
 #include <faiss/IndexBinaryIVF.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 
 namespace faiss_ext {
 
@@ -66,6 +69,10 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
             const idx_t* xids,
             const idx_t* precomputed_idx);
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// See IndexClass::prepare_moves. Ids must be 0 to ntotal - 1. It makes the
+    /// direct map.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
 
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
 

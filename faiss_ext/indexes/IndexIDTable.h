@@ -141,6 +141,8 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     void make_room(idx_t n); ///< nothing fails between it and append
     void append(idx_t n, const idx_t* ids);
     idx_t id_at(idx_t position) const;
+    /// Ascending places of the vectors whose ids are selected.
+    std::vector<idx_t> places_of(const faiss::IDSelector& sel) const;
 
     template <class Add>
     void add_checked(idx_t n, const idx_t* xids, const char* method, Add&& add);

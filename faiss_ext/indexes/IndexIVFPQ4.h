@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 
 namespace faiss_ext {
 
@@ -146,6 +148,10 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
 
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
+
+    /// See IndexClass::prepare_moves. Ids must be 0 to ntotal - 1. It makes the
+    /// direct map.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 

@@ -18,6 +18,7 @@
 #include <faiss/VectorTransform.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/kernels/Kernel.h>
 
 namespace faiss_ext {
@@ -148,6 +149,13 @@ struct IndexClass {
     /// Bytes that n vectors like those in it need in memory, beyond their size
     /// in a file. By default those of the parts that are searched, or else 0.
     std::function<double(const C&, idx_t n)> extra_memory;
+
+    /// Prepares the removal of vectors by their places, so that the last
+    /// vectors take the places of removed ones. Ids that equal places change
+    /// with them. Throws if the index cannot be changed. The result makes the
+    /// change and does not fail; it is null if a part cannot remove by places.
+    /// The moves must outlive it.
+    std::function<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
     /// Whether it takes ids and keeps them after a removal. By default as the
     /// part that is searched, or else false.
@@ -317,6 +325,13 @@ void register_index_class(const IndexClass<C>& f) {
     any.exceptions = on_any(f.exceptions);
     any.check = on_any(f.check);
     any.extra_memory = on_any(f.extra_memory);
+    if (f.prepare_moves) {
+        any.prepare_moves = [prepare = f.prepare_moves](
+                                    const AnyIndex& index,
+                                    const PlaceMoves& moves) {
+            return prepare(const_cast<C&>(*index.as<C>()), moves);
+        };
+    }
     any.keeps_ids = f.keeps_ids;
     any.checks_calls = f.checks_calls;
     any.divides_vectors = f.divides_vectors;

@@ -437,6 +437,20 @@ size_t IndexAsymmetricHash::remove_ids(const faiss::IDSelector& sel) {
     return removed;
 }
 
+std::function<void()> IndexAsymmetricHash::prepare_moves(
+        const PlaceMoves& moves) {
+    check_ready(*this, "remove_ids");
+    check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::remove_ids");
+    return [this, &moves] {
+        const size_t size = hash->code_size();
+        for (const auto [from, to] : moves.moves) {
+            slot_of(*this, to).copy(slot_of(*this, from), size);
+        }
+        codes.make_owned().resize(blocks_of(moves.after) * size * pq4_block);
+        ntotal = moves.after;
+    };
+}
+
 void IndexAsymmetricHash::check_compatible_for_merge(
         const faiss::Index& other) const {
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);

@@ -26,6 +26,7 @@
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/index_parts.h"
+#include "indexes/list_moves.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
@@ -491,6 +492,16 @@ size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {
     check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
     find_next_id(); // count the ids to be removed, too
     return IndexBinaryIVF::remove_ids(sel);
+}
+
+std::function<void()> IndexBinaryIVFSIMD::prepare_moves(
+        const PlaceMoves& moves) {
+    check_not_mapped(is_mapped(*this), "IndexBinaryIVFSIMD::remove_ids");
+    auto move = prepare_list_moves<IndexBinaryIVF>(*this, moves);
+    return !move ? nullptr : std::function<void()>([this, &moves, move] {
+        move();
+        next_id = moves.after;
+    });
 }
 
 void IndexBinaryIVFSIMD::reset() {

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "core/errors.h"
 #include "indexes/id_positions.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 
 namespace faiss_ext {
@@ -41,6 +43,38 @@ struct IDSelectorTranslated : faiss::IDSelector {
         return sel.is_member(ids[position]);
     }
 };
+
+/// Returns a selector as one of this very class, or null.
+template <class Selector>
+const Selector* exactly(const faiss::IDSelector& sel) {
+    return typeid(sel) == typeid(Selector) ? dynamic_cast<const Selector*>(&sel)
+                                           : nullptr;
+}
+
+/// Returns the ids that a selector lists, unless there may be more than `most`
+/// or it is of another class.
+std::optional<std::vector<idx_t>> listed_ids(
+        const faiss::IDSelector& sel,
+        idx_t most) {
+    const auto is_short = [most](size_t n) { return n <= size_t(most); };
+    if (const auto* all = exactly<faiss::IDSelectorBatch>(sel)) {
+        if (is_short(all->set.size())) {
+            return std::vector<idx_t>(all->set.begin(), all->set.end());
+        }
+    } else if (const auto* all = exactly<faiss::IDSelectorArray>(sel)) {
+        if (is_short(all->n)) {
+            return std::vector<idx_t>(all->ids, all->ids + all->n);
+        }
+    } else if (const auto* all = exactly<faiss::IDSelectorRange>(sel)) {
+        if (all->imin < all->imax &&
+            is_short(uint64_t(all->imax) - uint64_t(all->imin))) {
+            std::vector<idx_t> ids(all->imax - all->imin);
+            std::iota(ids.begin(), ids.end(), all->imin);
+            return ids;
+        }
+    }
+    return std::nullopt;
+}
 
 /// Returns a copy of parameters that are of one of the classes, else null.
 template <class... Params>
@@ -432,8 +466,51 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
 }
 
 template <class IndexT>
+std::vector<idx_t> IndexIDTableTemplate<IndexT>::places_of(
+        const faiss::IDSelector& sel) const {
+    std::vector<idx_t> places;
+    if (const auto ids = listed_ids(sel, this->ntotal)) {
+        const IdPositions& at = positions();
+        for (const idx_t id : *ids) {
+            const idx_t place = at.find(id);
+            if (place >= 0) {
+                places.push_back(place);
+            }
+        }
+        std::sort(places.begin(), places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
+    } else {
+        for (idx_t place = 0; place < this->ntotal; place++) {
+            if (sel.is_member(this->id_map[place])) {
+                places.push_back(place);
+            }
+        }
+    }
+    return places;
+}
+
+template <class IndexT>
 size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
     check_parts(*this);
+    const std::vector<idx_t> holes = places_of(sel);
+    if (holes.empty()) {
+        return 0;
+    }
+    const PlaceMoves moves(this->ntotal, holes);
+    if (const auto move = prepare_moves(this->index, moves)) {
+        IdPositions& at = positions();
+        move();
+        for (const idx_t hole : holes) {
+            at.erase(this->id_map[hole]);
+        }
+        for (const auto [from, to] : moves.moves) {
+            this->id_map[to] = this->id_map[from];
+            at.move(this->id_map[to], to);
+        }
+        this->id_map.resize(moves.after);
+        this->ntotal = this->index->ntotal;
+        return holes.size();
+    }
     const IDSelectorTranslated translated(this->id_map, sel);
     std::vector<idx_t> kept;
     kept.reserve(this->id_map.size());
@@ -442,15 +519,11 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
             kept.push_back(id);
         }
     }
-    const size_t removed = this->id_map.size() - kept.size();
-    if (removed == 0) {
-        return 0;
-    }
     this->index->remove_ids(translated);
     this->id_map = std::move(kept);
     this->ntotal = this->index->ntotal;
     known = nullptr;
-    return removed;
+    return holes.size();
 }
 
 template <class IndexT>

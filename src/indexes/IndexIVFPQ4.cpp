@@ -919,6 +919,48 @@ size_t IndexIVFPQ4::remove_ids(const faiss::IDSelector& sel) {
     return removed;
 }
 
+std::function<void()> IndexIVFPQ4::prepare_moves(const PlaceMoves& moves) {
+    check_not_mapped(is_mapped(*this), "IndexIVFPQ4::remove_ids");
+    if (!direct_map) {
+        make_direct_map();
+    }
+    const auto check = [&](idx_t id) {
+        const auto place = direct_map->find(id);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                place != direct_map->end() && is_at(*this, *place),
+                "IndexIVFPQ4::remove_ids: there is no vector with id %" PRId64,
+                int64_t(id));
+    };
+    moves.for_removed(check);
+    for (const auto& move : moves.moves) {
+        check(move.from);
+    }
+    return [this, &moves] {
+        const size_t rows = (M + 1) / 2;
+        moves.for_removed([&](idx_t id) {
+            const auto [l, at] = direct_map->at(id);
+            List& list = lists[l];
+            const idx_t last = list.ids.size() - 1;
+            if (at != last) {
+                (*direct_map)[list.ids[last]].at = at;
+                list.ids.make_owned()[at] = list.ids[last];
+                list.offsets.make_owned()[at] = list.offsets[last];
+                slot_of(list, at, rows).copy(slot_of(list, last, rows), rows);
+            }
+            resize_list(list, last, rows);
+        });
+        for (const auto [from, to] : moves.moves) {
+            const Place place = direct_map->at(from);
+            (*direct_map)[to] = place; // the id is there
+            lists[place.list].ids.make_owned()[place.at] = to;
+        }
+        for (idx_t id = moves.after; id < moves.before; id++) {
+            direct_map->erase(id);
+        }
+        ntotal = next_id = moves.after;
+    };
+}
+
 void IndexIVFPQ4::reset() {
     for (List& list : lists) {
         list = {};

@@ -36,6 +36,34 @@ class IdPositions {
         return true;
     }
 
+    /// Gives an id that is there another position.
+    void move(idx_t id, idx_t position) {
+        slots[place_of(id)].position = position;
+    }
+
+    /// Returns false if the id is not there.
+    bool erase(idx_t id) {
+        if (find(id) < 0) {
+            return false;
+        }
+        const size_t mask = slots.size() - 1;
+        size_t hole = place_of(id);
+        for (size_t at = hole;;) {
+            at = (at + 1) & mask;
+            if (slots[at].id == none) {
+                break;
+            }
+            // an entry moves back to the hole, but not to before its home
+            const size_t from_home = (at - home_of(slots[at].id)) & mask;
+            if (from_home >= ((at - hole) & mask)) {
+                slots[std::exchange(hole, at)] = slots[at];
+            }
+        }
+        slots[hole] = {};
+        count--;
+        return true;
+    }
+
     /// Returns -1 if the id is not there.
     idx_t find(idx_t id) const {
         return slots.empty() || id == none ? -1 : slots[place_of(id)].position;
@@ -51,12 +79,17 @@ class IdPositions {
     std::vector<Slot> slots; ///< a power of 2
     size_t count = 0;
 
+    /// Returns the first slot in which an id may be.
+    size_t home_of(idx_t id) const {
+        constexpr uint64_t golden = 0x9e3779b97f4a7c15;
+        const int bits = std::countr_zero(slots.size());
+        return bits == 0 ? 0 : (uint64_t(id) * golden) >> (64 - bits);
+    }
+
     /// Returns the slot of an id, or the empty one in which it belongs.
     size_t place_of(idx_t id) const {
-        constexpr uint64_t golden = 0x9e3779b97f4a7c15;
         const size_t mask = slots.size() - 1;
-        const int bits = std::countr_zero(slots.size());
-        size_t place = bits == 0 ? 0 : (uint64_t(id) * golden) >> (64 - bits);
+        size_t place = home_of(id);
         while (slots[place].id != none && slots[place].id != id) {
             place = (place + 1) & mask;
         }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <typeinfo>
 
@@ -16,9 +17,12 @@
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQR.h>
+#include <faiss/IndexLSH.h>
+#include <faiss/IndexPQ.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexReplicas.h>
+#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/IndexShards.h>
 #if __has_include(<faiss/IndexShardsIVF.h>)
 #include <faiss/IndexShardsIVF.h>
@@ -47,6 +51,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/list_moves.h"
 
 namespace faiss_ext {
 
@@ -278,6 +283,39 @@ Ids ids_in_shard(const Shards& shards, size_t number, const Ids& ids) {
     return found;
 }
 
+// Removal by places.
+
+using Action = std::function<void()>;
+
+/// For an index that stores one code after another.
+template <class IndexT, class Codes>
+Action move_codes(IndexT& index, Codes& codes, const PlaceMoves& moves) {
+    if (!is_in_memory(codes)) {
+        return nullptr;
+    }
+    const size_t size = index.code_size;
+    return [&index, &codes, &moves, size] {
+        moves.apply_to(codes.data(), size);
+        codes.resize(moves.after * size);
+        index.ntotal = moves.after;
+    };
+}
+
+/// For an index with these parts, which hold all vectors.
+template <class IndexT, class... Parts>
+Action move_in_parts(IndexT& index, const PlaceMoves& moves, Parts*... parts) {
+    const std::vector<Action> actions{prepare_moves(parts, moves)...};
+    if (std::any_of(actions.begin(), actions.end(), std::logical_not<>())) {
+        return nullptr;
+    }
+    return [&index, &moves, actions] {
+        for (const Action& action : actions) {
+            action();
+        }
+        index.ntotal = moves.after;
+    };
+}
+
 // Wrappers that exist for float and binary indexes.
 
 template <class IndexT>
@@ -385,6 +423,7 @@ IndexClass<IVF> ivf_class() {
     ivf.settings = ivf_settings<IVF>;
     ivf.parameters = ivf_parameters<IVF>;
     ivf.keeps_ids = true;
+    ivf.prepare_moves = prepare_list_moves<IVF>;
     ivf.check = [](const IVF& i) {
         // FAISS would end the process, or not find vectors
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -409,6 +448,19 @@ bool has_feature_map(const faiss::IndexPreTransform& index) {
 }
 
 void register_float_classes() {
+    IndexClass<faiss::IndexFlatCodes> codes;
+    codes.prepare_moves = [](faiss::IndexFlatCodes& i,
+                             const PlaceMoves& moves) -> Action {
+        const bool is_known = typeid(i) == typeid(faiss::IndexFlat) ||
+                typeid(i) == typeid(faiss::IndexFlatL2) ||
+                typeid(i) == typeid(faiss::IndexFlatIP) ||
+                typeid(i) == typeid(faiss::IndexPQ) ||
+                typeid(i) == typeid(faiss::IndexScalarQuantizer) ||
+                typeid(i) == typeid(faiss::IndexLSH);
+        return is_known ? move_codes(i, i.codes, moves) : nullptr;
+    };
+    register_index_class(codes);
+
     IndexClass<faiss::IndexFlat> flat;
     flat.string = [](const faiss::IndexFlat& i) {
         return string_if<
@@ -466,6 +518,10 @@ void register_float_classes() {
                 }
                 return now;
             };
+    pre.prepare_moves = [](faiss::IndexPreTransform& i,
+                           const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.index);
+    };
     register_index_class(pre);
     IndexClass<IndexPreTransformSIMD> simd;
     simd.transformed =
@@ -507,6 +563,9 @@ void register_float_classes() {
     };
     refine.check = [](const faiss::IndexRefine& i) {
         check_k_factor(i.k_factor, "IndexRefine");
+    };
+    refine.prepare_moves = [](faiss::IndexRefine& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.base_index, i.refine_index);
     };
     refine.keeps_ids = false;
     register_index_class(refine);
@@ -576,6 +635,9 @@ void register_float_classes() {
     hash.exceptions = [](const IndexKernelHash& i) { return &i.exceptions; };
     hash.checks_calls = true;
     hash.is_foreign_to_faiss = true;
+    hash.prepare_moves = [](IndexKernelHash& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.storage);
+    };
     register_index_class(hash);
 
     IndexClass<IndexAsymmetricHash> asymmetric;
@@ -584,6 +646,10 @@ void register_float_classes() {
     };
     asymmetric.string = [](const IndexAsymmetricHash& i) {
         return i.hash->description() + ",AFlat";
+    };
+    asymmetric.prepare_moves = [](IndexAsymmetricHash& i,
+                                  const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
     };
     asymmetric.checks_calls = true;
     asymmetric.is_foreign_to_faiss = true;
@@ -598,8 +664,16 @@ void register_float_classes() {
                                           : Texts{fields.substr(store + 1)};
     };
     exact.exceptions = [](const IndexFlatKernel& i) { return &i.exceptions; };
+    exact.prepare_moves = [](IndexFlatKernel& i, const PlaceMoves& moves) {
+        check_not_mapped(bool(i.mapped), "IndexFlatKernel::remove_ids");
+        i.rows("IndexFlatKernel::remove_ids");
+        return move_codes(i, i.codes, moves);
+    };
     register_index_class(exact);
     IndexClass<IndexFileKernel> file;
+    file.prepare_moves = [](IndexFileKernel&, const PlaceMoves&) -> Action {
+        return nullptr;
+    };
     file.string = [](const IndexFileKernel& i) {
         return "KFlat" + in_parentheses(fields_to_string(i, IndexFlatKernel()));
     };
@@ -630,6 +704,9 @@ void register_float_classes() {
         return ids;
     };
     lists.next_id = [](const IndexIVFPQ4& i) { return i.next_id; };
+    lists.prepare_moves = [](IndexIVFPQ4& i, const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
     lists.keeps_ids = true;
     register_index_class(lists);
 }
@@ -640,7 +717,18 @@ void register_binary_classes() {
         return string_if<faiss::IndexBinaryFlat, IndexBinaryFlatSIMD>(
                 i, "BFlat");
     };
+    flat.prepare_moves = [](faiss::IndexBinaryFlat& i,
+                            const PlaceMoves& moves) {
+        return move_codes(i, i.xb, moves);
+    };
     register_index_class(flat);
+    IndexClass<IndexBinaryFlatSIMD> flat_simd;
+    flat_simd.prepare_moves = [](IndexBinaryFlatSIMD& i,
+                                 const PlaceMoves& moves) {
+        check_not_mapped(bool(i.mapped), "IndexBinaryFlatSIMD::remove_ids");
+        return move_codes(i, i.xb, moves);
+    };
+    register_index_class(flat_simd);
 
     IndexClass<faiss::IndexBinaryHNSW> hnsw;
     hnsw.parts = [](const faiss::IndexBinaryHNSW& i) {
@@ -675,6 +763,9 @@ void register_binary_classes() {
     register_index_class(ivf);
     IndexClass<IndexBinaryIVFSIMD> lists;
     lists.next_id = [](const IndexBinaryIVFSIMD& i) { return i.next_new_id(); };
+    lists.prepare_moves = [](IndexBinaryIVFSIMD& i, const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
     register_index_class(lists);
 
     IndexClass<faiss::IndexBinaryHash> table;
@@ -715,6 +806,9 @@ void register_binary_classes() {
     };
     hash.checks_calls = true;
     hash.is_foreign_to_faiss = true;
+    hash.prepare_moves = [](IndexBinaryKernelHash& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.storage);
+    };
     register_index_class(hash);
 
     IndexClass<IndexBinaryFlatKernel> exact;

@@ -27,4 +27,9 @@ std::vector<bool> holds_ids(
         const AnyIndex& index,
         const std::vector<idx_t>& ids);
 
+/// Calls prepare_moves of the class of an index; null if it has none.
+std::function<void()> prepare_moves(
+        const AnyIndex& index,
+        const PlaceMoves& moves);
+
 } // namespace faiss_ext

@@ -76,6 +76,7 @@ void take_all(IndexFacts& to, const IndexFacts& from) {
     take(to.exceptions, from.exceptions);
     take(to.check, from.check);
     take(to.extra_memory, from.extra_memory);
+    take(to.prepare_moves, from.prepare_moves);
     take(to.keeps_ids, from.keeps_ids);
     take(to.checks_calls, from.checks_calls);
     take(to.divides_vectors, from.divides_vectors);
@@ -581,6 +582,13 @@ std::vector<bool> holds_ids(
         }
     }
     return found;
+}
+
+std::function<void()> prepare_moves(
+        const AnyIndex& index,
+        const PlaceMoves& moves) {
+    const auto& prepare = facts_of(index).prepare_moves;
+    return prepare ? prepare(index, moves) : nullptr;
 }
 
 // Distances.
