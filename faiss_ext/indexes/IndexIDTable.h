@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
@@ -91,7 +92,27 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
             FAISS_EXT_OVERRIDE_1_10;
 
+    /** Removes vectors; returns how many there were.
+     *
+     * The last vectors take the positions of removed ones, so the time depends
+     * on the number of ids that the selector lists. Other selectors, such as
+     * IDSelectorNot, are asked for each id. The first removal makes the table
+     * that looks ids up. If the index inside cannot remove by position, as
+     * IndexBinaryFlatKernel, later vectors move up, and all are passed over.
+     */
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /** Replaces vectors. Their ids must be there, each once. After an error
+     * nothing has changed.
+     *
+     * @param ids  size n
+     * @param x    the new vectors, size n * d
+     */
+    void update_vectors(idx_t n, const idx_t* ids, const component_t* x);
+
+    /// Replaces the vectors whose ids are there, and adds the others. Returns
+    /// how many were replaced.
+    idx_t upsert(idx_t n, const idx_t* ids, const component_t* x);
 
     /// Moves the vectors of another IndexIDTable to this one. add_id is added
     /// to their ids, which must be unused here.
@@ -103,6 +124,11 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// The position of the vector with an id, or -1. Positions change when
     /// vectors are removed.
     idx_t position_of(idx_t id) const;
+
+    /// Makes a selector of positions from one of ids. Neither the index nor the
+    /// selector may change meanwhile.
+    std::unique_ptr<faiss::IDSelector> translated(
+            const faiss::IDSelector& sel) const;
 
 #if FAISS_EXT_HAS_NUMERIC_TYPES
     // FAISS's ID maps pass these to the index inside; here they come to train,
@@ -141,8 +167,18 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     void make_room(idx_t n); ///< nothing fails between it and append
     void append(idx_t n, const idx_t* ids);
     idx_t id_at(idx_t position) const;
-    /// Ascending places of the vectors whose ids are selected.
+    /// Places of the vectors with the ids that a selector lists; nothing if it
+    /// lists none.
+    std::optional<std::vector<idx_t>> listed_places(
+            const faiss::IDSelector& sel) const;
+    /// Places of the vectors whose ids are selected, ascending.
     std::vector<idx_t> places_of(const faiss::IDSelector& sel) const;
+
+    idx_t change_vectors(
+            idx_t n,
+            const idx_t* ids,
+            const component_t* x,
+            const char* method);
 
     template <class Add>
     void add_checked(idx_t n, const idx_t* xids, const char* method, Add&& add);

@@ -7,6 +7,8 @@
 
 namespace faiss_ext {
 
+struct IndexFlatKernel;
+
 /** A faiss::IndexRefine that stays consistent if an operation fails. Factories
  * make it for Refine(KFlat(...)), and for RFlat behind an index of this
  * library.
@@ -28,6 +30,12 @@ struct IndexRefineKernel : faiss::IndexRefine {
     void train(idx_t n, const float* x) override;
     void add(idx_t n, const float* x) override;
 
+    /** With a selector, plain search parameters suffice for every version of
+     * FAISS. If it selects few vectors (at most ntotal / 64 or 4 k_factor * k),
+     * these are compared exactly. Otherwise base_index finds candidates among
+     * the selected ones. If it finds fewer than k, all selected vectors are
+     * compared, so no result is missing.
+     */
     void search(
             idx_t n,
             const float* x,
@@ -36,7 +44,13 @@ struct IndexRefineKernel : faiss::IndexRefine {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Throws UnsupportedError: it is unknown how many candidates to re-rank.
+    /** Finds vectors with a distance < radius, or a kernel value > radius,
+     * among candidates of base_index, by ascending id for each query.
+     *
+     * A query with h hits has at least k_factor * h candidates, as a search for
+     * these h would have. The refine index must be an IndexFlatKernel.
+     * params are as for search.
+     */
     void range_search(
             idx_t n,
             const float* x,
@@ -57,6 +71,13 @@ struct IndexRefineKernel : faiss::IndexRefine {
     /// Decodes the refine index's part of a code, which is the second one.
     /// FAISS 1.7.3 decodes the first one.
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
+
+   private:
+    /// Returns refine_index if it is an IndexFlatKernel.
+    const IndexFlatKernel* checked_search(
+            const char* where,
+            idx_t n,
+            const float* x) const;
 };
 
 } // namespace faiss_ext

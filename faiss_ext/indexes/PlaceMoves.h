@@ -28,7 +28,7 @@ struct PlaceMoves {
     /// @param holes  places of the vectors to remove, ascending, each once
     PlaceMoves(idx_t ntotal, const std::vector<idx_t>& holes);
 
-    /// The last vectors take the places `to`, in their order.
+    /// The last of ntotal vectors take the places `to`, in their order.
     static PlaceMoves of_last(idx_t ntotal, const std::vector<idx_t>& to);
 
     /// Calls f with the place of each removed vector.

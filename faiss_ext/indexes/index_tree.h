@@ -154,12 +154,17 @@ struct IndexClass {
     /// vectors take the places of removed ones. Ids that equal places change
     /// with them. Throws if the index cannot be changed. The result makes the
     /// change and does not fail; it is null if a part cannot remove by places.
-    /// The moves must outlive it.
+    /// The moves must outlive it. Vectors that they move may be added before.
     std::function<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
     /// Whether it takes ids and keeps them after a removal. By default as the
     /// part that is searched, or else false.
     std::optional<bool> keeps_ids;
+
+    /// Whether searches return only vectors that the selector of plain search
+    /// parameters selects. By default as the parts that are searched, or else
+    /// false.
+    std::optional<bool> selects;
 
     /// Whether each of its functions checks its input and the sizes of its
     /// parts. By default this is so for registered classes (register_index).
@@ -333,6 +338,7 @@ void register_index_class(const IndexClass<C>& f) {
         };
     }
     any.keeps_ids = f.keeps_ids;
+    any.selects = f.selects;
     any.checks_calls = f.checks_calls;
     any.divides_vectors = f.divides_vectors;
     any.is_foreign_to_faiss = f.is_foreign_to_faiss;

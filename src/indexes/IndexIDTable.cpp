@@ -5,8 +5,8 @@
 #include <cinttypes>
 #include <cstring>
 #include <numeric>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 
@@ -23,12 +23,13 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/selected_places.h"
 
 namespace faiss_ext {
 
 namespace {
 
-/// Selects positions by the ids of their vectors. index_compat.h knows its
+/// Selects positions by the ids of their vectors. is_from_id_map knows its
 /// name.
 struct IDSelectorTranslated : faiss::IDSelector {
     const std::vector<idx_t>& ids;
@@ -43,38 +44,6 @@ struct IDSelectorTranslated : faiss::IDSelector {
         return sel.is_member(ids[position]);
     }
 };
-
-/// Returns a selector as one of this very class, or null.
-template <class Selector>
-const Selector* exactly(const faiss::IDSelector& sel) {
-    return typeid(sel) == typeid(Selector) ? dynamic_cast<const Selector*>(&sel)
-                                           : nullptr;
-}
-
-/// Returns the ids that a selector lists, unless there may be more than `most`
-/// or it is of another class.
-std::optional<std::vector<idx_t>> listed_ids(
-        const faiss::IDSelector& sel,
-        idx_t most) {
-    const auto is_short = [most](size_t n) { return n <= size_t(most); };
-    if (const auto* all = exactly<faiss::IDSelectorBatch>(sel)) {
-        if (is_short(all->set.size())) {
-            return std::vector<idx_t>(all->set.begin(), all->set.end());
-        }
-    } else if (const auto* all = exactly<faiss::IDSelectorArray>(sel)) {
-        if (is_short(all->n)) {
-            return std::vector<idx_t>(all->ids, all->ids + all->n);
-        }
-    } else if (const auto* all = exactly<faiss::IDSelectorRange>(sel)) {
-        if (all->imin < all->imax &&
-            is_short(uint64_t(all->imax) - uint64_t(all->imin))) {
-            std::vector<idx_t> ids(all->imax - all->imin);
-            std::iota(ids.begin(), ids.end(), all->imin);
-            return ids;
-        }
-    }
-    return std::nullopt;
-}
 
 /// Returns a copy of parameters that are of one of the classes, else null.
 template <class... Params>
@@ -96,28 +65,28 @@ std::unique_ptr<faiss::SearchParameters> copy_of(
 /// parameters may be in use by other threads.
 class TranslatedParams {
    public:
-    TranslatedParams(
-            const std::vector<idx_t>& ids,
-            const faiss::SearchParameters* params)
-            : ids(ids), result(translated(params)) {}
+    template <class Table>
+    TranslatedParams(const Table& table, const faiss::SearchParameters* params)
+            : result(translated(table, params)) {}
 
     const faiss::SearchParameters* get() const {
         return result;
     }
 
    private:
-    const std::vector<idx_t>& ids;
-    std::vector<std::unique_ptr<IDSelectorTranslated>> selectors;
+    std::vector<std::unique_ptr<faiss::IDSelector>> selectors;
     std::vector<std::unique_ptr<faiss::SearchParameters>> copies;
     const faiss::SearchParameters* result;
 
+    template <class Table>
     const faiss::SearchParameters* translated(
+            const Table& table,
             const faiss::SearchParameters* params) {
         if (!has_selector(params)) {
             return params;
         }
         const faiss::SearchParameters* inside =
-                translated(params_inside(params));
+                translated(table, params_inside(params));
         copies.push_back(
                 copy_of<faiss::SearchParameters,
                         faiss::SearchParametersHNSW,
@@ -131,8 +100,7 @@ class TranslatedParams {
                 "IndexIDTable: search parameters of the unknown class %s; use faiss.SearchParameters or those of HNSW, IVF, PreTransform or Refine",
                 type_name(typeid(*params)).c_str());
         if (copy->sel) {
-            selectors.push_back(
-                    std::make_unique<IDSelectorTranslated>(ids, *copy->sel));
+            selectors.push_back(table.translated(*copy->sel));
             copy->sel = selectors.back().get();
         }
         set_params_inside(*copy, inside);
@@ -215,7 +183,7 @@ TranslatedParams checked_search(
     check_input(*table.index, n, x, name.c_str());
     check_parts(table);
     check_params_for(*table.index, params, name.c_str());
-    return TranslatedParams(table.id_map, params);
+    return TranslatedParams(table, params);
 }
 
 } // namespace
@@ -389,6 +357,16 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
 }
 
 template <class IndexT>
+std::unique_ptr<faiss::IDSelector> IndexIDTableTemplate<IndexT>::translated(
+        const faiss::IDSelector& sel) const {
+    if (auto places = listed_places(sel)) {
+        return std::make_unique<PlaceSelector>(
+                std::move(*places), this->ntotal);
+    }
+    return std::make_unique<IDSelectorTranslated>(this->id_map, sel);
+}
+
+template <class IndexT>
 void IndexIDTableTemplate<IndexT>::search(
         idx_t n,
         const component_t* x,
@@ -466,19 +444,26 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
 }
 
 template <class IndexT>
+std::optional<std::vector<idx_t>> IndexIDTableTemplate<IndexT>::listed_places(
+        const faiss::IDSelector& sel) const {
+    auto ids = listed_ids(sel, this->ntotal);
+    if (ids) {
+        const IdPositions& at = positions();
+        for (idx_t& id : *ids) {
+            id = at.find(id);
+        }
+        std::erase(*ids, -1);
+    }
+    return ids;
+}
+
+template <class IndexT>
 std::vector<idx_t> IndexIDTableTemplate<IndexT>::places_of(
         const faiss::IDSelector& sel) const {
     std::vector<idx_t> places;
-    if (const auto ids = listed_ids(sel, this->ntotal)) {
-        const IdPositions& at = positions();
-        for (const idx_t id : *ids) {
-            const idx_t place = at.find(id);
-            if (place >= 0) {
-                places.push_back(place);
-            }
-        }
+    if (auto listed = listed_places(sel)) {
+        places = std::move(*listed);
         std::sort(places.begin(), places.end());
-        places.erase(std::unique(places.begin(), places.end()), places.end());
     } else {
         for (idx_t place = 0; place < this->ntotal; place++) {
             if (sel.is_member(this->id_map[place])) {
@@ -524,6 +509,89 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
     this->ntotal = this->index->ntotal;
     known = nullptr;
     return holes.size();
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::update_vectors(
+        idx_t n,
+        const idx_t* ids,
+        const component_t* x) {
+    change_vectors(n, ids, x, "update_vectors");
+}
+
+template <class IndexT>
+idx_t IndexIDTableTemplate<IndexT>::upsert(
+        idx_t n,
+        const idx_t* ids,
+        const component_t* x) {
+    return change_vectors(n, ids, x, "upsert");
+}
+
+template <class IndexT>
+idx_t IndexIDTableTemplate<IndexT>::change_vectors(
+        idx_t n,
+        const idx_t* ids,
+        const component_t* x,
+        const char* method) {
+    const std::string name = named<IndexT>(method);
+    const char* where = name.c_str();
+    check_input(*this->index, n, x, where);
+    check_batch(n, ids, where);
+    check_parts(*this);
+    check_new_ids(n, ids, where);
+    const bool adds = std::string_view(method) == "upsert";
+    // new vectors come first, then those that take the places of others
+    std::vector<idx_t> added, replaced, new_ids, places;
+    const IdPositions& at = positions();
+    IdPositions given;
+    given.reserve(n);
+    for (idx_t i = 0; i < n; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                given.insert(ids[i], i),
+                "%s: id %" PRId64 " is given twice",
+                where,
+                int64_t(ids[i]));
+        const idx_t place = at.find(ids[i]);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                place >= 0 || adds,
+                "%s: there is no vector with id %" PRId64
+                "; add_with_ids adds vectors, and upsert adds or replaces them",
+                where,
+                int64_t(ids[i]));
+        if (place >= 0) {
+            replaced.push_back(i);
+            places.push_back(place);
+        } else {
+            added.push_back(i);
+            new_ids.push_back(ids[i]);
+        }
+    }
+    const PlaceMoves moves = PlaceMoves::of_last(this->ntotal + n, places);
+    const auto move = prepare_moves(this->index, moves);
+    if (!move && !places.empty()) {
+        throw UnsupportedError(
+                name + ": the index inside, " +
+                AnyIndex(this->index).class_name() +
+                ", cannot replace vectors");
+    }
+    std::vector<component_t> reordered;
+    if (!added.empty() && !replaced.empty()) {
+        const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
+        for (const auto& rows : {added, replaced}) {
+            for (const idx_t i : rows) {
+                reordered.insert(
+                        reordered.end(), x + i * length, x + (i + 1) * length);
+            }
+        }
+        x = reordered.data();
+    }
+    make_room(idx_t(new_ids.size()));
+    this->index->add(n, x);
+    if (!places.empty()) {
+        move();
+    }
+    append(idx_t(new_ids.size()), new_ids.data());
+    return idx_t(places.size());
 }
 
 template <class IndexT>

@@ -927,7 +927,8 @@ std::function<void()> IndexIVFPQ4::prepare_moves(const PlaceMoves& moves) {
     const auto check = [&](idx_t id) {
         const auto place = direct_map->find(id);
         FAISS_EXT_THROW_IF_NOT_FMT(
-                place != direct_map->end() && is_at(*this, *place),
+                id >= ntotal ||
+                        (place != direct_map->end() && is_at(*this, *place)),
                 "IndexIVFPQ4::remove_ids: there is no vector with id %" PRId64,
                 int64_t(id));
     };

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <tuple>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -18,10 +18,13 @@
 
 #include "core/check.h"
 #include "core/errors.h"
-#include "core/parallel.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/range_result.h"
 #include "indexes/row_scores.h"
+#include "indexes/search_params.h"
+#include "indexes/selected_places.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -68,6 +71,65 @@ void check_parts(const IndexRefineKernel& index) {
             index.d,
             index.refine_index->d);
 }
+
+/// Candidates that the index in front finds for each query.
+struct Candidates {
+    const faiss::SearchParameters* params; ///< of the index in front
+    const faiss::IDSelector* sel; ///< null if the index in front applies it
+    idx_t number = 0;             ///< for each query
+    std::unique_ptr<idx_t[]> ids; ///< -1 for none
+    std::unique_ptr<float[]> scores;
+
+    explicit Candidates(const faiss::SearchParameters* params)
+            : params(params), sel(selector_inside(params)) {}
+
+    /// Sets the number: at least `least`, at most one for each vector.
+    void want(double wanted, idx_t least, idx_t ntotal) {
+        number = std::max(least, wanted < ntotal ? idx_t(wanted) : ntotal);
+    }
+
+    /// Returns whether the index in front applies the selector, or there is
+    /// none. Otherwise find() applies it.
+    bool are_selected_by(const faiss::Index& base) {
+        if (!sel || selects(base)) {
+            sel = nullptr;
+            return true;
+        }
+        if (plain_selector(params, "search of a Refine index")) {
+            params = nullptr;
+        }
+        return false;
+    }
+
+    void find(const faiss::Index& base, idx_t n, const float* x) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                n <= std::numeric_limits<idx_t>::max() / number,
+                "IndexRefineKernel::search: %" PRId64
+                " candidates for each of %" PRId64 " queries are too many",
+                int64_t(number),
+                int64_t(n));
+        // filling gigabytes with zeros takes seconds, without a check for
+        // interrupts
+        ids = std::make_unique_for_overwrite<idx_t[]>(n * number);
+        scores = std::make_unique_for_overwrite<float[]>(n * number);
+        base.search(n, x, number, scores.get(), ids.get(), params);
+        for (idx_t i = 0; sel && i < n * number; i++) {
+            ids[i] = ids[i] >= 0 && sel->is_member(ids[i]) ? ids[i] : -1;
+        }
+    }
+
+    /// Chooses the k nearest candidates by exact scores.
+    void compare(
+            const IndexFlatKernel& flat,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* found,
+            idx_t* labels) {
+        flat.compute_score_subset(n, x, number, scores.get(), ids.get());
+        choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
+    }
+};
 
 /// Removes the vectors from n0 on, if the index supports removal.
 void truncate(faiss::Index& index, idx_t n0) {
@@ -127,6 +189,24 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     }
 }
 
+const IndexFlatKernel* IndexRefineKernel::checked_search(
+        const char* where,
+        idx_t n,
+        const float* x) const {
+    check_parts(*this);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "%s: the index is not trained; call train first",
+            where);
+    check_batch(n, x, where);
+    check_faiss_input(*base_index, n, x, where);
+    const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
+    if (!flat) {
+        check_computes_distances(*refine_index);
+    }
+    return flat;
+}
+
 void IndexRefineKernel::search(
         idx_t n,
         const float* x,
@@ -134,21 +214,13 @@ void IndexRefineKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    check_parts(*this);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexRefineKernel::search: the index is not trained; call train first");
-    check_batch(n, x, "IndexRefineKernel::search");
-    check_faiss_input(*base_index, n, x, "IndexRefineKernel::search");
+    const IndexFlatKernel* flat =
+            checked_search("IndexRefineKernel::search", n, x);
     FAISS_EXT_THROW_IF_NOT_FMT(
             k > 0,
             "IndexRefineKernel::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
-    if (!flat) {
-        check_computes_distances(*refine_index);
-    }
     KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
@@ -157,56 +229,116 @@ void IndexRefineKernel::search(
         std::fill_n(labels, n * k, -1);
         return;
     }
+    const faiss::IDSelector* sel = selector_inside(how.base_params);
     if (!flat) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !sel || params != how.base_params,
+                "IndexRefineKernel::search: a selector needs Refine(KFlat(...)), or IndexRefineSearchParameters that contain it");
         IndexRefine::search(n, x, k, distances, labels, params);
         guard.rethrow();
         return;
     }
-    // more candidates than vectors would be padding
-    const float wanted = float(k) * how.k_factor;
-    const idx_t k_base =
-            std::max(k, wanted < float(ntotal) ? idx_t(wanted) : ntotal);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            n <= std::numeric_limits<idx_t>::max() / k_base,
-            "IndexRefineKernel::search: %" PRId64
-            " candidates for each of %" PRId64 " queries are too many",
-            int64_t(k_base),
-            int64_t(n));
-    // filling gigabytes with zeros takes seconds, without a check for
-    // interrupts
-    const auto candidates = std::make_unique_for_overwrite<idx_t[]>(n * k_base);
-    const auto scores = std::make_unique_for_overwrite<float[]>(n * k_base);
-    base_index->search(
-            n, x, k_base, scores.get(), candidates.get(), how.base_params);
-    guard.rethrow();
-    flat->compute_score_subset(n, x, k_base, scores.get(), candidates.get());
-    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
-        std::vector<Hit> found;
-        for (idx_t i = begin; i < end; i++) {
-            found.clear();
-            for (idx_t j = i * k_base; j < (i + 1) * k_base; j++) {
-                if (candidates[j] >= 0 && !std::isnan(scores[j])) {
-                    found.emplace_back(scores[j], candidates[j]);
-                }
-            }
-            keep_smallest(found, k);
-            found.resize(k, {worst_score, -1});
-            for (idx_t j = 0; j < k; j++) {
-                std::tie(distances[i * k + j], labels[i * k + j]) = found[j];
-            }
-            finish_results(*flat, k, distances + i * k, labels + i * k);
+    Candidates candidates(how.base_params);
+    candidates.want(double(k) * how.k_factor, k, ntotal);
+    if (sel) {
+        const Selected selected(
+                *sel, ntotal, std::max(4 * candidates.number, ntotal / 64));
+        if (selected.few) {
+            const PlaceSelector few(*selected.few, ntotal);
+            faiss::SearchParameters exact;
+            exact.sel = const_cast<PlaceSelector*>(&few); // FAISS's type
+            flat->search(n, x, k, distances, labels, &exact);
+            return;
         }
-    });
+        if (!candidates.are_selected_by(*base_index)) {
+            candidates.want(
+                    double(k) * how.k_factor / selected.fraction, k, ntotal);
+        }
+    }
+    candidates.find(*base_index, n, x);
+    guard.rethrow();
+    candidates.compare(*flat, n, x, k, distances, labels);
+    if (sel) {
+        complete_results(*flat, *sel, n, x, k, distances, labels);
+    }
+    flat->values_of_scores(n, k, distances, labels);
 }
 
 void IndexRefineKernel::range_search(
-        idx_t,
-        const float*,
-        float,
-        faiss::RangeSearchResult*,
-        const faiss::SearchParameters*) const {
-    throw UnsupportedError(
-            "range_search: not supported by an index with Refine; call range_search of base_index (approximate) or refine_index (exact)");
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    constexpr const char* where = "IndexRefineKernel::range_search";
+    const IndexFlatKernel* flat = checked_search(where, n, x);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius), "the radius is NaN, expected a number");
+    if (!flat) {
+        throw_unsupported(
+                "IndexRefineKernel",
+                "range_search",
+                "use Refine(KFlat(...)), which computes the distances");
+    }
+    KernelExceptionGuard guard(this);
+    const RefineSearch how = refine_search(*this, params);
+    check_params_for(*base_index, how.base_params, where);
+    std::vector<std::vector<Hit>> found(n);
+    std::vector<idx_t> rows(ntotal > 0 ? n : 0);
+    std::iota(rows.begin(), rows.end(), idx_t(0));
+    const bool is_distance = metric_type == faiss::METRIC_L2;
+    // as many candidates as a search for the hits would have
+    for (double wanted = 16 * how.k_factor; !rows.empty(); wanted *= 4) {
+        Candidates candidates(how.base_params);
+        candidates.are_selected_by(*base_index);
+        candidates.want(wanted, 1, ntotal);
+        const idx_t m = candidates.number;
+        const idx_t group = std::max<idx_t>(1, (1 << 22) / m);
+        std::vector<idx_t> unfinished;
+        for (size_t r = 0; r < rows.size(); r += group) {
+            const idx_t nq = std::min<idx_t>(group, rows.size() - r);
+            std::vector<float> queries;
+            for (idx_t i = 0; i < nq; i++) {
+                const float* query = x + rows[r + i] * d;
+                queries.insert(queries.end(), query, query + d);
+            }
+            candidates.find(*base_index, nq, queries.data());
+            guard.rethrow();
+            flat->compute_distance_subset(
+                    nq,
+                    queries.data(),
+                    m,
+                    candidates.scores.get(),
+                    candidates.ids.get());
+            for (idx_t i = 0; i < nq; i++) {
+                std::vector<Hit>& hits = found[rows[r + i]];
+                hits.clear();
+                for (idx_t j = i * m; j < (i + 1) * m; j++) {
+                    const float value = candidates.scores[j];
+                    if (candidates.ids[j] >= 0 &&
+                        (is_distance ? value < radius : value > radius)) {
+                        hits.emplace_back(value, candidates.ids[j]);
+                    }
+                }
+                if (m<ntotal&& double(hits.size()) * how.k_factor> m) {
+                    unfinished.push_back(rows[r + i]);
+                } else {
+                    std::sort(
+                            hits.begin(),
+                            hits.end(),
+                            [](const Hit& a, const Hit& b) {
+                                return a.second < b.second;
+                            });
+                }
+            }
+        }
+        rows = std::move(unfinished);
+    }
+    fill_range_result(
+            found,
+            result,
+            [](const Hit& hit) { return hit.first; },
+            [](const Hit& hit) { return hit.second; });
 }
 
 void IndexRefineKernel::add_with_ids(idx_t, const float*, const idx_t*) {

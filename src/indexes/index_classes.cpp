@@ -462,6 +462,7 @@ void register_float_classes() {
     register_index_class(codes);
 
     IndexClass<faiss::IndexFlat> flat;
+    flat.selects = true;
     flat.string = [](const faiss::IndexFlat& i) {
         return string_if<
                 faiss::IndexFlat,
@@ -601,6 +602,7 @@ void register_float_classes() {
     };
     register_index_class(hnsw);
     IndexClass<IndexHNSWKernel> graph;
+    graph.selects = true;
     graph.parts = [](const IndexHNSWKernel& i) {
         return Parts{{.name = "storage", .index = i.storage, .compares = true}};
     };
@@ -641,6 +643,7 @@ void register_float_classes() {
     register_index_class(hash);
 
     IndexClass<IndexAsymmetricHash> asymmetric;
+    asymmetric.selects = true;
     asymmetric.transforms = [](const IndexAsymmetricHash& i) {
         return Transforms{i.hash.get()};
     };
@@ -656,6 +659,7 @@ void register_float_classes() {
     register_index_class(asymmetric);
 
     IndexClass<IndexFlatKernel> exact;
+    exact.selects = true;
     exact.kernel = [](const IndexFlatKernel& i) { return i.kernel.get(); };
     exact.settings = [](const IndexFlatKernel& i) {
         const std::string fields = fields_to_string(i, IndexFlatKernel());
@@ -682,6 +686,7 @@ void register_float_classes() {
     register_index_class(file);
 
     IndexClass<IndexIVFPQ4> lists;
+    lists.selects = true;
     lists.settings = [](const IndexIVFPQ4& i) {
         return Texts{
                 setting("nlist", i.nlist),
@@ -723,6 +728,7 @@ void register_binary_classes() {
     };
     register_index_class(flat);
     IndexClass<IndexBinaryFlatSIMD> flat_simd;
+    flat_simd.selects = true;
     flat_simd.prepare_moves = [](IndexBinaryFlatSIMD& i,
                                  const PlaceMoves& moves) {
         check_not_mapped(bool(i.mapped), "IndexBinaryFlatSIMD::remove_ids");
@@ -762,6 +768,7 @@ void register_binary_classes() {
     };
     register_index_class(ivf);
     IndexClass<IndexBinaryIVFSIMD> lists;
+    lists.selects = true;
     lists.next_id = [](const IndexBinaryIVFSIMD& i) { return i.next_new_id(); };
     lists.prepare_moves = [](IndexBinaryIVFSIMD& i, const PlaceMoves& moves) {
         return i.prepare_moves(moves);
@@ -812,12 +819,14 @@ void register_binary_classes() {
     register_index_class(hash);
 
     IndexClass<IndexBinaryFlatKernel> exact;
+    exact.selects = true;
     exact.kernel = [](const IndexBinaryFlatKernel& i) {
         return i.kernel.get();
     };
     register_index_class(exact);
 
     IndexClass<IndexBinaryPermuted> permuted;
+    permuted.selects = true;
     permuted.settings = [](const IndexBinaryPermuted& i) {
         return Texts{
                 i.M ? setting("M", i.M) : setting("eps", i.eps),

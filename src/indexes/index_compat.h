@@ -52,14 +52,14 @@ struct RefineSearch {
     const faiss::SearchParameters* base_params;
 };
 
-/// Reads the settings from the index or the search parameters. A selector in
-/// the search parameters is passed to the index in front.
+/// Reads the settings from the index or the search parameters. Plain search
+/// parameters, which hold only a selector, are passed to the index in front.
 template <class Params = faiss::IndexRefineSearchParameters>
 RefineSearch refine_search(
         const faiss::IndexRefine& index,
         const faiss::SearchParameters* params) {
-    if (!params) {
-        return {index.k_factor, nullptr};
+    if (!params || typeid(*params) == typeid(faiss::SearchParameters)) {
+        return {index.k_factor, params};
     }
     if constexpr (requires { sizeof(Params); }) {
         const auto* refine = dynamic_cast<const Params*>(params);
@@ -69,11 +69,11 @@ RefineSearch refine_search(
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
-                "search of a Refine index: a selector has no effect there; give it in base_index_params");
+                "search of a Refine index: a selector beside k_factor must be in base_index_params");
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_FMT(
-                "search of a Refine index: search parameters need FAISS 1.8.0 or newer; this is %d.%d.%d",
+                "search of a Refine index: search parameters other than faiss.SearchParameters need FAISS 1.8.0 or newer; this is %d.%d.%d",
                 FAISS_VERSION_MAJOR,
                 FAISS_VERSION_MINOR,
                 FAISS_VERSION_PATCH);
@@ -96,6 +96,16 @@ const faiss::SearchParameters* params_inside(
         }
     }
     return nullptr;
+}
+
+/// Returns the innermost selector of search parameters, or null.
+inline const faiss::IDSelector* selector_inside(
+        const faiss::SearchParameters* params) {
+    const faiss::IDSelector* sel = nullptr;
+    for (; params; params = params_inside(params)) {
+        sel = params->sel ? params->sel : sel;
+    }
+    return sel;
 }
 
 /// Sets what params_inside returns, if the parameters have it.

@@ -27,6 +27,10 @@ std::vector<bool> holds_ids(
         const AnyIndex& index,
         const std::vector<idx_t>& ids);
 
+/// Whether searches of an index return only vectors that the selector of plain
+/// search parameters selects.
+bool selects(const AnyIndex& index);
+
 /// Calls prepare_moves of the class of an index; null if it has none.
 std::function<void()> prepare_moves(
         const AnyIndex& index,

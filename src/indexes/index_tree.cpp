@@ -78,6 +78,7 @@ void take_all(IndexFacts& to, const IndexFacts& from) {
     take(to.extra_memory, from.extra_memory);
     take(to.prepare_moves, from.prepare_moves);
     take(to.keeps_ids, from.keeps_ids);
+    take(to.selects, from.selects);
     take(to.checks_calls, from.checks_calls);
     take(to.divides_vectors, from.divides_vectors);
     take(to.is_foreign_to_faiss, from.is_foreign_to_faiss);
@@ -582,6 +583,22 @@ std::vector<bool> holds_ids(
         }
     }
     return found;
+}
+
+bool selects(const AnyIndex& index) {
+    if (const auto known = facts_of(index).selects) {
+        return *known;
+    }
+    bool any = false;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched) {
+            if (!part.index || !selects(part.index)) {
+                return false;
+            }
+            any = true;
+        }
+    }
+    return any;
 }
 
 std::function<void()> prepare_moves(

@@ -2,10 +2,17 @@
 #include "indexes/row_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include <faiss/impl/IDSelector.h>
+
+#include "core/parallel.h"
+#include "core/ranking.h"
+#include "simd/top_k.h"
 
 namespace faiss_ext {
 
@@ -41,6 +48,70 @@ void finish_results(
             });
     for (idx_t i = 0; i < n; i++) {
         std::tie(scores[i], labels[i]) = results[i];
+    }
+}
+
+void choose_nearest(
+        idx_t n,
+        idx_t m,
+        const float* scores,
+        const idx_t* ids,
+        idx_t k,
+        float* found,
+        idx_t* labels) {
+    parallel_blocks(n, 64, [&](idx_t begin, idx_t end) {
+        std::vector<Hit> hits;
+        for (idx_t i = begin; i < end; i++) {
+            hits.clear();
+            for (idx_t j = i * m; j < (i + 1) * m; j++) {
+                if (ids[j] >= 0 && !std::isnan(scores[j])) {
+                    hits.emplace_back(scores[j], ids[j]);
+                }
+            }
+            keep_smallest(hits, k);
+            hits.resize(k, {worst_score, -1});
+            for (idx_t j = 0; j < k; j++) {
+                std::tie(found[i * k + j], labels[i * k + j]) = hits[j];
+            }
+        }
+    });
+}
+
+void complete_results(
+        const IndexFlatKernel& index,
+        const faiss::IDSelector& sel,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels) {
+    std::vector<idx_t> rows;
+    for (idx_t i = 0; i < n; i++) {
+        if (labels[(i + 1) * k - 1] < 0) {
+            rows.push_back(i);
+        }
+    }
+    if (rows.empty()) {
+        return;
+    }
+    std::vector<float> queries;
+    for (const idx_t i : rows) {
+        queries.insert(queries.end(), x + i * index.d, x + (i + 1) * index.d);
+    }
+    std::vector<float> found(rows.size() * k);
+    std::vector<idx_t> ids(rows.size() * k);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelector*>(&sel); // FAISS's type
+    index.search_scores(
+            idx_t(rows.size()),
+            queries.data(),
+            k,
+            found.data(),
+            ids.data(),
+            &params);
+    for (size_t i = 0; i < rows.size(); i++) {
+        std::copy_n(&found[i * k], k, scores + rows[i] * k);
+        std::copy_n(&ids[i * k], k, labels + rows[i] * k);
     }
 }
 

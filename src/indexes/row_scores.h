@@ -26,6 +26,33 @@ void finish_results(
         float* scores,
         idx_t* labels);
 
+/** Chooses the k nearest of m candidates of each query.
+ *
+ * @param scores  size n * m; candidates with NaN are left out
+ * @param ids     size n * m; candidates with -1 are left out
+ * @param found   scores in order, size n * k, padded with worst_score
+ * @param labels  size n * k, padded with -1
+ */
+void choose_nearest(
+        idx_t n,
+        idx_t m,
+        const float* scores,
+        const idx_t* ids,
+        idx_t k,
+        float* found,
+        idx_t* labels);
+
+/// Searches again, exactly, for queries with fewer than k results. All stored
+/// vectors that the selector selects are compared.
+void complete_results(
+        const IndexFlatKernel& index,
+        const faiss::IDSelector& sel,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels);
+
 /// Computes scores on the calling thread, without checks.
 struct RowScores {
     const IndexFlatKernel& index;

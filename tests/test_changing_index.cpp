@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+// Indexes that change: additions, removals, replacements and filters, against a
+// dictionary of vectors and an index that is built anew.
+
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+
+#include "core/errors.h"
+#include "indexes/selected_places.h"
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+constexpr int d = 16;
+using Vectors = std::map<idx_t, Floats>;
+
+TEST(PlaceMoves, FillHolesWithTheLast) {
+    std::mt19937 random(1);
+    for (idx_t n : {0, 1, 2, 5, 40}) {
+        for (int round = 0; round < 30; round++) {
+            std::vector<idx_t> holes;
+            const unsigned often = 1 + round % 4;
+            for (idx_t i = 0; i < n; i++) {
+                if (random() % 4 < often) {
+                    holes.push_back(i);
+                }
+            }
+            const PlaceMoves moves(n, holes);
+            EXPECT_EQ(moves.after, n - idx_t(holes.size()));
+            std::vector<idx_t> removed;
+            moves.for_removed([&](idx_t place) { removed.push_back(place); });
+            std::sort(removed.begin(), removed.end());
+            EXPECT_EQ(removed, holes);
+            std::vector<idx_t> rows(n), kept;
+            std::iota(rows.begin(), rows.end(), 0);
+            moves.apply_to((uint8_t*)rows.data(), sizeof(idx_t));
+            rows.resize(moves.after);
+            for (idx_t i = 0; i < n; i++) {
+                if (!std::binary_search(holes.begin(), holes.end(), i)) {
+                    kept.push_back(i);
+                }
+            }
+            std::sort(rows.begin(), rows.end());
+            EXPECT_EQ(rows, kept);
+            EXPECT_LE(moves.moves.size(), holes.size());
+        }
+    }
+}
+
+TEST(Selected, CountsAndLists) {
+    for (idx_t n : {1, 10, 5000, 100000}) {
+        for (idx_t period : {1, 2, 100}) {
+            struct Multiples : faiss::IDSelector {
+                idx_t period;
+                explicit Multiples(idx_t period) : period(period) {}
+                bool is_member(idx_t id) const override {
+                    return id % period == 0;
+                }
+            } sel(period);
+            const Selected selected(sel, n, n / 64);
+            const idx_t count = (n + period - 1) / period;
+            EXPECT_EQ(selected.few.has_value(), count <= n / 64);
+            if (selected.few) {
+                EXPECT_EQ(idx_t(selected.few->size()), count);
+                EXPECT_EQ(selected.few->back(), (count - 1) * period);
+            }
+            // Hoeffding: 2,048 places, an error of 0.06 has p < 1e-6
+            EXPECT_NEAR(selected.fraction, double(count) / double(n), 0.06);
+        }
+    }
+    const std::vector<idx_t> ids{7, 3, 7, 99, -2};
+    const faiss::IDSelectorBatch batch(ids.size(), ids.data());
+    const Selected few(batch, 10, 5);
+    EXPECT_EQ(few.few, (std::vector<idx_t>{3, 7}));
+    const faiss::IDSelectorRange all(0, 10), none(5, 5);
+    EXPECT_FALSE(Selected(all, 10, 5).few);
+    EXPECT_EQ(Selected(none, 10, 0).few, std::vector<idx_t>());
+}
+
+/// L1-normalised vectors, which suit every kernel.
+Floats histograms(idx_t n, uint64_t seed) {
+    Floats x = uniform_vectors(n, d, seed);
+    for (idx_t i = 0; i < n; i++) {
+        const float sum = std::accumulate(&x[i * d], &x[i * d] + d, 0.0f);
+        std::for_each(&x[i * d], &x[i * d] + d, [&](float& v) { v /= sum; });
+    }
+    return x;
+}
+
+struct Row {
+    std::string string;
+    bool is_exact;
+};
+
+const Row rows_[] = {
+        {"KFlat(chi2)", true},
+        {"KFlat(chi2,store=u8)", false},
+        {"SIK64(gaussian),BFlat", false},
+        {"AHK64(chi2),AFlat", false},
+        {"HKM1(chi2),Flat", false},
+        {"HKM1(chi2),PCA8,SQ8", false},
+        {"SIK64(gaussian),BFlat,Refine(KFlat(chi2))", true},
+        {"SIK64(gaussian),BIVF4,Refine(KFlat(chi2))", true},
+        {"AHK64(chi2),AFlat,Refine(KFlat(chi2,store=f16))", false},
+        {"KIVF4,Refine(KFlat(chi2))", true},
+        {"HKM1(chi2),PCA16,KIVF4,Refine(KFlat(chi2))", true},
+        {"IVF4,Flat,Refine(KFlat(chi2))", true},
+        {"PQ4x4,Refine(KFlat(chi2))", true},
+};
+
+struct ChangingIndex : testing::TestWithParam<Row> {
+    std::mt19937 random{3};
+    const Floats x = histograms(3000, 4), q = histograms(20, 5);
+    std::unique_ptr<faiss::Index> empty;
+    Vectors expected;
+
+    void SetUp() override {
+        empty = index_factory(d, "IDMap," + GetParam().string);
+        empty->train(1000, x.data());
+        if (auto* refine = refine_in(*empty)) {
+            refine->k_factor = 2000; // all are candidates
+        }
+    }
+
+    static IndexRefineKernel* refine_in(faiss::Index& index) {
+        return dynamic_cast<IndexRefineKernel*>(
+                dynamic_cast<IndexIDTable&>(index).index);
+    }
+
+    Floats row(idx_t i) const {
+        return rows(x, d, i, i + 1);
+    }
+
+    /// Ids that are in the index, or not.
+    std::vector<idx_t> some_ids(idx_t n, bool known) {
+        std::map<idx_t, bool> found;
+        while (idx_t(found.size()) < n) {
+            if (!known) {
+                const idx_t id = idx_t(random()) * 1000003 % 100000;
+                found[expected.contains(id) ? 100000 + random() : id];
+            } else {
+                auto at = expected.begin();
+                std::advance(at, random() % expected.size());
+                found[at->first];
+            }
+        }
+        std::vector<idx_t> ids;
+        for (const auto& [id, unused] : found) {
+            ids.push_back(id);
+        }
+        std::shuffle(ids.begin(), ids.end(), random);
+        return ids;
+    }
+
+    /// Compares the index with one that gets the same vectors in the order of
+    /// the places.
+    void check(const faiss::Index& index) const {
+        const auto& table = dynamic_cast<const IndexIDTable&>(index);
+        ASSERT_EQ(index.ntotal, idx_t(expected.size()));
+        ASSERT_EQ(table.id_map.size(), expected.size());
+        Floats all;
+        for (const idx_t id : table.id_map) {
+            ASSERT_TRUE(expected.contains(id)) << id;
+            const Floats& v = expected.at(id);
+            all.insert(all.end(), v.begin(), v.end());
+        }
+        const auto anew = clone_index(empty.get());
+        anew->add_with_ids(index.ntotal, all.data(), table.id_map.data());
+        expect_same(search(index, q, 12), search(*anew, q, 12));
+        if (const auto* refine = refine_in(const_cast<faiss::Index&>(index))) {
+            const auto found = search(*refine->base_index, q, 12);
+            const auto wanted = search(*refine_in(*anew)->base_index, q, 12);
+            if (GetParam().string.find("BIVF") == std::string::npos) {
+                expect_same(found, wanted);
+            } else { // ties are in the order of the lists
+                EXPECT_EQ(found.distances, wanted.distances);
+            }
+        }
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        ChangingIndex,
+        testing::ValuesIn(rows_),
+        [](const auto& info) {
+            std::string name;
+            for (const char c : info.param.string) {
+                name += std::isalnum(c) ? std::string(1, c) : "_";
+            }
+            return name;
+        });
+
+TEST_P(ChangingIndex, RandomChanges) {
+    const auto index = clone_index(empty.get());
+    auto& table = dynamic_cast<IndexIDTable&>(*index);
+    idx_t used = 0;
+    for (int step = 0; step < 120; step++) {
+        const idx_t n = random() % 12;
+        const auto more = [&] { return &x[(used += n) % 2900 * d]; };
+        const auto keep = [&](const std::vector<idx_t>& ids, const float* v) {
+            for (size_t i = 0; i < ids.size(); i++) {
+                expected[ids[i]] = Floats(v + i * d, v + (i + 1) * d);
+            }
+        };
+        const int kind = expected.size() < 30 ? 0 : random() % 6;
+        if (kind <= 1) {
+            const auto ids = some_ids(n, false);
+            const float* v = more();
+            table.add_with_ids(n, v, ids.data());
+            keep(ids, v);
+        } else if (kind == 2) {
+            auto ids = some_ids(n, true);
+            ids.push_back(-5);
+            ids.push_back(123456);
+            const faiss::IDSelectorBatch sel(ids.size(), ids.data());
+            EXPECT_EQ(table.remove_ids(sel), size_t(n));
+            for (const idx_t id : ids) {
+                expected.erase(id);
+            }
+        } else if (kind == 3) {
+            const idx_t least = random() % 90000;
+            const faiss::IDSelectorRange sel(least, least + 10000);
+            const faiss::IDSelectorNot others(&sel);
+            const faiss::IDSelectorNot again(&others); // lists no ids
+            EXPECT_EQ(
+                    table.remove_ids(again),
+                    std::erase_if(expected, [&](const auto& one) {
+                        return sel.is_member(one.first);
+                    }));
+        } else if (kind == 4) {
+            const auto ids = some_ids(n, true);
+            const float* v = more();
+            table.update_vectors(n, ids.data(), v);
+            keep(ids, v);
+        } else {
+            auto ids = some_ids(n / 2, true);
+            const auto others = some_ids(n - n / 2, false);
+            ids.insert(ids.end(), others.begin(), others.end());
+            std::shuffle(ids.begin(), ids.end(), random);
+            const float* v = more();
+            EXPECT_EQ(table.upsert(n, ids.data(), v), n / 2);
+            keep(ids, v);
+        }
+        if (step % 10 == 9) {
+            check(*index);
+        }
+    }
+    const auto copy = clone_index(index.get());
+    check(*copy);
+    const faiss::IDSelectorAll all;
+    EXPECT_EQ(index->remove_ids(all), expected.size());
+    EXPECT_EQ(index->ntotal, 0);
+    EXPECT_EQ(search(*index, q, 1).labels, std::vector<idx_t>(20, -1));
+    expected.clear();
+    const std::vector<idx_t> ids{5, 6};
+    index->add_with_ids(2, x.data(), ids.data());
+    expected = {{5, row(0)}, {6, row(1)}};
+    check(*index);
+}
+
+TEST_P(ChangingIndex, FailedCallsChangeNothing) {
+    const auto index = clone_index(empty.get());
+    auto& table = dynamic_cast<IndexIDTable&>(*index);
+    const std::vector<idx_t> ids{5, 3, 9, 70};
+    index->add_with_ids(4, x.data(), ids.data());
+    for (idx_t i = 0; i < 4; i++) {
+        expected[ids[i]] = row(i);
+    }
+    Floats bad = rows(x, d, 10, 12);
+    bad[d] = NAN;
+    const idx_t twice[] = {3, 3}, unknown[] = {3, 4}, none[] = {3, -1},
+                known[] = {3, 5};
+    const float* v = &x[10 * d];
+    expect_throws(
+            {{[&] { table.update_vectors(2, twice, v); }, "given twice"},
+             {[&] { table.update_vectors(2, unknown, v); }, "no vector with"},
+             {[&] { table.update_vectors(2, none, v); }, "an id is -1"},
+             {[&] { table.update_vectors(2, known, bad.data()); }, ""},
+             {[&] { table.update_vectors(2, nullptr, v); }, "null"},
+             {[&] { table.update_vectors(2, known, nullptr); }, "null"},
+             {[&] { table.upsert(2, twice, v); }, "given twice"},
+             {[&] { table.upsert(2, none, v); }, "an id is -1"},
+             {[&] { table.upsert(2, unknown, bad.data()); }, ""}});
+    check(*index);
+    const idx_t absent[] = {1, 2, -1};
+    const faiss::IDSelectorBatch sel(3, absent);
+    EXPECT_EQ(index->remove_ids(sel), 0u);
+    check(*index);
+}
+
+/// The best of the vectors that are selected, by exhaustive search.
+Found<float> filtered(
+        const Vectors& vectors,
+        const faiss::IDSelector& sel,
+        const Floats& q,
+        idx_t k) {
+    const auto exact = index_factory(d, "IDMap,KFlat(chi2)");
+    for (const auto& [id, v] : vectors) {
+        if (sel.is_member(id)) {
+            exact->add_with_ids(1, v.data(), &id);
+        }
+    }
+    return search(*exact, q, k);
+}
+
+TEST_P(ChangingIndex, Filters) {
+    const auto index = clone_index(empty.get());
+    const idx_t n = 2500;
+    std::vector<idx_t> ids(n);
+    std::iota(ids.rbegin(), ids.rend(), 10000);
+    index->add_with_ids(n, x.data(), ids.data());
+    for (idx_t i = 0; i < n; i++) {
+        expected[ids[i]] = row(i);
+    }
+    for (const idx_t count : {0, 3, 30, 300, 1500}) {
+        const faiss::IDSelectorRange range(10100, 10100 + count);
+        std::vector<idx_t> listed(count);
+        std::iota(listed.begin(), listed.end(), 10100);
+        const faiss::IDSelectorBatch batch(listed.size(), listed.data());
+        const faiss::IDSelectorNot others(&range), same(&others);
+        for (const faiss::IDSelector* sel :
+             {(const faiss::IDSelector*)&range,
+              (const faiss::IDSelector*)&batch,
+              (const faiss::IDSelector*)&same}) {
+            faiss::SearchParameters params;
+            params.sel = const_cast<faiss::IDSelector*>(sel);
+            const idx_t k = 10;
+            const auto found = search(*index, q, k, &params);
+            const idx_t complete = std::min(k, count);
+            for (idx_t i = 0; i < 20; i++) {
+                for (idx_t j = 0; j < k; j++) {
+                    const idx_t id = found.labels[i * k + j];
+                    EXPECT_EQ(id >= 0, j < complete) << i << " " << j;
+                    EXPECT_TRUE(id < 0 || range.is_member(id)) << id;
+                }
+            }
+            if (GetParam().is_exact) {
+                expect_same(found, filtered(expected, range, q, k));
+            }
+        }
+    }
+}
+
+} // namespace
