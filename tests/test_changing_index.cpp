@@ -126,6 +126,19 @@ const Row rows_[] = {
         {"PQ4x4,Refine(KFlat(chi2))", true},
 };
 
+std::string name_of_string(const testing::TestParamInfo<Row>& info) {
+    std::string name;
+    for (const char c : info.param.string) {
+        name += std::isalnum(c) ? c : '_';
+    }
+    return name;
+}
+
+IndexRefineKernel* refine_in(faiss::Index& index) {
+    return dynamic_cast<IndexRefineKernel*>(
+            dynamic_cast<IndexIDTable&>(index).index);
+}
+
 struct ChangingIndex : testing::TestWithParam<Row> {
     std::mt19937 random{3};
     const Floats x = histograms(3000, 4), q = histograms(20, 5);
@@ -138,11 +151,6 @@ struct ChangingIndex : testing::TestWithParam<Row> {
         if (auto* refine = refine_in(*empty)) {
             refine->k_factor = 2000; // all are candidates
         }
-    }
-
-    static IndexRefineKernel* refine_in(faiss::Index& index) {
-        return dynamic_cast<IndexRefineKernel*>(
-                dynamic_cast<IndexIDTable&>(index).index);
     }
 
     Floats row(idx_t i) const {
@@ -201,13 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
         Strings,
         ChangingIndex,
         testing::ValuesIn(rows_),
-        [](const auto& info) {
-            std::string name;
-            for (const char c : info.param.string) {
-                name += std::isalnum(c) ? std::string(1, c) : "_";
-            }
-            return name;
-        });
+        name_of_string);
 
 TEST_P(ChangingIndex, RandomChanges) {
     const auto index = clone_index(empty.get());
@@ -257,7 +259,7 @@ TEST_P(ChangingIndex, RandomChanges) {
             ids.insert(ids.end(), others.begin(), others.end());
             std::shuffle(ids.begin(), ids.end(), random);
             const float* v = more();
-            EXPECT_EQ(table.upsert(n, ids.data(), v), n / 2);
+            EXPECT_EQ(table.upsert(n, v, ids.data()), n / 2);
             keep(ids, v);
         }
         if (step % 10 == 9) {
@@ -297,9 +299,9 @@ TEST_P(ChangingIndex, FailedCallsChangeNothing) {
              {[&] { table.update_vectors(2, known, bad.data()); }, ""},
              {[&] { table.update_vectors(2, nullptr, v); }, "null"},
              {[&] { table.update_vectors(2, known, nullptr); }, "null"},
-             {[&] { table.upsert(2, twice, v); }, "given twice"},
-             {[&] { table.upsert(2, none, v); }, "an id is -1"},
-             {[&] { table.upsert(2, unknown, bad.data()); }, ""}});
+             {[&] { table.upsert(2, v, twice); }, "given twice"},
+             {[&] { table.upsert(2, v, none); }, "an id is -1"},
+             {[&] { table.upsert(2, bad.data(), unknown); }, ""}});
     check(*index);
     const idx_t absent[] = {1, 2, -1};
     const faiss::IDSelectorBatch sel(3, absent);
@@ -322,8 +324,33 @@ Found<float> filtered(
     return search(*exact, q, k);
 }
 
-TEST_P(ChangingIndex, Filters) {
-    const auto index = clone_index(empty.get());
+struct FilteredIndex : testing::TestWithParam<Row> {
+    const Floats x = histograms(3000, 4), q = histograms(20, 5);
+    Vectors expected;
+
+    Floats row(idx_t i) const {
+        return rows(x, d, i, i + 1);
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        FilteredIndex,
+        testing::ValuesIn([] {
+            std::vector<Row> all(std::begin(rows_), std::end(rows_));
+            all.push_back({"HNSW8,KFlat(chi2)", false});
+            all.push_back(
+                    {"HNSW8,KFlat(chi2,store=u8),Refine(KFlat(chi2))", false});
+            return all;
+        }()),
+        name_of_string);
+
+TEST_P(FilteredIndex, FindsSelectedOnly) {
+    const auto index = index_factory(d, "IDMap," + GetParam().string);
+    index->train(1000, x.data());
+    if (auto* refine = refine_in(*index)) {
+        refine->k_factor = 2000; // all are candidates
+    }
     const idx_t n = 2500;
     std::vector<idx_t> ids(n);
     std::iota(ids.rbegin(), ids.rend(), 10000);

@@ -14,7 +14,9 @@ namespace faiss_ext {
  * The graph is FAISS's, and the parameters have the same meaning: M, and in the
  * field hnsw efConstruction, efSearch, check_relative_distance and
  * search_bounded_queue. Searches support faiss::SearchParametersHNSW, and `sel`
- * of any parameters.
+ * of any parameters. With a selector in plain faiss::SearchParameters, efSearch
+ * grows as the selected part of the vectors shrinks; few selected vectors are
+ * compared exactly, as are all of them for a query that finds fewer than k.
  *
  * Strings:
  *

@@ -112,7 +112,7 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
 
     /// Replaces the vectors whose ids are there, and adds the others. Returns
     /// how many were replaced.
-    idx_t upsert(idx_t n, const idx_t* ids, const component_t* x);
+    idx_t upsert(idx_t n, const component_t* x, const idx_t* ids);
 
     /// Moves the vectors of another IndexIDTable to this one. add_id is added
     /// to their ids, which must be unused here.

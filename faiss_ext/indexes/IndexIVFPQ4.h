@@ -115,7 +115,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void add(idx_t n, const float* x) override;
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
 
-    /// Supports `params->sel`, and `nprobe` of SearchParametersIVF.
+    /// Supports `params->sel`, and `nprobe` of SearchParametersIVF. With a
+    /// selector in plain faiss::SearchParameters, more lists are visited as the
+    /// selected part of the vectors shrinks, and until a query has k results.
     void search(
             idx_t n,
             const float* x,
@@ -162,6 +164,16 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
 
     /// Bytes of the lists for each vector, apart from partly filled blocks.
     size_t bytes_per_vector() const;
+
+   private:
+    void search_lists(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            idx_t nprobe,
+            const faiss::IDSelector* sel) const;
 };
 
 } // namespace faiss_ext

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <typeinfo>
@@ -165,6 +166,14 @@ struct IndexClass {
     /// parameters selects. By default as the parts that are searched, or else
     /// false.
     std::optional<bool> selects;
+
+    /// Search parameters with a selector of a part of all vectors, from 0 to 1,
+    /// for a search that finds about as large a part of the nearest ones as
+    /// without a selector. By default those of the part that is searched, or
+    /// else plain ones.
+    std::function<
+            std::unique_ptr<faiss::SearchParameters>(const C&, double selected)>
+            params_for_selected;
 
     /// Whether each of its functions checks its input and the sizes of its
     /// parts. By default this is so for registered classes (register_index).
@@ -339,6 +348,7 @@ void register_index_class(const IndexClass<C>& f) {
     }
     any.keeps_ids = f.keeps_ids;
     any.selects = f.selects;
+    any.params_for_selected = on_any(f.params_for_selected);
     any.checks_calls = f.checks_calls;
     any.divides_vectors = f.divides_vectors;
     any.is_foreign_to_faiss = f.is_foreign_to_faiss;

@@ -16,9 +16,12 @@
 #include "indexes/graph_build.h"
 #include "indexes/graph_walk.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
+#include "indexes/search_params.h"
+#include "indexes/selected_places.h"
 
 namespace faiss_ext {
 
@@ -215,6 +218,21 @@ void IndexHNSWKernel::search_scores(
             int64_t(k));
     constexpr float worst = std::numeric_limits<float>::max();
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    std::unique_ptr<faiss::SearchParameters> wider;
+    if (sel && is_plain(params)) {
+        check_graph("search");
+        const Selected selected(
+                *sel,
+                ntotal,
+                std::max<idx_t>(
+                        4 * std::max<idx_t>(hnsw.efSearch, k), ntotal / 64));
+        if (selected.few) {
+            vectors().search_scores(n, x, k, scores, labels, params);
+            return;
+        }
+        wider = params_for_selected(*this, selected.fraction);
+        params = wider.get();
+    }
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
         Frontier& selected = walk.selected;
         if (sel) {
@@ -237,6 +255,9 @@ void IndexHNSWKernel::search_scores(
         }
     };
     for_walks("search", n, x, k, params, search_one);
+    if (wider) {
+        complete_results(vectors(), *sel, n, x, k, scores, labels);
+    }
 }
 
 void IndexHNSWKernel::range_search(

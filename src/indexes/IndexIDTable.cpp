@@ -522,8 +522,8 @@ void IndexIDTableTemplate<IndexT>::update_vectors(
 template <class IndexT>
 idx_t IndexIDTableTemplate<IndexT>::upsert(
         idx_t n,
-        const idx_t* ids,
-        const component_t* x) {
+        const component_t* x,
+        const idx_t* ids) {
     return change_vectors(n, ids, x, "upsert");
 }
 

@@ -23,10 +23,12 @@
 #include "core/sample.h"
 #include "core/scratch.h"
 #include "core/slices.h"
+#include "indexes/incomplete_rows.h"
 #include "indexes/index_parts.h"
 #include "indexes/k_means.h"
 #include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
+#include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
@@ -143,6 +145,23 @@ Search search_of(
     }
     search.nprobe = std::min(search.nprobe, index.nlist);
     return search;
+}
+
+/// Estimates the part of the vectors whose ids are selected from some of each
+/// list.
+double selected_part(const IndexIVFPQ4& index, const faiss::IDSelector& sel) {
+    constexpr size_t enough = 2048;
+    const size_t step = std::max<size_t>(1, index.ntotal / enough);
+    size_t seen = 0, selected = 0, at = 0;
+    for (const IndexIVFPQ4::List& list : index.lists) {
+        for (; at < list.ids.size(); at += step) {
+            seen++;
+            selected += sel.is_member(list.ids[at]);
+        }
+        at -= list.ids.size();
+    }
+    return double(std::max<size_t>(1, selected)) /
+            double(std::max<size_t>(1, seen));
 }
 
 /// Prefetches the next list while one is scanned.
@@ -767,7 +786,37 @@ void IndexIVFPQ4::search(
             "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
             int64_t(k));
     check_vectors(d, n, x, "IndexIVFPQ4::search");
-    const Search how = search_of(*this, params);
+    Search how = search_of(*this, params);
+    const bool widens = how.sel && is_plain(params);
+    if (widens) {
+        const double selected = selected_part(*this, *how.sel);
+        how.nprobe = std::min<idx_t>(
+                nlist, std::ceil(double(how.nprobe) / std::sqrt(selected)));
+    }
+    search_lists(n, x, k, distances, labels, how.nprobe, how.sel);
+    while (widens && how.nprobe < nlist) {
+        how.nprobe = std::min(4 * how.nprobe, nlist);
+        const IncompleteRows rows(n, x, d, k, labels);
+        if (rows.empty()) {
+            break;
+        }
+        rows.search_again(
+                distances,
+                labels,
+                [&](idx_t m, const float* q, float* D, idx_t* I) {
+                    search_lists(m, q, k, D, I, how.nprobe, how.sel);
+                });
+    }
+}
+
+void IndexIVFPQ4::search_lists(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        idx_t nprobe,
+        const faiss::IDSelector* sel) const {
     for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
         const auto y = centred(*this, q1 - q0, x + q0 * d);
         std::vector<TopK<float>> best(q1 - q0);
@@ -775,7 +824,7 @@ void IndexIVFPQ4::search(
                 *this,
                 q1 - q0,
                 y.data(),
-                how.nprobe,
+                nprobe,
                 [&](idx_t i, const Query& query, const Probe& probe) {
                     TopK<float>& found = best[i];
                     if (&probe == query.probes.data()) {
@@ -786,7 +835,7 @@ void IndexIVFPQ4::search(
                             *this,
                             query,
                             probe,
-                            how.sel,
+                            sel,
                             found.room(),
                             [&] { return found.bound; },
                             [&](float score, idx_t id) {

@@ -239,6 +239,7 @@ void IndexRefineKernel::search(
         return;
     }
     Candidates candidates(how.base_params);
+    std::unique_ptr<faiss::SearchParameters> wider;
     candidates.want(double(k) * how.k_factor, k, ntotal);
     if (sel) {
         const Selected selected(
@@ -253,6 +254,10 @@ void IndexRefineKernel::search(
         if (!candidates.are_selected_by(*base_index)) {
             candidates.want(
                     double(k) * how.k_factor / selected.fraction, k, ntotal);
+        } else if (is_plain(how.base_params)) {
+            wider = params_for_selected(*base_index, selected.fraction);
+            wider->sel = how.base_params->sel;
+            candidates.params = wider.get();
         }
     }
     candidates.find(*base_index, n, x);

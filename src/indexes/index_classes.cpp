@@ -116,6 +116,22 @@ SearchParameter k_factor_parameter(Float& k_factor) {
     return parameter("k_factor", k_factor, 1, max_k_factor, powers_of_2(1, 65));
 }
 
+/// Search parameters of inverted lists for a part of all vectors. The nearest
+/// selected ones lie farther apart, in more lists.
+template <class IVF>
+std::unique_ptr<faiss::SearchParameters> lists_for_selected(
+        const IVF& index,
+        double selected) {
+    auto params = std::make_unique<faiss::SearchParametersIVF>();
+    params->nprobe = size_t(std::min(
+            std::ceil(double(index.nprobe) / std::sqrt(selected)),
+            double(index.nlist)));
+    if constexpr (requires { index.max_codes; }) {
+        params->max_codes = index.max_codes;
+    }
+    return params;
+}
+
 SearchParameter ef_parameter(faiss::HNSW& hnsw) {
     return parameter("efSearch", hnsw.efSearch, 1, max_ef, powers_of_2(8, 513));
 }
@@ -423,6 +439,7 @@ IndexClass<IVF> ivf_class() {
     ivf.settings = ivf_settings<IVF>;
     ivf.parameters = ivf_parameters<IVF>;
     ivf.keeps_ids = true;
+    ivf.params_for_selected = lists_for_selected<IVF>;
     ivf.prepare_moves = prepare_list_moves<IVF>;
     ivf.check = [](const IVF& i) {
         // FAISS would end the process, or not find vectors
@@ -617,6 +634,13 @@ void register_float_classes() {
         return counts;
     };
     graph.check = [](const IndexHNSWKernel&) {}; // it may be incomplete
+    graph.params_for_selected = [](const IndexHNSWKernel& i, double selected) {
+        auto params = std::make_unique<faiss::SearchParametersHNSW>();
+        params->efSearch = int(std::min<double>(
+                std::ceil(i.hnsw.efSearch / selected), max_ef));
+        params->check_relative_distance = i.hnsw.check_relative_distance;
+        return params;
+    };
     graph.checks_calls = true;
     graph.is_foreign_to_faiss = true;
     graph.remedy =
@@ -709,6 +733,7 @@ void register_float_classes() {
         return ids;
     };
     lists.next_id = [](const IndexIVFPQ4& i) { return i.next_id; };
+    lists.params_for_selected = lists_for_selected<IndexIVFPQ4>;
     lists.prepare_moves = [](IndexIVFPQ4& i, const PlaceMoves& moves) {
         return i.prepare_moves(moves);
     };

@@ -58,7 +58,7 @@ template <class Params = faiss::IndexRefineSearchParameters>
 RefineSearch refine_search(
         const faiss::IndexRefine& index,
         const faiss::SearchParameters* params) {
-    if (!params || typeid(*params) == typeid(faiss::SearchParameters)) {
+    if (!params || is_plain(params)) {
         return {index.k_factor, params};
     }
     if constexpr (requires { sizeof(Params); }) {

@@ -31,6 +31,12 @@ std::vector<bool> holds_ids(
 /// search parameters selects.
 bool selects(const AnyIndex& index);
 
+/// Search parameters, without the selector, for a search among a part of all
+/// vectors; see IndexClass.
+std::unique_ptr<faiss::SearchParameters> params_for_selected(
+        const AnyIndex& index,
+        double selected);
+
 /// Calls prepare_moves of the class of an index; null if it has none.
 std::function<void()> prepare_moves(
         const AnyIndex& index,

@@ -79,6 +79,7 @@ void take_all(IndexFacts& to, const IndexFacts& from) {
     take(to.prepare_moves, from.prepare_moves);
     take(to.keeps_ids, from.keeps_ids);
     take(to.selects, from.selects);
+    take(to.params_for_selected, from.params_for_selected);
     take(to.checks_calls, from.checks_calls);
     take(to.divides_vectors, from.divides_vectors);
     take(to.is_foreign_to_faiss, from.is_foreign_to_faiss);
@@ -599,6 +600,20 @@ bool selects(const AnyIndex& index) {
         }
     }
     return any;
+}
+
+std::unique_ptr<faiss::SearchParameters> params_for_selected(
+        const AnyIndex& index,
+        double selected) {
+    if (const auto& make = facts_of(index).params_for_selected) {
+        return make(index, selected);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            return params_for_selected(part.index, selected);
+        }
+    }
+    return std::make_unique<faiss::SearchParameters>();
 }
 
 std::function<void()> prepare_moves(

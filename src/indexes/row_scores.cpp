@@ -12,6 +12,7 @@
 
 #include "core/parallel.h"
 #include "core/ranking.h"
+#include "indexes/incomplete_rows.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -85,34 +86,18 @@ void complete_results(
         idx_t k,
         float* scores,
         idx_t* labels) {
-    std::vector<idx_t> rows;
-    for (idx_t i = 0; i < n; i++) {
-        if (labels[(i + 1) * k - 1] < 0) {
-            rows.push_back(i);
-        }
-    }
+    const IncompleteRows rows(n, x, index.d, k, labels);
     if (rows.empty()) {
         return;
     }
-    std::vector<float> queries;
-    for (const idx_t i : rows) {
-        queries.insert(queries.end(), x + i * index.d, x + (i + 1) * index.d);
-    }
-    std::vector<float> found(rows.size() * k);
-    std::vector<idx_t> ids(rows.size() * k);
     faiss::SearchParameters params;
     params.sel = const_cast<faiss::IDSelector*>(&sel); // FAISS's type
-    index.search_scores(
-            idx_t(rows.size()),
-            queries.data(),
-            k,
-            found.data(),
-            ids.data(),
-            &params);
-    for (size_t i = 0; i < rows.size(); i++) {
-        std::copy_n(&found[i * k], k, scores + rows[i] * k);
-        std::copy_n(&ids[i * k], k, labels + rows[i] * k);
-    }
+    rows.search_again(
+            scores,
+            labels,
+            [&](idx_t m, const float* queries, float* found, idx_t* ids) {
+                index.search_scores(m, queries, k, found, ids, &params);
+            });
 }
 
 } // namespace faiss_ext

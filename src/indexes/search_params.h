@@ -12,6 +12,11 @@
 
 namespace faiss_ext {
 
+/// Returns whether search parameters hold only a selector.
+inline bool is_plain(const faiss::SearchParameters* params) {
+    return params && typeid(*params) == typeid(faiss::SearchParameters);
+}
+
 /// Returns search parameters of the class Known or of one derived from it, and
 /// null if there are none. Plain search parameters, which hold only a selector,
 /// give null as well. Throws for any other class.
@@ -19,7 +24,7 @@ template <class Known = faiss::SearchParameters>
 const Known* known_params(
         const faiss::SearchParameters* params,
         const char* where) {
-    if (!params || typeid(*params) == typeid(faiss::SearchParameters)) {
+    if (!params || is_plain(params)) {
         return nullptr;
     }
     const auto* known = dynamic_cast<const Known*>(params);
