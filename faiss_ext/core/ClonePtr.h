@@ -19,8 +19,9 @@ std::unique_ptr<T> copy_as(const T& object) {
 
 /** An object of a class hierarchy as a value: copies are deep. It may be empty.
  *
- * Assigning an object of the same class assigns to the present object, so that
- * pointers to it stay valid. T must have the functions clone() and assign().
+ * If an object of the same class is assigned, the present object is kept and
+ * changed, so that pointers to it stay valid. T must have the functions clone()
+ * and assign().
  */
 template <class T>
 struct ClonePtr {

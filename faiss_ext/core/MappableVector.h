@@ -59,8 +59,8 @@ struct MappableVector {
     }
 };
 
-/// The same for two fields of an index: its own bytes, in one of FAISS's
-/// vectors, or a range of a file in their place.
+/// The same for an index that keeps its bytes in one of FAISS's vectors, or in
+/// their place refers to a range of a file.
 template <class Vector>
 struct MappableBytes {
     Vector& items;

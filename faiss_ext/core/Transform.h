@@ -77,9 +77,9 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Calls check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
 
-    /// rows_per_block() for vectors that are multiplied by a matrix: enough
-    /// work for every thread, and `floats` for each vector that stay in a cache
-    /// of `size`.
+    /// rows_per_block() for vectors that are multiplied by a matrix. It gives
+    /// work to every thread, and the `floats` numbers of each vector stay in a
+    /// cache of `size` floats.
     static idx_t rows_to_multiply(idx_t n, size_t floats, size_t size);
 };
 

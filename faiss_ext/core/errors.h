@@ -11,8 +11,8 @@
 
 namespace faiss_ext {
 
-/// An error that this library has found itself. Errors of FAISS are of its own
-/// class.
+/// An error that this library has found itself. Errors that FAISS finds are of
+/// FAISS's class.
 struct Error : faiss::FaissException {
     std::string place; ///< in the source: the end of the message, or empty
 
@@ -25,9 +25,9 @@ struct UnsupportedError : Error {
     using Error::Error;
 };
 
-/// An error about one of the caller's vectors. The vector's number is a field,
-/// since it cannot be read from the message: text quoted from the user may look
-/// like such a number.
+/// An error about one of the caller's vectors. The vector's number is a member,
+/// because it cannot be read from the message: text quoted from the user may
+/// look like such a number.
 struct VectorError : Error {
     idx_t vector;
     std::string before,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What FieldVisitor's templates hand to visitors in place of pointers and
-// vectors of any type. Classes with fields need none of it.
+// References to members of any type. FieldVisitor's templates pass them to
+// visitors in place of pointers and vectors. Classes with fields need nothing
+// from this file.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How an object describes itself: each parameter with its name, range and
-// meaning, and the data that it has drawn or learnt. Factory strings, files,
-// checks, descriptions and the documentation are visitors of these fields.
+// How an object describes itself. It lists each parameter with its name, range
+// and meaning, and the data that it has drawn or learnt. Factory strings,
+// files, checks, descriptions and the documentation are made by visitors of
+// these fields.
 
 #pragma once
 
@@ -27,8 +28,8 @@ struct FieldVisitor;
 /** A class whose parameters can be given in factory strings, and whose objects
  * can be written to files.
  *
- * The default of a parameter is its value in a default-constructed object; it
- * is written nowhere else.
+ * The default of a parameter is its value in a default-constructed object. It
+ * is defined nowhere else.
  */
 struct HasFields {
     virtual ~HasFields() = default;

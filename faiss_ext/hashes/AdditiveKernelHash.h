@@ -74,10 +74,10 @@ struct AdditiveKernelHash : CenteredHash {
     /** Expected Hamming distance in bits, by the paper's approximation: nbits
      * acos((k - m) / (1 - m)) / pi with m = mean_value.
      *
-     * It leaves out the error of the map. With center=1 it also leaves out that
-     * the distances of a pair from mu vary. With rot=pca and rot=itq it is a
-     * rule of thumb: differences are smaller by the part outside the principal
-     * directions, and a learnt rotation is not random.
+     * It ignores the error of the map. With center=1 it also ignores that the
+     * distances of a pair from mu vary. With rot=pca and rot=itq it is only a
+     * rough approximation: the projections lose the part of a difference
+     * outside the principal directions, and a learnt rotation is not random.
      *
      * @param kernel_value  from 0 to 1, with negative=sign from -1
      */

@@ -49,7 +49,7 @@ namespace faiss_ext {
  * Hamming distance, in up to 5,000 vectors.
  *
  * nystrom=1 leaves K uncentred. With draw=clt and center=0 all bits are then
- * nearly constant, as measured (docs/klsh.md); no paper derives it.
+ * nearly constant. We measured this (docs/klsh.md); no paper mentions it.
  *
  * Training takes O(p^3) time and 28 p^2 bytes; with rank=auto and scale=auto 32
  * p^2 bytes and 50 KB for each landmark. With verbose it prints its progress.

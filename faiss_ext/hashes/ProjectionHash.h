@@ -94,8 +94,8 @@ struct CenteredHash : ProjectionHash {
             FieldVisitor& v,
             const std::vector<ProjectionChoice::Kind>& kinds) const;
 
-    /// Learns the mean, from at most 65,536 vectors, and the projection unless
-    /// that is random.
+    /// Learns the mean, from at most 65,536 vectors, and the projection, unless
+    /// the projection is random.
     void learn(idx_t n, const float* x) override;
     bool has_independent_bits() const override;
 

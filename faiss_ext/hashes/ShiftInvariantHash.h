@@ -32,8 +32,8 @@ namespace faiss_ext {
  *     double k = hash->kernel_estimate(40); // if 40 bits differ
  *
  * Strings: `SIK512(gaussian,gamma=0.02,seed=1)`, `SIK512(laplacian)`,
- * `SIK256(matern,nu=1.5)`. With a bandwidth the hash needs no training. If it
- * is left out, train sets it (see ShiftInvariantKernel).
+ * `SIK256(matern,nu=1.5)`. If the string gives the bandwidth, the hash needs no
+ * training. Otherwise train sets the bandwidth (see ShiftInvariantKernel).
  *
  * proj=structured is the default for kernels of the L2 norm, whose frequencies
  * are isotropic. Directions come from random rotations (StructuredProjection),

@@ -19,8 +19,8 @@ namespace faiss_ext {
  *     k(x, y) = |x AND y| / |x OR y|, and 1 if both are all zeros
  *
  * Distances are integers, as in every binary index: 1 - k in units of 2^-30. An
- * index can have up to 32,768 bits. With these, no two kernel values have the
- * same distance, so the order is exact.
+ * index can have up to 32,768 bits. With so few bits, different kernel values
+ * have different distances, so the order is exact.
  *
  *     std::unique_ptr<faiss::IndexBinary> index =
  *             index_binary_factory(2048, "BKFlat(jaccard)");

@@ -14,8 +14,9 @@ namespace faiss_ext {
  * instructions of the processor. Only codes with a distance below the current
  * k-th are examined further, so the time hardly depends on k.
  *
- * Of codes at equal distances those with smaller ids are found, and come first.
- * If there are fewer than k, the rest have id -1 and the largest distance.
+ * Of codes at equal distances, those with smaller ids are returned, and come
+ * first. If there are fewer than k, the rest have id -1 and the largest
+ * distance.
  *
  * String: `BFlat`, in the factories of this library.
  */

@@ -19,9 +19,9 @@ namespace faiss_ext {
  *
  * Strings: `BIVF1024`, `BIVF1024_HNSW32`, in the factories of this library.
  *
- * If max_codes is not 0, no list is begun after max_codes codes; range searches
- * scan all probed lists, as in FAISS. If there are fewer than k results, the
- * rest have id -1 and the largest distance.
+ * If max_codes is not 0, a search begins no further list once it has scanned
+ * max_codes codes. Range searches scan all probed lists, as in FAISS. If there
+ * are fewer than k results, the rest have id -1 and the largest distance.
  *
  * Of codes at equal distances those in lists of nearer centroids are found, and
  * come first; within a list, the codes that were added first.
@@ -129,8 +129,9 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
     void check_compatible_for_merge(
             const faiss::IndexBinary& other) const override;
 
-    /// The id that add gives to its next vector: ntotal for an index from a
-    /// file, which does not know the ids of removed vectors.
+    /// The id that add gives to its next vector. For an index that was read
+    /// from a file it is ntotal, because files do not store the ids of removed
+    /// vectors.
     idx_t next_new_id() const;
 
    private:

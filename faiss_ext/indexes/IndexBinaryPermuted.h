@@ -115,7 +115,7 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void check_size_in_file() const;
     void build_lists(idx_t n0);
     template <class F>
-    void keep_entries(F&& new_id); // of each entry; negative: dropped
+    void keep_entries(F&& new_id); // new_id(old id); negative: entry is dropped
     void check_size(idx_t n) const;
 };
 

@@ -72,8 +72,8 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Adds the next n vectors of the file without comparing them.
     void add_next(idx_t n);
 
-    /// Removes the last vectors. If the ids are others, it throws and removes
-    /// nothing.
+    /// Removes the last vectors. If the ids are not those of the last vectors,
+    /// it throws and removes nothing.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
 
@@ -97,8 +97,8 @@ struct IndexFileKernel : IndexFlatKernel {
     /// time of its last change or the same vectors.
     void check_unchanged() const;
 
-    /// the folder of the index's file that read_index has read; the vectors'
-    /// file is looked for there
+    /// The folder of the index's file, if read_index has read one. The vectors'
+    /// file is also looked for there.
     std::string folder;
 
    protected:

@@ -63,7 +63,8 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     void restore() override;
     void check_restorable() const override;
 
-    /// Trains the kernel, if a parameter was left to the data.
+    /// Trains the kernel, if one of its parameters is to be chosen from the
+    /// data.
     void train(idx_t n, const float* x) override;
 
     void add(idx_t n, const float* x) override;

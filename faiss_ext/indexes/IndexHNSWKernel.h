@@ -8,8 +8,9 @@
 
 namespace faiss_ext {
 
-/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel. Its
- * own loops compute the distances to all vertices of a step together.
+/** Graph search under a kernel: a faiss::IndexHNSW over an IndexFlatKernel. It
+ * is faster than FAISS's class, because its own loops compute the distances to
+ * all vertices of a step together.
  *
  * The graph is FAISS's, and the parameters have the same meaning: M, and in the
  * field hnsw efConstruction, efSearch, check_relative_distance and
@@ -36,8 +37,8 @@ namespace faiss_ext {
  * add fails or is interrupted, the vectors of that call are removed. An index
  * that was empty is then as before. In any other index, the failed call may
  * have cut the graph: add and search throw until rebuild() or reset() is
- * called. A progress callback must not use the index: all of these functions
- * throw meanwhile.
+ * called. A progress callback must not use the index: while one runs, all of
+ * these functions throw.
  */
 struct IndexHNSWKernel : faiss::IndexHNSW {
     /// False after an add that failed or was interrupted.
@@ -101,8 +102,8 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     void check_graph(const char* where) const;
 
    private:
-    /// True while vertices are linked, by this thread or by threads that it
-    /// waits for.
+    /// True while vertices are being linked, by this thread or by threads that
+    /// it waits for.
     bool is_being_built = false;
 
     void check_not_being_built(const char* where) const;

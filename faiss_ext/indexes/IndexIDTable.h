@@ -18,10 +18,10 @@ class IdPositions;
 /** Gives the vectors of an index ids of your choice, as the strings `IDMap` and
  * `IDMap2` do.
  *
- * It is a faiss::IndexIDMap that finds vectors by their ids, so reconstruct
- * works, and that guards its ids:
+ * It is a faiss::IndexIDMap that can reconstruct vectors by their ids, and that
+ * protects its ids:
  * - An id is used once. add_with_ids throws if an id is in use, occurs twice in
- *   one call, or is -1, which stands for none in the results of searches.
+ *   one call, or is -1, which means "no result" in searches.
  * - add gives ids above all that were ever given, from 0 on.
  * - A selector in search parameters selects ids, with every version of FAISS,
  *   also inside the parameters of transformations and Refine.
@@ -131,8 +131,8 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
             const faiss::IDSelector& sel) const;
 
 #if FAISS_EXT_HAS_NUMERIC_TYPES
-    // FAISS's ID maps pass these to the index inside; here they come to train,
-    // add, add_with_ids and search
+    // FAISS's ID maps pass these calls to the index inside. This class passes
+    // them to its own train, add, add_with_ids and search.
     void train_ex(idx_t n, const void* x, faiss::NumericType type) override {
         IndexT::train_ex(n, x, type);
     }

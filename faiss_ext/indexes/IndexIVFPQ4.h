@@ -49,10 +49,10 @@ namespace faiss_ext {
  * centroid:
  *
  * - Usually the tables of the query serve all lists.
- * - If the rounding is coarse in comparison, since clusters are much farther
+ * - If the rounding is coarse in comparison, because clusters are much farther
  *   apart than they are wide, each visited list gets its own tables, of |r|^2 -
  *   2 <q - c, r>. Such queries take about twice as long.
- * - If these tables are coarse too, since some vectors lie far from all
+ * - If these tables are coarse too, because some vectors lie far from all
  *   centroids, the list is scanned with tables of floats. This takes ten times
  *   as long or more.
  *
@@ -82,15 +82,15 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
         MappableVector<float> offsets; ///< for whole blocks
     };
     std::vector<List> lists;
-    /// The id that add gives to the next vector: larger than all ids in the
-    /// index since it was made or reset. INT64_MAX: no id is left.
+    /// The id that add gives to the next vector. It is larger than all ids that
+    /// were given since the index was made or reset. INT64_MAX: no id is left.
     idx_t next_id = 0;
 
     struct Tables;
     std::shared_ptr<const Tables> tables; ///< made from the data above
 
-    /// The place of each vector, by id; see make_direct_map. An entry is void
-    /// if its place holds another id or none.
+    /// The place of each vector, by id; see make_direct_map. An entry is
+    /// invalid if its place holds another id or none.
     struct Place {
         idx_t list, at;
     };
@@ -108,8 +108,8 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void restore() override;
     void check_restorable() const override;
 
-    /// Trains the centroids of the lists by k-means (at most 256 vectors each),
-    /// and those of the parts. With `verbose` it prints its progress.
+    /// Trains the centroids of the lists by k-means, with at most 256 vectors
+    /// per list, and those of the parts. With `verbose` it prints its progress.
     void train(idx_t n, const float* x) override;
 
     void add(idx_t n, const float* x) override;
@@ -162,7 +162,8 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 
-    /// Bytes of the lists for each vector, apart from partly filled blocks.
+    /// Bytes of the lists per vector, not counting unused room in partly filled
+    /// blocks.
     size_t bytes_per_vector() const;
 
    private:

@@ -13,10 +13,11 @@ struct IndexFlatKernel;
  * make it for Refine(KFlat(...)), and for RFlat behind an index of this
  * library.
  *
- * add and train are all or nothing: if one of the two indexes refuses vectors,
- * neither has them. If the first index cannot remove the vectors again, search
- * and add throw until reset() is called. Exceptions of kernels reach the
- * caller, without a KernelExceptionGuard. A k_factor below 1 is an error.
+ * add and train change both indexes or neither: if one of them refuses the
+ * vectors, the other does not keep them. If the first index cannot remove the
+ * vectors again, search and add throw until reset() is called. Exceptions of
+ * kernels reach the caller, without a KernelExceptionGuard. A k_factor below 1
+ * is an error.
  *
  * If the refine index is an IndexFlatKernel, its compute_distance_subset
  * compares the candidates, and results are ordered by distance and then by id.

@@ -67,7 +67,7 @@ struct KernelExceptionGuard {
     std::exception_ptr end();
 
     std::vector<KernelExceptions*> watched;
-    /// numbers of exceptions when the guard was made
+    /// counts of exceptions when the guard was made
     std::vector<size_t> counts;
 };
 

@@ -26,10 +26,10 @@ ClassTable<faiss::IndexBinary>& class_table();
  * index, codes), and the index can be written, read and copied.
  *
  * I must derive from faiss::Index or faiss::IndexBinary, and from HasFields,
- * and have a default constructor. I::fields() shows its parameters and its
- * stored data; register_index_class tells more about it, such as its search
- * parameters. d and the metric are set before I::init() is called; before
- * I::restore(), ntotal and is_trained are set as well.
+ * and have a default constructor. I::fields() lists its parameters and its
+ * stored data. register_index_class adds more, such as its search parameters. d
+ * and the metric are set before I::init() is called; before I::restore(),
+ * ntotal and is_trained are set as well.
  */
 template <class I>
 void register_index(const std::string& name) {

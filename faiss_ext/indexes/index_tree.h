@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tree of an index: the indexes inside it, and the facts that each class of
-// indexes tells about itself. Factory strings, texts, search parameters, kernel
-// values, files and checks walk this tree. A class is described once, by
-// register_index_class.
+// The tree of an index: the indexes inside it, and a description of each class.
+// Factory strings, texts, search parameters, kernel values, files and checks
+// walk this tree. A class is described once, by register_index_class.
 
 #pragma once
 
@@ -68,15 +67,15 @@ struct IndexPart {
     bool is_searched = false;
     /// Distances of the index are distances of this part.
     bool compares = false;
-    /// The index takes labels of this part for positions of its vectors.
+    /// The index uses labels of this part as positions of its own vectors.
     bool by_position = false;
-    /// It finds the lists of an inverted file, and does not hold the vectors.
+    /// The part is a quantizer: it finds inverted lists and holds no vectors.
     bool is_quantizer = false;
 };
 
 /// A number by which an index trades speed for quality.
 struct SearchParameter {
-    /// Where the number stands.
+    /// Where the number is stored.
     struct Member {
         std::function<double()> get;
         std::function<void(double)> set;
@@ -93,9 +92,9 @@ struct SearchParameter {
     void set(double value) const; ///< of all members, without checks
 };
 
-/** The facts about indexes of class C. All are optional. A class that does not
- * tell a fact has that of its base class, and in the end the default, which is
- * none if nothing else is said.
+/** The description of the indexes of class C. All members are optional. If a
+ * class leaves one out, that of its base class is used. If no base class has
+ * it, the default is none, unless the member names another one.
  */
 template <class C>
 struct IndexClass {
@@ -109,7 +108,7 @@ struct IndexClass {
     /// The kernel under which the index itself compares vectors.
     std::function<const Kernel*(const C&)> kernel;
 
-    /// What a text shows behind the parts, such as `nprobe=8`.
+    /// The settings that a text shows after the parts, such as `nprobe=8`.
     std::function<std::vector<std::string>(const C&)> settings;
 
     /// The search parameters of the index without its parts. Parameters of
@@ -120,12 +119,11 @@ struct IndexClass {
     /// the fields of a registered class (register_index).
     std::function<std::string(const C&)> string;
 
-    /// The ids of the vectors by which reconstruct finds them, in any order, if
-    /// these are not positions.
+    /// The ids that reconstruct takes, in any order, if they are not positions.
     std::function<std::vector<idx_t>(const C&)> ids;
 
-    /// The ids in a part of the vectors with these ids of the index; -1 if the
-    /// part does not have them. By default they are the same.
+    /// Converts ids of the index to ids of a part; -1 if the part does not have
+    /// the vector. By default they are the same.
     std::function<std::vector<
             idx_t>(const C&, size_t part, const std::vector<idx_t>& ids)>
             ids_in_part;
@@ -138,17 +136,18 @@ struct IndexClass {
     /// that is searched, or else ntotal.
     std::function<idx_t(const C&)> next_id;
 
-    /// Other numbers, with their names, that must equal ntotal.
+    /// Other counts that must equal ntotal, with their names.
     std::function<std::vector<std::pair<std::string, idx_t>>(const C&)> counts;
 
-    /// Where exceptions of a kernel inside FAISS's loops are kept.
+    /// Holds exceptions that a kernel has thrown inside FAISS's loops.
     std::function<KernelExceptions*(const C&)> exceptions;
 
     /// Throws if members were changed in a way that FAISS would not notice.
     std::function<void(const C&)> check;
 
-    /// Bytes that n vectors like those in it need in memory, beyond their size
-    /// in a file. By default those of the parts that are searched, or else 0.
+    /// Bytes that n vectors like those in the index need in memory, in addition
+    /// to their size in a file. By default the sum over the parts that are
+    /// searched, or 0 without such parts.
     std::function<double(const C&, idx_t n)> extra_memory;
 
     /// Prepares the removal of vectors by their places, so that the last
@@ -158,8 +157,8 @@ struct IndexClass {
     /// The moves must outlive it. Vectors that they move may be added before.
     std::function<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
-    /// Whether it takes ids and keeps them after a removal. By default as the
-    /// part that is searched, or else false.
+    /// Whether the index takes ids and keeps them after a removal. By default
+    /// the answer of the part that is searched, or false without such a part.
     std::optional<bool> keeps_ids;
 
     /// Whether searches return only vectors that the selector of plain search
@@ -175,19 +174,20 @@ struct IndexClass {
             std::unique_ptr<faiss::SearchParameters>(const C&, double selected)>
             params_for_selected;
 
-    /// Whether each of its functions checks its input and the sizes of its
-    /// parts. By default this is so for registered classes (register_index).
+    /// Whether all functions check their input and the sizes of the parts. By
+    /// default true for registered classes (register_index).
     std::optional<bool> checks_calls;
 
     /// Whether each vector is in one of the parts. By default it is in all of
     /// them.
     std::optional<bool> divides_vectors;
 
-    /// Whether FAISS's own functions cannot write, read or copy it, whatever is
-    /// inside. By default this is so for registered classes (register_index).
+    /// Whether FAISS's own functions cannot write, read or copy the index,
+    /// whatever is inside. By default true for registered classes
+    /// (register_index).
     std::optional<bool> is_foreign_to_faiss;
 
-    /// How to mend an index whose parts hold other numbers of vectors.
+    /// What to do if the parts of an index hold different numbers of vectors.
     std::optional<std::string> remedy;
 };
 
@@ -208,9 +208,9 @@ std::vector<const faiss::VectorTransform*> transforms_of(const AnyIndex& index);
 /// The kernel under which an index itself compares vectors, or null.
 const Kernel* kernel_of(const AnyIndex& index);
 
-/// The part whose distances an index returns, through any number of wrappers;
-/// the index itself if it computes them. Throws if it is divided into parts
-/// that differ in their strings.
+/// The part whose distances an index returns, inside any number of wrappers; or
+/// the index itself, if it computes them. Throws if the index is divided into
+/// parts whose strings differ.
 AnyIndex part_that_compares(const AnyIndex& index);
 
 /** A text that shows what is in an index, such as
@@ -248,8 +248,8 @@ std::string index_string(const AnyIndex& index);
 std::vector<SearchParameter> search_parameters(faiss::Index& index);
 std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index);
 
-/// Sets a search parameter by its name. Throws if there is none, or if it
-/// cannot have this value; nothing has changed then.
+/// Sets a search parameter by its name. Throws, and changes nothing, if there
+/// is no such parameter or if it cannot have this value.
 void set_search_parameter(
         faiss::Index& index,
         const std::string& name,
@@ -272,14 +272,14 @@ struct SavedSearchParameters {
     void save(const std::vector<SearchParameter>& parameters);
 };
 
-/// Bytes that n vectors like those in an index need in memory, beyond their
-/// size in a file.
+/// Bytes that n vectors like those in an index need in memory, in addition to
+/// their size in a file.
 double extra_memory(const AnyIndex& index, idx_t n);
 
 /** Computes exact kernel values of queries and stored vectors, for an index
  * whose part_that_compares is an IndexFlatKernel.
  *
- * Throws if an id, other than -1, is not that of exactly one vector.
+ * Throws unless each id, except -1, belongs to exactly one vector.
  *
  * @param x       queries, size n * d
  * @param ids     for each query the ids of k vectors, size n * k; -1 for none

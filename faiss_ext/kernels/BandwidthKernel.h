@@ -19,7 +19,7 @@ struct BandwidthKernel : Kernel {
     void fields(FieldVisitor& v) const override;
     void init() override;
 
-    /// Sets gamma, if it was left to the data.
+    /// Chooses gamma from the data, if it was left out.
     void train(idx_t n, const float* x, size_t d) override;
 
     void block(

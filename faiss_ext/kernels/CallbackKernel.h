@@ -16,10 +16,10 @@ namespace faiss_ext {
  * d) and (m, d) and returns the kernel values, shape (n, m). It is called by
  * one thread at a time.
  *
- * Exceptions of the function reach the caller. There is one exception to this:
- * inside FAISS's own loops (faiss::IndexHNSW and IndexRefine over
- * IndexFlatKernel) the pair counts as farthest instead. In C++,
- * KernelExceptionGuard reports it.
+ * If the function throws, the exception reaches the caller. Only FAISS's own
+ * loops (faiss::IndexHNSW and IndexRefine over IndexFlatKernel) lose it, and
+ * the pair then counts as the farthest. In C++, KernelExceptionGuard rethrows
+ * it.
  *
  * Such a kernel has no string, so objects that hold it cannot be written to
  * files.
@@ -45,8 +45,8 @@ struct CallbackKernel : Kernel {
             const float* y,
             size_t d,
             float* out) const override;
-    /// Takes the diagonals of small blocks, which needs fewer calls of the
-    /// function.
+    /// Takes the values from the diagonals of small blocks, which needs fewer
+    /// calls of the function.
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
     /// Throws unless all components are finite. The function's values are

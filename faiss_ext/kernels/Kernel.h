@@ -38,11 +38,11 @@ struct Kernel : HasFields {
     /// Checks the parameters.
     void init() override;
 
-    /// Does the same as init(), since files hold the parameters.
+    /// Checks the parameters, as init() does, because files contain them.
     void restore() override;
 
-    /** Sets the parameters that were left to the data. Has no effect by
-     * default, and on a trained kernel.
+    /** Chooses the parameters that were left out, from the data. Has no effect
+     * by default, or on a trained kernel.
      *
      * @param x   training vectors, size n * d
      */

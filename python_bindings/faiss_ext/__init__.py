@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Kernel similarity search for FAISS.
 
-Importing faiss_ext extends the faiss module. Its factories, readers, writers
-and classes then also handle kernels, hashes and feature maps:
+Importing faiss_ext extends the faiss module: FAISS's functions that make, read,
+write, copy and downcast objects then also handle kernels, hashes and feature
+maps. Its classes are not changed.
 
 >>> import faiss, faiss_ext
 >>> index = faiss.index_factory(64, "SIK512(gaussian),BFlat,Refine(KFlat(gaussian))")
 
-FAISS's own classes work as before. kernel_names(), map_names() and
-hash_names() list what strings can name; describe("SIK") prints the parameters
-of a name.
+kernel_names(), map_names() and hash_names() list the names that strings can
+contain. describe("SIK") returns the parameters of one of them.
 """
 
 import inspect

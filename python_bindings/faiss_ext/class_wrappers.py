@@ -568,7 +568,7 @@ def wrap_kernels():
     def gram(
         self, x: "ArrayLike", y: "ArrayLike | None" = None
     ) -> "NDArray[np.float32]":
-        """The kernel matrix of x and y.
+        """Computes the kernel matrix of x and y.
 
         Parameters
         ----------
@@ -590,7 +590,7 @@ def wrap_kernels():
         return out
 
     def call(self, x: "ArrayLike", y: "ArrayLike") -> float:
-        """The kernel value of two vectors.
+        """Computes the kernel value of two vectors.
 
         Parameters
         ----------
@@ -915,7 +915,7 @@ float"""
 def wrap_projections():
 
     def matrix(self) -> "NDArray[np.float32]":
-        """A copy of the projection matrix.
+        """Returns a copy of the projection matrix.
 
         Returns
         -------
@@ -982,7 +982,7 @@ def wrap_float_indexes():
     def compute_distance_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
     ) -> "NDArray[np.float32]":
-        """Distances (or kernel values) between each query and given stored
+        """Computes distances (or kernel values) between each query and stored
         vectors.
 
         Use it, for example, to rank candidates that another index has found.

@@ -36,7 +36,7 @@ def kernel_values(
     I: "ArrayLike | None" = None, xq: "ArrayLike | None" = None,
     lims: "ArrayLike | None" = None
 ) -> "NDArray[np.float64]":
-    """The kernel values of search results.
+    """Returns the kernel values of search results.
 
     Values are exact if the index compares vectors under a kernel, as `KFlat`,
     `HNSW,KFlat`, `Refine(KFlat)` and `BKFlat` do. For indexes of codes they
@@ -185,7 +185,7 @@ def values_of(index, D):
 
 
 def check_hamming(D, distances, nbits):
-    """Raises an error for numbers that are no Hamming distances, nor padding."""
+    """Raises an error for numbers that are neither Hamming distances nor padding."""
     wrong = (distances < 0) | (distances > nbits)
     wrong &= np.abs(D) < np.iinfo("int32").max
     if wrong.any():

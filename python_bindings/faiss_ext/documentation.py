@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Signatures and docstrings of what FAISS wraps or leaves without a docstring.
+"""Signatures and docstrings of functions that FAISS wraps or does not document.
 
 Those of the functions that SWIG wraps are written when the package is built
 (tidy_module.py).
@@ -89,7 +89,7 @@ class FloatIndexMethods:
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """The k nearest neighbours of each query.
+        """Finds the k nearest neighbours of each query.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class FloatIndexMethods:
             self, x: "ArrayLike", k: int,
             labels: "NDArray[np.int64] | None" = None,
     ) -> "NDArray[np.int64]":
-        """The ids that search returns, without distances.
+        """Searches, and returns only the ids.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class FloatIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
-        """All vectors within a threshold of each query.
+        """Finds all vectors within a threshold of each query.
 
         Results have a distance below the threshold, or a kernel value above it
         under METRIC_INNER_PRODUCT.
@@ -160,7 +160,7 @@ class FloatIndexMethods:
             R: "NDArray[np.float32] | None" = None,
     ) -> ("tuple[NDArray[np.float32], NDArray[np.int64], "
           "NDArray[np.float32]]"):
-        """Like search, and also returns the vectors that were found.
+        """Searches, and also returns the vectors that were found.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class FloatIndexMethods:
     def reconstruct(
             self, key: int, x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vector with an id.
+        """Returns the vector with an id.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class FloatIndexMethods:
             self, n0: int = 0, ni: int = -1,
             x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vectors with ids n0 to n0 + ni - 1.
+        """Returns the vectors with ids n0 to n0 + ni - 1.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class FloatIndexMethods:
     def reconstruct_batch(
             self, key: "ArrayLike", x: "NDArray[np.float32] | None" = None,
     ) -> "NDArray[np.float32]":
-        """The vectors with the given ids.
+        """Returns the vectors with the given ids.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class FloatIndexMethods:
         """
 
     def sa_code_size(self) -> int:
-        """Size of a code of sa_encode, in bytes.
+        """Returns the size of a code of sa_encode, in bytes.
 
         Returns
         -------
@@ -301,11 +301,11 @@ class FloatIndexMethods:
             An index that was made and trained in the same way. It is empty
             afterwards.
         add_id : int, optional
-            Added to the ids, if the index stores ids.
+            A number to add to the ids of that index, if it stores ids.
         """
 
     def check_compatible_for_merge(self, otherIndex: "faiss.Index") -> None:
-        """Raises RuntimeError if merge_from would raise it.
+        """Raises RuntimeError if merge_from cannot merge another index.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each query.
+        """Finds the k nearest codes of each query.
 
         Parameters
         ----------
@@ -371,7 +371,7 @@ class BinaryIndexMethods:
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a distance below thresh.
+        """Finds all codes at a distance below thresh of each query.
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class BinaryIndexMethods:
         """
 
     def reconstruct(self, key: int) -> "NDArray[np.uint8]":
-        """The code with an id.
+        """Returns the code with an id.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class BinaryIndexMethods:
             self, n0: int = 0, ni: int = -1,
             x: "NDArray[np.uint8] | None" = None,
     ) -> "NDArray[np.uint8]":
-        """The codes with ids n0 to n0 + ni - 1.
+        """Returns the codes with ids n0 to n0 + ni - 1.
 
         Parameters
         ----------
@@ -426,7 +426,7 @@ class BinaryIndexMethods:
             params: "faiss.SearchParameters | None" = None,
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
-        """Like search, and also returns the codes that were found.
+        """Searches, and also returns the codes that were found.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class BinaryIndexMethods:
         """
 
     def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
-        """The ids that search returns, without distances.
+        """Searches, and returns only the ids.
 
         Parameters
         ----------
@@ -485,11 +485,11 @@ class BinaryIndexMethods:
             An index that was made and trained in the same way. It is empty
             afterwards.
         add_id : int, optional
-            Added to the ids, if the index stores ids.
+            A number to add to the ids of that index, if it stores ids.
         """
 
     def check_compatible_for_merge(self, other: "faiss.IndexBinary") -> None:
-        """Raises RuntimeError if merge_from would raise it.
+        """Raises RuntimeError if merge_from cannot merge another index.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ class HashedIndexMethods:
         """
 
     def assign(self, x: "ArrayLike", k: int = 1) -> "NDArray[np.int64]":
-        """The ids that search returns, without distances.
+        """Searches, and returns only the ids.
 
         Parameters
         ----------
@@ -563,7 +563,7 @@ class HashedIndexMethods:
         params: "faiss.SearchParameters | None" = None
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
-        """Like search, and also returns the codes that were found.
+        """Searches, and also returns the codes that were found.
 
         Parameters
         ----------
@@ -585,7 +585,7 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each query.
+        """Finds the k nearest codes of each query.
 
         Parameters
         ----------
@@ -606,7 +606,7 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh of each query.
+        """Finds all codes at a Hamming distance below thresh of each query.
 
         Parameters
         ----------
@@ -647,7 +647,7 @@ class HashedIndexMethods:
         self, x: "ArrayLike", k: int, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
-        """The k nearest codes of each code.
+        """Finds the k nearest codes of each code.
 
         Parameters
         ----------
@@ -668,7 +668,7 @@ class HashedIndexMethods:
         self, x: "ArrayLike", thresh: float, *,
         params: "faiss.SearchParameters | None" = None
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
-        """All codes at a Hamming distance below thresh of each code.
+        """Finds all codes at a Hamming distance below thresh of each code.
 
         Parameters
         ----------
@@ -724,7 +724,7 @@ class Functions:
             thing: "faiss.Index | faiss.IndexBinary | faiss.VectorTransform",
             /,
     ) -> bool:
-        """Whether an object, or a part of it, belongs to faiss_ext.
+        """Tells whether an object, or a part of it, belongs to faiss_ext.
 
         Parameters
         ----------
@@ -834,7 +834,7 @@ class Functions:
         """
 
     def clone_index(index: "faiss.Index") -> "faiss.Index":
-        """A deep copy of an index.
+        """Makes a deep copy of an index.
 
         Parameters
         ----------
@@ -847,7 +847,7 @@ class Functions:
         """
 
     def clone_binary_index(index: "faiss.IndexBinary") -> "faiss.IndexBinary":
-        """A deep copy of a binary index, of any class that can be written.
+        """Makes a deep copy of a binary index, of any class that can be written.
 
         faiss_ext.clone_binary_index makes flat indexes IndexBinaryFlatSIMD and
         inverted lists IndexBinaryIVFSIMD, which have the faster scan.

@@ -379,7 +379,7 @@ class ShardedIndex:
 
     def search(self, x: "ArrayLike", k: int) -> (
             "tuple[NDArray[Any], NDArray[np.int64]]"):
-        """The k nearest neighbours of each query.
+        """Finds the k nearest neighbours of each query.
 
         Parameters
         ----------
@@ -472,7 +472,7 @@ class ShardedIndex:
 
     def range_search(self, x: "ArrayLike", radius: float) -> (
             "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):
-        """All vectors within a radius of each query.
+        """Finds all vectors within a radius of each query.
 
         These are nearer than the radius, or have a larger score under
         METRIC_INNER_PRODUCT.
@@ -509,7 +509,7 @@ class ShardedIndex:
         return lims, D, I
 
     def reconstruct(self, key: int) -> "NDArray[Any]":
-        """The vector with an id, as far as the index stores it.
+        """Returns the vector with an id, as the index stores it.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class ShardedIndex:
         return self._run("reconstruct", None, own)[at]
 
     def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
-        """A faiss.IndexShards or faiss.IndexBinaryShards of the same shards.
+        """Makes a faiss.IndexShards or faiss.IndexBinaryShards of the same shards.
 
         The shards must be in this process. They are shared with this index,
         and so are their search parameters. In FAISS's index each shard ranks

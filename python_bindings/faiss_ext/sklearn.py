@@ -192,7 +192,7 @@ class _IndexNeighbors(
         self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
         return_distance: bool = True
     ) -> Any:
-        """The nearest neighbours of each query.
+        """Finds the nearest neighbours of each query.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class _IndexNeighbors(
         self, X: "ArrayLike | None" = None, n_neighbors: "int | None" = None,
         mode: str = "connectivity"
     ) -> csr_matrix:
-        """The graph of the nearest neighbours.
+        """Makes the graph of the nearest neighbours.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class KernelNeighbors(_IndexNeighbors):
             _check_radius(self.radius)
 
     def transform(self, X: ArrayLike) -> csr_matrix:
-        """The graph of the nearest neighbours of vectors, weighted by
+        """Makes the graph of the nearest neighbours of vectors, weighted by
         distance.
 
         Parameters
@@ -433,7 +433,7 @@ class KernelNeighbors(_IndexNeighbors):
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
         return_distance: bool = True, sort_results: bool = False
     ) -> Any:
-        """All neighbours within a radius.
+        """Finds all neighbours within a radius.
 
         Parameters
         ----------
@@ -501,7 +501,7 @@ class KernelNeighbors(_IndexNeighbors):
         self, X: "ArrayLike | None" = None, radius: "float | None" = None,
         mode: str = "connectivity", sort_results: bool = False
     ) -> csr_matrix:
-        """The graph of the neighbours within a radius.
+        """Makes the graph of the neighbours within a radius.
 
         Parameters
         ----------
@@ -612,7 +612,7 @@ class KernelNeighborsTransformer(_IndexNeighbors):
         _check_mode(self.mode)
 
     def transform(self, X: ArrayLike) -> csr_matrix:
-        """The graph of the nearest neighbours of vectors.
+        """Makes the graph of the nearest neighbours of vectors.
 
         Parameters
         ----------

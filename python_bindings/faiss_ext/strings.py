@@ -8,7 +8,7 @@ from .errors import as_value_errors
 
 
 def index_string(index: "faiss.Index | faiss.IndexBinary") -> str:
-    """The factory string that makes an empty index like this one.
+    """Returns the factory string that makes an empty index like this one.
 
     For indexes of this package it equals index.description(). The string
     includes values that training has chosen, such as the bandwidth of a kernel
