@@ -2,6 +2,8 @@
 // Indexes that change: additions, removals, replacements and filters, against a
 // dictionary of vectors and an index that is built anew.
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -384,6 +386,51 @@ TEST_P(FilteredIndex, FindsSelectedOnly) {
                 expect_same(found, filtered(expected, range, q, k));
             }
         }
+    }
+}
+
+// With as many candidates as vectors, a range search is exact.
+TEST(RangeSearchOfRefine, IsExactAmongItsCandidates) {
+    const Floats x = histograms(2000, 6), q = histograms(30, 7);
+    const auto exact = index_factory(d, "KFlat(chi2)");
+    exact->add(2000, x.data());
+    for (const std::string front :
+         {"SIK64(gaussian),BFlat", "KIVF4(nprobe=4)", "HKM1(chi2),Flat"}) {
+        const auto index = index_factory(d, front + ",Refine(KFlat(chi2))");
+        index->train(2000, x.data());
+        index->add(2000, x.data());
+        auto& refine = dynamic_cast<IndexRefineKernel&>(*index);
+        const auto nearest = search(*exact, q, 100);
+        for (const idx_t rank : {0, 1, 99}) {
+            const float radius = nearest.distances[rank];
+            refine.k_factor = 2000;
+            const auto wanted = range_search(*exact, q, radius);
+            const auto found = range_search(*index, q, radius);
+            EXPECT_EQ(found, wanted) << front;
+            // fewer candidates find a part of them
+            refine.k_factor = 1;
+            const auto some = range_search(*index, q, radius);
+            for (size_t i = 0; i < some.size(); i++) {
+                EXPECT_TRUE(std::includes(
+                        wanted[i].begin(),
+                        wanted[i].end(),
+                        some[i].begin(),
+                        some[i].end()));
+            }
+        }
+        const faiss::IDSelectorRange range(100, 1100);
+        faiss::SearchParameters params;
+        params.sel = const_cast<faiss::IDSelectorRange*>(&range);
+        refine.k_factor = 2000;
+        const float radius = nearest.distances[99];
+        EXPECT_EQ(
+                range_search(*index, q, radius, &params),
+                range_search(*exact, q, radius, &params));
+        EXPECT_TRUE(throws(
+                [&] { range_search(*index, q, NAN); }, "the radius is NaN"));
+        const auto none = index_factory(d, front + ",Refine(KFlat(chi2))");
+        none->train(2000, x.data());
+        EXPECT_EQ(total_size(range_search(*none, q, 1)), 0u);
     }
 }
 
