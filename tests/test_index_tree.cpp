@@ -158,10 +158,10 @@ TEST(IndexTree, AStringMakesAnIndexThatHasIt) {
                  {"KFlat(chi2)", "KFlat(chi2)"},
                  {"HNSW8,KFlat(laplacian(gamma=3),store=u8)",
                   "HNSW8,KFlat(laplacian(gamma=3),store=u8)"},
-                 {"HKM2(chi2),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))",
-                  ""},
-                 {"L2norm,RR6,SH8,BIVF4_HNSW8", ""},
-                 {"RR4,IVF4,Flat,RFlat", ""}}) {
+                 {"HKM2(chi2,period=9),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))",
+                  "HKM(chi2,order=2,period=9),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))"},
+                 {"L2norm,RR6,SH8,BIVF4_HNSW8", "L2norm,RR6,SH8,BIVF4_HNSW8"},
+                 {"RR4,IVF4,Flat,RFlat", "RR4,IVF4,Flat,RFlat"}}) {
         EXPECT_EQ(index_string(*make(string)), text);
         EXPECT_EQ(index_string(*make(text)), text);
     }

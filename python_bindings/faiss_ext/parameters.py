@@ -13,7 +13,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
-from .errors import as_value_errors
+from .errors import message_of
 from .index_tree import real
 
 
@@ -73,8 +73,10 @@ def checked(index, found, name, value):
     """The value as a float; raises an error if an index has no such setting,
     or if that cannot have the value."""
     value = found[name].as_float(value) if name in found else 0.0
-    with as_value_errors():
+    try:
         swig._check_search_parameter(index, name, value)
+    except RuntimeError as error:
+        raise ValueError(message_of(error)) from None
     return value
 
 
