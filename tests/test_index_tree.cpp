@@ -213,6 +213,9 @@ TEST(IndexTree, SearchParametersAreThoseOfAllParts) {
                        "an integer from 1 to 16777216"));
     }
     EXPECT_TRUE(
+            throws([&] { set_search_parameter(*index, "k_factor", 2e9); },
+                   "a number from 1 to 1000000000, got 2000000000"));
+    EXPECT_TRUE(
             throws([&] { set_search_parameter(*index, "ef", 2); },
                    "no search parameter 'ef'; it has nprobe, k_factor"));
     EXPECT_EQ(search_parameters(*index)[0].get(), 3);

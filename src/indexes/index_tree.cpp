@@ -384,12 +384,19 @@ void SearchParameter::set(double value) const {
     }
 }
 
+namespace {
+
+/// Shows 1e9 with all its digits.
+std::string number_text(double value) {
+    const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+    return is_whole ? format_message("%.0f", value) : shortest(value);
+}
+
+} // namespace
+
 std::string SearchParameter::expected() const {
-    return format_message(
-            "%s from %.0f to %.0f",
-            is_integer ? "an integer" : "a number",
-            least,
-            most);
+    return std::string(is_integer ? "an integer" : "a number") + " from " +
+            number_text(least) + " to " + number_text(most);
 }
 
 namespace {
@@ -483,7 +490,7 @@ SearchParameter checked_parameter(
             "%s must be %s, got %s",
             name.c_str(),
             found->expected().c_str(),
-            shortest(value).c_str());
+            number_text(value).c_str());
     return *found;
 }
 
