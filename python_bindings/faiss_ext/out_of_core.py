@@ -458,7 +458,8 @@ class Build:
         self.bytes_on_the_way = 4 * sum(widths)
         self.block = int(np.clip(
             memory // 8 // self.bytes_on_the_way, LEAST_BLOCK, MOST_BLOCK))
-        if source.n > self.block and takes_one_add_only(self.base):
+        if (self.base is not None and source.n > self.block
+                and takes_one_add_only(self.base)):
             raise ValueError(
                 f"{type(part_that_stores(self.base)).__name__} of FAISS "
                 f"{faiss.__version__} ends the process where vectors are added "
