@@ -16,6 +16,7 @@
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexReplicas.h>
 #include <faiss/IndexShards.h>
+#include <faiss/index_factory.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
@@ -151,16 +152,18 @@ TEST(IndexTree, ShowsWhatIsInside) {
 }
 
 TEST(IndexTree, AStringMakesAnIndexThatHasIt) {
-    for (const char* string :
-         {"KFlat(chi2)",
-          "HNSW8,KFlat(laplacian(gamma=3),store=u8)",
-          "HKM2(chi2),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))",
-          "L2norm,RR6,SH8,BIVF4_HNSW8",
-          "RR4,IVF4,Flat,RFlat"}) {
-        const std::string text = index_string(*make(string));
+    // with what training or FAISS adds
+    for (const auto& [string, text] :
+         std::vector<std::pair<std::string, std::string>>{
+                 {"KFlat(chi2)", "KFlat(chi2)"},
+                 {"HNSW8,KFlat(laplacian(gamma=3),store=u8)",
+                  "HNSW8,KFlat(laplacian(gamma=3),store=u8)"},
+                 {"HKM2(chi2,period=9),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))",
+                  "HKM(chi2,order=2,period=9),PCAR4,KIVF4(M=2,nprobe=2,seed=9),Refine(KFlat(js))"},
+                 {"L2norm,RR6,SH8,BIVF4_HNSW8", "L2norm,RR6,SH8,BIVF4_HNSW8"},
+                 {"RR4,IVF4,Flat,RFlat", "RR4,IVF4,Flat,RFlat"}}) {
+        EXPECT_EQ(index_string(*make(string)), text);
         EXPECT_EQ(index_string(*make(text)), text);
-        // what training or FAISS adds is at the end of an item
-        EXPECT_EQ(text.substr(0, 3), std::string(string).substr(0, 3));
     }
     EXPECT_TRUE(
             throws([] { index_string(faiss::IndexIVFFlat()); },
@@ -204,8 +207,14 @@ TEST(IndexTree, SearchParametersAreThoseOfAllParts) {
     for (const double bad : {0., 2.5, 1e30, double(NAN)}) {
         EXPECT_TRUE(
                 throws([&] { set_search_parameter(*index, "nprobe", bad); },
+                       "nprobe must be an integer from 1 to 16777216, got "));
+        EXPECT_TRUE(
+                throws([&] { check_search_parameter(*index, "nprobe", bad); },
                        "an integer from 1 to 16777216"));
     }
+    EXPECT_TRUE(
+            throws([&] { set_search_parameter(*index, "k_factor", 2e9); },
+                   "a number from 1 to 1000000000, got 2000000000"));
     EXPECT_TRUE(
             throws([&] { set_search_parameter(*index, "ef", 2); },
                    "no search parameter 'ef'; it has nprobe, k_factor"));
@@ -286,6 +295,42 @@ TEST(IndexTree, KernelValuesAreThoseOfTheIdsOfTheWholeIndex) {
     expect_values(replicas, positions);
 }
 
+TEST(IndexTree, TellsWhereVectorsAre) {
+    const auto mapped = make("HKM1(chi2),PCA4,KFlat(linear)", 0);
+    const AnyIndex inside = part_that_stores(mapped.get());
+    EXPECT_EQ(structure_text(inside), "IndexFlatKernel(linear)");
+    const auto table = make("IDMap,SIK16(gaussian(gamma=1)),BFlat", 0);
+    EXPECT_EQ(
+            structure_text(part_that_stores(table.get())),
+            "IndexBinaryFlatSIMD");
+    EXPECT_TRUE(keeps_ids(table.get()));
+    EXPECT_FALSE(divides_vectors(table.get()));
+    const auto refined = make("KIVF4(M=4),Refine(KFlat(chi2))", 0);
+    EXPECT_EQ(part_that_stores(refined.get()).floats, refined.get());
+    EXPECT_FALSE(keeps_ids(refined.get()));
+    EXPECT_EQ(unused_places(refined.get()), 0);
+    faiss::IndexShards shards(d);
+    shards.add_shard(mapped.get());
+    EXPECT_TRUE(divides_vectors(shards));
+
+    const auto x = uniform_vectors(3, d, 2);
+    const auto& pre = dynamic_cast<faiss::IndexPreTransform&>(*mapped);
+    const auto seen = transformed(mapped.get(), 3, x.data());
+    ASSERT_EQ(seen.size(), size_t(3 * pre.index->d));
+    EXPECT_EQ(transformed(pre.index, 3, seen.data()), seen);
+}
+
+TEST(IndexTree, FlatQuantizersAreNotShown) {
+    for (const auto& [string, count] :
+         std::vector<std::pair<std::string, size_t>>{
+                 {"IVF4,Flat", 0}, {"IVF4_HNSW8,Flat", 1}}) {
+        const std::unique_ptr<faiss::Index> index(
+                faiss::index_factory(d, string.c_str()));
+        EXPECT_EQ(parts_of(index.get()).size(), 1);
+        EXPECT_EQ(shown_parts(index.get()).size(), count);
+    }
+}
+
 TEST(IndexTree, TellsTheMemoryThatFilesDoNotNeed) {
     EXPECT_EQ(extra_memory(*make("KFlat(chi2)"), 1000), 0);
     const auto index = make("IDMap,SIK16(gaussian(gamma=1)),BHash4");
@@ -312,6 +357,14 @@ TEST(IndexTree, ADescribedClassWorksEverywhere) {
     EXPECT_TRUE(holds_faiss_ext(&plus));
     // distances of the part are not those of the index
     EXPECT_EQ(part_that_compares(plus).floats, &plus);
+
+    // what the part stores, the index does
+    EXPECT_EQ(part_that_stores(plus).floats, graph.get());
+    EXPECT_FALSE(keeps_ids(plus));
+    auto lists = make("KIVF4(M=4)");
+    IndexPlus behind(lists.get());
+    EXPECT_TRUE(keeps_ids(behind));
+    EXPECT_EQ(unused_places(behind), 4 * 16);
 
     // wrappers of this library and of FAISS see through it
     plus.reset();

@@ -293,6 +293,14 @@ TEST_F(Registry, NamesAndEntries) {
     expect_names(class_table<faiss::Index>().names(), {"KFlat", "Scaled"});
     EXPECT_TRUE(is_faiss_ext_string("PCA4,SRP64,BFlat"));
     EXPECT_FALSE(is_faiss_ext_string("SRQ64,BFlat"));
+    for (const char* string :
+         {"BFlat", "IDMap2,Biased(by=1)", "IDMap,BKFlat(jaccard)", "BIVF4"}) {
+        EXPECT_TRUE(is_string_for_codes(string)) << string;
+    }
+    for (const char* string :
+         {"BSIK64,BFlat", "Scaled", "IDMap,SRP64,BFlat", "Flat", ""}) {
+        EXPECT_FALSE(is_string_for_codes(string)) << string;
+    }
 
     const auto& hashes = class_table<KernelHash>();
     EXPECT_EQ(hashes.noun(), "hash");

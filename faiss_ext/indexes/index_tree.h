@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -71,6 +73,8 @@ struct IndexPart {
     bool by_position = false;
     /// The part is a quantizer: it finds inverted lists and holds no vectors.
     bool is_quantizer = false;
+    /// The index returns what this part returns for the transformed vectors.
+    bool answers = false;
 };
 
 /// A number by which an index trades speed for quality.
@@ -90,6 +94,9 @@ struct SearchParameter {
 
     double get() const;           ///< of the first member
     void set(double value) const; ///< of all members, without checks
+
+    /// The values that it can have, in words: "an integer from 1 to 64".
+    std::string expected() const;
 };
 
 /** The description of the indexes of class C. All members are optional. If a
@@ -157,6 +164,10 @@ struct IndexClass {
     /// The moves must outlive it. Vectors that they move may be added before.
     std::function<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
+    /// Vectors for which it has room that is not used, approximately. By
+    /// default those of its only part if that is searched, or else 0.
+    std::function<idx_t(const C&)> unused_places;
+
     /// Whether the index takes ids and keeps them after a removal. By default
     /// the answer of the part that is searched, or false without such a part.
     std::optional<bool> keeps_ids;
@@ -203,7 +214,14 @@ void register_index_class(const IndexClass<C>& facts);
 /// The indexes directly inside an index.
 std::vector<IndexPart> parts_of(const AnyIndex& index);
 
+/// The parts that are worth showing: all but quantizers that are flat, as
+/// usual.
+std::vector<IndexPart> shown_parts(const AnyIndex& index);
+
 std::vector<const faiss::VectorTransform*> transforms_of(const AnyIndex& index);
+
+/// n vectors as the parts of an index see them.
+std::vector<float> transformed(const AnyIndex& index, idx_t n, const float* x);
 
 /// The kernel under which an index itself compares vectors, or null.
 const Kernel* kernel_of(const AnyIndex& index);
@@ -212,6 +230,17 @@ const Kernel* kernel_of(const AnyIndex& index);
 /// the index itself, if it computes them. Throws if the index is divided into
 /// parts whose strings differ.
 AnyIndex part_that_compares(const AnyIndex& index);
+
+/// The part that stores the vectors, through any number of wrappers with one
+/// part; the index itself if there is none.
+AnyIndex part_that_stores(const AnyIndex& index);
+
+/// Whether an index takes ids and keeps them after a removal, as inverted lists
+/// and ID maps do. Flat indexes renumber the remaining vectors.
+bool keeps_ids(const AnyIndex& index);
+
+/// Whether each vector is in one of the parts, and not in all of them.
+bool divides_vectors(const AnyIndex& index);
 
 /** A text that shows what is in an index, such as
  *
@@ -248,8 +277,15 @@ std::string index_string(const AnyIndex& index);
 std::vector<SearchParameter> search_parameters(faiss::Index& index);
 std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index);
 
-/// Sets a search parameter by its name. Throws, and changes nothing, if there
-/// is no such parameter or if it cannot have this value.
+/// Throws if an index has no search parameter with this name, or if it cannot
+/// have this value.
+void check_search_parameter(
+        const AnyIndex& index,
+        const std::string& name,
+        double value);
+
+/// Sets a search parameter by its name. Throws like check_search_parameter;
+/// nothing has changed then.
 void set_search_parameter(
         faiss::Index& index,
         const std::string& name,
@@ -276,6 +312,9 @@ struct SavedSearchParameters {
 /// their size in a file.
 double extra_memory(const AnyIndex& index, idx_t n);
 
+/// Vectors for which an index has room that is not used, approximately.
+idx_t unused_places(const AnyIndex& index);
+
 /** Computes exact kernel values of queries and stored vectors, for an index
  * whose part_that_compares is an IndexFlatKernel.
  *
@@ -295,16 +334,47 @@ void compute_kernel_values(
 
 namespace internal {
 
-/// Makes a function that takes an AnyIndex from one that takes a C.
-template <class C, class R, class... Args>
+/// References to all facts of an IndexClass. A fact that is missing here, the
+/// only list of them, is an error of the compiler.
+template <class Facts>
+auto all_facts(Facts& facts) {
+#define FAISS_EXT_FACTS                                                        \
+    parts, transforms, kernel, settings, parameters, string, ids, ids_in_part, \
+            transformed, next_id, counts, exceptions, check, extra_memory,     \
+            prepare_moves, unused_places, keeps_ids, selects,                  \
+            params_for_selected, checks_calls, divides_vectors,                \
+            is_foreign_to_faiss, remedy
+    auto& [FAISS_EXT_FACTS] = facts;
+    return std::tie(FAISS_EXT_FACTS);
+#undef FAISS_EXT_FACTS
+}
+
+/// Calls f(fact, same fact) for each fact of two classes.
+template <class To, class From, class F>
+void for_each_fact(To& to, const From& from, F&& f) {
+    const auto call = [&](auto&... own) {
+        std::apply(
+                [&](auto&... other) { (f(own, other), ...); }, all_facts(from));
+    };
+    std::apply(call, all_facts(to));
+}
+
+/// Makes a function that takes an AnyIndex from one that takes an I, which may
+/// be const.
+template <class R, class I, class... Args>
 std::function<R(const AnyIndex&, Args...)> on_any(
-        const std::function<R(const C&, Args...)>& f) {
+        const std::function<R(I&, Args...)>& f) {
     if (!f) {
         return nullptr;
     }
     return [f](const AnyIndex& index, Args... args) {
-        return f(*index.as<C>(), args...);
+        return f(const_cast<I&>(*index.as<std::remove_const_t<I>>()), args...);
     };
+}
+
+template <class T>
+std::optional<T> on_any(const std::optional<T>& fact) {
+    return fact;
 }
 
 void register_index_class(
@@ -318,41 +388,11 @@ void forget_facts();
 } // namespace internal
 
 template <class C>
-void register_index_class(const IndexClass<C>& f) {
-    using internal::on_any;
+void register_index_class(const IndexClass<C>& facts) {
     IndexClass<const AnyIndex> any;
-    any.parts = on_any(f.parts);
-    any.transforms = on_any(f.transforms);
-    any.kernel = on_any(f.kernel);
-    any.settings = on_any(f.settings);
-    if (f.parameters) {
-        any.parameters = [get = f.parameters](const AnyIndex& index) {
-            return get(const_cast<C&>(*index.as<C>()));
-        };
-    }
-    any.string = on_any(f.string);
-    any.ids = on_any(f.ids);
-    any.ids_in_part = on_any(f.ids_in_part);
-    any.transformed = on_any(f.transformed);
-    any.next_id = on_any(f.next_id);
-    any.counts = on_any(f.counts);
-    any.exceptions = on_any(f.exceptions);
-    any.check = on_any(f.check);
-    any.extra_memory = on_any(f.extra_memory);
-    if (f.prepare_moves) {
-        any.prepare_moves = [prepare = f.prepare_moves](
-                                    const AnyIndex& index,
-                                    const PlaceMoves& moves) {
-            return prepare(const_cast<C&>(*index.as<C>()), moves);
-        };
-    }
-    any.keeps_ids = f.keeps_ids;
-    any.selects = f.selects;
-    any.params_for_selected = on_any(f.params_for_selected);
-    any.checks_calls = f.checks_calls;
-    any.divides_vectors = f.divides_vectors;
-    any.is_foreign_to_faiss = f.is_foreign_to_faiss;
-    any.remedy = f.remedy;
+    internal::for_each_fact(any, facts, [](auto& to, const auto& from) {
+        to = internal::on_any(from);
+    });
     internal::register_index_class(
             typeid(C),
             [](const AnyIndex& index) { return index.as<C>() != nullptr; },

@@ -50,4 +50,8 @@ std::unique_ptr<faiss::IndexBinary> index_binary_factory(
 /// characters or 64 nested parentheses, which may crash FAISS's parser.
 bool is_faiss_ext_string(const std::string& description);
 
+/// Returns whether a string, if it is valid, makes a binary index that takes
+/// codes, not vectors.
+bool is_string_for_codes(const std::string& description);
+
 } // namespace faiss_ext

@@ -376,9 +376,13 @@ def hash_of_codes(index):
     """The hash of a binary index, or None."""
     if not isinstance(index, faiss.IndexBinary):
         return None
-    inside = part_that_compares(index)
-    return inside.hash if isinstance(
-        inside, swig.IndexBinaryKernelHash) else None
+    return hash_before(part_that_compares(index))
+
+
+def hash_before(index):
+    """The hash that vectors pass on their way into an index, or None."""
+    return next((transform for transform in transforms_of(index)
+                 if isinstance(transform, swig.KernelHash)), None)
 
 
 # --------------------------------------------------- kernels of an index
@@ -413,12 +417,9 @@ def own_kernel(index, kernel):
     """
     if kernel is None:
         inside = part_that_compares(index)
-        hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
-                  swig.IndexAsymmetricHash)
-        if isinstance(inside, hashes):
-            return OwnKernel(inside.hash, transforms_to(index))
-        if kernel_of(inside) is not None:
-            return OwnKernel(kernel_of(inside), transforms_to(index))
+        own = hash_before(inside) or kernel_of(inside)
+        if own is not None:
+            return OwnKernel(own, transforms_to(index))
         raise ValueError(f"calibrate: {class_name(index)} has no kernel; give "
                          "the argument `kernel`")
     if isinstance(kernel, str):

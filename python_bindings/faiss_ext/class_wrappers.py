@@ -24,6 +24,7 @@ from .arguments import (
     python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of
+from .index_tree import hash_in_front, kernel_of, part_in_front
 from .parameters import settings_of
 from .showing import text
 
@@ -211,19 +212,6 @@ def codes(self, x, where):
     return as_codes(x, self.code_size, where)
 
 
-def innermost(index):
-    """The part that stores the codes of a binary index."""
-    while isinstance(index, faiss.IndexBinaryIDMap) and index.index is not None:
-        index = swig._downcast(index.index)
-    return index
-
-
-def hash_in_front(index):
-    """The hash in front of a binary index; None if the index takes codes."""
-    index = innermost(index)
-    return index.hash if isinstance(index, swig.IndexBinaryKernelHash) else None
-
-
 # methods that take vectors, and their counterparts for codes
 OF_CODES = {"train": "train_codes", "add": "add_codes",
             "add_with_ids": "add_codes_with_ids", "search": "search_codes",
@@ -256,7 +244,7 @@ def index_radius(index, radius, where):
     radius = as_radius(radius, where)
     if not isinstance(index, faiss.IndexBinary):
         return radius
-    of_kernel = isinstance(innermost(index), swig.IndexBinaryFlatKernel)
+    of_kernel = kernel_of(part_in_front(index)) is not None
     if of_kernel and np.isfinite(radius) and not radius.is_integer():
         raise ValueError(
             f"{where}: the radius is {radius:g}, expected an integer, as "
@@ -1262,7 +1250,7 @@ def wrap_binary_indexes():
         if hash is None:
             train_codes(self, x)
             return
-        innermost(self).train(x)
+        part_in_front(self).train(x)
         self.is_trained = True
 
     documentation.document(train, documentation.BinaryIndexMethods.train)
@@ -1366,9 +1354,6 @@ FIXED_PARTS = {
 NULLABLE = {"clustering_index"}
 
 
-SEARCH_PARAMETERS = {"nprobe", "max_codes", "efSearch", "nflip", "B", "k_factor"}
-
-
 def owning_transforms(thing):
     """The hashes and maps of which an object is a part. An index is none: it
     keeps transformations that are parts of it."""
@@ -1404,7 +1389,9 @@ def is_derived(thing, name):
 def setting_hint(thing, name):
     """How to set a search parameter that a part of an index has, or an empty
     string."""
-    if name not in SEARCH_PARAMETERS or name not in settings_of(thing):
+    is_index = (isinstance(thing, (faiss.Index, faiss.IndexBinary))
+                and name != "this" and hasattr(thing, "this"))
+    if not is_index or name.startswith("_") or name not in settings_of(thing):
         return ""
     return (f"; a part of it has: faiss_ext.set_index_parameter(index, "
             f"{name!r}, value) sets it")

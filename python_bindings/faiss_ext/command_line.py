@@ -37,19 +37,17 @@ from .advice import (
 from .errors import message_of, reworded
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing
-from .out_of_core import (
-    about_vector, build_from, number_of_bytes, takes_bits)
+from .out_of_core import about_vector, build_from, number_of_bytes
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .shard_building import open_shards
-from .index_tree import parts_of, real, transforms_of
+from .index_tree import part_that_compares, parts_of, transforms_of
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
 from .vector_files import VectorFileError, read_vectors
 
-SHARDS = faiss.IndexShards, faiss.IndexBinaryShards
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
@@ -354,8 +352,8 @@ def run_build(args):
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
-    exact = real(getattr(index, "refine_index", index))
-    if args.exact == "file" and not isinstance(exact, swig.IndexFileKernel):
+    if args.exact == "file" and not isinstance(
+            part_that_compares(index), swig.IndexFileKernel):
         print("faiss_ext: --exact file has no effect: in this string no KFlat, "
               "alone or in Refine, keeps floats", file=sys.stderr)
     result = {
@@ -501,7 +499,7 @@ def hash_of(index):
             return transform
     parts = [part.index for part in parts_of(index)]
     found = [hash for hash in map(hash_of, parts) if hash is not None]
-    if not found or isinstance(index, SHARDS) and (
+    if not found or swig._divides_vectors(index) and (
             len(found) < len(parts)
             or len({hash.description() for hash in found}) > 1):
         return None
@@ -551,8 +549,10 @@ def run_info(args):
         size = size_of(args.index)
     else:
         try:
-            index = (index_binary_factory if takes_bits(args.index)
-                     else faiss.index_factory)(args.d or 128, args.index)
+            factory = (index_binary_factory
+                       if swig._is_string_for_codes(args.index)
+                       else faiss.index_factory)
+            index = factory(args.d or 128, args.index)
         except RuntimeError as error:
             raise ValueError(f"{args.index!r} is neither a file nor a "
                              f"string: {message_of(error)}") from None

@@ -7,7 +7,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_ids, as_vectors
 from .errors import as_value_errors
-from .index_tree import part_that_compares, transforms_of
+from .index_tree import part_that_compares
 from .parameters import is_sharded
 
 
@@ -255,11 +255,6 @@ def values_of_ids(index, x, ids):
 
 
 def transformed(index, x):
-    """Vectors after the transforms of an IndexPreTransform."""
-    if isinstance(index, swig.IndexPreTransformSIMD):
-        return faiss.vector_to_array(index._transformed_c(
-            len(x), faiss.swig_ptr(x), len(transforms_of(index)))).reshape(
-                len(x), -1)
-    for transform in transforms_of(index):
-        x = transform.apply(x)
-    return x
+    """Vectors as the parts of an index see them."""
+    return faiss.vector_to_array(swig._transformed_c(
+        index, len(x), faiss.swig_ptr(x))).reshape(len(x), -1)

@@ -20,6 +20,7 @@ from . import documentation, showing
 from . import swigfaiss_ext as swig
 from .arguments import shown
 from .errors import is_of_swig, reworded
+from .index_tree import part_that_stores
 
 FILE_MAGICS = (b"FxIx", b"FxIB", b"FxVT")
 CLASSES = (faiss.Index, faiss.IndexBinary, faiss.VectorTransform)
@@ -247,8 +248,9 @@ def faiss_loses_codes(thing):
     """
     if isinstance(thing, swig.IndexBinaryIDTable):
         return True
-    while isinstance(thing, faiss.IndexBinaryIDMap) and thing.index is not None:
-        thing = faiss.downcast_IndexBinary(thing.index)
+    if not isinstance(thing, faiss.IndexBinary):
+        return False
+    thing = part_that_stores(thing)
     return isinstance(thing, faiss.IndexBinaryMultiHash) or (
         isinstance(thing, faiss.IndexBinaryFlat) and thing.ntotal > 0
         and thing.xb.size() == 0)

@@ -3,8 +3,6 @@
 
 from typing import NamedTuple
 
-import faiss
-
 from . import swigfaiss_ext as swig
 from .errors import as_value_errors
 
@@ -18,6 +16,7 @@ class Part(NamedTuple):
     compares: bool
     by_position: bool
     is_quantizer: bool
+    answers: bool
 
 
 def kept(thing, owner):
@@ -39,10 +38,8 @@ def real(index):
 def parts_of(index):
     """The indexes directly inside an index, without quantizers that are flat,
     as usual."""
-    parts = (Part(*part) for part in swig._parts_of(index))
-    return [part._replace(index=kept(part.index, index)) for part in parts
-            if not part.is_quantizer or not isinstance(
-                part.index, (faiss.IndexFlat, faiss.IndexBinaryFlat))]
+    parts = (Part(*part) for part in swig._shown_parts(index))
+    return [part._replace(index=kept(part.index, index)) for part in parts]
 
 
 def transforms_of(index):
@@ -61,5 +58,42 @@ def part_that_compares(index):
     """The part of an index whose distances it returns; possibly the index
     itself."""
     with as_value_errors():
-        found = swig._part_that_compares(index)
+        return part_of(index, swig._part_that_compares(index))
+
+
+def part_that_stores(index):
+    """The part of an index that stores the vectors, through wrappers with one
+    part; possibly the index itself."""
+    return part_of(index, swig._part_that_stores(index))
+
+
+def part_of(index, found):
+    """A part that C++ has found; possibly the index itself."""
     return real(index) if found.this == index.this else kept(found, index)
+
+
+def part_that_answers(index):
+    """The part that returns what the index returns for the transformed
+    vectors, or None."""
+    return next((part.index for part in parts_of(index) if part.answers), None)
+
+
+def part_in_front(index):
+    """The part of an index, or of its first shard, that gets vectors as they
+    are."""
+    index = real(index)
+    while not transforms_of(index):
+        inside = next((part.index for part in parts_of(index)
+                       if part.is_searched and part.index is not None), None)
+        if inside is None:
+            break
+        index = inside
+    return index
+
+
+def hash_in_front(index):
+    """The hash of a binary index that takes vectors; None if it takes
+    codes."""
+    transforms = transforms_of(part_in_front(index))
+    return (transforms[0] if transforms
+            and isinstance(transforms[0], swig.KernelHash) else None)

@@ -17,7 +17,8 @@ from .errors import reworded
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
-from .index_tree import real, transforms_of
+from .index_tree import (
+    hash_in_front, part_that_stores, real, transforms_of)
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
@@ -113,17 +114,10 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
     return index
 
 
-def takes_bits(string):
-    """Whether a string makes a binary index without a scheme."""
-    core = string.removeprefix("IDMap2,").removeprefix("IDMap,")
-    return core.startswith("B") and not core.startswith("BSIK")
-
-
 def takes_packed_bits(index):
     """Whether an index takes packed bits: a binary index without a scheme."""
-    index = without_ids(index)
     return (isinstance(index, faiss.IndexBinary)
-            and not isinstance(index, swig.IndexBinaryKernelHash))
+            and hash_in_front(index) is None)
 
 
 def shown(progress):
@@ -143,7 +137,7 @@ def train_with(index, sample, numbers, progress, place_of=str):
 def add(index, rows, begin):
     """Adds rows with ids from `begin` on."""
     try:
-        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        if swig._keeps_ids(index):
             index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
         else:
             index.add(rows)
@@ -170,31 +164,16 @@ def located(error, place_of, numbers):
             f"{error.after}")
 
 
-def unused_places(index):
-    """Approximate number of vectors for which an index has unused room.
-
-    The lists of KIVF end with partly filled blocks of 32.
-    """
-    lists = core(without_ids(index))
-    return 16 * lists.nlist if isinstance(lists, swig.IndexIVFPQ4) else 0
-
-
-def without_ids(index):
-    index = real(index)
-    return (real(index.index) if isinstance(
-        index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)) else index)
-
-
 def is_reserved(index):
     """Whether `reserve` has an effect on an index."""
-    return isinstance(core(without_ids(index)), faiss.IndexBinaryFlat)
+    return isinstance(part_that_stores(index), faiss.IndexBinaryFlat)
 
 
 def reserve(index, n):
     """Reserves memory for n vectors, so that flat binary codes grow without a
     second copy."""
     if is_reserved(index):
-        codes = core(without_ids(index))
+        codes = part_that_stores(index)
         size = codes.xb.size()
         codes.xb.resize(n * codes.code_size)
         codes.xb.resize(size)  # keeps the capacity
@@ -206,35 +185,16 @@ def copy_of(index):
             else faiss.clone_index(index))
 
 
-def core(index):
-    """The part of an index that stores the vectors."""
-    index = real(index)
-    while True:
-        if isinstance(index, faiss.IndexPreTransform):
-            index = real(index.index)
-        elif isinstance(index, (swig.IndexKernelHash,
-                                swig.IndexBinaryKernelHash)):
-            index = real(index.storage)
-        else:
-            return index
-
-
-def own_ids(index):
-    """Whether the index stores ids, which count from its first vector."""
-    return isinstance(core(index), (
-        swig.IndexIVFPQ4, faiss.IndexIVF, faiss.IndexBinaryIVF))
-
-
 def takes_one_add_only(index):
     """Whether FAISS aborts at the second add."""
     version = tuple(int(n) for n in re.findall(r"\d+", faiss.__version__)[:3])
     return version < (1, 7, 4) and isinstance(
-        core(index), faiss.IndexIVFPQFastScan)
+        part_that_stores(index), faiss.IndexIVFPQFastScan)
 
 
 def merge(index, other):
-    """Appends the vectors of another index, with consecutive ids."""
-    index.merge_from(other, index.ntotal if own_ids(index) else 0)
+    """Appends the vectors of another index, with their ids."""
+    index.merge_from(other, 0)
 
 
 def can_merge(empty, rows):
@@ -242,7 +202,7 @@ def can_merge(empty, rows):
     one, other = copy_of(empty), copy_of(empty)
     try:
         add(one, rows[:1], 0)
-        add(other, rows[:1], 0 if own_ids(one) else 1)
+        add(other, rows[:1], 1)
         merge(one, other)
         return one.ntotal == 2
     except RuntimeError:
@@ -450,7 +410,7 @@ def checked(string, exact, train, seed, parameters):
 def made_from(string, d, dtype, metric, parameters, name):
     """Makes the empty index of a string, for vectors of a type from a source
     with a name."""
-    bits = takes_bits(string)
+    bits = swig._is_string_for_codes(string)
     if bits and dtype != "uint8":
         raise VectorFileError(
             f"{name}: {string} takes packed bits, uint8, got {dtype}")
@@ -490,16 +450,18 @@ class Build:
                 self.k_factor = made.k_factor
                 self.base = real(made.base_index)
                 self.base.referenced_objects = [made]
-        # the sizes of a vector at each step on its way into the index
-        widths = [source.d, *(t.d_out for t in transforms_of(self.base))
-                  ] if isinstance(self.base, faiss.IndexPreTransform) else [
-                      source.d]
+        # The sizes of a vector at each step on its way into the index. A hash
+        # makes codes of a few vectors at a time.
+        transforms = [] if self.base is None else transforms_of(self.base)
+        widths = [source.d, *(t.d_out for t in transforms
+                              if not isinstance(t, swig.KernelHash))]
         self.bytes_on_the_way = 4 * sum(widths)
         self.block = int(np.clip(
             memory // 8 // self.bytes_on_the_way, LEAST_BLOCK, MOST_BLOCK))
-        if source.n > self.block and takes_one_add_only(self.base):
+        if (self.base is not None and source.n > self.block
+                and takes_one_add_only(self.base)):
             raise ValueError(
-                f"{type(core(self.base)).__name__} of FAISS "
+                f"{type(part_that_stores(self.base)).__name__} of FAISS "
                 f"{faiss.__version__} ends the process where vectors are added "
                 f"a second time, and {source.n:,} are more than a block; "
                 "expected KIVF, say")
@@ -576,7 +538,7 @@ class Build:
         The estimate is made from the size of a piece of the index in a file,
         plus `beside` bytes.
         """
-        n, unused = self.source.n, unused_places(piece)
+        n, unused = self.source.n, swig._unused_places(piece)
         expected = (size / (piece.ntotal + unused) * (n + unused)
                     + swig._extra_memory(piece, n))
         needed = (expected * (1 if is_reserved(piece) else 2) + beside

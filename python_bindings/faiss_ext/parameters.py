@@ -5,6 +5,7 @@ import abc
 import math
 import numbers
 import operator
+import sys
 from typing import NamedTuple
 
 import faiss
@@ -12,8 +13,8 @@ import numpy as np
 
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
+from .errors import message_of
 from .index_tree import real
-from .showing import class_name
 
 
 # ------------------------------------------------------------- settings
@@ -23,8 +24,7 @@ class Setting(NamedTuple):
 
     name: str
     is_integer: bool
-    least: float
-    most: float
+    expected: str  # "an integer from 1 to 64"
     value: float
     values: tuple  # those that ParameterSpace tries
 
@@ -32,23 +32,17 @@ class Setting(NamedTuple):
     def kind(self):
         return int if self.is_integer else float
 
-    def checked(self, value):
-        """The value in the parameter's type; raises an error if it is not
-        allowed."""
+    def as_float(self, value):
+        """A number as a float; raises an error for other types."""
         value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(
-                f"{self.name} must be {self.expected()}, got {value!r}")
+            raise TypeError(f"{self.name} must be {self.expected}, got "
+                            f"{value!r}")
         if self.name.endswith("max_codes") and value == math.inf:
-            value = 0  # means no limit, as in FAISS's ParameterSpace
-        if not self.least <= value <= self.most or value != self.kind(value):
-            raise ValueError(
-                f"{self.name} must be {self.expected()}, got {value!r}")
-        return self.kind(value)
-
-    def expected(self):
-        kind = "an integer" if self.is_integer else "a number"
-        return f"{kind} from {self.least:.0f} to {self.most:.0f}"
+            return 0.0  # means no limit, as in FAISS's ParameterSpace
+        most = sys.float_info.max
+        return value if isinstance(value, float) else float(
+            max(-most, min(value, most)))
 
 
 def settings_of(index):
@@ -67,23 +61,29 @@ def settings_of_root(index, where):
     return settings_of(index)
 
 
-def setting_of(found, name, index):
-    """The setting with a name; also accepts FAISS's names."""
+def own_name(found, name):
+    """The name of a setting; also accepts FAISS's name of the k_factor."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a parameter must be str, got {name!r}")
-    if name in found:
-        return found[name]
-    if name == "k_factor_rf" and "k_factor" in found:
-        return found["k_factor"]
-    there = f"it has {', '.join(found)}" if found else "it has none"
-    raise ValueError(f"{class_name(index)} has no search parameter "
-                     f"{name!r}; {there}")
+    return ("k_factor" if name == "k_factor_rf" and name not in found
+            and "k_factor" in found else name)
+
+
+def checked(index, found, name, value):
+    """The value as a float; raises an error if an index has no such setting,
+    or if that cannot have the value."""
+    value = found[name].as_float(value) if name in found else 0.0
+    try:
+        swig._check_search_parameter(index, name, value)
+    except RuntimeError as error:
+        raise ValueError(message_of(error)) from None
+    return value
 
 
 def assign(index, changes):
-    """Sets (setting, value) pairs; the values must have been checked."""
-    for setting, value in changes:
-        swig._set_search_parameter(index, setting.name, value)
+    """Sets pairs of names and values, which must have been checked."""
+    for name, value in changes:
+        swig._set_search_parameter(index, name, value)
 
 
 class Sharded(abc.ABC):
@@ -160,8 +160,8 @@ def set_index_parameter(
         index.set_parameter(name, value)
         return
     found = settings_of_root(index, "set_index_parameter")
-    setting = setting_of(found, name, index)
-    assign(index, [(setting, setting.checked(value))])
+    name = own_name(found, name)
+    assign(index, [(name, checked(index, found, name, value))])
 
 
 # --------------------------------------------------------------- tuning
@@ -324,17 +324,16 @@ class ParameterSpace(faiss.ParameterSpace):
         found = settings_of_root(index, "ParameterSpace")
         changes, others = [], []
         for name, value in pairs:
-            try:
-                setting = setting_of(found, name, index)
-            except ValueError as error:
-                others.append((name, value, error))
+            name = own_name(found, name)
+            if name in found:
+                changes.append((name, checked(index, found, name, value)))
             else:
-                changes.append((setting, setting.checked(value)))
-        for name, value, error in others:
+                others.append((name, value))
+        for name, value in others:
             try:
                 super().set_index_parameter(real(index), name, float(value))
             except (RuntimeError, TypeError):
-                raise error from None
+                checked(index, found, name, value)  # there is none
         assign(index, changes)
 
     def explore(

@@ -15,11 +15,11 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import (
     as_codes, as_integer, as_k, as_vectors, python_number)
-from .class_wrappers import hash_in_front, index_radius
+from .class_wrappers import index_radius
 from .distances import transformed, values_of_ids
 from .errors import message_of
 from .files import size_of
-from .index_tree import real
+from .index_tree import hash_in_front, part_that_answers, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
@@ -131,8 +131,8 @@ def exact_part(index):
     """The part that searches under a kernel, by scan or graph, possibly behind
     maps; or None."""
     index = real(index)
-    while isinstance(index, faiss.IndexPreTransform):
-        index = real(index.index)
+    while (inside := part_that_answers(index)) is not None:
+        index = inside
     return index if isinstance(
         index, (swig.IndexFlatKernel, swig.IndexHNSWKernel)) else None
 
@@ -145,10 +145,8 @@ def finished(index, D, I):
 
 def mapped(index, x):
     """Vectors after the maps in front of an index."""
-    index = real(index)
-    while isinstance(index, faiss.IndexPreTransform):
-        x = transformed(index, x)
-        index = real(index.index)
+    while (inside := part_that_answers(index)) is not None:
+        x, index = transformed(index, x), inside
     return x
 
 

@@ -12,7 +12,6 @@
 #include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
-#include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
@@ -69,9 +68,10 @@ HashAndStorage::HashAndStorage(KernelHash* hash, faiss::IndexBinary* storage)
             "the hash has %d bits, but the storage takes codes of %d bits",
             hash->nbits,
             storage->d);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !dynamic_cast<const IndexBinaryFlatKernel*>(storage),
-            "IndexBinaryFlatKernel cannot store the codes of a hash, which are compared by Hamming distance; use IndexBinaryFlat");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !kernel_of(storage),
+            "%s cannot store the codes of a hash, which are compared by Hamming distance; use IndexBinaryFlat",
+            AnyIndex(storage).class_name().c_str());
 }
 
 HashAndStorage::~HashAndStorage() {
@@ -132,14 +132,7 @@ void HashAndStorage::add_codes(
 }
 
 void HashAndStorage::check_counts_inside() const {
-    const auto* graph = dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);
-    const auto* tables =
-            dynamic_cast<const faiss::IndexBinaryMultiHash*>(storage);
-    if (graph || tables) {
-        const faiss::IndexBinary* codes =
-                graph ? graph->storage : tables->storage;
-        check_counts_with<faiss::IndexBinary>(*storage, codes);
-    }
+    check_counts(storage);
 }
 
 void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {

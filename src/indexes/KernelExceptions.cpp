@@ -39,20 +39,22 @@ bool KernelExceptions::has_failed() const {
 
 namespace {
 
+/// Also checks the index and its parts if that has not been done.
 void find_exceptions(
         const AnyIndex& index,
+        bool is_checked,
         std::vector<KernelExceptions*>& found) {
     const IndexFacts& facts = facts_of(index);
     if (facts.exceptions) {
         found.push_back(facts.exceptions(index));
     }
-    if (facts.check) {
+    if (!is_checked && facts.check) {
         facts.check(index);
     }
     if (facts.parts) {
         for (const IndexPart& part : facts.parts(index)) {
             if (part.index.floats) {
-                find_exceptions(part.index, found);
+                find_exceptions(part.index, is_checked, found);
             }
         }
     }
@@ -62,10 +64,11 @@ void find_exceptions(
 
 KernelExceptionGuard::KernelExceptionGuard(const faiss::Index* index) {
     if (index) {
-        if (!facts_of(*index).checks_calls.value_or(false)) {
+        const bool checks_calls = facts_of(*index).checks_calls.value_or(false);
+        if (!checks_calls) {
             check_all_counts(*index);
         }
-        find_exceptions(*index, watched);
+        find_exceptions(*index, !checks_calls, watched);
     }
     for (const KernelExceptions* exceptions : watched) {
         auto& state = *exceptions->state;

@@ -52,6 +52,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/list_moves.h"
+#include "simd/pq4_scan.h"
 
 namespace faiss_ext {
 
@@ -145,14 +146,24 @@ Parameters hash_parameters(Hash& index) {
     return {parameter("nflip", index.nflip, 0, index.b, values)};
 }
 
+int number_of_tables(const faiss::IndexBinaryHash&) {
+    return 1;
+}
+
+int number_of_tables(const faiss::IndexBinaryMultiHash& index) {
+    return index.nhash;
+}
+
 /// Bytes of the hash tables of n codes.
 template <class Hash>
-double hash_memory(const Hash& index, idx_t n, int tables) {
+double hash_memory(const Hash& index, idx_t n) {
     constexpr double bytes_of_entry = 100; // approximately
     const double entries = double(index.hashtable_size()) /
             double(std::max<idx_t>(index.ntotal, 1)) * double(n);
     return bytes_of_entry *
-            std::min(entries, tables * std::ldexp(1.0, index.b));
+            std::min(
+                    entries,
+                    number_of_tables(index) * std::ldexp(1.0, index.b));
 }
 
 // Texts and strings.
@@ -334,6 +345,26 @@ Action move_in_parts(IndexT& index, const PlaceMoves& moves, Parts*... parts) {
 
 // Wrappers that exist for float and binary indexes.
 
+/// The parts of Shards or Replicas.
+template <class Group>
+Parts parts_of_group(const Group& group, const char* name, bool by_position) {
+    Parts parts;
+    for (int p = 0; p < group.count(); p++) {
+        parts.push_back(
+                {.name = name,
+                 .index = group.at(p),
+                 .is_searched = true,
+                 .compares = true,
+                 .by_position = by_position});
+    }
+    return parts;
+}
+
+template <class Shards>
+Parts parts_of_shards(const Shards& shards) {
+    return parts_of_group(shards, "shard", shards.successive_ids);
+}
+
 template <class IndexT>
 void register_wrappers() {
     using Map = faiss::IndexIDMapTemplate<IndexT>;
@@ -388,23 +419,9 @@ void register_wrappers() {
     }
     register_index_class(ids);
 
-    const auto parts_of_group = [](const auto& i, const char* name, bool by) {
-        Parts parts;
-        for (int p = 0; p < i.count(); p++) {
-            parts.push_back(
-                    {.name = name,
-                     .index = i.at(p),
-                     .is_searched = true,
-                     .compares = true,
-                     .by_position = by});
-        }
-        return parts;
-    };
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     IndexClass<Shards> shards;
-    shards.parts = [=](const Shards& i) {
-        return parts_of_group(i, "shard", i.successive_ids);
-    };
+    shards.parts = parts_of_shards<Shards>;
     shards.ids_in_part = ids_in_shard<Shards>;
     shards.next_id = [](const Shards& i) { return i.ntotal; };
     shards.keeps_ids = false;
@@ -414,7 +431,7 @@ void register_wrappers() {
 
     using Replicas = faiss::IndexReplicasTemplate<IndexT>;
     IndexClass<Replicas> replicas;
-    replicas.parts = [=](const Replicas& i) {
+    replicas.parts = [](const Replicas& i) {
         return parts_of_group(i, "replica", false);
     };
     replicas.ids_in_part = [](const Replicas&, size_t part, const Ids& ids) {
@@ -426,16 +443,18 @@ void register_wrappers() {
     register_index_class(replicas);
 }
 
+template <class IVF>
+IndexPart quantizer_part(const IVF& index) {
+    return {.name = "quantizer",
+            .index = index.quantizer,
+            .is_quantizer = true};
+}
+
 /// Inverted files of FAISS, float or binary.
 template <class IVF>
 IndexClass<IVF> ivf_class() {
     IndexClass<IVF> ivf;
-    ivf.parts = [](const IVF& i) {
-        return Parts{
-                {.name = "quantizer",
-                 .index = i.quantizer,
-                 .is_quantizer = true}};
-    };
+    ivf.parts = [](const IVF& i) { return Parts{quantizer_part(i)}; };
     ivf.settings = ivf_settings<IVF>;
     ivf.parameters = ivf_parameters<IVF>;
     ivf.keeps_ids = true;
@@ -453,6 +472,49 @@ IndexClass<IVF> ivf_class() {
                 size_t(i.nlist));
     };
     return ivf;
+}
+
+/// Graphs of FAISS, float or binary.
+template <class Graph>
+IndexClass<Graph> graph_class() {
+    IndexClass<Graph> graph;
+    graph.parts = [](const Graph& i) {
+        return Parts{{.name = "storage", .index = i.storage}};
+    };
+    graph.settings = [](const Graph& i) { return ef_setting(i.hnsw); };
+    graph.parameters = [](Graph& i) {
+        return Parameters{ef_parameter(i.hnsw)};
+    };
+    return graph;
+}
+
+/// Hash tables of FAISS.
+template <class Hash>
+IndexClass<Hash> hash_tables_class() {
+    IndexClass<Hash> tables;
+    tables.parameters = hash_parameters<Hash>;
+    tables.extra_memory = hash_memory<Hash>;
+    return tables;
+}
+
+/// A hash in front of a binary index.
+template <class HashIndex>
+IndexClass<HashIndex> hash_class() {
+    IndexClass<HashIndex> hash;
+    hash.parts = [](const HashIndex& i) {
+        return Parts{
+                {.name = "storage", .index = i.storage, .is_searched = true}};
+    };
+    hash.transforms = [](const HashIndex& i) { return Transforms{i.hash}; };
+    hash.string = [](const HashIndex& i) {
+        return string_behind(i.hash->description(), i.storage);
+    };
+    hash.checks_calls = true;
+    hash.is_foreign_to_faiss = true;
+    hash.prepare_moves = [](HashIndex& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.storage);
+    };
+    return hash;
 }
 
 bool has_feature_map(const faiss::IndexPreTransform& index) {
@@ -513,7 +575,8 @@ void register_float_classes() {
                 {.name = "index behind the transformations",
                  .index = i.index,
                  .is_searched = true,
-                 .compares = !has_feature_map(i)}};
+                 .compares = !has_feature_map(i),
+                 .answers = true}};
     };
     pre.transforms = [](const faiss::IndexPreTransform& i) {
         return Transforms(i.chain.begin(), i.chain.end());
@@ -591,16 +654,7 @@ void register_float_classes() {
     refine_kernel.checks_calls = true;
     register_index_class(refine_kernel);
 
-    IndexClass<faiss::IndexHNSW> hnsw;
-    hnsw.parts = [](const faiss::IndexHNSW& i) {
-        return Parts{{.name = "storage", .index = i.storage}};
-    };
-    hnsw.settings = [](const faiss::IndexHNSW& i) {
-        return ef_setting(i.hnsw);
-    };
-    hnsw.parameters = [](faiss::IndexHNSW& i) {
-        return Parameters{ef_parameter(i.hnsw)};
-    };
+    auto hnsw = graph_class<faiss::IndexHNSW>();
     hnsw.string = [](const faiss::IndexHNSW& i) -> std::string {
         return typeid(i) == typeid(faiss::IndexHNSWFlat)
                 ? "HNSW" + links_of(i.hnsw)
@@ -647,23 +701,8 @@ void register_float_classes() {
             "call rebuild(), or reset the index and add the vectors again";
     register_index_class(graph);
 
-    IndexClass<IndexKernelHash> hash;
-    hash.parts = [](const IndexKernelHash& i) {
-        return Parts{
-                {.name = "storage", .index = i.storage, .is_searched = true}};
-    };
-    hash.transforms = [](const IndexKernelHash& i) {
-        return Transforms{i.hash};
-    };
-    hash.string = [](const IndexKernelHash& i) {
-        return string_behind(i.hash->description(), i.storage);
-    };
+    auto hash = hash_class<IndexKernelHash>();
     hash.exceptions = [](const IndexKernelHash& i) { return &i.exceptions; };
-    hash.checks_calls = true;
-    hash.is_foreign_to_faiss = true;
-    hash.prepare_moves = [](IndexKernelHash& i, const PlaceMoves& moves) {
-        return move_in_parts(i, moves, i.storage);
-    };
     register_index_class(hash);
 
     IndexClass<IndexAsymmetricHash> asymmetric;
@@ -737,6 +776,10 @@ void register_float_classes() {
     lists.prepare_moves = [](IndexIVFPQ4& i, const PlaceMoves& moves) {
         return i.prepare_moves(moves);
     };
+    lists.unused_places = [](const IndexIVFPQ4& i) {
+        return i.nlist * idx_t(simd::pq4_block) /
+                2; // the last blocks are half full
+    };
     lists.keeps_ids = true;
     register_index_class(lists);
 }
@@ -761,16 +804,7 @@ void register_binary_classes() {
     };
     register_index_class(flat_simd);
 
-    IndexClass<faiss::IndexBinaryHNSW> hnsw;
-    hnsw.parts = [](const faiss::IndexBinaryHNSW& i) {
-        return Parts{{.name = "storage", .index = i.storage}};
-    };
-    hnsw.settings = [](const faiss::IndexBinaryHNSW& i) {
-        return ef_setting(i.hnsw);
-    };
-    hnsw.parameters = [](faiss::IndexBinaryHNSW& i) {
-        return Parameters{ef_parameter(i.hnsw)};
-    };
+    auto hnsw = graph_class<faiss::IndexBinaryHNSW>();
     hnsw.string = [](const faiss::IndexBinaryHNSW& i) {
         return string_if<faiss::IndexBinaryHNSW>(i, "BHNSW" + links_of(i.hnsw));
     };
@@ -800,21 +834,13 @@ void register_binary_classes() {
     };
     register_index_class(lists);
 
-    IndexClass<faiss::IndexBinaryHash> table;
-    table.parameters = hash_parameters<faiss::IndexBinaryHash>;
-    table.extra_memory = [](const faiss::IndexBinaryHash& i, idx_t n) {
-        return hash_memory(i, n, 1);
-    };
+    auto table = hash_tables_class<faiss::IndexBinaryHash>();
     table.string = [](const faiss::IndexBinaryHash& i) {
         return string_if<faiss::IndexBinaryHash>(
                 i, format_message("BHash%d", i.b));
     };
     register_index_class(table);
-    IndexClass<faiss::IndexBinaryMultiHash> tables;
-    tables.parameters = hash_parameters<faiss::IndexBinaryMultiHash>;
-    tables.extra_memory = [](const faiss::IndexBinaryMultiHash& i, idx_t n) {
-        return hash_memory(i, n, i.nhash);
-    };
+    auto tables = hash_tables_class<faiss::IndexBinaryMultiHash>();
     tables.string = [](const faiss::IndexBinaryMultiHash& i) {
         return string_if<faiss::IndexBinaryMultiHash>(
                 i, format_message("BHash%dx%d", i.nhash, i.b));
@@ -825,23 +851,7 @@ void register_binary_classes() {
     };
     register_index_class(tables);
 
-    IndexClass<IndexBinaryKernelHash> hash;
-    hash.parts = [](const IndexBinaryKernelHash& i) {
-        return Parts{
-                {.name = "storage", .index = i.storage, .is_searched = true}};
-    };
-    hash.transforms = [](const IndexBinaryKernelHash& i) {
-        return Transforms{i.hash};
-    };
-    hash.string = [](const IndexBinaryKernelHash& i) {
-        return string_behind(i.hash->description(), i.storage);
-    };
-    hash.checks_calls = true;
-    hash.is_foreign_to_faiss = true;
-    hash.prepare_moves = [](IndexBinaryKernelHash& i, const PlaceMoves& moves) {
-        return move_in_parts(i, moves, i.storage);
-    };
-    register_index_class(hash);
+    register_index_class(hash_class<IndexBinaryKernelHash>());
 
     IndexClass<IndexBinaryFlatKernel> exact;
     exact.selects = true;
@@ -877,19 +887,8 @@ void register_known_index_classes() {
 #if __has_include(<faiss/IndexShardsIVF.h>)
     IndexClass<faiss::IndexShardsIVF> shards;
     shards.parts = [](const faiss::IndexShardsIVF& i) {
-        Parts parts;
-        for (int p = 0; p < i.count(); p++) {
-            parts.push_back(
-                    {.name = "shard",
-                     .index = i.at(p),
-                     .is_searched = true,
-                     .compares = true,
-                     .by_position = i.successive_ids});
-        }
-        parts.push_back(
-                {.name = "quantizer",
-                 .index = i.quantizer,
-                 .is_quantizer = true});
+        Parts parts = parts_of_shards(i);
+        parts.push_back(quantizer_part(i));
         return parts;
     };
     register_index_class(shards);

@@ -112,16 +112,6 @@ void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
             where);
 }
 
-bool keeps_ids(const AnyIndex& index) {
-    if (const auto keeps = facts_of(index).keeps_ids) {
-        return *keeps;
-    }
-    const auto parts = parts_of(index);
-    return std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
-        return part.is_searched && part.index && keeps_ids(part.index);
-    });
-}
-
 void check_no_blocks(const AnyIndex& index, const char* where) {
     if (removes_from_blocks) {
         return;
@@ -265,7 +255,7 @@ std::string unequal_counts(const AnyIndex& index) {
             unequal.see(name.c_str(), count);
         }
     }
-    const bool is_divided = facts.divides_vectors.value_or(false);
+    const bool is_divided = divides_vectors(index);
     idx_t sum = 0;
     std::string names;
     for (const IndexPart& part : parts_of(index)) {

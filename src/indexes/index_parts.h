@@ -20,10 +20,6 @@
 
 namespace faiss_ext {
 
-/// Returns whether an index takes ids and keeps them after a removal, as
-/// inverted lists and ID maps do. Flat indexes renumber the remaining vectors.
-bool keeps_ids(const AnyIndex& index);
-
 /// Throws if an IndexIDMap calls remove_ids of an index that keeps ids, since
 /// the map assumes renumbering and would return wrong ids. Calls
 /// check_no_blocks.

@@ -24,6 +24,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "core/number_format.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 
@@ -53,37 +54,13 @@ Table& table() {
     return *table;
 }
 
-/// Takes a fact from `from` if `to` does not have it.
-template <class T>
-void take(T& to, const T& from) {
-    if (!to) {
-        to = from;
-    }
-}
-
+/// Takes the facts from `from` that `to` does not have.
 void take_all(IndexFacts& to, const IndexFacts& from) {
-    take(to.parts, from.parts);
-    take(to.transforms, from.transforms);
-    take(to.kernel, from.kernel);
-    take(to.settings, from.settings);
-    take(to.parameters, from.parameters);
-    take(to.string, from.string);
-    take(to.ids, from.ids);
-    take(to.ids_in_part, from.ids_in_part);
-    take(to.transformed, from.transformed);
-    take(to.next_id, from.next_id);
-    take(to.counts, from.counts);
-    take(to.exceptions, from.exceptions);
-    take(to.check, from.check);
-    take(to.extra_memory, from.extra_memory);
-    take(to.prepare_moves, from.prepare_moves);
-    take(to.keeps_ids, from.keeps_ids);
-    take(to.selects, from.selects);
-    take(to.params_for_selected, from.params_for_selected);
-    take(to.checks_calls, from.checks_calls);
-    take(to.divides_vectors, from.divides_vectors);
-    take(to.is_foreign_to_faiss, from.is_foreign_to_faiss);
-    take(to.remedy, from.remedy);
+    internal::for_each_fact(to, from, [](auto& own, const auto& other) {
+        if (!own) {
+            own = other;
+        }
+    });
 }
 
 template <class IndexT>
@@ -228,11 +205,28 @@ std::vector<IndexPart> parts_of(const AnyIndex& index) {
     return parts ? parts(index) : std::vector<IndexPart>();
 }
 
+std::vector<IndexPart> shown_parts(const AnyIndex& index) {
+    std::vector<IndexPart> parts = parts_of(index);
+    std::erase_if(parts, [](const IndexPart& part) {
+        return part.is_quantizer &&
+                (!part.index || part.index.as<faiss::IndexFlat>() ||
+                 part.index.as<faiss::IndexBinaryFlat>());
+    });
+    return parts;
+}
+
 std::vector<const faiss::VectorTransform*> transforms_of(
         const AnyIndex& index) {
     const auto& transforms = facts_of(index).transforms;
     return transforms ? transforms(index)
                       : std::vector<const faiss::VectorTransform*>();
+}
+
+std::vector<float> transformed(const AnyIndex& index, idx_t n, const float* x) {
+    if (const auto& transformed = facts_of(index).transformed) {
+        return transformed(index, n, x);
+    }
+    return {x, x + n * index.visit([](const auto& i) { return i.d; })};
 }
 
 const Kernel* kernel_of(const AnyIndex& index) {
@@ -266,11 +260,29 @@ std::vector<std::string> few(std::vector<std::string> texts) {
     return texts;
 }
 
-/// Whether the quantizer of an inverted file is as expected: flat.
-bool is_plain_quantizer(const IndexPart& part) {
-    return part.is_quantizer &&
-            (!part.index || part.index.as<faiss::IndexFlat>() ||
-             part.index.as<faiss::IndexBinaryFlat>());
+/// The transformations and the kernel, which stand before the parts.
+std::vector<std::string> texts_in_front(const AnyIndex& index) {
+    std::vector<std::string> texts;
+    for (const faiss::VectorTransform* vt : transforms_of(index)) {
+        texts.push_back(transform_text(vt));
+    }
+    texts = few(texts);
+    if (const Kernel* kernel = kernel_of(index)) {
+        texts.push_back(kernel->description());
+    }
+    return texts;
+}
+
+/// The settings, which stand behind the parts.
+std::vector<std::string> texts_behind(const AnyIndex& index) {
+    const auto& settings = facts_of(index).settings;
+    return settings ? settings(index) : std::vector<std::string>();
+}
+
+void append(
+        std::vector<std::string>& texts,
+        const std::vector<std::string>& more) {
+    texts.insert(texts.end(), more.begin(), more.end());
 }
 
 std::string text_of(
@@ -279,23 +291,14 @@ std::string text_of(
     if (!index) {
         return "None";
     }
-    std::vector<std::string> inside;
-    const auto append = [&](const std::vector<std::string>& texts) {
-        inside.insert(inside.end(), texts.begin(), texts.end());
-    };
-    const IndexFacts& facts = facts_of(index);
-    const std::vector<std::string> all = settings_of(index);
-    const size_t behind = facts.settings ? facts.settings(index).size() : 0;
-    append({all.begin(), all.end() - behind});
+    std::vector<std::string> inside = texts_in_front(index);
     std::vector<std::string> parts;
-    for (const IndexPart& part : parts_of(index)) {
-        if (!is_plain_quantizer(part)) {
-            parts.push_back(text_of(part.index));
-        }
+    for (const IndexPart& part : shown_parts(index)) {
+        parts.push_back(text_of(part.index));
     }
-    append(few(parts));
-    append({all.end() - behind, all.end()});
-    append(more);
+    append(inside, few(parts));
+    append(inside, texts_behind(index));
+    append(inside, more);
     std::string text = index.class_name();
     for (size_t i = 0; i < inside.size(); i++) {
         text += (i == 0 ? "(" : ", ") + inside[i];
@@ -310,19 +313,8 @@ std::string metric_text(const AnyIndex& index) {
 }
 
 std::vector<std::string> settings_of(const AnyIndex& index) {
-    std::vector<std::string> texts;
-    for (const faiss::VectorTransform* vt : transforms_of(index)) {
-        texts.push_back(transform_text(vt));
-    }
-    texts = few(texts);
-    if (const Kernel* kernel = kernel_of(index)) {
-        texts.push_back(kernel->description());
-    }
-    if (const auto& settings = facts_of(index).settings) {
-        for (const std::string& text : settings(index)) {
-            texts.push_back(text);
-        }
-    }
+    std::vector<std::string> texts = texts_in_front(index);
+    append(texts, texts_behind(index));
     return texts;
 }
 
@@ -394,6 +386,21 @@ void SearchParameter::set(double value) const {
 
 namespace {
 
+/// Shows 1e9 with all its digits.
+std::string number_text(double value) {
+    const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+    return is_whole ? format_message("%.0f", value) : shortest(value);
+}
+
+} // namespace
+
+std::string SearchParameter::expected() const {
+    return std::string(is_integer ? "an integer" : "a number") + " from " +
+            number_text(least) + " to " + number_text(most);
+}
+
+namespace {
+
 SearchParameter* find_parameter(
         std::vector<SearchParameter>& all,
         const std::string& name) {
@@ -459,7 +466,8 @@ std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
     return all;
 }
 
-void set_parameter(
+/// Throws if an index has no such parameter, or if it cannot have this value.
+SearchParameter checked_parameter(
         const AnyIndex& index,
         const std::string& name,
         double value) {
@@ -479,13 +487,11 @@ void set_parameter(
     FAISS_EXT_THROW_IF_NOT_FMT(
             value >= found->least && value <= found->most &&
                     (!found->is_integer || value == std::floor(value)),
-            "%s must be %s from %.17g to %.17g, got %g",
+            "%s must be %s, got %s",
             name.c_str(),
-            found->is_integer ? "an integer" : "a number",
-            found->least,
-            found->most,
-            value);
-    found->set(value);
+            found->expected().c_str(),
+            number_text(value).c_str());
+    return *found;
 }
 
 } // namespace
@@ -498,18 +504,25 @@ std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index) {
     return parameters_of(index);
 }
 
+void check_search_parameter(
+        const AnyIndex& index,
+        const std::string& name,
+        double value) {
+    checked_parameter(index, name, value);
+}
+
 void set_search_parameter(
         faiss::Index& index,
         const std::string& name,
         double value) {
-    set_parameter(index, name, value);
+    checked_parameter(index, name, value).set(value);
 }
 
 void set_search_parameter(
         faiss::IndexBinary& index,
         const std::string& name,
         double value) {
-    set_parameter(index, name, value);
+    checked_parameter(index, name, value).set(value);
 }
 
 SavedSearchParameters::SavedSearchParameters(faiss::Index& index) {
@@ -535,14 +548,25 @@ void SavedSearchParameters::apply() const {
     }
 }
 
-// Size.
+// What is stored.
+
+namespace {
+
+/// The only part of an index, if it is searched; or none.
+AnyIndex only_part(const AnyIndex& index) {
+    const std::vector<IndexPart> parts = parts_of(index);
+    return parts.size() == 1 && parts[0].is_searched ? parts[0].index
+                                                     : AnyIndex();
+}
+
+} // namespace
 
 double extra_memory(const AnyIndex& index, idx_t n) {
     if (const auto& memory = facts_of(index).extra_memory) {
         return memory(index, n);
     }
     const std::vector<IndexPart> parts = parts_of(index);
-    if (facts_of(index).divides_vectors.value_or(false) && !parts.empty()) {
+    if (divides_vectors(index) && !parts.empty()) {
         n /= idx_t(parts.size());
     }
     double sum = 0;
@@ -554,15 +578,39 @@ double extra_memory(const AnyIndex& index, idx_t n) {
     return sum;
 }
 
+idx_t unused_places(const AnyIndex& index) {
+    const auto& places = facts_of(index).unused_places;
+    const AnyIndex part = only_part(index);
+    return places ? places(index) : part ? unused_places(part) : 0;
+}
+
+AnyIndex part_that_stores(const AnyIndex& index) {
+    const AnyIndex part = only_part(index);
+    return part ? part_that_stores(part) : index;
+}
+
 // Ids.
+
+bool keeps_ids(const AnyIndex& index) {
+    if (const auto keeps = facts_of(index).keeps_ids) {
+        return *keeps;
+    }
+    const auto parts = parts_of(index);
+    return std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
+        return part.is_searched && part.index && keeps_ids(part.index);
+    });
+}
+
+bool divides_vectors(const AnyIndex& index) {
+    return facts_of(index).divides_vectors.value_or(false);
+}
 
 std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
     if (const auto& ids = facts_of(index).ids) {
         return ids(index);
     }
     for (const IndexPart& part : parts_of(index)) {
-        if (part.is_searched &&
-            !facts_of(index).divides_vectors.value_or(false)) {
+        if (part.is_searched && !divides_vectors(index)) {
             return part.index ? ids_of(part.index) : std::nullopt;
         }
     }
@@ -667,11 +715,8 @@ void compute_values(
     }
     check_counts(index);
     const IndexFacts& facts = facts_of(index);
-    std::vector<float> transformed;
-    if (facts.transformed) {
-        transformed = facts.transformed(index, n, x);
-        x = transformed.data();
-    }
+    const std::vector<float> inside_x = transformed(index, n, x);
+    x = inside_x.data();
     std::vector<int> owners(ids.size());
     const std::vector<IndexPart> parts = parts_of(index);
     for (size_t p = 0; p < parts.size(); p++) {

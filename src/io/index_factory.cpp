@@ -680,6 +680,18 @@ bool is_faiss_ext_string(const std::string& text) {
     return false;
 }
 
+bool is_string_for_codes(const std::string& description) {
+    const Token text = whole(without_spaces(description));
+    for (const Token& part : text.split()) {
+        if (part.str() != "IDMap" && part.str() != "IDMap2") {
+            return is_codes(part) ||
+                    (part.starts_with("B") && !is_hash(part) && !is_map(part) &&
+                     !is_vectors(part));
+        }
+    }
+    return false;
+}
+
 std::unique_ptr<Index> index_factory(
         int d,
         const std::string& description,

@@ -685,6 +685,8 @@ def test_search_parameters_of_a_part():
     with pytest.raises(AttributeError, match=said):
         index.nprobe = 3
     assert not hasattr(index, "efSearch")
+    with pytest.raises(AttributeError, match="SpectralHash has no attribute 'nprobe'$"):
+        faiss_ext.SpectralHash(D, 32).nprobe = 3
     faiss_ext.ParameterSpace().set_index_parameter(index, "nprobe", 3)
     assert faiss_ext.index_parameters(index)["nprobe"] == 3
 

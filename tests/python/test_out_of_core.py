@@ -16,6 +16,7 @@ import pytest
 from faiss_ext import out_of_core
 from faiss_ext.command_line import main
 from faiss_ext.files import size_of
+from faiss_ext.index_tree import part_that_stores
 from faiss_ext.vector_files import VectorFileError, place_of, read_vectors
 from helpers import COUNTS
 
@@ -305,7 +306,7 @@ def test_flat_codes_grow_where_they_are(files, small_blocks, monkeypatch, string
     places, merge, add = [], out_of_core.merge, out_of_core.add
 
     def place(index):
-        codes = out_of_core.core(out_of_core.without_ids(index))
+        codes = part_that_stores(index)
         places.append(int(codes.xb.data().this) if hasattr(codes.xb.data(), "this") else int(codes.xb.data()))
 
     def and_note(function):

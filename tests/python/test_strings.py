@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """index.description(): the string that makes the index again."""
 
+import re
+
 import faiss
 import faiss_ext
 import pytest
@@ -18,6 +20,34 @@ STRINGS = [
     "RFF16(matern(neighbor=7)),HNSW8", "BSIK40(neighbor=7),AFlat",
     "OPQ4_16,KIVF4(M=8)", "HKM2(intersection,period=8),RR32,Flat", "AHK64(chi2),BFlat,RFlat", "IVF4,Flat,Refine(KFlat(js))"]
 
+# What an empty index says of those that are not canonical; "..." is a number that only the kernel determines.
+OTHER_TEXTS = {
+    "SIK64(matern(nu=2.5,gamma=2),seed=7),BFlat": "SIK64(matern(gamma=2,nu=2.5),seed=7),BFlat",
+    "AHK64(chi2,order=2,norm=l1),BHash2x8": "AHK64(chi2,order=2,period=...,norm=l1),BHash2x8",
+    "AHK64(js,center=1),BHash8": "AHK64(js,period=...,center=1),BHash8",
+    "AHK64(chi2),BFlat,RFlat": "AHK64(chi2,period=...),BFlat,RFlat",
+    "BSIK40,AFlat": "BSIK40(shape=8x8),AFlat", "BSIK40(neighbor=7),AFlat": "BSIK40(shape=8x8,neighbor=7),AFlat",
+    "KLSH64(chi2,p=50,rank=8),BFlat": "KLSH64(chi2,p=50,rank=8,normalize=1),BFlat",
+    "KLSH64(laplacian(neighbor=7),p=50),BFlat": "KLSH64(laplacian(neighbor=7),p=50,normalize=1),BFlat",
+    "IDMap2,SCR64,AFlat": "IDMap,SCR64,AFlat", "IDMap2,BKFlat(jaccard)": "IDMap,BKFlat(jaccard)",
+    "HKM1(chi2),PCAR32,KIVF4(M=16),Refine(KFlat(chi2,store=u8))":
+        "HKM(chi2,period=...),PCAR32,KIVF4(M=16),Refine(KFlat(chi2,store=u8))",
+    "HKM2(intersection,period=8),RR32,Flat": "HKM(intersection,order=2,period=8),RR32,Flat",
+    "KPCA8(chi2,p=40),IVF4,Flat": "KPCA(chi2,p=40,rank=8,normalize=1),IVF4,Flat",
+    "KPCA8(gaussian(neighbor=7),p=40),Flat": "KPCA(gaussian(neighbor=7),p=40,rank=8,normalize=1),Flat",
+    "RFF16(gaussian(gamma=0.5)),HNSW8": "RFF(gaussian(gamma=0.5),dims=16),HNSW8",
+    "RFF16(matern(neighbor=7)),HNSW8": "RFF(matern(neighbor=7),dims=16),HNSW8",
+    "KFlat(matern(nu=2.5,sample_queries=90,sample_points=100,sample_seed=3))":
+        "KFlat(matern(sample_queries=90,sample_points=100,sample_seed=3,nu=2.5))"}
+
+# strings that leave the bandwidth to training have one of these words
+CHOSEN_BY_TRAINING = "neighbor", "sample_", "expchi2", "BSIK"
+
+
+def is_text_of(text, string):
+    expected = OTHER_TEXTS.get(string, string)
+    return re.fullmatch(re.escape(expected).replace(r"\.\.\.", r"[0-9]+\.[0-9]+"), text)
+
 
 def same(a, b):
     """Search parameters that strings cannot have are no difference."""
@@ -28,9 +58,13 @@ def same(a, b):
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_string_makes_an_index_that_has_it(string, trained):
     index = faiss.index_factory(64, string)
+    text = faiss_ext.index_string(index)
+    assert is_text_of(text, string)
     if trained:
         index.train(BASE[:300])
-    text = faiss_ext.index_string(index)
+        is_chosen = any(word in string for word in CHOSEN_BY_TRAINING)
+        assert (faiss_ext.index_string(index) != text) == is_chosen
+        text = faiss_ext.index_string(index)
     again = faiss.index_factory(64, text)
     assert faiss_ext.index_string(again) == text
     if trained:
@@ -44,6 +78,7 @@ def test_a_string_makes_an_index_that_has_it(string, trained):
 def test_of_binary_indexes(string):
     index = faiss_ext.index_binary_factory(64, string)
     text = faiss_ext.index_string(index)
+    assert is_text_of(text, string)
     again = faiss_ext.index_binary_factory(64, text)
     assert faiss_ext.index_string(again) == text and same(index, again)
 
