@@ -37,7 +37,7 @@ PYTHON_LAYERS = [
     # the extension module, and what its wrappers need
     "check_faiss swigfaiss_ext errors arguments documentation progress",
     # what an index consists of
-    "index_tree parameters showing strings distances",
+    "index_tree parameters showing strings distances filters",
     # FAISS's classes and functions, extended
     "class_wrappers description extend_faiss index_protocols",
     # more vectors than fit into memory, or into one machine

@@ -121,6 +121,9 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
 
     void reset() override;
 
+    /// For each of n ids, whether there is a vector with it.
+    void contains(idx_t n, const idx_t* ids, bool* found) const;
+
     /// The position of the vector with an id, or -1. Positions change when
     /// vectors are removed.
     idx_t position_of(idx_t id) const;

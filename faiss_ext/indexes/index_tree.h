@@ -239,6 +239,10 @@ AnyIndex part_that_stores(const AnyIndex& index);
 /// and ID maps do. Flat indexes renumber the remaining vectors.
 bool keeps_ids(const AnyIndex& index);
 
+/// The ids of all vectors of an index, in no particular order. Throws
+/// UnsupportedError if only FAISS's lists or shards have them.
+std::vector<idx_t> index_ids(const AnyIndex& index);
+
 /// Whether each vector is in one of the parts, and not in all of them.
 bool divides_vectors(const AnyIndex& index);
 

@@ -24,6 +24,7 @@ from .arguments import (
     python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of
+from .filters import params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front
 from .parameters import settings_of
 from .showing import text
@@ -81,6 +82,8 @@ def checked(method, name, as_input):
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
         x = as_input(self, x, where)
+        if "filter" in kwargs and name in FILTERED:
+            kwargs = with_filter(self, kwargs, where)
         args, kwargs = checked_arguments(
             self, name, len(x), args, kwargs, where)
         return in_words(method, self, name, (x, *args), kwargs)
@@ -91,6 +94,22 @@ def checked(method, name, as_input):
 TAKE_K = {"search", "assign", "search_and_reconstruct", "search_codes"}
 RANGE_SEARCHES = {"range_search", "range_search_codes"}
 TAKE_IDS = {"add_with_ids", "add_codes_with_ids"}
+
+
+# methods with the argument `filter`
+FILTERED = {"search", "range_search", "search_codes", "range_search_codes"}
+
+
+def with_filter(self, kwargs, where):
+    """The keyword arguments with search parameters instead of a filter."""
+    kwargs = dict(kwargs)
+    filter = kwargs.pop("filter")
+    if filter is None:
+        return kwargs
+    if kwargs.get("params") is not None:
+        raise TypeError(f"{where}: give filter or params, not both; params may "
+                        "contain a selector (sel=...)")
+    return {**kwargs, "params": params_of(filter, self, where)}
 
 
 def checked_arguments(self, name, n, args, kwargs, where):
@@ -1210,6 +1229,92 @@ def check_scalars(the_class):
             setattr(the_class, name, checked_scalars(method, name))
 
 
+# -------------------------------------------------------------- ID tables
+
+def wrap_id_tables():
+
+    def update_vectors(self, ids: "ArrayLike", x: "ArrayLike") -> None:
+        """Replaces the vectors with these ids.
+
+        If an id is not there, or given twice, nothing changes.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            The ids.
+        x : array_like
+            The new vectors or codes, as in add.
+        """
+        changed(self, self._update_vectors_c, x, ids, "update_vectors")
+
+    def upsert(self, x: "ArrayLike", ids: "ArrayLike") -> int:
+        """Replaces the vectors whose ids are there, and adds the others.
+
+        Parameters
+        ----------
+        x : array_like
+            Vectors or codes, as in add.
+        ids : array_like of int64, shape (n,)
+            Their ids, each once.
+
+        Returns
+        -------
+        int, the number of vectors that were replaced
+        """
+        return changed(self, self._upsert_c, x, ids, "upsert")
+
+    def changed(self, change, x, ids, name):
+        where = f"{type(self).__name__}.{name}"
+        x = (codes_by_hash(self, x, where)
+             if isinstance(self, faiss.IndexBinary)
+             else as_vectors(x, self.d, where))
+        ids = as_new_ids(ids, len(x), where)
+        pointers = faiss.swig_ptr(x), faiss.swig_ptr(ids)
+        return change(len(x), *(pointers if name == "upsert"
+                                else reversed(pointers)))
+
+    def ids(self) -> "NDArray[np.int64]":
+        """The ids of all vectors, in the order of their positions.
+
+        Returns
+        -------
+        int64, shape (ntotal,)
+        """
+        return faiss.vector_to_array(self.id_map)
+
+    def contains(self, ids: "ArrayLike") -> "NDArray[np.bool_]":
+        """Whether the index has vectors with these ids.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,)
+            The ids.
+
+        Returns
+        -------
+        bool, shape (n,)
+        """
+        ids = as_keys(ids, "ids", f"{type(self).__name__}.contains")
+        found = np.empty(len(ids), dtype=bool)
+        self._contains_c(len(ids), faiss.swig_ptr(ids),
+                         faiss.swig_ptr(found.view("uint8")))
+        return found
+
+    for the_class in (swig.IndexIDTable, swig.IndexBinaryIDTable):
+        for method in (update_vectors, upsert, ids, contains):
+            setattr(the_class, method.__name__, inherited_function(method))
+
+
+def inherited_function(method):
+    """A copy of a function, so that two classes can document it as theirs."""
+
+    @functools.wraps(method)
+    def function(self, *args, **kwargs):
+        return method(self, *args, **kwargs)
+
+    return function
+
+
 # ---------------------------------------------------------- binary indexes
 
 def wrap_binary_indexes():
@@ -1505,6 +1610,7 @@ wrap_hashes()
 wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
+wrap_id_tables()
 wrap_settings()
 name_arguments_of_methods()
 for the_class in subclasses(object):

@@ -86,6 +86,8 @@ class FloatIndexMethods:
     def search(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
@@ -99,6 +101,10 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
         D, I : ndarray, optional
             Arrays to store the results in.
 
@@ -131,6 +137,8 @@ class FloatIndexMethods:
     def range_search(
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]":
         """Finds all vectors within a threshold of each query.
 
@@ -145,6 +153,10 @@ class FloatIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -349,6 +361,8 @@ class BinaryIndexMethods:
     def search(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -360,6 +374,10 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -370,6 +388,8 @@ class BinaryIndexMethods:
     def range_search(
             self, x: "ArrayLike", thresh: float, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a distance below thresh of each query.
 
@@ -381,6 +401,10 @@ class BinaryIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -583,7 +607,9 @@ class HashedIndexMethods:
 
     def search(
         self, x: "ArrayLike", k: int, *,
-        params: "faiss.SearchParameters | None" = None
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each query.
 
@@ -595,6 +621,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -604,7 +634,9 @@ class HashedIndexMethods:
 
     def range_search(
         self, x: "ArrayLike", thresh: float, *,
-        params: "faiss.SearchParameters | None" = None
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each query.
 
@@ -616,6 +648,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -645,7 +681,9 @@ class HashedIndexMethods:
 
     def search_codes(
         self, x: "ArrayLike", k: int, *,
-        params: "faiss.SearchParameters | None" = None
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
         """Finds the k nearest codes of each code.
 
@@ -657,6 +695,10 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------
@@ -666,7 +708,9 @@ class HashedIndexMethods:
 
     def range_search_codes(
         self, x: "ArrayLike", thresh: float, *,
-        params: "faiss.SearchParameters | None" = None
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]":
         """Finds all codes at a Hamming distance below thresh of each code.
 
@@ -678,6 +722,10 @@ class HashedIndexMethods:
             The threshold.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask.
 
         Returns
         -------

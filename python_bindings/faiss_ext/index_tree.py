@@ -94,6 +94,4 @@ def part_in_front(index):
 def hash_in_front(index):
     """The hash of a binary index that takes vectors; None if it takes
     codes."""
-    transforms = transforms_of(part_in_front(index))
-    return (transforms[0] if transforms
-            and isinstance(transforms[0], swig.KernelHash) else None)
+    return kept(swig._hash_in_front(index), index)

@@ -241,6 +241,17 @@ idx_t IndexIDTableTemplate<IndexT>::id_at(idx_t position) const {
 }
 
 template <class IndexT>
+void IndexIDTableTemplate<IndexT>::contains(
+        idx_t n,
+        const idx_t* ids,
+        bool* found) const {
+    check_batch(n, ids, named<IndexT>("contains").c_str());
+    const IdPositions& at = positions();
+    std::transform(
+            ids, ids + n, found, [&](idx_t id) { return at.find(id) >= 0; });
+}
+
+template <class IndexT>
 idx_t IndexIDTableTemplate<IndexT>::position_of(idx_t id) const {
     return positions().find(id);
 }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 #include <typeindex>
 #include <unordered_map>
@@ -615,6 +616,20 @@ std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
         }
     }
     return std::nullopt;
+}
+
+std::vector<idx_t> index_ids(const AnyIndex& index) {
+    if (auto ids = ids_of(index)) {
+        return std::move(*ids);
+    }
+    if (keeps_ids(index) || divides_vectors(index)) {
+        throw UnsupportedError(
+                "the ids in an index of class " + index.class_name() +
+                " are not known; only FAISS's lists have them");
+    }
+    std::vector<idx_t> ids(index.ntotal());
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    return ids;
 }
 
 std::vector<bool> holds_ids(

@@ -2,6 +2,7 @@
 #include "indexes/selected_places.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <typeinfo>
 #include <utility>
@@ -54,6 +55,17 @@ std::optional<std::vector<idx_t>> listed_ids(
         if (some->set.size() <= most) {
             return sorted_once({some->set.begin(), some->set.end()});
         }
+    } else if (const auto* some = exactly<faiss::IDSelectorBitmap>(sel)) {
+        std::vector<idx_t> ids;
+        for (size_t i = 0; i < some->n; i++) {
+            if (ids.size() + std::popcount(some->bitmap[i]) > most) {
+                return std::nullopt;
+            }
+            for (unsigned bits = some->bitmap[i]; bits; bits &= bits - 1) {
+                ids.push_back(idx_t(8 * i) + std::countr_zero(bits));
+            }
+        }
+        return ids;
     } else if (const auto* some = exactly<faiss::IDSelectorArray>(sel)) {
         if (some->n <= most) {
             return sorted_once({some->ids, some->ids + some->n});
