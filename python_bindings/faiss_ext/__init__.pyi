@@ -368,6 +368,7 @@ class IndexAsymmetricHash(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -377,6 +378,7 @@ class IndexAsymmetricHash(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -449,6 +451,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -456,6 +459,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
@@ -499,6 +503,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -506,6 +511,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
@@ -563,6 +569,7 @@ class IndexIVFPQ4(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -572,6 +579,7 @@ class IndexIVFPQ4(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def make_direct_map(self, on: bool = ...) -> None: ...
     def reconstruct(
@@ -719,6 +727,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -726,6 +735,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -768,6 +778,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -775,6 +786,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -808,6 +820,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search_codes(
         self,
@@ -815,8 +828,13 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
+    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
+    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def ids(self) -> NDArray[np.int64]: ...
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
@@ -840,6 +858,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -847,6 +866,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -890,6 +910,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -897,6 +918,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reset(self) -> None: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
@@ -922,6 +944,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search_codes(
         self,
@@ -929,6 +952,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -962,6 +986,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -971,6 +996,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct_n(
         self,
@@ -1065,6 +1091,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1074,6 +1101,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1158,6 +1186,7 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1167,6 +1196,7 @@ class IndexIDTable(faiss.IndexIDMap):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1221,6 +1251,10 @@ class IndexIDTable(faiss.IndexIDMap):
         codes: ArrayLike,
         x: NDArray[np.float32] | None = ...,
     ) -> NDArray[np.float32]: ...
+    def update_vectors(self, ids: ArrayLike, x: ArrayLike) -> None: ...
+    def upsert(self, x: ArrayLike, ids: ArrayLike) -> int: ...
+    def ids(self) -> NDArray[np.int64]: ...
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]: ...
     def description(index: faiss.Index | faiss.IndexBinary) -> str: ...
 
 class IndexKernelHash(faiss.Index, HashAndStorage):
@@ -1239,6 +1273,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1248,6 +1283,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1317,6 +1353,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1326,6 +1363,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def reconstruct(
         self,
@@ -1397,6 +1435,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1437,6 +1476,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1822,6 +1862,7 @@ class _AnyIndex(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
@@ -1837,6 +1878,7 @@ class _AnyIndex(faiss.Index):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.int64]]: ...
     def search_and_reconstruct(
         self,
@@ -1903,6 +1945,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def range_search(
         self,
@@ -1910,6 +1953,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         thresh: float,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
