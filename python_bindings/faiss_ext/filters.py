@@ -52,4 +52,7 @@ def selector_of_ids(ids, index):
 
 def params_of(filter, index, where):
     """Search parameters with a filter."""
-    return faiss.SearchParameters(sel=selector_of(filter, index, where))
+    selector = selector_of(filter, index, where)
+    params = faiss.SearchParameters(sel=selector)
+    params.referenced_objects = [selector]  # FAISS's class does not keep it
+    return params

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""A collection that changes: removals, updates and filtered searches of our indexes beside FAISS's.
+
+All indexes hold the same vectors under the same ids. Times are of one thread, the least of several passes in turn, and
+recall is that of the 10 nearest allowed vectors under chi2.
+
+Prints Markdown.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+
+import faiss_ext
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+import datasets  # noqa: E402
+
+K, PASSES = 10, 3
+OURS = ["IDMap,KFlat(chi2)", "IDMap,AHK512(chi2),BFlat,Refine(KFlat(chi2))",
+        "IDMap,AHK512(chi2),BIVF256,Refine(KFlat(chi2))",
+        "IDMap,HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))", "IDMap,HNSW32,KFlat(chi2)"]
+PEERS = ["IDMap,Flat", "IVF256,Flat"]
+PARTS = (0.001, 0.01, 0.1, 0.5, 1)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder with a dataset (see scripts/datasets.py); else histograms are drawn")
+    parser.add_argument("--dataset", help="which, if there are several")
+    parser.add_argument("--n", type=int, default=50_000, help="vectors")
+    parser.add_argument("--queries", type=int, default=200)
+    return parser.parse_args()
+
+
+def drawn(n, d, rng):
+    """Histograms around common centres."""
+    centres = rng.gamma(0.3, size=(n // 50 + 1, d))
+    x = rng.poisson(200 * centres[rng.integers(len(centres), size=n)] / d) + rng.gamma(0.05, size=(n, d))
+    return (x / x.sum(1, keepdims=True)).astype("float32")
+
+
+def load(args, rng):
+    if not args.data:
+        x = drawn(args.n + args.queries, 128, rng)
+    else:
+        found = datasets.load(args.data, args.dataset, queries=args.queries, limit=args.n)
+        x = np.vstack([found.queries, found.base]).astype("float32")
+        x /= np.maximum(x.sum(1, keepdims=True), 1e-6)
+        return x[len(found.queries):], x[:len(found.queries)]
+    order = rng.permutation(len(x))
+    return x[order[args.queries:]], x[order[:args.queries]]
+
+
+def seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def build(string, x, ids):
+    index = faiss.index_factory(x.shape[1], string)
+    index.train(x[:20_000])
+    index.add_with_ids(x, ids)
+    return index
+
+
+def changes(name, index, x, ids, rng):
+    """Prints microseconds for one removal of one vector, of one of 1,000, and for one of 1,000 updates."""
+    order = rng.permutation(len(ids))
+    cells = []
+    try:
+        index.remove_ids(ids[order[:1]])  # what the first one prepares is not counted
+        cells.append(min(seconds(lambda i=i: index.remove_ids(ids[order[i:i + 1]])) for i in range(1, 21)))
+        cells.append(seconds(lambda: index.remove_ids(ids[order[100:1100]])) / 1000)
+        if hasattr(index, "upsert"):
+            cells.append(seconds(lambda: index.update_vectors(ids[order[2000:3000]], x[order[3000:4000]])) / 1000)
+    except RuntimeError:
+        pass
+    print(f"| `{name}` | " + " | ".join([f"{1e6 * t:.1f}" for t in cells] + ["–"] * (3 - len(cells))) + " |")
+
+
+def filtered(indexes, x, queries, ids, rng):
+    exact = faiss_ext.index_factory(x.shape[1], "KFlat(chi2)")
+    exact.add(x)
+    for part in PARTS:
+        allowed = np.sort(rng.choice(len(ids), int(part * len(ids)), replace=False))
+        truth = ids[exact.search(queries, K, filter=allowed)[1]]
+        sel = faiss.IDSelectorBatch(ids[allowed])
+        best = {name: np.inf for name in indexes}
+        found = {}
+        for _ in range(PASSES):
+            for name, index in indexes.items():
+                if name in OURS:
+                    params = faiss.SearchParameters(sel=sel)
+                elif name.startswith("IVF"):
+                    params = faiss.SearchParametersIVF(sel=sel, nprobe=16)
+                else:
+                    continue
+                best[name] = min(best[name], seconds(
+                    lambda: found.__setitem__(name, index.search(queries, K, params=params)[1])))
+        cells = []
+        for name in found:
+            recall = np.mean([len(set(a) & set(b)) for a, b in zip(found[name], truth)]) / K
+            cells.append(f"{len(queries) / best[name]:,.0f} ({recall:.3f})")
+        print(f"| {100 * part:g} % | " + " | ".join(cells) + " |")
+
+
+def main():
+    args = parse_args()
+    faiss.omp_set_num_threads(1)
+    rng = np.random.default_rng(1)
+    x, queries = load(args, rng)
+    ids = rng.permutation(10 * len(x))[:len(x)].astype("int64")
+    indexes = {name: build(name, x, ids) for name in OURS + PEERS}
+    for name in OURS:
+        if "Refine" in name:
+            faiss_ext.set_index_parameter(indexes[name], "k_factor", 8)
+        if "BIVF" in name:
+            faiss_ext.set_index_parameter(indexes[name], "nprobe", 16)
+    print(f"{len(x):,} vectors of {x.shape[1]} dimensions\n")
+    names = [name for name in indexes if name != "IDMap,Flat"]
+    print("Queries a second (recall@10) by the part of the vectors that is allowed\n")
+    print("| allowed | " + " | ".join(f"`{name}`" for name in names) + " |\n" + "|---" * (len(names) + 1) + "|")
+    filtered({name: indexes[name] for name in names}, x, queries, ids, rng)
+    print("\nMicroseconds for each vector\n")
+    print("| index | remove one | remove 1,000 | update 1,000 |\n|---|---|---|---|")
+    for name, index in indexes.items():
+        changes(name, index, x, ids, rng)
+
+
+if __name__ == "__main__":
+    main()
