@@ -4,7 +4,7 @@
 import copy
 
 import faiss
-import faiss_ext  # noqa: F401
+import faiss_ext
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,14 +38,16 @@ def hamming_by(index):
 class Machine(RuleBasedStateMachine):
     """An index of `string`, and the same as lists of ids and rows of POOL."""
 
-    string, ids = "KFlat(chi2)", "places"
-    removes = merges = ranges = True
+    string, ids, k_factor = "KFlat(chi2)", "places", None
+    removes = merges = ranges = filters = True
     make_distance = staticmethod(lambda index: chi2)
     exact = True
 
     def make(self):
         index = faiss.index_factory(D, self.string)
         index.train(POOL)
+        if self.k_factor:
+            faiss_ext.set_index_parameter(index, "k_factor", self.k_factor)
         return index
 
     @initialize()
@@ -97,6 +99,46 @@ class Machine(RuleBasedStateMachine):
         assert self.index.remove_ids(selector) == len(self.model) - len(left)
         self.model = list(enumerate(row for _, row in left)) if self.ids == "places" else left
 
+    @precondition(lambda self: self.ids == "given" and self.model)
+    @rule(which=rows, at=st.integers(0, 1000), adds=st.booleans())
+    def replace(self, which, at, adds):
+        """Replaces vectors; with `adds`, the last one is new."""
+        count = min(len(which), len(self.model) + adds)
+        if count == 0:
+            return
+        places = [(at + i) % len(self.model) for i in range(count - adds)]
+        ids = [self.model[place][0] for place in places]
+        for place, row in zip(places, which):
+            self.model[place] = (self.model[place][0], row)
+        if adds:
+            ids.append(self.next_id)
+            self.model.append((self.next_id, which[count - 1]))
+            self.next_id += 1
+            assert self.index.upsert(POOL[which[:count]], ids) == count - 1
+        else:
+            self.index.update_vectors(ids, POOL[which[:count]])
+
+    @precondition(lambda self: self.ids == "given" and self.model)
+    @rule(which=rows, unknown=st.booleans())
+    def update_what_is_refused(self, which, unknown):
+        if not which:
+            return
+        ids = [id for id, _ in self.model[:len(which)]]
+        x = POOL[which[:len(ids)]]
+        if unknown:
+            ids[0] = self.next_id
+        else:
+            x[0, 3] = np.nan
+        with pytest.raises(RuntimeError):
+            self.index.update_vectors(ids, x)
+
+    @precondition(lambda self: self.ids == "given")
+    @rule()
+    def ids_are_known(self):
+        ids = [id for id, _ in self.model]
+        assert sorted(self.index.ids()) == sorted(ids)
+        assert self.index.contains([*ids, 3, self.next_id]).tolist() == [True] * len(ids) + [False] * 2
+
     @precondition(lambda self: self.merges)
     @rule(which=rows)
     def merge(self, which):
@@ -143,6 +185,27 @@ class Machine(RuleBasedStateMachine):
             assert count == min(k, len(self.model))
             np.testing.assert_allclose(distances[0, :count], np.sort(truth)[:count], rtol=1e-3, atol=1e-3)
 
+    @precondition(lambda self: self.filters)
+    @rule(row=st.integers(0, len(POOL) - 1), k=st.integers(1, 30), low=st.integers(0, 1060), size=st.integers(0, 60),
+          kind=st.sampled_from(["ids", "mask", "range", "function", "selector"]))
+    def search_filtered(self, row, k, low, size, kind):
+        low = low if self.ids == "given" else low % 60
+        allowed = range(low, low + size)
+        filter = {"ids": np.array([*allowed, 5], "int64"), "mask": np.isin(np.arange(2000), allowed), "range": allowed,
+                  "function": lambda ids: np.isin(ids, allowed),
+                  "selector": faiss.IDSelectorRange(low, low + size)}[kind]
+        taken = [(id, distance) for (id, _), distance in zip(self.model, self.truth(POOL[row]))
+                 if id in allowed or (kind == "ids" and id == 5)]
+        distances, labels = self.index.search(POOL[row : row + 1], k, filter=filter)
+        count = (labels[0] >= 0).sum()
+        assert count == min(k, len(taken)) and (labels[0, count:] == -1).all()
+        if count:
+            truth = dict(taken)
+            np.testing.assert_allclose(distances[0, :count], [truth[id] for id in labels[0, :count]], rtol=1e-3, atol=1e-3)
+            if self.exact:
+                expected = np.sort([distance for _, distance in taken])[:count]
+                np.testing.assert_allclose(distances[0, :count], expected, rtol=1e-3, atol=1e-3)
+
     @precondition(lambda self: self.ranges)
     @rule(row=st.integers(0, len(POOL) - 1), quantile=st.floats(0, 1))
     def range_search(self, row, quantile):
@@ -167,7 +230,12 @@ CASES = {
     "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
     "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by),
                   "ids": "given"},
-    "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by)},
+    "Refine": {"string": "IDMap,SIK64(gaussian,gamma=0.001),BFlat,Refine(KFlat(chi2))", "ids": "given", "merges": False,
+               "k_factor": 100},
+    "RefinedLists": {"string": "IDMap,KIVF2(nprobe=2),Refine(KFlat(chi2))", "ids": "given", "merges": False,
+                     "k_factor": 100},
+    "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by),
+                 "filters": False},
     "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "merges": False, "ranges": False, "exact": False},
 }
 for name, attributes in CASES.items():
