@@ -285,6 +285,34 @@ TEST_P(EachStore, ComesBackFromFiles) {
     expect_same(search(*clone_index(&index), vectors.q, 5), found);
 }
 
+TEST_P(EachStore, VerifiesTheFileAtThePath) {
+    Vectors vectors(GetParam());
+    IndexFileKernel index = vectors.index();
+    index.add_next(n);
+    const std::string other = vectors.folder / "other";
+    std::filesystem::copy_file(vectors.path, other);
+    std::filesystem::rename(other, vectors.path); // the same vectors
+    index.verify();
+    const auto found = search(index, vectors.q, 5);
+    vectors.x[0] += 1;
+    std::filesystem::remove(vectors.path);
+    vectors.write(); // another file than the mapped one
+    EXPECT_TRUE(throws([&] { index.verify(); }, "has changed: its vectors 0"));
+    expect_same(search(index, vectors.q, 5), found);
+}
+
+TEST_P(EachStore, InterruptsOfReadingStayInterrupts) {
+    const std::string file = vectors.folder / "x.index";
+    IndexFileKernel index = vectors.index();
+    index.add_next(n);
+    write_index(&index, file.c_str());
+    vectors.touch(10); // the vectors are verified
+    faiss::InterruptCallback::instance =
+            std::make_unique<Interrupter<bool (*)()>>([] { return true; });
+    EXPECT_THROW(read_index(file.c_str()), InterruptedError);
+    faiss::InterruptCallback::clear_instance();
+}
+
 TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {
     Vectors vectors(GetParam());
     const std::string file = vectors.folder / "x.index";
