@@ -385,7 +385,7 @@ const BadString bad_strings[] = {
         {index_, "IDMap2,HKM1(chi2),IVF8,Flat", 0, "add_with_ids"},
         {binary_, "IDMap2,SIK64(gaussian),BIVF8", 0, "add_with_ids"},
         {index_, ",KFlat(linear)", 0, "KFlat(<kernel>)"},
-        {index_, "PCA0,KFlat(linear)", 0, ""},
+        {index_, "PCA0,KFlat(linear)", 3, "a number from 1"},
         {index_, "Refine(KFlat(linear))", 0, "Refine(KFlat(<kernel>))"},
         {index_, "IVF8(KFlat(linear)),Flat", 0, "SIK<bits>(...)"},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(foo))", 35, "gaussian"},
