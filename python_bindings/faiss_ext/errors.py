@@ -46,7 +46,22 @@ def reworded(error, text, kind=RuntimeError, **facts):
 
 
 @contextlib.contextmanager
-def as_value_errors(prefix=""):
+def renumbering(numbers):
+    """Makes errors about row i of an array name the vector numbers[i]."""
+    try:
+        yield
+    except RuntimeError as error:
+        row = getattr(error, "vector", len(numbers))
+        if row >= len(numbers):
+            raise
+        vector = int(numbers[row])
+        raise reworded(
+            error, f"{error.before}vector {vector}{error.after}", vector=vector,
+            before=error.before, after=error.after) from None
+
+
+@contextlib.contextmanager
+def as_value_errors():
     """Makes ValueErrors of the errors that faiss_ext's C++ code has found.
 
     Interrupts and errors of callbacks stay what they are.
@@ -56,4 +71,4 @@ def as_value_errors(prefix=""):
     except RuntimeError as error:
         if not hasattr(error, "place") or hasattr(error, "interrupted"):
             raise
-        raise reworded(error, f"{prefix}{error}", ValueError) from None
+        raise reworded(error, str(error), ValueError) from None

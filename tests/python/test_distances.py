@@ -112,6 +112,34 @@ def test_distances_that_do_not_tell(string):
         faiss_ext.kernel_values(faiss.index_factory(64, string), np.ones(3))
 
 
+def test_a_query_that_is_refused_has_a_number():
+    index = faiss.index_factory(64, "KFlat(chi2)")
+    index.add(BASE[:100])
+    D, I = index.search(QUERIES[:5], 3)
+    lims, d, i = index.range_search(QUERIES[:5], 1e9)
+    bad = QUERIES[:5].copy()
+    bad[4, 0] = -1
+    for results in ((D, I, bad), (d, i, bad, lims)):
+        with pytest.raises(RuntimeError, match="component 0 of vector 4 is -1") as caught:
+            faiss_ext.kernel_values(index, *results)
+        assert caught.value.vector == 4
+
+
+@pytest.mark.parametrize("string", ["SIK64(gaussian(gamma=0.1)),BFlat", "RHBE64,AFlat"])
+def test_ids_and_queries_of_codes_are_checked(string):
+    index = faiss.index_factory(64, string)
+    index.train(BASE)
+    index.add(BASE)
+    D, I = index.search(QUERIES[:5], 3)
+    np.testing.assert_array_equal(faiss_ext.kernel_values(index, D, I, QUERIES[:5]), faiss_ext.kernel_values(index, D))
+    np.testing.assert_array_equal(
+        faiss_ext.kernel_values(index, D[1], I[1], QUERIES[1]), faiss_ext.kernel_values(index, D)[1])
+    for wrong in ((I, QUERIES[:4]), (I, QUERIES[:5, :9]), (I, "a"), (I[:4], QUERIES[:5]), (QUERIES[:5], I),
+                  (I, QUERIES[:5], [0, 1])):
+        with pytest.raises((TypeError, ValueError), match="^kernel_values: "):
+            faiss_ext.kernel_values(index, D, *wrong)
+
+
 def test_the_kernels_are_all():
     classes = {c for c in vars(faiss_ext).values() if isinstance(c, type) and issubclass(c, faiss_ext.Kernel)}
     leaves = {c for c in classes if not any(other is not c and issubclass(other, c) for other in classes)}
