@@ -5,6 +5,7 @@ import contextlib
 import operator
 import os
 import re
+from collections.abc import Mapping
 
 import faiss
 import numpy as np
@@ -95,7 +96,7 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
         raise VectorFileError(
             f'{error}; with exact="memory" (--exact memory), builds keep '
             "copies") from None
-    n = place.n if n is None else operator.index(n)
+    n = place.n if n is None else integer(n, "n")
     if not 0 <= n <= place.n:
         raise ValueError(f"{path}: n is {n}, expected 0 to {place.n}, the "
                          "number of its vectors")
@@ -308,7 +309,7 @@ class BlockFolder(BuildFolder):
         except RuntimeError as error:
             raise reworded(
                 error, f"{self.file(name)} cannot be read; delete it, and the "
-                f"same call makes it again: {error}", ValueError) from None
+                f"same call makes it again: {error}", self.error) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
@@ -429,6 +430,15 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     return index
 
 
+def integer(value, name):
+    """An argument that is an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected an integer, got {value!r}") from None
+
+
 def checked(string, exact, train, seed, parameters):
     """Checks the arguments of a build; returns train, seed and parameters as
     Python numbers."""
@@ -439,7 +449,10 @@ def checked(string, exact, train, seed, parameters):
                          "as 'KFlat(chi2)'")
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
-    train, seed = operator.index(train), operator.index(seed)
+    train, seed = integer(train, "train"), integer(seed, "seed")
+    if not isinstance(parameters or {}, Mapping):
+        raise TypeError("parameters: expected a dict such as {'nprobe': 8}, got "
+                        f"{parameters!r}")
     if train < 1 or seed < 0:
         raise ValueError("train must be positive, and seed not negative; got "
                          f"{train} and {seed}")
