@@ -261,6 +261,11 @@ TEST_P(EachStore, DoesNotMerge) {
              {[&] { flat.merge_from(a, 0); }, ""},
              {[&] { a.sa_encode(1, vectors.x.data(), code.data()); },
               "sa_encode is not supported"}});
+    EXPECT_THROW(a.merge_from(b, 0), UnsupportedError);
+    EXPECT_THROW(
+            a.sa_encode(1, vectors.x.data(), code.data()), UnsupportedError);
+    EXPECT_THROW(a.add_sa_codes(1, code.data(), nullptr), UnsupportedError);
+    EXPECT_THROW(a.permute_entries(nullptr), UnsupportedError);
     EXPECT_EQ(a.ntotal, 10);
     EXPECT_EQ(b.ntotal, 10);
     EXPECT_EQ(flat.ntotal, 0);

@@ -23,7 +23,7 @@ from .arguments import (
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
     python_number, shown)
 from .documentation import Attribute
-from .errors import is_of_swig, module_of, reworded
+from .errors import is_of_swig, module_of, reworded, unsupported
 from .parameters import settings_of
 from .showing import class_name, text
 
@@ -175,10 +175,8 @@ def in_words(method, self, name, args, kwargs):
     part = part_without(name, self) if kind is RuntimeError else None
     if part is None:
         raise kind(f"{where}: {words}")
-    error = RuntimeError(f"{where}: {class_name(part)} does not support "
-                         f"{name}; {INSTEAD[name]}")
-    error.unsupported = True
-    raise error
+    raise unsupported(f"{where}: {class_name(part)} does not support {name}; "
+                      f"{INSTEAD[name]}")
 
 
 KEEP_VECTORS = "keep the vectors outside of the index"
@@ -1189,7 +1187,8 @@ def wrap_float_indexes():
     def link_singletons(self) -> None:
         """Raises an error: FAISS's function is for its own kinds of vectors,
         and would end the process."""
-        raise RuntimeError("IndexHNSWKernel.link_singletons: not supported")
+        raise unsupported("IndexHNSWKernel.link_singletons is not supported; "
+                          "rebuild makes the links again")
 
     swig.IndexFlatKernel.permute_entries = permute_entries
     swig.IndexHNSWKernel.link_singletons = link_singletons

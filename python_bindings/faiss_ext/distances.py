@@ -79,6 +79,9 @@ def kernel_values(
     ValueError
         If distances do not determine kernel values: for feature maps and
         FAISS's own indexes, or if `I` and `xq` are needed and missing.
+    RuntimeError
+        If a query is not valid under the kernel, or if the index has no vector
+        with an id.
 
     Examples
     --------

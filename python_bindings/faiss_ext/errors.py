@@ -35,6 +35,13 @@ def message_of(error):
     return str(error).removesuffix(getattr(error, "place", ""))
 
 
+def unsupported(text):
+    """The error of a method that a class does not support."""
+    error = RuntimeError(text)
+    error.unsupported = True
+    return error
+
+
 def reworded(error, text, kind=RuntimeError, **facts):
     """An error of a class with another text, which ends with that of `error`,
     and with more facts as attributes. The number of a vector is not kept."""

@@ -118,7 +118,10 @@ def with_keywords(function, template):
         try:
             return function(*args)
         except (TypeError, OverflowError, NotImplementedError) as error:
-            if not is_of_swig(error):
+            concerns_us = any(has_our_class(a) or is_ours(a)
+                              or isinstance(a, str)
+                              and swig.is_faiss_ext_string(a) for a in args)
+            if not concerns_us or not is_of_swig(error):
                 raise
             given = ", ".join(map(shown, args))
         names = ", ".join(p for p in places if not p.startswith("arg"))
@@ -200,7 +203,7 @@ def factory(ours, other_name):
                 return original(d, description, *args)
             check_factory_string(description, name)
             if isinstance(d, int) and abs(d) > np.iinfo("int32").max:
-                raise ValueError(f"{name}: d is {d}, expected a number from 1 to "
+                raise TypeError(f"{name}: d is {d}, expected a number from 1 to "
                                  f"{np.iinfo('int32').max}")
             is_string_of_ours = swig.is_faiss_ext_string(description)
             make = ours if is_string_of_ours else original

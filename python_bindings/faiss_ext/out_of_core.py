@@ -5,7 +5,6 @@ import contextlib
 import operator
 import os
 import re
-from collections.abc import Mapping
 
 import faiss
 import numpy as np
@@ -450,7 +449,7 @@ def checked(string, exact, train, seed, parameters):
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
     train, seed = integer(train, "train"), integer(seed, "seed")
-    if not isinstance(parameters or {}, Mapping):
+    if not isinstance(parameters or {}, dict):
         raise TypeError("parameters: expected a dict such as {'nprobe': 8}, got "
                         f"{parameters!r}")
     if train < 1 or seed < 0:

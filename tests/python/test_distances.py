@@ -237,7 +237,7 @@ def test_values_of_shards_and_replicas(successive):
     D, I = replicas.search(QUERIES, K)
     np.testing.assert_allclose(faiss_ext.kernel_values(replicas, D, I, QUERIES), gram("chi2", I), rtol=1e-5)
     I[0, 0] = 600
-    with pytest.raises(ValueError, match="IndexShards has 0 vectors with id 600"):
+    with pytest.raises(RuntimeError, match="IndexShards has 0 vectors with id 600"):
         faiss_ext.kernel_values(shards, D, I, QUERIES)
 
 
@@ -247,10 +247,10 @@ def test_a_search_from_the_index_has_its_own_ids():
     index.add_with_ids(BASE[:3], np.array([5, 7, 5]))
     D, I = index.search(QUERIES[:1], 1)
     for id, count in ((5, 2), (6, 0)):
-        with pytest.raises(ValueError, match=f"has {count} vectors with id {id}, expected one"):
+        with pytest.raises(RuntimeError, match=f"has {count} vectors with id {id}, expected one"):
             faiss_ext.kernel_values(index, D, np.full_like(I, id), QUERIES[:1])
     flat = made("KFlat(chi2)", BASE[:3])
-    with pytest.raises(ValueError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
+    with pytest.raises(RuntimeError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
         faiss_ext.kernel_values(flat, D, np.full_like(I, 3), QUERIES[:1])
 
 
