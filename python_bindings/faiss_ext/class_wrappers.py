@@ -321,11 +321,14 @@ def argument_errors_in_words(function, where):
             check_none(inspect.signature(function), args, kwargs, where)
         try:
             return function(*args, **kwargs)
-        except (TypeError, ValueError, NotImplementedError) as error:
+        except (TypeError, ValueError, NotImplementedError,
+                OverflowError) as error:
             signature = inspect.signature(function)
             problem = unfit_arguments(signature, args, kwargs)
             if not problem and is_of_swig(error):
-                problem = unfit_argument(signature, args, kwargs)
+                problem = (too_large(signature, args, kwargs)
+                           if isinstance(error, OverflowError) else
+                           unfit_argument(signature, args, kwargs))
             if not problem:
                 raise
         raise TypeError(f"{where}: {problem}")
@@ -358,6 +361,15 @@ def fits(kind, value):
     the_class = BUILTINS.get(kind) or getattr(
         swig if name == kind else faiss, name, None)
     return not isinstance(the_class, type) or isinstance(value, the_class)
+
+
+def too_large(signature, args, kwargs):
+    """Why C++ cannot hold an integer; None if there is none."""
+    given = {name: value for name, value in
+             signature.bind(*args, **kwargs).arguments.items()
+             if isinstance(value, numbers.Integral)}
+    name = max(given, key=lambda name: abs(given[name]), default=None)
+    return name and f"{name} is {given[name]}, which is out of range"
 
 
 def unfit_argument(signature, args, kwargs):

@@ -118,10 +118,7 @@ def with_keywords(function, template):
         try:
             return function(*args)
         except (TypeError, OverflowError, NotImplementedError) as error:
-            concerns_us = any(has_our_class(a) or is_ours(a)
-                              or isinstance(a, str)
-                              and swig.is_faiss_ext_string(a) for a in args)
-            if not concerns_us or not is_of_swig(error):
+            if not is_of_swig(error):
                 raise
             given = ", ".join(map(shown, args))
         names = ", ".join(p for p in places if not p.startswith("arg"))
