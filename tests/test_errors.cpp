@@ -6,6 +6,7 @@
 #include "core/errors.h"
 
 #include <faiss_ext/core/errors.h>
+#include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 
@@ -128,6 +129,56 @@ TEST(Errors, KnowTheirPlaceInTheSource) {
             }).find("add: component 0 of vector 10 is -1"),
             0);
     EXPECT_EQ(message_of(faiss::FaissException("of FAISS")), "of FAISS");
+}
+
+// Several threads may hold the same exception.
+TEST(Errors, StayTheSameWhenVectorsAreRenumbered) {
+    const auto held = std::make_exception_ptr(VectorError("of ", 3, " is nan"));
+    const auto number_of = [](auto&& call) {
+        try {
+            call();
+        } catch (const VectorError& e) {
+            return e.vector;
+        }
+        return idx_t(-1);
+    };
+    const auto rethrow = [&] { std::rethrow_exception(held); };
+    EXPECT_EQ(number_of([&] { with_numbers_from(10, rethrow); }), 13);
+    EXPECT_EQ(number_of(rethrow), 3);
+}
+
+TEST(Errors, KeepClassAndDataBehindAPrefix) {
+    struct OfACaller : faiss::FaissException {
+        using FaissException::FaissException;
+    };
+    const auto with_prefix = [](auto error) {
+        try {
+            throw error;
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix("file: ");
+        }
+    };
+    try {
+        with_prefix(VectorError("of ", 3, " is nan", " (there)"));
+    } catch (const VectorError& e) {
+        EXPECT_EQ(e.vector, 3);
+        EXPECT_STREQ(e.what(), "file: of vector 3 is nan (there)");
+        EXPECT_EQ(message_of(e), "file: of vector 3 is nan");
+    }
+    EXPECT_THROW(with_prefix(UnsupportedError("no")), UnsupportedError);
+    EXPECT_THROW(with_prefix(InterruptedError()), InterruptedError);
+    EXPECT_THROW(with_prefix(OfACaller("mine")), OfACaller);
+    for (const auto& call : std::vector<std::function<void()>>{
+                 [&] { with_prefix(Error("no", " (there)")); },
+                 [&] { with_prefix(FieldError("key", "no")); },
+                 [&] { with_prefix(faiss::FaissException("no")); }}) {
+        try {
+            call();
+            FAIL();
+        } catch (const Error& e) {
+            EXPECT_EQ(message_of(e), "file: no");
+        }
+    }
 }
 
 TEST(Errors, OfUnsupportedMethodsSayWhatToDo) {

@@ -385,7 +385,7 @@ const BadString bad_strings[] = {
         {index_, "IDMap2,HKM1(chi2),IVF8,Flat", 0, "add_with_ids"},
         {binary_, "IDMap2,SIK64(gaussian),BIVF8", 0, "add_with_ids"},
         {index_, ",KFlat(linear)", 0, "KFlat(<kernel>)"},
-        {index_, "PCA0,KFlat(linear)", 0, ""},
+        {index_, "PCA0,KFlat(linear)", 3, "a number from 1"},
         {index_, "Refine(KFlat(linear))", 0, "Refine(KFlat(<kernel>))"},
         {index_, "IVF8(KFlat(linear)),Flat", 0, "SIK<bits>(...)"},
         {index_, "SIK64(gaussian),BFlat,Refine(KFlat(foo))", 35, "gaussian"},
@@ -482,6 +482,53 @@ TEST(Factories, BadStringsForFaiss) {
                 throws([&, &string = string] { made(index_, string); },
                        "\"" + string + "\""));
     }
+    // numbers for which FAISS's indexes crash or find nothing
+    for (const std::string behind :
+         {"HNSW0",
+          "HNSW1,Flat",
+          "PQ0",
+          "IVF0,Flat",
+          "IVF00,Flat",
+          "IVF4,PQ4x0",
+          "OPQ0,PQ4",
+          "NSG0",
+          "RQ0x8",
+          "LSQ0x8",
+          "PCA0,Flat",
+          "IVF4_HNSW0,Flat",
+          "RR0,Flat"}) {
+        EXPECT_TRUE(
+                throws([&] { made(index_, "HKM1(chi2)," + behind); },
+                       "is out of range"))
+                << behind;
+    }
+    EXPECT_TRUE(
+            throws([&] { made(index_, "OPQ0,KFlat(linear)"); },
+                   "'0' is out of range"));
+    for (const std::string string :
+         {"BIVF0",
+          "BIVF-1",
+          "BIVF4294967297",
+          "BIVF99999999999",
+          "BHash0",
+          "BHash65",
+          "BHash0x8",
+          "BHash-1",
+          "BHash2x-1",
+          "BHNSW0",
+          "BHNSW-1",
+          "BIVF4_HNSW0",
+          "BIVF0_HNSW32",
+          "BIVF+4",
+          "BFlatx"}) {
+        EXPECT_TRUE(
+                throws([&] { made(binary_, string, 64); },
+                       "\"" + string + "\"",
+                       "accepted here: "))
+                << string;
+    }
+    EXPECT_NO_THROW(made(binary_, "BIVF04", 64));
+    EXPECT_NO_THROW(made(index_, "HKM1(chi2),IVF04,Flat"));
     // long strings
     const std::string ones(100000, '1'), open(100000, '(');
     for (const std::string& string :

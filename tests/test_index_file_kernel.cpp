@@ -260,7 +260,12 @@ TEST_P(EachStore, DoesNotMerge) {
              {[&] { a.merge_from(flat, 0); }, "stay in"},
              {[&] { flat.merge_from(a, 0); }, ""},
              {[&] { a.sa_encode(1, vectors.x.data(), code.data()); },
-              "sa_encode: not supported"}});
+              "sa_encode is not supported"}});
+    EXPECT_THROW(a.merge_from(b, 0), UnsupportedError);
+    EXPECT_THROW(
+            a.sa_encode(1, vectors.x.data(), code.data()), UnsupportedError);
+    EXPECT_THROW(a.add_sa_codes(1, code.data(), nullptr), UnsupportedError);
+    EXPECT_THROW(a.permute_entries(nullptr), UnsupportedError);
     EXPECT_EQ(a.ntotal, 10);
     EXPECT_EQ(b.ntotal, 10);
     EXPECT_EQ(flat.ntotal, 0);
@@ -283,6 +288,40 @@ TEST_P(EachStore, ComesBackFromFiles) {
     again->add(1, &vectors.x[(n - 1) * d]);
     EXPECT_EQ(again->ntotal, n);
     expect_same(search(*clone_index(&index), vectors.q, 5), found);
+}
+
+TEST_P(EachStore, VerifiesTheFileAtThePath) {
+    Vectors vectors(GetParam());
+    IndexFileKernel index = vectors.index();
+    index.add_next(n);
+    const std::string other = vectors.folder / "other";
+    std::filesystem::copy_file(vectors.path, other);
+    std::filesystem::rename(other, vectors.path); // the same vectors
+    index.verify();
+    const auto found = search(index, vectors.q, 5);
+    vectors.x[0] += 1;
+    std::filesystem::remove(vectors.path);
+    vectors.write(); // another file than the mapped one
+    EXPECT_TRUE(throws([&] { index.verify(); }, "has changed: its vectors 0"));
+    expect_same(search(index, vectors.q, 5), found);
+}
+
+TEST_P(EachStore, InterruptsOfReadingStayInterrupts) {
+    const std::string file = vectors.folder / "x.index";
+    IndexFileKernel index = vectors.index();
+    index.add_next(n);
+    write_index(&index, file.c_str());
+    vectors.touch(10); // the vectors are verified
+    bool is_interrupt = false;
+    EXPECT_TRUE(interrupted_at(1, [&] {
+        try {
+            read_index(file.c_str());
+        } catch (const InterruptedError&) {
+            is_interrupt = true;
+            throw;
+        }
+    }));
+    EXPECT_TRUE(is_interrupt);
 }
 
 TEST_P(EachStore, LooksAtAFileThatMayHaveChanged) {

@@ -19,6 +19,7 @@
 #include <faiss/index_factory.h>
 
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
@@ -27,6 +28,8 @@
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/NormalizedKernel.h>
 
 #include "testing.h"
 
@@ -408,6 +411,49 @@ TEST(IndexTree, AClassMayDifferFromItsBase) {
     EXPECT_EQ(index_string(faiss::IndexFlatL2(d)), "Flat");
     EXPECT_TRUE(throws(
             [] { index_string(faiss::IndexFlat1D()); }, "no factory string"));
+}
+
+/// Its members never fit.
+struct IndexUnfit : faiss::IndexFlat {
+    using faiss::IndexFlat::IndexFlat;
+};
+
+TEST(IndexTree, ChecksKeepClassAndDataOfErrors) {
+    IndexClass<IndexUnfit> facts;
+    facts.check = [](const IndexUnfit&) {
+        throw VectorError("component 0 of ", 7, " is nan");
+    };
+    register_index_class(facts);
+    const IndexUnfit index(d);
+    try {
+        KernelExceptionGuard guard(&index);
+        FAIL();
+    } catch (const VectorError& e) {
+        EXPECT_EQ(e.vector, 7);
+        EXPECT_NE(std::string(e.what()).find("IndexUnfit"), std::string::npos);
+    }
+}
+
+struct IndexNamed : faiss::IndexFlat {
+    using faiss::IndexFlat::IndexFlat;
+};
+
+TEST(IndexTree, OnlyAFunctionHasNoString) {
+    const auto same = [](size_t n, auto, size_t m, auto, size_t, float* out) {
+        std::fill_n(out, n * m, 1.0f);
+    };
+    const IndexFlatKernel flat(d, CallbackKernel(same));
+    IndexFlatKernel normalized(d, NormalizedKernel(CallbackKernel(same)));
+    const IndexHNSWKernel graph(&normalized);
+    for (const faiss::Index* index :
+         std::vector<const faiss::Index*>{&flat, &graph}) {
+        EXPECT_TRUE(throws([&] { index_string(*index); }, "CallbackKernel"));
+    }
+    // the name in a string proves nothing
+    IndexClass<IndexNamed> facts;
+    facts.string = [](const IndexNamed&) { return "Flat,callback"; };
+    register_index_class(facts);
+    EXPECT_EQ(index_string(IndexNamed(d)), "Flat,callback");
 }
 
 TEST(IndexTree, NoIndexIsAnError) {

@@ -90,7 +90,8 @@ struct IndexFileKernel : IndexFlatKernel {
 
     Rows rows(const char* where) const override;
 
-    /// Reads the vectors that were added, and throws if they have changed.
+    /// Reads the vectors that were added from the file at the path, and throws
+    /// if they have changed.
     void verify() const;
 
     /// Throws unless the file at the path still has the same size, and the same

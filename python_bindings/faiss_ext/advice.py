@@ -324,7 +324,7 @@ class Contender:
     """A candidate that is built and tuned, and timed in turns with others.
 
     sample and small are pairs (vectors, truth). candidate is built on sample,
-    smaller on small.
+    smaller on small. Without a truth of small, nothing is extrapolated.
     """
 
     def __init__(self, candidate, smaller, n, sample, small, recall):
@@ -333,7 +333,7 @@ class Contender:
         choices = tuned(large.index, truth)
         enough = [c for c in choices if c[1] >= recall] or choices[-1:]
         self.queries, self.scans = len(truth.queries), candidate.scans
-        self.factor = n / len(x)
+        self.factor = 1 if small[1] is None else n / len(x)
         self.timers = [searching(large.index, truth)]
         if self.factor == 1:
             settings = enough[0][0]
@@ -426,7 +426,10 @@ class Recommendation:
         The limits that were requested: recall, and bytes_per_vector and
         build_seconds if they were given.
     n : int
-        Number of vectors that the index is for.
+        Number of vectors that the index is for, with held-out queries.
+    extrapolated : bool
+        Whether the figures are extrapolated to more vectors than were
+        measured.
     sample_size : int
         Number of vectors that were measured.
     k : int
@@ -451,6 +454,7 @@ class Recommendation:
     impossible: "dict[str, str]"
     limits: "dict[str, float]"
     n: int
+    extrapolated: bool
     sample_size: int
     k: int
     d: int
@@ -464,12 +468,6 @@ class Recommendation:
         return [t.string for t in self.tried
                 if t.fits and self.fits and t.string != self.string
                 and t.queries_per_second >= self.usual_queries_per_second]
-
-    @property
-    def extrapolated(self) -> bool:
-        """Whether the figures are extrapolated to more vectors than were
-        measured."""
-        return self.n > self.sample_size
 
     def build(self, x: "ArrayLike") -> "faiss.Index":
         """Builds the recommended index: trains it, adds the vectors, and sets
@@ -527,7 +525,7 @@ class Recommendation:
         times = self.n / self.sample_size
         lines.append(
             f"Recall of the {min(self.k, self.sample_size)} nearest among "
-            f"{self.n:,} vectors, "
+            f"{self.n if self.extrapolated else self.sample_size:,} vectors, "
             + (f"extrapolated from {self.sample_size // GROWTH:,} and "
                f"{self.sample_size:,}" if self.extrapolated else "measured")
             + (f" (a rough guess, at {times:,.0f} times as many)"
@@ -563,12 +561,14 @@ def check_vectors(kernel, x, name, numbers):
     """Raises RuntimeError if the kernel is undefined for a vector, and names
     its number."""
     try:
-        swig.IndexFlatKernel(x.shape[1], kernel).sa_encode(x)
+        kernel._check_vectors_c(
+            len(x), faiss.swig_ptr(x), x.shape[1], name)
     except RuntimeError as error:
-        said = located(error, str, numbers).removeprefix(
-            "IndexFlatKernel::sa_encode: ")
+        # `check` raises the same error with another name
         raise reworded(
-            error, f"{name}: {said}", argument=name, said=said) from None
+            error, located(error, str, numbers), argument=name,
+            check=lambda name: check_vectors(kernel, x, name, numbers)
+        ) from None
 
 
 def trained_kernel(kernel, x):
@@ -733,12 +733,14 @@ def recommend(
         if len(queries) == 0:
             raise ValueError("recommend: no queries were given")
         of_queries = None
-    if n is not None and n < len(order):
-        raise ValueError(f"recommend: n is {n}, expected at least {len(order)} "
+    if n is not None and n < len(x):
+        raise ValueError(f"recommend: n is {n}, expected at least {len(x)} "
                          "(the number of vectors)")
-    n = int(n or len(order))
+    n = int(n or len(x))
+    # (the held-out vectors, at most a tenth, need no extrapolation)
+    is_measured = n == len(x) and len(order) <= sample_size
     order = order[:sample_size]
-    if n > len(order) and len(order) < 40 * k:
+    if not is_measured and len(order) < 40 * k:
         raise ValueError(
             f"recommend: {len(order)} vectors are too few to "
             f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
@@ -752,7 +754,7 @@ def recommend(
         else ("queries", range(len(queries)))))
     kernel = trained_kernel(kernel, whole)
     truth = Truth(kernel, whole, queries, k)
-    few = Truth(kernel, part, queries, k) if n > len(whole) else None
+    few = None if is_measured else Truth(kernel, part, queries, k)
     try:
         swig.kernel_factory(kernel.description())
         store = narrowest_store(kernel, truth, whole, recall)
@@ -777,9 +779,10 @@ def recommend(
 
     tried, impossible = [], {}
     rival, disturbed = None, False  # rival: the fastest one that fits so far
+    sizes = n if is_measured else len(whole), len(part), n
     with one_thread_if_busy() as threads:
         for candidate, smaller, final in bar(
-                list(zip(*map(candidates, (len(whole), len(part), n)))),
+                list(zip(*map(candidates, sizes))),
                 "recommend", progress):
             try:
                 contender = Contender(
@@ -804,6 +807,6 @@ def recommend(
     return Recommendation(
         **dataclasses.asdict(best), tried=[pair[0] for pair in tried],
         disturbed=disturbed, impossible=impossible,
-        limits={"recall": recall, **costs}, n=n,
+        limits={"recall": recall, **costs}, n=n, extrapolated=not is_measured,
         sample_size=len(whole), k=k, d=x.shape[1], threads=threads,
         make=final.make)

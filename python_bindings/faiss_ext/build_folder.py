@@ -3,6 +3,8 @@
 
 import contextlib
 import fcntl
+import hashlib
+import json
 import os
 import re
 
@@ -10,6 +12,13 @@ from .files import digest, read_json, write_index, write_json
 from .timing import timed
 
 STATE, LOCK = "build.json", "build.lock"
+
+
+def checksum(facts):
+    """The checksum of a dictionary for JSON, without its own entry."""
+    rest = {key: facts[key] for key in facts if key != "sha256"}
+    return hashlib.sha256(
+        json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def same_file(file, path):
@@ -57,7 +66,8 @@ class BuildFolder:
         Yields the result of check(state).
         """
         try:
-            os.makedirs(self.path, exist_ok=True)
+            if not os.path.isdir(self.path):
+                os.mkdir(self.path)
             if not self.has(LOCK):
                 self.check(state)  # so as to leave no lock in other folders
             lock = open(self.file(LOCK), "a")
@@ -106,16 +116,20 @@ class BuildFolder:
         except (OSError, ValueError) as error:
             raise self.error(f"{path} is damaged ({error}); delete the folder, "
                              "or give another one") from None
-        if not isinstance(state, dict) or any(
-                type(state.get(key)) is not type(value)
-                for key, value in expected.items()):
+        is_state = isinstance(state, dict) and all(
+            type(state.get(key)) is type(value)
+            for key, value in expected.items())
+        # (another version, which is refused, may have no checksum)
+        if not is_state or state.get("version") == expected.get("version") and (
+                state.get("sha256") != checksum(state)):
             raise self.error(
                 f"{path} is damaged: expected the state of such a build; "
                 "delete the folder, or give another one")
+        state.pop("sha256", None)
         return state
 
     def set_state(self, state):
-        write_json(self.file(STATE), state)
+        write_json(self.file(STATE), {**state, "sha256": checksum(state)})
 
     def refuse(self, differences):
         raise self.error(

@@ -23,11 +23,11 @@ from .arguments import (
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
     python_number, shown)
 from .documentation import Attribute
-from .errors import is_of_swig, module_of
+from .errors import is_of_swig, module_of, reworded, unsupported
 from .filters import params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front
 from .parameters import settings_of
-from .showing import text
+from .showing import class_name, text
 
 
 def rows_for(index, n0, ni, x, width, dtype):
@@ -191,7 +191,51 @@ def in_words(method, self, name, args, kwargs):
         kind = (RuntimeError if type(error) is RuntimeError else
                 ValueError if isinstance(error, (AssertionError, ValueError))
                 else TypeError)
-    raise kind(f"{type(self).__name__}.{name}: {words}")
+    where = f"{type(self).__name__}.{name}"
+    part = part_without(name, self) if kind is RuntimeError else None
+    if part is None:
+        raise kind(f"{where}: {words}")
+    raise unsupported(f"{where}: {class_name(part)} does not support {name}; "
+                      f"{INSTEAD[name]}")
+
+
+KEEP_VECTORS = "keep the vectors outside of the index"
+ENCODE = "an index such as SQ8 or PQ encodes vectors"
+MERGE = "add the vectors of both to one index"
+# what to do if a class of FAISS does not support a method
+INSTEAD = {
+    "add_with_ids": "put an IDMap in front of the index",
+    "check_compatible_for_merge": MERGE,
+    "get_distance_computer": "compute the distances from the vectors",
+    "merge_from": MERGE,
+    "range_search": "use search, which finds the k nearest vectors",
+    "reconstruct": KEEP_VECTORS,
+    "reconstruct_batch": KEEP_VECTORS,
+    "reconstruct_n": KEEP_VECTORS,
+    "remove_ids": "build the index again without the vectors",
+    "sa_code_size": ENCODE,
+    "sa_decode": ENCODE,
+    "sa_encode": ENCODE,
+    "search_and_reconstruct": KEEP_VECTORS}
+
+
+def part_without(name, index):
+    """The index or the part of it whose class lacks a method that FAISS's base
+    class refuses; None if there is none."""
+    if name not in INSTEAD:
+        return None
+    if INSTEAD[name] is KEEP_VECTORS:
+        name = "reconstruct"  # the other methods call it
+    base = faiss.IndexBinary if isinstance(
+        index, faiss.IndexBinary) else faiss.Index
+    key = name + "_c" if hasattr(base, name + "_c") else name
+    owner = next((c for c in type(index).__mro__ if key in vars(c)
+                  and not hasattr(vars(c)[key], "is_inherited")), None)
+    if owner is base:
+        return index
+    parts = [part for _, part, is_searched, *_ in swig._parts_of(index)
+             if is_searched and part is not None]
+    return next(filter(None, (part_without(name, part) for part in parts)), None)
 
 
 def words_for(error, method, self, args, kwargs):
@@ -284,11 +328,14 @@ def argument_errors_in_words(function, where):
             check_none(inspect.signature(function), args, kwargs, where)
         try:
             return function(*args, **kwargs)
-        except (TypeError, ValueError, NotImplementedError) as error:
+        except (TypeError, ValueError, NotImplementedError,
+                OverflowError) as error:
             signature = inspect.signature(function)
             problem = unfit_arguments(signature, args, kwargs)
             if not problem and is_of_swig(error):
-                problem = unfit_argument(signature, args, kwargs)
+                problem = (too_large(signature, args, kwargs)
+                           if isinstance(error, OverflowError) else
+                           unfit_argument(signature, args, kwargs))
             if not problem:
                 raise
         raise TypeError(f"{where}: {problem}")
@@ -321,6 +368,15 @@ def fits(kind, value):
     the_class = BUILTINS.get(kind) or getattr(
         swig if name == kind else faiss, name, None)
     return not isinstance(the_class, type) or isinstance(value, the_class)
+
+
+def too_large(signature, args, kwargs):
+    """Why C++ cannot hold an integer; None if there is none."""
+    given = {name: value for name, value in
+             signature.bind(*args, **kwargs).arguments.items()
+             if isinstance(value, numbers.Integral)}
+    name = max(given, key=lambda name: abs(given[name]), default=None)
+    return name and f"{name} is {given[name]}, which is out of range"
 
 
 def unfit_argument(signature, args, kwargs):
@@ -435,6 +491,16 @@ def keeping_owner(get):
     return function
 
 
+def distance_computer_of(the_class):
+    """The method get_distance_computer of a class."""
+
+    def get_distance_computer(self):
+        return swig._get_distance_computer_c(self)
+
+    return checked_scalars(
+        as_inherited(get_distance_computer), "get_distance_computer")
+
+
 def keep_owner(the_class, name):
     member = getattr(the_class, name)
     setattr(the_class, name, Attribute.of(member, keeping_owner(member.fget)))
@@ -451,7 +517,10 @@ def keep_owners():
         if issubclass(the_class, (faiss.Index, faiss.IndexBinary)):
             for name in sorted(REFERRING - vars(the_class).keys()):
                 if hasattr(the_class, name):
-                    method = inherited(the_class, name)
+                    method = (distance_computer_of(the_class)
+                              if name == "get_distance_computer"
+                              and issubclass(the_class, faiss.Index)
+                              else inherited(the_class, name))
                     method.__doc__ = ("FAISS's object that computes distances "
                                       "to stored vectors.")
                     setattr(the_class, name, keeping_owner(method))
@@ -770,7 +839,8 @@ def wrap_transforms():
         return y
 
     the_class = swig.Transform
-    the_class._reverse_transform_c = faiss.VectorTransform.reverse_transform_c
+    the_class._reverse_transform_c = as_inherited(
+        lambda self, *args: swig._reverse_transform_c(self, *args))
     the_class.train = checked(train, "train", vectors_of("d_in"))
     the_class.apply = checked(apply, "apply", vectors_of("d_in"))
     the_class.apply_py = the_class.apply
@@ -976,6 +1046,7 @@ def wrap_float_indexes():
                       swig.IndexHNSWKernel, swig.IndexIDTable,
                       swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
+        inherit_errors(the_class)
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
             if name not in vars(the_class):
@@ -1135,7 +1206,8 @@ def wrap_float_indexes():
     def link_singletons(self) -> None:
         """Raises an error: FAISS's function is for its own kinds of vectors,
         and would end the process."""
-        raise RuntimeError("IndexHNSWKernel.link_singletons: not supported")
+        raise unsupported("IndexHNSWKernel.link_singletons is not supported; "
+                          "rebuild makes the links again")
 
     swig.IndexFlatKernel.permute_entries = permute_entries
     swig.IndexHNSWKernel.link_singletons = link_singletons
@@ -1202,6 +1274,42 @@ def wrap_chain():
     the_class.prepend_transform = prepend_transform
 
 
+def inherit_errors(the_class):
+    """Makes the methods that a class inherits from FAISS run through this
+    package's C++ module, which keeps class and data of errors."""
+    kind = "binary" if issubclass(the_class, faiss.IndexBinary) else "index"
+    for function in list(vars(swig)):
+        if not function.startswith(f"_{kind}_"):
+            continue
+        name = function.removeprefix(f"_{kind}_")
+        if hasattr(the_class, name + "_c"):
+            name += "_c"
+        if hasattr(the_class, name):
+            base = getattr(the_class, name)
+            if base.__module__ != swig.__name__:
+                setattr(the_class, name,
+                        through_here(base, getattr(swig, function)))
+
+
+def through_here(base_method, function):
+    """A method of FAISS that calls a function of this package instead."""
+
+    @functools.wraps(base_method)
+    def method(self, *args, **kwargs):
+        if kwargs:
+            args = inspect.signature(base_method).bind(
+                self, *args, **kwargs).args[1:]
+        return function(self, *args)
+
+    return as_inherited(method)
+
+
+def as_inherited(method):
+    """Marks a method that only calls the one of the base class."""
+    method.is_inherited = True
+    return method
+
+
 def inherited(the_class, name):
     """A copy of an inherited method."""
     base_method = getattr(the_class, name)
@@ -1210,7 +1318,7 @@ def inherited(the_class, name):
         return base_method(self, *args, **kwargs)
 
     documentation.document(method, base_method)
-    return method
+    return as_inherited(method)
 
 
 # methods that take no vectors
@@ -1329,6 +1437,7 @@ def wrap_binary_indexes():
                     else vectors_for_hash if takes_vectors else codes)
         methods = binary_methods(the_class)
         faiss_wrappers.handle_IndexBinary(the_class)
+        inherit_errors(the_class)
         for name in ("train", "add", "add_with_ids", "search", "range_search",
                      "search_and_reconstruct", "assign"):
             method = methods.get(name) or inherited(the_class, name)
@@ -1574,7 +1683,7 @@ def check_settings(the_class):
                     check()
             except RuntimeError as error:
                 object.__setattr__(self, name, before)
-                raise ValueError(f"{what}: {error}") from None
+                raise reworded(error, f"{what}: {error}", ValueError) from None
 
     def get_attribute(self, name):  # called if there is no such attribute
         raise AttributeError(f"{type(self).__name__!r} object has no attribute "

@@ -324,8 +324,8 @@ def run_recommend(args):
         argument = getattr(error, "argument", None)
         if argument is None:
             raise
-        path = args.queries if argument == "queries" else args.vectors
-        raise reworded(error, f"{path}: {error.said}") from None
+        error.check(args.queries if argument == "queries" else args.vectors)
+        raise
     show(args, {
         "string": found.string, "parameters": found.parameters,
         "recall": found.recall,

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_ids, as_vectors
-from .errors import as_value_errors
+from .errors import renumbering
 from .index_tree import part_that_compares
 from .parameters import is_sharded
 
@@ -79,6 +79,9 @@ def kernel_values(
     ValueError
         If distances do not determine kernel values: for feature maps and
         FAISS's own indexes, or if `I` and `xq` are needed and missing.
+    RuntimeError
+        If a query is not valid under the kernel, or if the index has no vector
+        with an id.
 
     Examples
     --------
@@ -106,6 +109,8 @@ def kernel_values(
             part.metric_type == faiss.METRIC_L2):
         values = values_of_results(index, model.d, D, I, xq, lims)
     else:
+        if I is not None:
+            check_unused(model, part, D, I, xq, lims)
         values = values_of(part, D)
     missing = (np.iinfo("int32") if is_binary else np.finfo("float32")).max
     is_missing = np.abs(D.astype("float64")) >= missing
@@ -202,15 +207,39 @@ def values_of_results(index, d, D, I, xq, lims):
     if lims is not None:
         queries, ids, place = in_rows(I, lims, len(xq))
         x = as_vectors(xq, d, "kernel_values: xq")
-        return values_of_ids(index, x[queries], ids)[place]
+        with renumbering(queries):
+            return values_of_ids(index, x[queries], ids)[place]
     if D.ndim == 1 and xq.ndim == 1:
         return values_of_results(index, d, D[None], I[None], xq[None], None)[0]
     x = as_vectors(xq, d, "kernel_values: xq")
-    if D.ndim != 2 or len(D) != len(x):
+    check_rows(D, x)
+    return values_of_ids(index, x, I)
+
+
+def check_rows(D, xq):
+    """Raises an error unless each query has a row of results."""
+    if D.ndim != 2 or len(D) != len(xq):
         raise ValueError(
             f"kernel_values: D has shape {D.shape} and xq {xq.shape}, expected "
             "(n, k) and (n, d), or lims of range_search")
-    return values_of_ids(index, x, I)
+
+
+def check_unused(model, part, D, I, xq, lims):
+    """Checks ids and queries that distances make superfluous."""
+    I = as_ids(I, D.shape, "kernel_values: I")
+    xq = as_array(xq, "kernel_values: xq")
+    if lims is None and D.ndim == xq.ndim == 1:
+        D, xq = D[None], xq[None]
+    width = model.d
+    if isinstance(model, faiss.IndexBinary):
+        hash = getattr(part, "hash", None)
+        takes_codes = hash is None or xq.shape[1:] == (model.d // 8,)
+        width = model.d // 8 if takes_codes else hash.d_in
+    as_vectors(xq, width, "kernel_values: xq")
+    if lims is None:
+        check_rows(D, xq)
+    else:
+        in_rows(I, lims, len(xq))
 
 
 def in_rows(I, lims, n):
@@ -247,10 +276,9 @@ def values_of_ids(index, x, ids):
         return index._kernel_values(x, ids)
     ids = np.ascontiguousarray(ids, dtype="int64")
     values = np.empty(ids.shape, "float32")
-    with as_value_errors("kernel_values: "):
-        swig._compute_kernel_values_c(
-            index, len(x), faiss.swig_ptr(x), ids.shape[1],
-            faiss.swig_ptr(ids), faiss.swig_ptr(values))
+    swig._compute_kernel_values_c(
+        index, len(x), faiss.swig_ptr(x), ids.shape[1],
+        faiss.swig_ptr(ids), faiss.swig_ptr(values))
     return values
 
 

@@ -35,6 +35,13 @@ def message_of(error):
     return str(error).removesuffix(getattr(error, "place", ""))
 
 
+def unsupported(text):
+    """The error of a method that a class does not support."""
+    error = RuntimeError(text)
+    error.unsupported = True
+    return error
+
+
 def reworded(error, text, kind=RuntimeError, **facts):
     """An error of a class with another text, which ends with that of `error`,
     and with more facts as attributes. The number of a vector is not kept."""
@@ -46,7 +53,22 @@ def reworded(error, text, kind=RuntimeError, **facts):
 
 
 @contextlib.contextmanager
-def as_value_errors(prefix=""):
+def renumbering(numbers):
+    """Makes errors about row i of an array name the vector numbers[i]."""
+    try:
+        yield
+    except RuntimeError as error:
+        row = getattr(error, "vector", len(numbers))
+        if row >= len(numbers):
+            raise
+        vector = int(numbers[row])
+        raise reworded(
+            error, f"{error.before}vector {vector}{error.after}", vector=vector,
+            before=error.before, after=error.after) from None
+
+
+@contextlib.contextmanager
+def as_value_errors():
     """Makes ValueErrors of the errors that faiss_ext's C++ code has found.
 
     Interrupts and errors of callbacks stay what they are.
@@ -56,4 +78,4 @@ def as_value_errors(prefix=""):
     except RuntimeError as error:
         if not hasattr(error, "place") or hasattr(error, "interrupted"):
             raise
-        raise reworded(error, f"{prefix}{error}", ValueError) from None
+        raise reworded(error, str(error), ValueError) from None

@@ -15,6 +15,7 @@ import sys
 import threading
 
 import faiss
+import numpy as np
 
 from . import documentation, showing
 from . import swigfaiss_ext as swig
@@ -87,7 +88,7 @@ def reach_early_import(name, function):
             return function(*args)
         try:
             return of_faiss(*args)
-        except (TypeError, OverflowError) as error:
+        except (TypeError, OverflowError, NotImplementedError) as error:
             error.is_of_swig = True
             raise
 
@@ -117,11 +118,8 @@ def with_keywords(function, template):
     def in_words(*args):
         try:
             return function(*args)
-        except (TypeError, OverflowError) as error:
-            concerns_us = any(has_our_class(a) or is_ours(a)
-                              or isinstance(a, str)
-                              and swig.is_faiss_ext_string(a) for a in args)
-            if not concerns_us or not is_of_swig(error):
+        except (TypeError, OverflowError, NotImplementedError) as error:
+            if not is_of_swig(error):
                 raise
             given = ", ".join(map(shown, args))
         names = ", ".join(p for p in places if not p.startswith("arg"))
@@ -202,6 +200,9 @@ def factory(ours, other_name):
             if not isinstance(description, (str, bytes)):
                 return original(d, description, *args)
             check_factory_string(description, name)
+            if isinstance(d, int) and abs(d) > np.iinfo("int32").max:
+                raise TypeError(f"{name}: d is {d}, expected a number from 1 to "
+                                 f"{np.iinfo('int32').max}")
             is_string_of_ours = swig.is_faiss_ext_string(description)
             make = ours if is_string_of_ours else original
             try:
@@ -263,11 +264,10 @@ def writer(ours):
             if name != "write_index" or not WRITES_NONE:
                 check_not_none(thing, name, "an object to write")
             check_not_none(target, name, "a file name or an IOWriter")
-            if isinstance(target, (str, bytes, os.PathLike)):
-                target = as_place(target, name, ())
+            target = as_place(target, name, (faiss.IOWriter,))
             if not (is_ours(thing) or faiss_loses_codes(thing)):
                 return original(thing, target, *args)
-            return ours(thing, as_place(target, name, (faiss.IOWriter,)))
+            return ours(thing, target)
         return function
     return make
 
@@ -330,8 +330,7 @@ def reader(ours):
         def function(source, *args):
             check_not_none(
                 source, original.__name__, "a file name or an IOReader")
-            if isinstance(source, (str, bytes, os.PathLike)):
-                source = as_place(source, original.__name__, ())
+            source = as_place(source, original.__name__, (faiss.IOReader,))
             if holds_magic(source) is not False:
                 return read_by(ours, source, *args)
             return original(source, *args)
@@ -363,7 +362,9 @@ def as_faiss_would(thing):
 def cloner(ours):
     def make(original):
         def function(thing):
-            check_not_none(thing, original.__name__, "an index")
+            if not isinstance(thing, (faiss.Index, faiss.IndexBinary)):
+                raise TypeError(f"{original.__name__}: expected an index, got "
+                                f"{shown(thing)}")
             if is_ours(thing) or faiss_loses_codes(thing):
                 return ours(thing)
             return original(thing)

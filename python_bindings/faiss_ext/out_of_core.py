@@ -96,7 +96,7 @@ def file_index(path, kernel, metric=faiss.METRIC_L2, part=None, n=None):
         raise VectorFileError(
             f'{error}; with exact="memory" (--exact memory), builds keep '
             "copies") from None
-    n = place.n if n is None else operator.index(n)
+    n = place.n if n is None else integer(n, "n")
     if not 0 <= n <= place.n:
         raise ValueError(f"{path}: n is {n}, expected 0 to {place.n}, the "
                          "number of its vectors")
@@ -268,7 +268,7 @@ class BlockFolder(BuildFolder):
         except RuntimeError as error:
             raise reworded(
                 error, f"{self.file(name)} cannot be read; delete it, and the "
-                f"same call makes it again: {error}", ValueError) from None
+                f"same call makes it again: {error}", self.error) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
@@ -389,6 +389,15 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     return index
 
 
+def integer(value, name):
+    """An argument that is an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected an integer, got {value!r}") from None
+
+
 def checked(string, exact, train, seed, parameters):
     """Checks the arguments of a build; returns train, seed and parameters as
     Python numbers."""
@@ -399,7 +408,10 @@ def checked(string, exact, train, seed, parameters):
                          "as 'KFlat(chi2)'")
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
-    train, seed = operator.index(train), operator.index(seed)
+    train, seed = integer(train, "train"), integer(seed, "seed")
+    if not isinstance(parameters or {}, dict):
+        raise TypeError("parameters: expected a dict such as {'nprobe': 8}, got "
+                        f"{parameters!r}")
     if train < 1 or seed < 0:
         raise ValueError("train must be positive, and seed not negative; got "
                          f"{train} and {seed}")

@@ -377,11 +377,14 @@ class ParameterSpace(faiss.ParameterSpace):
         """
         where = "ParameterSpace.explore"
         settings_of_root(index, where)
+        if not isinstance(crit, faiss.AutoTuneCriterion):
+            raise TypeError(f"{where}: crit must be a faiss.AutoTuneCriterion, "
+                            f"got {crit!r}")
         before = swig._SavedSearchParameters(index)
         xq = as_array(xq, where)
-        if len(xq) != crit.nq:
+        if xq.ndim != 2 or len(xq) != crit.nq:
             raise ValueError(f"{where}: expected {crit.nq} queries, as the "
-                             f"criterion has, got {len(xq)}")
+                             f"criterion has, got an array of shape {xq.shape}")
         if isinstance(index, faiss.Index):
             if xq.shape != (crit.nq, index.d):
                 raise ValueError(f"{where}: expected an array of shape (n, "

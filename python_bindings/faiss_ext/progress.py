@@ -8,6 +8,37 @@ from . import swigfaiss_ext as swig
 from .timing import Stopwatch
 
 
+class Stderr:
+    """Standard error for bars of tqdm, until a write fails.
+
+    tqdm must not notice that: it would keep its lock, for which its own thread
+    waits when the process ends.
+    """
+
+    def __init__(self):
+        self.stream = sys.stderr
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def write(self, text):
+        self.attempt(lambda: self.stream.write(text))
+
+    def flush(self):
+        self.attempt(lambda: self.stream.flush())
+
+    def attempt(self, write):
+        if self.stream is not None:
+            try:
+                write()
+            except Exception:
+                self.stream = None
+
+
+def bar_of_tqdm(tqdm, **style):
+    return tqdm(leave=False, file=Stderr(), dynamic_ncols=True, **style)
+
+
 class Bars:
     """Shows one tqdm bar per task, one after the other."""
 
@@ -21,8 +52,8 @@ class Bars:
         if (self.bar is None or self.shown != (task, total)
                 or done < self.done):
             self.close()
-            self.bar = self.tqdm(
-                total=total, desc=task, leave=False, **self.style)
+            self.bar = bar_of_tqdm(
+                self.tqdm, total=total, desc=task, **self.style)
             self.shown, self.done = (task, total), 0
         self.bar.update(done - self.done)
         self.done = done
@@ -124,7 +155,7 @@ def counting(description, total, show=True, unit="vector"):
     try:
         from tqdm import tqdm
     except ImportError:
-        stopwatch, done, lines = Stopwatch(), 0, Lines()
+        stopwatch, done, lines = Stopwatch(), 0, Harmless(Lines())
 
         def update(n):
             nonlocal done
@@ -133,8 +164,8 @@ def counting(description, total, show=True, unit="vector"):
             lines(f"{description}: {rate:,.0f} {unit}s/s", done, total)
         yield update
     else:
-        with tqdm(desc=description, total=total, unit=unit, leave=False,
-                  unit_scale=True) as shown:
+        with bar_of_tqdm(tqdm, desc=description, total=total, unit=unit,
+                         unit_scale=True) as shown:
             yield shown.update
 
 

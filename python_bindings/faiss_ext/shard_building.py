@@ -3,7 +3,6 @@
 
 import bisect
 import contextlib
-import operator
 import os
 
 import faiss
@@ -13,7 +12,7 @@ from ._version import __version__
 from .errors import reworded
 from .files import has_digest, read_index
 from .out_of_core import (
-    Build, checked, made_from, number_of_bytes, takes_packed_bits, train_with)
+    Build, checked, integer, made_from, number_of_bytes, takes_packed_bits, train_with)
 from .progress import counting
 from .shard_folder import (
     MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
@@ -94,9 +93,6 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     >>> D, I = index.search(xq, 10)
     """
     train, seed, parameters = checked(string, exact, train, seed, parameters)
-    if client is not None and not hasattr(client, "compute"):
-        raise TypeError("client: expected a dask.distributed.Client, got "
-                        f"{client!r}")
     if string.startswith(("IDMap,", "IDMap2,")):
         raise ValueError(f"{string}: shards have ids that follow each other; "
                          "expected a string without IDMap")
@@ -160,7 +156,7 @@ def open_shards(folder, client=None, io_flags=0):
     ShardError
         A ValueError. If a file is missing, damaged or not the expected one.
     """
-    io_flags = operator.index(io_flags)
+    io_flags, engine = integer(io_flags, "io_flags"), engine_of(client)
     place = ShardFolder(folder)
     manifest = place.manifest()
     entries = manifest["shards"]
@@ -170,7 +166,7 @@ def open_shards(folder, client=None, io_flags=0):
         model, manifest["string"],
         [{key: entry[key] for key in ("partition", "first", "ntotal")}
          for entry in entries], None)
-    index.place = engine_of(client).keep(
+    index.place = engine.keep(
         opened_shard,
         [(place.path, entry, what, io_flags) for entry in entries],
         [entry["partition"] for entry in entries])
@@ -359,5 +355,8 @@ def sizes_of(sources, engine):
 def engine_of(client):
     if client is None:
         return LocalEngine()
+    if not hasattr(client, "compute"):
+        raise TypeError("client: expected a dask.distributed.Client, got "
+                        f"{client!r}")
     from .cluster import ClusterEngine
     return ClusterEngine(client)

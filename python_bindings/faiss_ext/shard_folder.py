@@ -2,7 +2,6 @@
 """Folders of shards: the files of an index, and a manifest."""
 
 import contextlib
-import hashlib
 import json
 import os
 
@@ -10,7 +9,7 @@ import faiss
 
 from ._version import __version__
 from .arguments import shown
-from .build_folder import STATE, BuildFolder, differing
+from .build_folder import STATE, BuildFolder, checksum, differing
 from .errors import reworded
 from .files import digest, read_index, read_json, write_json
 from .index_tree import parts_of, real, transforms_of
@@ -34,13 +33,6 @@ class ShardError(ValueError):
 
 def shard_name(number):
     return f"shard-{number:05}.index"
-
-
-def checksum(manifest):
-    """The checksum of a manifest, without its own entry."""
-    rest = {key: manifest[key] for key in manifest if key != "sha256"}
-    return hashlib.sha256(
-        json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def write_shard(index, folder, number, name, source=None):

@@ -17,7 +17,7 @@ from .arguments import (
     as_codes, as_integer, as_k, as_vectors, python_number)
 from .class_wrappers import index_radius
 from .distances import transformed, values_of_ids
-from .errors import message_of
+from .errors import message_of, renumbering
 from .files import size_of
 from .index_tree import hash_in_front, part_that_answers, real
 from .parameters import Sharded, set_index_parameter
@@ -105,7 +105,8 @@ class Shard:
     def kernel_values(self, x, rows, ids):
         """Kernel values of the ids of some rows of x."""
         ids = np.where(ids >= 0, ids - self.first, -1)
-        return values_of_ids(self.index, x[rows], ids)
+        with renumbering(rows):
+            return values_of_ids(self.index, x[rows], ids)
 
     def range_search(self, x, radius):
         lims, D, I = self.index.range_search(x, radius)

@@ -23,16 +23,18 @@ void check_batch(idx_t n, const void* x, const char* where);
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
 /** Calls fn(), which checks some of the caller's vectors. If it throws a
- * VectorError about vector N, the error is rethrown with number(N), the
- * caller's number of that vector.
+ * VectorError about vector N, an equal error with number(N), the caller's
+ * number of that vector, is thrown. The first one, which others may hold,
+ * stays.
  */
 template <class F>
 void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
     try {
         fn();
-    } catch (VectorError& e) {
-        e.set_vector(number(e.vector));
-        throw;
+    } catch (const VectorError& e) {
+        VectorError renumbered = e;
+        renumbered.set_vector(number(e.vector));
+        throw renumbered;
     }
 }
 

@@ -10,6 +10,8 @@
 
 #include <cxxabi.h>
 
+#include <faiss_ext/core/fields.h>
+
 namespace faiss_ext {
 
 namespace {
@@ -98,6 +100,28 @@ std::string message_of(const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
     return ours ? message.substr(0, message.size() - ours->place.size())
                 : message;
+}
+
+void rethrow_with_prefix(const std::string& prefix) {
+    const std::string front = printable(prefix);
+    try {
+        throw;
+    } catch (const VectorError& e) {
+        const size_t length = e.after.size() - e.place.size();
+        throw VectorError(
+                front + e.before, e.vector, e.after.substr(0, length), e.place);
+    } catch (const UnsupportedError& e) {
+        throw UnsupportedError(front + message_of(e), e.place);
+    } catch (const faiss::FaissException& e) {
+        const auto* ours = dynamic_cast<const Error*>(&e);
+        const std::type_info& type = typeid(e);
+        if (type == typeid(Error) || type == typeid(faiss::FaissException) ||
+            type == typeid(FieldError)) {
+            throw Error(
+                    front + printable(message_of(e)), ours ? ours->place : "");
+        }
+        throw;
+    }
 }
 
 void throw_unsupported(

@@ -34,6 +34,15 @@ std::string name_of_function(const std::string& signature);
 /// Returns the message of an error without the place in this library's source.
 std::string message_of(const std::exception& error);
 
+/** Throws the error that is being handled again, with a text in front of its
+ * message. Call it in a handler of faiss::FaissException.
+ *
+ * The new error has the class and the data of the old one; errors of FAISS
+ * become Errors. Interrupts, and classes that other code has derived, are
+ * rethrown unchanged.
+ */
+[[noreturn]] void rethrow_with_prefix(const std::string& prefix);
+
 /// Throws UnsupportedError for a method; `advice` says what to do instead.
 [[noreturn]] void throw_unsupported(
         const std::string& class_name,

@@ -147,8 +147,8 @@ struct FileWriter : FieldVisitor {
         const auto copy = part.copy();
         try {
             copy->restore();
-        } catch (const faiss::FaissException& e) {
-            require(false, message_of(e));
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix(name_of(*f) + " cannot be written: ");
         }
     }
 };
@@ -166,11 +166,8 @@ struct FileReader : FieldSetter {
         object.fields(*this);
         try {
             object.restore();
-        } catch (const faiss::FaissException& e) {
-            FAISS_EXT_THROW_FMT(
-                    "%s cannot be used: %s",
-                    name_of(*f).c_str(),
-                    message_of(e).c_str());
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix(name_of(*f) + " cannot be used: ");
         }
     }
 

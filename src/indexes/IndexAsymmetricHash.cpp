@@ -412,7 +412,7 @@ void IndexAsymmetricHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
 }
 
 faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {
-    FAISS_EXT_THROW_MSG(
+    throw UnsupportedError(
             "IndexAsymmetricHash computes no single distances, so it can neither re-rank nor hold the vectors of a graph");
 }
 

@@ -295,9 +295,11 @@ uint64_t IndexFileKernel::checksum(idx_t block, idx_t n) const {
 }
 
 void IndexFileKernel::verify() const {
-    rows("IndexFileKernel::verify");
+    IndexFileKernel now(*this);
+    now.open_again(path); // may be another file than the mapped one
+    now.rows("IndexFileKernel::verify");
     parallel_blocks(checksums.size(), 1, [&](idx_t block, idx_t) {
-        verify_block(block);
+        now.verify_block(block);
     });
 }
 
@@ -395,9 +397,10 @@ void IndexFileKernel::reset() {
 }
 
 void IndexFileKernel::sa_encode(idx_t, const float*, uint8_t*) const {
-    FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::sa_encode: not supported, because the vectors stay in '%s'",
-            path.c_str());
+    throw_unsupported(
+            "IndexFileKernel",
+            "sa_encode",
+            "the vectors stay in '" + path + "'");
 }
 
 void IndexFileKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
@@ -405,21 +408,25 @@ void IndexFileKernel::sa_decode(idx_t n, const uint8_t* bytes, float* x) const {
 }
 
 void IndexFileKernel::add_sa_codes(idx_t, const uint8_t*, const idx_t*) {
-    FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::add_sa_codes: not supported, because the vectors stay in '%s'; use add_next",
-            path.c_str());
+    throw_unsupported(
+            "IndexFileKernel",
+            "add_sa_codes",
+            "the vectors stay in '" + path + "': use add_next");
 }
 
 void IndexFileKernel::permute_entries(const idx_t*) {
-    FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::permute_entries: not supported, because the vectors stay in '%s'",
-            path.c_str());
+    throw_unsupported(
+            "IndexFileKernel",
+            "permute_entries",
+            "the vectors stay in '" + path + "'");
 }
 
 void IndexFileKernel::check_compatible_for_merge(const faiss::Index&) const {
-    FAISS_EXT_THROW_FMT(
-            "IndexFileKernel::merge_from: not supported, because the vectors stay in '%s'; build an index of one file with all vectors",
-            path.c_str());
+    throw_unsupported(
+            "IndexFileKernel",
+            "merge_from",
+            "the vectors stay in '" + path +
+                    "': build an index of one file with all vectors");
 }
 
 } // namespace faiss_ext

@@ -232,10 +232,11 @@ faiss::DistanceComputer* IndexKernelHash::get_distance_computer() const {
     }
     // FAISS asks for codes in parallel loops, which exceptions cannot leave
     auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(storage);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !dynamic_cast<faiss::IndexBinaryHash*>(storage) &&
-                    !(ivf && ivf->direct_map.no()),
-            "the storage cannot return codes by id, so distances to single vectors cannot be computed");
+    if (dynamic_cast<faiss::IndexBinaryHash*>(storage) ||
+        (ivf && ivf->direct_map.no())) {
+        throw UnsupportedError(
+                "IndexKernelHash: the storage cannot return codes by id, so distances to single vectors cannot be computed");
+    }
     return new HashDistanceComputer(*this, *storage);
 }
 

@@ -175,8 +175,8 @@ void check_itself(const AnyIndex& index, const char* where) {
     if (const auto& check = facts_of(index).check) {
         try {
             check(index);
-        } catch (const faiss::FaissException& e) {
-            FAISS_EXT_THROW_FMT("%s: %s", where, message_of(e).c_str());
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix(std::string(where) + ": ");
         }
     }
 }

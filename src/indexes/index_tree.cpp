@@ -21,10 +21,12 @@
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/index_registry.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "core/field_visitor.h"
 #include "core/number_format.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -343,18 +345,38 @@ std::string index_text(const AnyIndex& index) {
 
 namespace {
 
-/// Whether a name stands in a string, not inside another name.
-bool contains_name(const std::string& text, const std::string& name) {
-    const auto is_letter = [&](size_t at) {
-        const auto c = static_cast<unsigned char>(text[at]);
-        return at < text.size() && (std::isalnum(c) || c == '_');
-    };
-    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at++) {
-        if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + name.size())) {
-            return true;
+/// Looks for a CallbackKernel among the parts of objects.
+struct CallbackFinder : FieldVisitor {
+    bool has_found = false;
+
+   private:
+    void on(const FlagField&) override {}
+    void on(const NumberField<int64_t>&) override {}
+    void on(const NumberField<double>&) override {}
+    void on(const WordField&) override {}
+    void on(const ShapeField&) override {}
+    void on(const PartField& field) override {
+        if (const HasFields* part = field.part.get()) {
+            has_found |= bool(dynamic_cast<const CallbackKernel*>(part));
+            part->fields(*this);
         }
     }
-    return false;
+};
+
+/// Whether an index, without the indexes inside, computes a CallbackKernel.
+bool uses_callback(const AnyIndex& index) {
+    CallbackFinder finder;
+    index.visit([&](const auto& i) {
+        if (const auto* object = dynamic_cast<const HasFields*>(&i)) {
+            object->fields(finder);
+        }
+    });
+    for (const faiss::VectorTransform* vt : transforms_of(index)) {
+        if (const auto* object = dynamic_cast<const HasFields*>(vt)) {
+            object->fields(finder);
+        }
+    }
+    return finder.has_found;
 }
 
 } // namespace
@@ -368,7 +390,7 @@ std::string index_string(const AnyIndex& index) {
             "%s has no factory string, or one that is not known here",
             index.class_name().c_str());
     FAISS_EXT_THROW_IF_NOT_MSG(
-            !contains_name(found, "callback"),
+            !uses_callback(index),
             "a CallbackKernel has no factory string: it is a function");
     return found;
 }

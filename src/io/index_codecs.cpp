@@ -60,13 +60,13 @@ struct Place {
     explicit Place(const IOReader& f) : file(name_of(f)), is_read(true) {}
     explicit Place(const std::string& file) : file(file), is_read(false) {}
 
+    std::string prefix() const {
+        return file + (is_read ? " is damaged: " : " cannot be written: ");
+    }
+
     void require(bool good, const std::string& what) const {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                good,
-                "%s %s: %s",
-                file.c_str(),
-                is_read ? "is damaged" : "cannot be written",
-                what.c_str());
+                good, "%s%s", prefix().c_str(), what.c_str());
     }
 
     /// Calls check(), which throws on errors.
@@ -74,8 +74,8 @@ struct Place {
     void pass(F&& check) const {
         try {
             check();
-        } catch (const faiss::FaissException& e) {
-            require(false, message_of(e));
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix(prefix());
         }
     }
 };
@@ -139,21 +139,19 @@ void check_parts(const IndexT& index, const std::string& file) {
 
 /// Checks an index that FAISS asks for single distances in a parallel loop.
 void check_distances(const Index* index, const std::string& file) {
-    std::string error;
+    const std::string prefix = file +
+            ": the index that re-ranks, or holds the vectors of a graph, cannot compute distances: ";
     try {
         if (index) {
             check_computes_distances(*index);
         }
-        return;
+    } catch (const faiss::FaissException&) {
+        rethrow_with_prefix(prefix);
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::exception& e) {
-        error = message_of(e);
+        FAISS_EXT_THROW_FMT("%s%s", prefix.c_str(), e.what());
     }
-    FAISS_EXT_THROW_FMT(
-            "%s: the index that re-ranks, or holds the vectors of a graph, cannot compute distances: %s",
-            file.c_str(),
-            error.c_str());
 }
 
 /// Checks that an index and its parts have the same number of vectors.

@@ -376,12 +376,37 @@ std::unique_ptr<Index> make_with_refine(
             index_forms());
 }
 
+/** Refuses numbers in a string of FAISS's parts for which FAISS makes indexes
+ * that crash or find nothing: 0, and graphs with fewer than 2 links.
+ *
+ * SQ0 is a part of newer versions. Numbers with a point may begin with 0.
+ */
+void check_faiss_numbers(const Token& part) {
+    const std::string s = part.str();
+    for (size_t i = 0; i < s.size();) {
+        const size_t n = num_digits(s, i);
+        const std::string front = s.substr(0, i), number = s.substr(i, n);
+        const bool has_point =
+                front.ends_with(".") || (i + n < s.size() && s[i + n] == '.');
+        const int least = front.ends_with("HNSW")                  ? 2
+                : front.ends_with("SQ") && !front.ends_with("LSQ") ? 0
+                                                                   : 1;
+        if (n > 0 && !has_point && n < 9 && std::stoi(number) < least) {
+            part.after(i).fail(
+                    "'" + number + "' is out of range",
+                    {"a number from " + std::to_string(least)});
+        }
+        i += std::max<size_t>(n, 1);
+    }
+}
+
 /// Returns the transformations that FAISS makes from a string such as
 /// `PCA64,L2norm`.
 std::vector<std::unique_ptr<faiss::VectorTransform>> make_transforms(
         int d,
         const Token& part,
         const Token& behind) {
+    check_faiss_numbers(part);
     std::unique_ptr<Index> made;
     try {
         made.reset(faiss::index_factory(d, (part.str() + ",Flat").c_str()));
@@ -420,6 +445,7 @@ std::unique_ptr<Index> make_faiss_index(
         const Token& part,
         faiss::MetricType metric) {
     const std::string s = part.str();
+    check_faiss_numbers(part);
     try {
         return std::unique_ptr<Index>(
                 faiss::index_factory(d, s.c_str(), metric));
@@ -606,15 +632,15 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 name,
                 make_binary_index(d, part.after(name.size() + 1)));
     }
-    if ((is_codes(parts[0]) || parts[0].str() == "BFlat") &&
-        parts.size() == 1) {
+    const bool is_of_faiss = !is_faiss_ext_string(part.str());
+    if (parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0,
                 "the number of bits is %d, expected a multiple of 8",
                 d);
         return make_storage(d, part);
     }
-    if (!is_faiss_ext_string(part.str())) {
+    if (is_of_faiss) {
         return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(d, part.str().c_str())));
     }

@@ -539,11 +539,8 @@ void check_ours(const VectorTransform* vt, const std::string& file) {
     const auto copy = transform.copy_transform();
     try {
         copy->restore();
-    } catch (const faiss::FaissException& e) {
-        FAISS_EXT_THROW_FMT(
-                "%s: a transformation cannot be written: %s",
-                file.c_str(),
-                message_of(e).c_str());
+    } catch (const faiss::FaissException&) {
+        rethrow_with_prefix(file + ": a transformation cannot be written: ");
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             copy->d_out == vt->d_out,

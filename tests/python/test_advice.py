@@ -48,7 +48,7 @@ def test_the_index_finds_what_was_promised(found):
 
 
 def test_all_that_was_tried_is_told(found):
-    assert found.n == 4800 and found.sample_size == 2500 and found.extrapolated and found.k == K
+    assert found.n == 5000 and found.sample_size == 2500 and found.extrapolated and found.k == K
     speeds = [t.queries_per_second for t in found.tried]
     assert speeds == sorted(speeds, reverse=True)
     strings = [t.string for t in found.tried]
@@ -68,7 +68,7 @@ def test_all_that_was_tried_is_told(found):
 
 def test_lists_grow_with_the_vectors(found):
     lists = [int(re.search(r"KIVF(\d+)", t.string)[1]) for t in found.tried if "KIVF" in t.string]
-    assert set(lists) == {advice.lists_for(4800)} == {32}
+    assert set(lists) == {advice.lists_for(5000)} == {32}
     million = [advice.lists_for(n) for n in (2000, 60_000, 1_000_000)]
     assert million == [8, 256, 4096]
 
@@ -95,6 +95,14 @@ def test_few_vectors_are_scanned():
     assert [t.string for t in found.tried] == [found.string] == ["KFlat(js,store=u8)"]
     assert found.recall == 1 and found.parameters == {} and not found.extrapolated
     assert "measured" in str(found)
+
+
+def test_held_out_queries_count_as_vectors():
+    found = faiss_ext.recommend(MANY[:2000], "jaccard", 0.5, k=1, progress=False)
+    assert found.n == 2000 and found.sample_size == 1800 and not found.extrapolated
+    assert len(found.tried) > 1 and "among 1,800 vectors, measured" in str(found)
+    with pytest.raises(ValueError, match="n is 1900, expected at least 2000"):
+        faiss_ext.recommend(MANY[:2000], "jaccard", n=1900, progress=False)
 
 
 def test_few_vectors_of_many_are_not_only_scanned():
@@ -180,7 +188,7 @@ def test_every_candidate_can_be_built(kernel, d):
 @pytest.mark.parametrize("kernel, start", [("cosine", "L2norm,PCAR64,KIVF8"), ("linear", "PCAR64,KIVF8"),
                                            ("hellinger", "HKM1(hellinger),PCAR64,KIVF8")])
 def test_lists_behind_a_map_of_fewer_dimensions_than_128(kernel, start):
-    found = faiss_ext.recommend(MANY[:2300], kernel, 0.8, progress=False)
+    found = faiss_ext.recommend(MANY[:2000], kernel, 0.8, progress=False)
     assert not found.impossible
     lists = [t for t in found.tried if t.string.startswith(start) and "Refine" in t.string]
     assert len(lists) == 1 and lists[0].fits and lists[0].recall >= 0.8

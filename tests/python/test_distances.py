@@ -112,6 +112,34 @@ def test_distances_that_do_not_tell(string):
         faiss_ext.kernel_values(faiss.index_factory(64, string), np.ones(3))
 
 
+def test_a_query_that_is_refused_has_a_number():
+    index = faiss.index_factory(64, "KFlat(chi2)")
+    index.add(BASE[:100])
+    D, I = index.search(QUERIES[:5], 3)
+    lims, d, i = index.range_search(QUERIES[:5], 1e9)
+    bad = QUERIES[:5].copy()
+    bad[4, 0] = -1
+    for results in ((D, I, bad), (d, i, bad, lims)):
+        with pytest.raises(RuntimeError, match="component 0 of vector 4 is -1") as caught:
+            faiss_ext.kernel_values(index, *results)
+        assert caught.value.vector == 4
+
+
+@pytest.mark.parametrize("string", ["SIK64(gaussian(gamma=0.1)),BFlat", "RHBE64,AFlat"])
+def test_ids_and_queries_of_codes_are_checked(string):
+    index = faiss.index_factory(64, string)
+    index.train(BASE)
+    index.add(BASE)
+    D, I = index.search(QUERIES[:5], 3)
+    np.testing.assert_array_equal(faiss_ext.kernel_values(index, D, I, QUERIES[:5]), faiss_ext.kernel_values(index, D))
+    np.testing.assert_array_equal(
+        faiss_ext.kernel_values(index, D[1], I[1], QUERIES[1]), faiss_ext.kernel_values(index, D)[1])
+    for wrong in ((I, QUERIES[:4]), (I, QUERIES[:5, :9]), (I, "a"), (I[:4], QUERIES[:5]), (QUERIES[:5], I),
+                  (I, QUERIES[:5], [0, 1])):
+        with pytest.raises((TypeError, ValueError), match="^kernel_values: "):
+            faiss_ext.kernel_values(index, D, *wrong)
+
+
 def test_the_kernels_are_all():
     classes = {c for c in vars(faiss_ext).values() if isinstance(c, type) and issubclass(c, faiss_ext.Kernel)}
     leaves = {c for c in classes if not any(other is not c and issubclass(other, c) for other in classes)}
@@ -209,7 +237,7 @@ def test_values_of_shards_and_replicas(successive):
     D, I = replicas.search(QUERIES, K)
     np.testing.assert_allclose(faiss_ext.kernel_values(replicas, D, I, QUERIES), gram("chi2", I), rtol=1e-5)
     I[0, 0] = 600
-    with pytest.raises(ValueError, match="IndexShards has 0 vectors with id 600"):
+    with pytest.raises(RuntimeError, match="IndexShards has 0 vectors with id 600"):
         faiss_ext.kernel_values(shards, D, I, QUERIES)
 
 
@@ -219,10 +247,10 @@ def test_a_search_from_the_index_has_its_own_ids():
     index.add_with_ids(BASE[:3], np.array([5, 7, 5]))
     D, I = index.search(QUERIES[:1], 1)
     for id, count in ((5, 2), (6, 0)):
-        with pytest.raises(ValueError, match=f"has {count} vectors with id {id}, expected one"):
+        with pytest.raises(RuntimeError, match=f"has {count} vectors with id {id}, expected one"):
             faiss_ext.kernel_values(index, D, np.full_like(I, id), QUERIES[:1])
     flat = made("KFlat(chi2)", BASE[:3])
-    with pytest.raises(ValueError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
+    with pytest.raises(RuntimeError, match="id 3 of query 0 is out of range: the index has 3 vectors"):
         faiss_ext.kernel_values(flat, D, np.full_like(I, 3), QUERIES[:1])
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -452,7 +453,11 @@ def test_importing_faiss_ext_changes_nothing_of_faiss(run_python, tmp_path):
     assert set(reports["with"]) == set(reports["without"])
     assert len(reports["with"]) > 25
     for key, expected in reports["without"].items():
-        assert reports["with"][key] == expected, key
+        found = reports["with"][key]
+        if isinstance(expected, str) and re.search("Wrong number or type of arguments|in method '", expected):
+            assert "prototypes" not in found and "in method" not in found, key  # the type is FAISS's, the words are not
+            expected, found = expected.split(":")[0], found.split(":")[0]
+        assert found == expected, key
 
 
 def test_importing_twice_replaces_once():
@@ -676,7 +681,7 @@ def test_parts_inside_parts_that_were_changed_alone():
     exact = filled("HNSW8,KFlat(chi2)")
     D, I = exact.search(x, 2)
     exact.storage.remove_ids(np.arange(5))
-    with pytest.raises(ValueError, match="has 64 vectors"):
+    with pytest.raises(RuntimeError, match="has 64 vectors"):
         faiss_ext.kernel_values(exact, D, I, x)
 
 

@@ -821,7 +821,7 @@ def texts_of_errors(function):
     names = {h.name for h in ast.walk(function) if isinstance(h, ast.ExceptHandler)} | {"error"}
 
     def is_text(node):
-        return (isinstance(node, ast.Call) and ast.unparse(node.func) == "str"
+        return (isinstance(node, ast.Call) and ast.unparse(node.func) in ("str", "message_of", "located")
                 and bool(node.args) and ast.unparse(node.args[0]) in names)
 
     texts = {ast.unparse(node.targets[0]) for node in ast.walk(function)
@@ -1260,6 +1260,111 @@ def test_methods_that_a_class_does_not_support(string, names):
         assert index.ntotal == 60
 
 
+@pytest.mark.parametrize("string, names", [
+    ("KFlat(chi2)", ["assign", "search_and_reconstruct", "sa_encode", "range_search", "train"]),
+    ("HNSW8,KFlat(chi2)", ["assign", "search_and_reconstruct", "range_search", "train"]),
+    ("KFlat(chi2),Refine(KFlat(chi2))", ["assign", "search_and_reconstruct", "sa_encode", "train"]),
+    ("HKM1(chi2),Flat", ["assign", "search_and_reconstruct", "sa_encode", "range_search", "train"]),
+    ("IDMap,KFlat(chi2)", ["assign", "search_and_reconstruct", "range_search", "train"]),
+    ("KIVF4(M=4)", ["assign", "search_and_reconstruct", "range_search"]),
+    ("RHBE64,AFlat", ["assign", "sa_encode", "range_search"])])
+def test_errors_of_methods_that_faiss_defines_name_the_vector(string, names):
+    x = histograms(60)
+    index = filled(string, x)
+    x[3, 2] = np.nan
+    more = {"assign": (3,), "search_and_reconstruct": (3,), "range_search": (0.1,)}
+    for name in names:
+        with pytest.raises(RuntimeError) as caught:
+            getattr(index, name)(x, *more.get(name, ()))
+        assert caught.value.vector == 3 and str(caught.value).endswith(caught.value.place) and caught.value.place, name
+
+
+def test_a_callbacks_exception_comes_out_of_methods_that_faiss_defines():
+    error = Mine()
+
+    def function(x, y):
+        if fails:
+            raise error
+        return x @ y.T
+
+    x, fails = vectors(20), []
+    flat = faiss_ext.IndexFlatKernel(D, faiss_ext.CallbackKernel(function))
+    for index in (flat, faiss_ext.IndexHNSWKernel(flat, 8), faiss_ext.IndexPreTransformSIMD(flat)):
+        fails.clear()
+        flat.reset()
+        index.add(x)
+        fails.append(True)
+        for call in (lambda: index.assign(x, 3), lambda: index.search_and_reconstruct(x, 3)):
+            with pytest.raises(Mine) as caught:
+                call()
+            assert caught.value is error
+
+
+def test_single_distances_that_a_class_does_not_compute():
+    x = histograms(60)
+    for string in ("RHBE64,AFlat", "RHBE64,BHash8", "RHBE64,BIVF4"):
+        with pytest.raises(RuntimeError, match="distances") as caught:
+            filled(string, x).get_distance_computer()
+        assert caught.value.unsupported
+
+
+@pytest.mark.parametrize("string, name, arguments, part, instead", [
+    ("HKM1(chi2),HNSW8", "remove_ids", ([3],), "IndexHNSWFlat", "build the index again without the vectors"),
+    ("HKM1(chi2),Flat", "add_with_ids", (histograms(2), [3, 4]), "IndexFlat", "put an IDMap in front of the index"),
+    ("HKM1(chi2),HNSW8", "sa_encode", (histograms(2),), "IndexHNSWFlat", "an index such as SQ8 or PQ encodes vectors"),
+    ("HKM1(chi2),LSH", "range_search", (histograms(2), 1), "IndexLSH", "use search, which finds the k nearest vectors")])
+def test_methods_that_a_part_of_faiss_does_not_support(string, name, arguments, part, instead):
+    index = filled(string, histograms(60))
+    with pytest.raises(RuntimeError, match=rf"^IndexPreTransformSIMD\.\w+: {part} does not support \w+; {instead}$") as caught:
+        getattr(index, name)(*arguments)
+    assert caught.value.unsupported and index.ntotal == 60
+
+
+@pytest.mark.parametrize("string", [
+    "KFlat(chi2)", "HNSW8,KFlat(chi2)", "KFlat(chi2),Refine(KFlat(chi2))", "KIVF4(M=4)", "HKM1(chi2),Flat",
+    "IDMap,KFlat(chi2)", "HKM1(chi2),IVF4,Flat", "HKM1(chi2),HNSW8"])
+def test_errors_name_a_method_once(string):
+    index = filled(string, histograms(60))
+    for call in (lambda: index.reconstruct(-1), lambda: index.reconstruct_n(-1, 2), lambda: index.reconstruct_batch([0, -1]),
+                 lambda: index.merge_from(index), lambda: index.search(histograms(2) * np.nan, 3)):
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            call()
+        first = str(caught.value).split("\n")[0]
+        assert len(re.findall(r"\bIndex\w+(?:::|\.)(?!cpp)\w+: ", first)) <= 1, first
+
+
+def test_wrong_arguments_in_words(tmp_path):
+    x = vectors(9)
+    np.save(tmp_path / "x.npy", x)
+    index = filled("KFlat(linear)", x)
+    space = faiss_ext.ParameterSpace()
+
+    def build(**more):
+        faiss_ext.build_from(tmp_path / "x.npy", "KFlat(linear)", progress=False, **more)
+
+    for call, error, words in (
+            (lambda: faiss.clone_index(3), TypeError, "clone_index: expected an index, got 3"),
+            (lambda: faiss.read_index(5), TypeError, "read_index: expected a file name or a faiss.IOReader, got 5"),
+            (lambda: faiss.write_index(index, 5), TypeError, "write_index: expected a file name or a faiss.IOWriter, got 5"),
+            (lambda: faiss.index_factory(2**40, "KFlat(linear)"), TypeError, f"index_factory: d is {2**40}, expected"),
+            (lambda: faiss.index_factory(2**40, "Flat"), TypeError, f"index_factory: d is {2**40}, expected"),
+            (lambda: faiss.index_factory("a", "KFlat(linear)"), TypeError, "index_factory: d must be int, got 'a'"),
+            (lambda: faiss.write_index(3, "x"), TypeError, "write_index: wrong number or type of arguments"),
+            (lambda: faiss_ext.index_binary_factory(2**40, "BFlat"), TypeError, f"d is {2**40}, which is out of range"),
+            (lambda: faiss_ext.kernel_hash_factory(2**40, "RHBE64"), TypeError, f"d is {2**40}, which is out of range"),
+            (lambda: faiss_ext.bits_for(2**70, 0.1, 0.1), TypeError, "out of range"),
+            (lambda: build(parameters="nprobe=8"), TypeError, "parameters: expected a dict"),
+            (lambda: build(seed="a"), TypeError, "seed: expected an integer, got 'a'"),
+            (lambda: build(train=1.5), TypeError, "train: expected an integer, got 1.5"),
+            (lambda: faiss_ext.open_shards(tmp_path, client=3), TypeError, "client: expected a dask.distributed.Client, got 3"),
+            (lambda: faiss_ext.open_shards(tmp_path, io_flags="a"), TypeError, "io_flags: expected an integer, got 'a'"),
+            (lambda: space.explore(index, x, None), TypeError, "crit must be a faiss.AutoTuneCriterion, got None"),
+            (lambda: space.explore(index, None, faiss.OneRecallAtRCriterion(9, 1)), ValueError, "expected 9 queries")):
+        with pytest.raises(error, match=re.escape(words)) as caught:
+            call()
+        assert not RAW.search(str(caught.value).replace("wrong number or type of", ""))
+
+
 def test_maps_without_an_inverse():
     index = filled("KPCA8(chi2,p=40),Flat", histograms(60))
     with pytest.raises(RuntimeError, match="KernelPCA::reverse_transform is not supported") as caught:
@@ -1404,8 +1509,9 @@ def test_parts_that_were_emptied_are_not_read():
 
 def test_a_function_of_faiss_for_other_graphs():
     index = filled("HNSW8,KFlat(chi2)", histograms(20))
-    with pytest.raises(RuntimeError, match="link_singletons: not supported"):
+    with pytest.raises(RuntimeError, match="link_singletons is not supported; rebuild") as caught:
         index.link_singletons()
+    assert caught.value.unsupported
 
 
 @pytest.mark.parametrize("string", ["HKM1(chi2),PCAR8", "HKM1(chi2),OPQ8", "HKM1(chi2),PCA8,L2norm"])

@@ -622,7 +622,8 @@ def test_killed_before_the_exact_index_is_written(files, small_blocks, monkeypat
 
 @pytest.mark.parametrize("content", [
     b"", b'{"string": "KF', b"null", b"[]", b"\xff", pytest.param(b"[" * 10**5, id="deep"), b"{}",
-    lambda state: {**state, "block": "400"}, lambda state: {**state, "vectors": None}])
+    lambda state: {**state, "block": "400"}, lambda state: {**state, "vectors": None},
+    lambda state: {**state, "seed": state["seed"] + 1}, lambda state: {**state, "block": 2 * state["block"]}])
 def test_a_damaged_state(files, small_blocks, monkeypatch, content):
     folder = stop_at(monkeypatch, 800, files, IVF)
     state = folder / "build.json"
@@ -636,7 +637,7 @@ def test_a_damaged_state(files, small_blocks, monkeypatch, content):
 def test_a_damaged_index_says_how_to_go_on(files, small_blocks, monkeypatch, string, name):
     folder = stop_at(monkeypatch, 800, files, string)
     damage(folder / name)
-    with pytest.raises(ValueError, match=f"{name} cannot be read; delete it, and the same call makes it again: "):
+    with pytest.raises(VectorFileError, match=f"{name} cannot be read; delete it, and the same call makes it again: "):
         faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)
     (folder / name).unlink()
     index = faiss_ext.build_from(files / "f32.npy", string, "100MB", files / "out", progress=False)

@@ -168,7 +168,20 @@ class BrokenPipe(io.StringIO):
         raise BrokenPipeError
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*tqdm")  # its own
+def is_free(lock):
+    """Whether another thread can take tqdm's lock; if not, tqdm's own thread keeps the process from ending."""
+    taken = []
+
+    def take():
+        for each in lock.locks:
+            taken.append(each.acquire(timeout=2))
+            if taken[-1]:
+                each.release()
+
+    in_another_thread(take)
+    return all(taken)
+
+
 @pytest.mark.parametrize("stderr", [BrokenPipe(), None])
 @pytest.mark.parametrize("has_tqdm", [True, False])
 def test_nowhere_to_show_it(slow, request, monkeypatch, capsys, stderr, has_tqdm):
@@ -179,7 +192,11 @@ def test_nowhere_to_show_it(slow, request, monkeypatch, capsys, stderr, has_tqdm
     with faiss_ext.show_progress():
         slow.add(many)
     assert list(progress.bar(range(3), "items")) == [0, 1, 2]
+    with progress.counting("vectors", 3) as count:
+        count(3)
     monkeypatch.undo()
+    if has_tqdm:
+        assert is_free(pytest.importorskip("tqdm").tqdm.get_lock())
     assert slow.ntotal == len(many)
     assert capsys.readouterr().out == ""
 

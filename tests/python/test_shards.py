@@ -719,9 +719,12 @@ def test_killed_while_a_finished_folder_is_mended(files, tmp_path, monkeypatch):
 
 def test_folders_that_cannot_be_made(files, tmp_path):
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "folder", "/proc/folder"):
-        with pytest.raises(ShardError, match="cannot be used: "):
-            built(files, REFINED, folder=folder)
+    index = built(files, REFINED)
+    for folder in (tmp_path / "file", tmp_path / "file" / "folder", "/proc/folder", tmp_path / "none" / "folder"):
+        for write in (lambda: built(files, REFINED, folder=folder), lambda: index.save(folder)):
+            with pytest.raises(ShardError, match="cannot be used: "):
+                write()
+    assert not (tmp_path / "none").exists()
 
 
 def test_one_build_at_a_time(files, tmp_path):

@@ -138,8 +138,8 @@ def test_a_recommendation_says_that_it_cannot_tell(clocks):
     one.tried.string, other.tried.string = "KFlat(chi2)", "KFlat(js)"
     tried = sorted((one.tried, other.tried), key=lambda t: -t.queries_per_second)
     found = advice.Recommendation(
-        **vars(tried[0]), tried=tried, disturbed=disturbed, impossible={}, limits={"recall": 0.9}, n=9, sample_size=9, k=3,
-        d=64, threads=1, make=None)
+        **vars(tried[0]), tried=tried, disturbed=disturbed, impossible={}, limits={"recall": 0.9}, n=9, extrapolated=False,
+        sample_size=9, k=3, d=64, threads=1, make=None)
     assert disturbed and found.as_fast == [tried[1].string]
     text = str(found)
     assert f"{found.usual_queries_per_second:,.0f} to {found.queries_per_second:,.0f} queries/s" in text
