@@ -42,6 +42,7 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/indexes/search_limits.h>

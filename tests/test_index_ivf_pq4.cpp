@@ -504,7 +504,8 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
         }
     }
     faiss::IDSelectorBatch selector(outside.size(), outside.data());
-    faiss::SearchParameters params;
+    faiss::SearchParametersIVF params; // visits as many lists as without sel
+    params.nprobe = 3;
     params.sel = &selector;
     expect_same(search(*pieces, q, 40), search(*whole, q, 40, &params));
 
@@ -523,6 +524,34 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
              {[&] { pieces->merge_from(*whole, -300); }, "id 299 + -300"},
              {[&] { pieces->merge_from(*whole, INT64_MAX); }, "out of range"}});
     EXPECT_EQ(whole->ntotal, n);
+}
+
+// Plain parameters widen a search; those of lists say how wide it is.
+TEST(IndexIVFPQ4, SearchesWidenUntilAllSelectedAreFound) {
+    const auto q = vectors(nq, 2);
+    const auto index = filled("KIVF16(M=6,nprobe=1)");
+    // the vectors of the list that most queries do not visit
+    const auto& far = *std::min_element(
+            index->lists.begin(),
+            index->lists.end(),
+            [](const auto& a, const auto& b) {
+                return a.ids.size() < b.ids.size();
+            });
+    const std::vector<idx_t> ids(far.ids.begin(), far.ids.end());
+    ASSERT_GE(ids.size(), 5u);
+    faiss::IDSelectorBatch selector(ids.size(), ids.data());
+    faiss::SearchParameters plain;
+    faiss::SearchParametersIVF one;
+    plain.sel = one.sel = &selector;
+    const idx_t k = 5;
+    for (const idx_t id : search(*index, q, k, &plain).labels) {
+        EXPECT_TRUE(selector.is_member(id));
+    }
+    const auto few = search(*index, q, k, &one);
+    EXPECT_GT(std::count(few.labels.begin(), few.labels.end(), -1), 0);
+    const idx_t more = idx_t(ids.size()) + 3;
+    const auto all = search(*index, q, more, &plain);
+    EXPECT_EQ(std::count(all.labels.begin(), all.labels.end(), -1), 3 * nq);
 }
 
 // With and without a direct map, after all operations.
