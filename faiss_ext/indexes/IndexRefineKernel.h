@@ -59,11 +59,15 @@ struct IndexRefineKernel : faiss::IndexRefine {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    // These throw UnsupportedError.
+    // These throw UnsupportedError: ids are positions. An IndexIDTable in front
+    // supports both.
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
     size_t remove_ids(const faiss::IDSelector& sel) override;
-    void check_compatible_for_merge(const faiss::Index& other) const override;
+
+    /// Moves the vectors of another index with equal parts behind those of this
+    /// one. add_id must be 0, since ids are positions.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
 
     /// These throw if an id does not exist.
     void reconstruct(idx_t key, float* recons) const override;

@@ -357,18 +357,35 @@ size_t IndexRefineKernel::remove_ids(const faiss::IDSelector&) {
     throw_unsupported(
             "IndexRefineKernel",
             "remove_ids",
-            "build the index again without the vectors");
+            "put an IDMap in front of the index");
 }
 
-void IndexRefineKernel::check_compatible_for_merge(const faiss::Index&) const {
-    throw_unsupported(
-            "IndexRefineKernel",
-            "merge_from",
-            "add the vectors of both to one index");
+void IndexRefineKernel::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    const auto* source = dynamic_cast<const IndexRefineKernel*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source && source != this,
+            "cannot merge: expected another index with Refine");
+    check_parts(*this);
+    check_parts(*source);
+    // FAISS merges no lists with direct maps, which a removal makes
+    forget_direct_maps(base_index);
+    forget_direct_maps(source->base_index);
+    base_index->check_compatible_for_merge(*source->base_index);
+    refine_index->check_compatible_for_merge(*source->refine_index);
 }
 
-void IndexRefineKernel::merge_from(faiss::Index& other, idx_t) {
+void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
+    auto& source = dynamic_cast<IndexRefineKernel&>(other);
+    base_index->merge_from(
+            *source.base_index, keeps_ids(base_index) ? ntotal : 0);
+    refine_index->merge_from(*source.refine_index);
+    ntotal = refine_index->ntotal;
+    source.ntotal = source.refine_index->ntotal;
 }
 
 void IndexRefineKernel::reconstruct(idx_t key, float* recons) const {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <faiss/IndexBinaryFlat.h>
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVF.h>
@@ -127,6 +128,19 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_searched && part.index) {
             check_no_blocks(part.index, where);
+        }
+    }
+}
+
+void forget_direct_maps(const AnyIndex& index) {
+    if (const auto* lists = index.as<faiss::IndexIVF>()) {
+        const_cast<faiss::IndexIVF*>(lists)->make_direct_map(false);
+    } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
+        const_cast<faiss::IndexBinaryIVF*>(codes)->make_direct_map(false);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            forget_direct_maps(part.index);
         }
     }
 }

@@ -43,6 +43,10 @@ void check_direct_map(const Lists* lists, const char* where) {
             where);
 }
 
+/// Removes the direct maps of FAISS's inverted lists in an index. They are made
+/// again when they are needed.
+void forget_direct_maps(const AnyIndex& index);
+
 /// Returns the next id, at least 0. The largest id has no next one and is
 /// returned itself.
 inline idx_t above(idx_t id) {
