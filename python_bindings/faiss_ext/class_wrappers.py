@@ -25,7 +25,7 @@ from .arguments import (
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, reworded, unsupported
 from .filters import params_of
-from .index_tree import hash_in_front, kernel_of, part_in_front
+from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
 
@@ -233,8 +233,8 @@ def part_without(name, index):
                   and not hasattr(vars(c)[key], "is_inherited")), None)
     if owner is base:
         return index
-    parts = [part for _, part, is_searched, *_ in swig._parts_of(index)
-             if is_searched and part is not None]
+    parts = [part.index for part in parts_of(index)
+             if part.is_searched and part.index is not None]
     return next(filter(None, (part_without(name, part) for part in parts)), None)
 
 

@@ -136,11 +136,15 @@ def test_info_has_no_theory_of_parts_that_differ(run, folder):
         assert status == 0 and bool(json.loads(out)["theory"]) == known
 
 
-def test_shards_that_are_ranked_again_have_no_ranges(run, folder, tmp_path):
+def test_ranges_are_ranked_again(run, folder, tmp_path):
     faiss_ext.build_shards([BASE[:300], BASE[300:]], STRING, folder=tmp_path / "shards", progress=False)
+    exact = faiss.index_factory(64, "KFlat(chi2)")
+    exact.add(BASE)
+    lims, _, I = exact.range_search(QUERIES, 0.1)
     for index in ("index", tmp_path / "shards"):
-        status, out, err = run("search", index, "queries.npy", "--radius", 60)
-        assert status == 1 and out == "" and "not supported by an index with Refine" in err and "\n" not in err.rstrip("\n")
+        status, out, _ = run("search", index, "queries.npy", "--radius", 0.1, "-p", f"k_factor={len(BASE)}", "--json")
+        found = json.loads(out)
+        assert status == 0 and found["lims"] == lims.tolist() and sorted(found["I"]) == sorted(I.tolist())
 
 
 def test_binary_indexes(run, folder):
@@ -405,7 +409,6 @@ def test_recommend_says_which(run):
     (["search", "base.npy", "queries.npy"], 1, "base.npy: not an index"),
     (["info", "base.npy"], 1, "base.npy: not an index"),
     (["info", "empty", "--mmap"], 1, "empty: not an index"),
-    (["search", "refined", "queries.npy", "--radius", "0.5"], 1, "not supported by an index with Refine"),
     (["search", "index", "narrow.npy"], 1, "vectors of 5 components, the index takes 64"),
     (["search", "index", "queries.npy", "-o", "x.txt"], 2, "must be an .npz or .csv file"),
     (["search", "index.npz", "queries.npy", "-o", "same.npz"], 2, "the output would overwrite index.npz"),
@@ -436,7 +439,6 @@ def test_errors_are_messages(run, folder, words, status, message):
     np.save(folder / "narrow.npy", BASE[:5, :5])
     np.save(folder / "large.npy", np.full((2, 64), 1e300))
     (folder / "empty").touch()
-    faiss.write_index(faiss.index_factory(64, "AHK64(chi2),BFlat,Refine(KFlat(chi2))"), str(folder / "refined"))
     shutil.copy(folder / "index", folder / "index.npz")
     if not os.path.islink(folder / "same.npz"):
         os.symlink("index.npz", folder / "same.npz")

@@ -1239,7 +1239,7 @@ def test_lists_of_blocks_behind_a_map():
 UNSUPPORTED = [
     ("KFlat(chi2)", ["add_with_ids"]),
     ("HNSW8,KFlat(chi2)", ["add_with_ids", "remove_ids", "merge_from", "sa_encode", "sa_decode", "sa_code_size"]),
-    ("KFlat(chi2),Refine(KFlat(chi2))", ["add_with_ids", "remove_ids", "merge_from"]),
+    ("KFlat(chi2),Refine(KFlat(chi2))", ["add_with_ids", "remove_ids"]),
     ("KIVF4(M=4)", ["sa_encode", "sa_decode", "sa_code_size"]),
     ("RHBE64,AFlat", ["add_with_ids", "sa_decode", "reconstruct"]),
     ("RHBE64,BFlat", ["add_with_ids", "sa_decode", "reconstruct"]),

@@ -143,9 +143,19 @@ def test_radii_of_any_kind(string):
             np.testing.assert_array_equal(a, b)
 
 
-def test_re_ranking_has_no_search_by_range():
-    with pytest.raises(RuntimeError, match="not supported by an index with Refine"):
-        built(PARTS, REFINED).range_search(Q, 1.0)
+def test_ranges_are_ranked_again():
+    index = built(PARTS, REFINED)
+    index.set_parameter("k_factor", len(X))  # all vectors are candidates
+    exact = faiss.index_factory(64, "KFlat(chi2)")
+    exact.add(X)
+    radius = float(np.median(exact.search(Q, 20)[0][:, -1]))
+    found, expected = index.range_search(Q, radius), exact.range_search(Q, radius)
+    np.testing.assert_array_equal(found[0], expected[0])
+    for i in range(len(Q)):
+        part = slice(*found[0][i : i + 2])
+        order = np.argsort(found[2][part])
+        np.testing.assert_array_equal(found[2][part][order], expected[2][part])
+        np.testing.assert_array_equal(found[1][part][order], expected[1][part])
 
 
 def test_without_vectors():
