@@ -8,12 +8,15 @@
 #include <gtest/gtest.h>
 
 #include <faiss/IndexIDMap.h>
+#include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 
+#include "core/errors.h"
 #include "testing.h"
 #include "testing_strings.h"
 
@@ -118,6 +121,7 @@ long with_failures(F&& f, Check&& check) {
         try {
             f();
         } catch (const std::exception& e) {
+            before_failure = -1;
             error = e.what();
         }
         before_failure = -1;
@@ -210,9 +214,6 @@ TEST_P(EachIndex, Training) {
 }
 
 TEST_P(EachIndex, Adding) {
-    if (text.find("IDMap") == 0) {
-        GTEST_SKIP() << "FAISS adds to the index before it notes the ids";
-    }
     if (text.find("HNSW") == 0) {
         GTEST_SKIP() << "a graph has to be built again then";
     }
@@ -278,6 +279,79 @@ TEST(AllocationFailures, AddingToHashTables) {
                     search(index, more, n + 9), search(*again, more, n + 9));
         }
     }
+}
+
+/// Removals, replacements and filtered searches behind an ID table.
+TEST_P(EachIndex, Changes) {
+    const std::string string = text.find("IDMap") == 0 ? text : "IDMap," + text;
+    std::unique_ptr<faiss::Index> made;
+    try {
+        made = index_factory(d, string);
+    } catch (const faiss::FaissException&) {
+        GTEST_SKIP() << "lists keep ids themselves";
+    }
+    auto* index = dynamic_cast<IndexIDTable*>(made.get());
+    if (!index || text.find("HNSW") == 0) {
+        GTEST_SKIP() << "not changed by ids";
+    }
+    index->train(n, x.data());
+    add(*index, x);
+    Bytes before;
+    Found<float> found;
+    const auto save = [&] {
+        before = bytes_of(*index);
+        found = search(*index, q, 5);
+    };
+    const auto unchanged = [&] {
+        ASSERT_EQ(bytes_of(*index), before);
+        expect_same(search(*index, q, 5), found);
+    };
+    const idx_t ids[] = {1003, 1040, 1059, 77, 78};
+    save();
+    const faiss::IDSelectorBatch some(4, ids);
+    with_failures([&] { index->remove_ids(some); }, unchanged);
+    EXPECT_EQ(index->ntotal, n - 3);
+    save();
+    const faiss::IDSelectorRange range(1010, 1020);
+    const faiss::IDSelectorNot others(&range), same(&others);
+    with_failures([&] { index->remove_ids(same); }, unchanged);
+    EXPECT_EQ(index->ntotal, n - 13);
+    const idx_t there[] = {1001, 1058}, mixed[] = {1002, 77};
+    save();
+    const auto copy = clone_index(index);
+    bool replaces = true;
+    try {
+        dynamic_cast<IndexIDTable&>(*copy).update_vectors(
+                2, there, more.data());
+    } catch (const UnsupportedError&) {
+        replaces = false;
+    }
+    if (replaces) {
+        with_failures(
+                [&] { index->update_vectors(2, there, more.data()); },
+                unchanged);
+        save();
+        with_failures([&] { index->upsert(2, more.data(), mixed); }, unchanged);
+        EXPECT_EQ(index->ntotal, n - 12);
+    }
+    save();
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorNot*>(&others);
+    const auto filtered = search(*index, q, 5, &params);
+    std::vector<float> distances(5 * nq);
+    std::vector<idx_t> labels(5 * nq);
+    with_failures(
+            [&] {
+                index->search(
+                        nq,
+                        q.data(),
+                        5,
+                        distances.data(),
+                        labels.data(),
+                        &params);
+            },
+            unchanged);
+    EXPECT_EQ(labels, filtered.labels);
 }
 
 TEST_P(EachIndex, SearchesFilesAndCopies) {
