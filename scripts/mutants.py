@@ -328,6 +328,21 @@ FAULTS = [
     ("hashes/bits_for.cpp", "2 * delta * delta", "delta * delta"),
     ("hashes/SpectralHash.cpp", "pi / 2 +", ""),
     ("kernels/MaternKernel.cpp", "nu / (nu - 1)", "nu / (nu + 1)"),
+    # removals by places, and selectors
+    ("indexes/PlaceMoves.cpp", "*removed == from", "*removed == from + 1"),
+    ("indexes/id_positions.h", "if (from_home >= ((at - hole) & mask)) {",
+     "if (true) {"),
+    ("indexes/list_moves.h", "places[id] = faiss::lo_build(list, offset);", ""),
+    ("indexes/IndexIVFPQ4.cpp", "(*direct_map)[list.ids[last]].at = at;", ""),
+    ("indexes/IndexIDTable.cpp", "at.move(this->id_map[to], to);", ""),
+    ("indexes/IndexRefineKernel.cpp",
+     "ids[i] = ids[i] >= 0 && sel->is_member(ids[i]) ? ids[i] : -1;", ""),
+    ("indexes/IndexRefineKernel.cpp",
+     "complete_results(*flat, *sel, n, x, k, distances, labels);", ""),
+    ("indexes/IndexRefineKernel.cpp",
+     "if (!are_enough && m < ntotal) {", "if (false) {"),
+    ("indexes/selected_places.cpp", "if (places.size() == size_t(most)) {",
+     "if (places.size() + 1 == size_t(most)) {"),
 ]
 
 # Python tests that build by themselves, and would not see the fault

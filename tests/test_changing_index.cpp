@@ -17,6 +17,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/io/clone_index.h>
@@ -387,6 +388,31 @@ TEST_P(FilteredIndex, FindsSelectedOnly) {
             }
         }
     }
+}
+
+// If the visited lists hold too few selected vectors, all of these are
+// compared.
+TEST(RefineWithSelector, MissesNoResult) {
+    const Floats x = histograms(2500, 8), q = histograms(30, 9);
+    const auto index = index_factory(d, "KIVF64(nprobe=1),Refine(KFlat(chi2))");
+    index->train(2500, x.data());
+    index->add(2500, x.data());
+    auto& refine = dynamic_cast<IndexRefineKernel&>(*index);
+    const auto& lists = dynamic_cast<IndexIVFPQ4&>(*refine.base_index).lists;
+    std::vector<idx_t> ids; // of lists next to each other
+    for (size_t l = 0; ids.size() < 120; l++) {
+        ids.insert(ids.end(), lists[l].ids.begin(), lists[l].ids.end());
+    }
+    const faiss::IDSelectorBatch sel(ids.size(), ids.data());
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorBatch*>(&sel);
+    const idx_t k = 20; // fewer are few
+    const auto found = search(*index, q, k, &params);
+    for (const idx_t id : found.labels) {
+        EXPECT_TRUE(sel.is_member(id)) << id;
+    }
+    const auto exact = search(*refine.refine_index, q, k, &params);
+    EXPECT_GT(recall(found.labels, exact.labels, k), 0.5);
 }
 
 // With as many candidates as vectors, a range search is exact.

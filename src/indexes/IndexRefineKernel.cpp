@@ -118,6 +118,32 @@ struct Candidates {
         }
     }
 
+    /// Returns how many candidates query i has, after the selection here.
+    idx_t num_compared(idx_t i) const {
+        const idx_t* of_query = ids.get() + i * number;
+        return sel ? number - std::count(of_query, of_query + number, -1)
+                   : number;
+    }
+
+    /// Returns the candidates of query i within a radius, by ascending id. The
+    /// scores are distances or kernel values.
+    std::vector<Hit> within(idx_t i, float radius, faiss::MetricType metric)
+            const {
+        std::vector<Hit> hits;
+        for (idx_t j = i * number; j < (i + 1) * number; j++) {
+            const bool is_within = metric == faiss::METRIC_L2
+                    ? scores[j] < radius
+                    : scores[j] > radius;
+            if (ids[j] >= 0 && is_within) {
+                hits.emplace_back(scores[j], ids[j]);
+            }
+        }
+        std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+            return a.second < b.second;
+        });
+        return hits;
+    }
+
     /// Chooses the k nearest candidates by exact scores.
     void compare(
             const IndexFlatKernel& flat,
@@ -291,7 +317,6 @@ void IndexRefineKernel::range_search(
     std::vector<std::vector<Hit>> found(n);
     std::vector<idx_t> rows(ntotal > 0 ? n : 0);
     std::iota(rows.begin(), rows.end(), idx_t(0));
-    const bool is_distance = metric_type == faiss::METRIC_L2;
     // as many candidates as a search for the hits would have
     for (double wanted = 16 * how.k_factor; !rows.empty(); wanted *= 4) {
         Candidates candidates(how.base_params);
@@ -317,23 +342,11 @@ void IndexRefineKernel::range_search(
                     candidates.ids.get());
             for (idx_t i = 0; i < nq; i++) {
                 std::vector<Hit>& hits = found[rows[r + i]];
-                hits.clear();
-                for (idx_t j = i * m; j < (i + 1) * m; j++) {
-                    const float value = candidates.scores[j];
-                    if (candidates.ids[j] >= 0 &&
-                        (is_distance ? value < radius : value > radius)) {
-                        hits.emplace_back(value, candidates.ids[j]);
-                    }
-                }
-                if (m<ntotal&& double(hits.size()) * how.k_factor> m) {
+                hits = candidates.within(i, radius, metric_type);
+                const double compared = double(candidates.num_compared(i));
+                const bool are_enough = hits.size() * how.k_factor <= compared;
+                if (!are_enough && m < ntotal) {
                     unfinished.push_back(rows[r + i]);
-                } else {
-                    std::sort(
-                            hits.begin(),
-                            hits.end(),
-                            [](const Hit& a, const Hit& b) {
-                                return a.second < b.second;
-                            });
                 }
             }
         }
