@@ -97,8 +97,9 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
      * The last vectors take the positions of removed ones, so the time depends
      * on the number of ids that the selector lists. Other selectors, such as
      * IDSelectorNot, are asked for each id. The first removal makes the table
-     * that looks ids up. If the index inside cannot remove by position, as
-     * IndexBinaryFlatKernel, later vectors move up, and all are passed over.
+     * that looks ids up. Some indexes cannot remove by position, such as
+     * IndexBinaryFlatKernel. Later vectors then move up, which takes time
+     * proportional to the size.
      */
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
@@ -129,7 +130,7 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     idx_t position_of(idx_t id) const;
 
     /// Makes a selector of positions from one of ids. Neither the index nor the
-    /// selector may change meanwhile.
+    /// selector may change while it is in use.
     std::unique_ptr<faiss::IDSelector> translated(
             const faiss::IDSelector& sel) const;
 
@@ -171,9 +172,10 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     void append(idx_t n, const idx_t* ids);
     idx_t id_at(idx_t position) const;
     /// Places of the vectors with the ids that a selector lists; nothing if it
-    /// lists none.
+    /// lists none, or more than `most`.
     std::optional<std::vector<idx_t>> listed_places(
-            const faiss::IDSelector& sel) const;
+            const faiss::IDSelector& sel,
+            idx_t most) const;
     /// Places of the vectors whose ids are selected, ascending.
     std::vector<idx_t> places_of(const faiss::IDSelector& sel) const;
 
@@ -181,7 +183,8 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
             idx_t n,
             const idx_t* ids,
             const component_t* x,
-            const char* method);
+            const char* method,
+            bool adds);
 
     template <class Add>
     void add_checked(idx_t n, const idx_t* xids, const char* method, Add&& add);

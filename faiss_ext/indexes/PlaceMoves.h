@@ -18,7 +18,7 @@ struct PlaceMoves {
     idx_t before; ///< vectors before the removal
     idx_t after;  ///< vectors after it
 
-    /// The places from which and to which a vector moves, in ascending order.
+    /// The places from which and to which a vector moves, by ascending `from`.
     /// from >= after > to
     struct Move {
         idx_t from, to;

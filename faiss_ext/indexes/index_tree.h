@@ -179,8 +179,8 @@ struct IndexClass {
 
     /// Search parameters with a selector of a part of all vectors, from 0 to 1,
     /// for a search that finds about as large a part of the nearest ones as
-    /// without a selector. By default those of the part that is searched, or
-    /// else plain ones.
+    /// without a selector. By default those of the part that is searched with
+    /// the parameters of the index, or else plain ones.
     std::function<
             std::unique_ptr<faiss::SearchParameters>(const C&, double selected)>
             params_for_selected;
@@ -240,7 +240,7 @@ AnyIndex part_that_stores(const AnyIndex& index);
 bool keeps_ids(const AnyIndex& index);
 
 /// The ids of all vectors of an index, in no particular order. Throws
-/// UnsupportedError if only FAISS's lists or shards have them.
+/// UnsupportedError if only shards or hash tables have them.
 std::vector<idx_t> index_ids(const AnyIndex& index);
 
 /// Whether each vector is in one of the parts, and not in all of them.

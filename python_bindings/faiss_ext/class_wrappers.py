@@ -188,7 +188,8 @@ def in_words(method, self, name, args, kwargs):
         words = words_for(error, method, self, args, kwargs)
         if words is None:
             raise
-        kind = (RuntimeError if type(error) is RuntimeError else
+        kind = (RuntimeError if isinstance(error, RuntimeError)
+                and not isinstance(error, NotImplementedError) else
                 ValueError if isinstance(error, (AssertionError, ValueError))
                 else TypeError)
     where = f"{type(self).__name__}.{name}"

@@ -18,18 +18,55 @@ def selector_of(filter, index, where):
         return filter
     if isinstance(filter, range):
         if filter.step == 1:
-            return faiss.IDSelectorRange(filter.start, max(filter.start,
-                                                           filter.stop))
-        filter = np.fromiter(filter, "int64", len(filter))
+            return selector_of_range(filter, index)
+        limits = np.iinfo("int64")
+        if filter and not (limits.min <= min(filter[0], filter[-1])
+                           and max(filter[0], filter[-1]) <= limits.max):
+            raise ValueError(f"{where}: filter is {filter}, expected ids that "
+                             "are 64-bit integers")
+        filter = np.arange(filter.start, filter.stop, filter.step)
     elif callable(filter):
         ids = faiss.vector_to_array(swig._index_ids(index))
-        return selector_of_ids(ids[as_mask(filter(ids), len(ids), where)], index)
+        return selector_of_ids(ids[as_mask(filter(ids), len(ids), where)])
     if np.ndim(filter) != 1:
         raise TypeError(f"{where}: filter must be {KINDS}, got {shown(filter)}")
     allowed = np.asarray(filter)
+    if allowed.size == 0:
+        return selector_of_ids(np.empty(0, "int64"))
     if allowed.dtype == bool:
-        return selector_of_ids(np.flatnonzero(allowed), index)
-    return selector_of_ids(as_keys(allowed, "filter", where), index)
+        check_mask(allowed, index, where)
+        return selector_of_ids(np.flatnonzero(allowed))
+    return selector_of_ids(as_keys(allowed, "filter", where))
+
+
+def selector_of_range(allowed, index):
+    """A selector of a range with step 1."""
+    limits = np.iinfo("int64")
+    begin, end = (min(max(at, limits.min), limits.max)
+                  for at in (allowed.start, allowed.stop))
+    selector = faiss.IDSelectorRange(begin, max(begin, end))
+    if begin >= index.ntotal and not isinstance(
+            index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        # FAISS's Flat ends the process for ranges beyond its vectors, but not
+        # for other selectors
+        others = faiss.IDSelectorNot(selector)
+        others.referenced_objects = [selector]
+        selector = faiss.IDSelectorNot(others)
+        selector.referenced_objects = [others]
+    return selector
+
+
+def check_mask(mask, index, where):
+    """Checks that a mask tells about each id of an index."""
+    try:
+        ids = faiss.vector_to_array(swig._index_ids(index))
+    except RuntimeError:  # shards do not tell their ids
+        return
+    needed = int(ids.max(initial=-1)) + 1
+    if len(mask) < needed:
+        raise ValueError(
+            f"{where}: the mask given as filter has {len(mask):,} values, "
+            f"expected one for each id from 0 to {needed - 1:,}")
 
 
 def as_mask(mask, n, where):
@@ -41,9 +78,9 @@ def as_mask(mask, n, where):
     return mask
 
 
-def selector_of_ids(ids, index):
+def selector_of_ids(ids):
     """A selector of an array of ids."""
-    if len(ids) and ids.min() >= 0 and ids.max() < 64 * (index.ntotal + 1024):
+    if len(ids) and ids.min() >= 0 and ids.max() < 64 * len(ids):
         mask = np.zeros(int(ids.max()) + 1, dtype=bool)
         mask[ids] = True
         return faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
@@ -54,5 +91,7 @@ def params_of(filter, index, where):
     """Search parameters with a filter."""
     selector = selector_of(filter, index, where)
     params = faiss.SearchParameters(sel=selector)
-    params.referenced_objects = [selector]  # FAISS's class does not keep it
+    # FAISS's class neither keeps it nor leaves it to its owner
+    params.referenced_objects = [selector]
+    selector.this.own(True)
     return params

@@ -106,15 +106,21 @@ void rethrow_with_prefix(const std::string& prefix) {
     const std::string front = printable(prefix);
     try {
         throw;
-    } catch (const VectorError& e) {
-        const size_t length = e.after.size() - e.place.size();
-        throw VectorError(
-                front + e.before, e.vector, e.after.substr(0, length), e.place);
-    } catch (const UnsupportedError& e) {
-        throw UnsupportedError(front + message_of(e), e.place);
     } catch (const faiss::FaissException& e) {
         const auto* ours = dynamic_cast<const Error*>(&e);
         const std::type_info& type = typeid(e);
+        if (type == typeid(VectorError)) {
+            const auto& about = dynamic_cast<const VectorError&>(e);
+            const size_t length = about.after.size() - about.place.size();
+            throw VectorError(
+                    front + about.before,
+                    about.vector,
+                    about.after.substr(0, length),
+                    about.place);
+        }
+        if (type == typeid(UnsupportedError)) {
+            throw UnsupportedError(front + message_of(e), ours->place);
+        }
         if (type == typeid(Error) || type == typeid(faiss::FaissException) ||
             type == typeid(FieldError)) {
             throw Error(

@@ -158,18 +158,33 @@ void search_among(
         idx_t k,
         float* scores,
         idx_t* labels) {
-    const idx_t m = idx_t(places.size());
+    // a query whose places are in several pieces can use as many threads
+    constexpr idx_t piece = 1024;
+    const idx_t count = idx_t(places.size());
+    const idx_t pieces = (count + piece - 1) / piece;
+    const idx_t length = std::min(piece, count);
+    const idx_t m = pieces * length; // the last piece is filled up with -1
     const idx_t group = std::max<idx_t>(1, (1 << 20) / std::max<idx_t>(m, 1));
     std::vector<idx_t> ids;
-    std::vector<float> values;
+    std::vector<float> values, copies;
     for (idx_t i = 0; i < n; i += group) {
         const idx_t queries = std::min(group, n - i);
         while (idx_t(ids.size()) < queries * m) {
             ids.insert(ids.end(), places.begin(), places.end());
+            ids.resize(ids.size() + m - count, -1);
+        }
+        copies.clear();
+        for (idx_t j = 0; j < queries * pieces; j++) {
+            const float* query = x + (i + j / pieces) * index.d;
+            copies.insert(copies.end(), query, query + index.d);
         }
         values.resize(ids.size());
         index.compute_score_subset(
-                queries, x + i * index.d, m, values.data(), ids.data());
+                queries * pieces,
+                copies.data(),
+                length,
+                values.data(),
+                ids.data());
         choose_nearest(
                 queries,
                 m,

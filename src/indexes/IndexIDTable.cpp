@@ -6,7 +6,6 @@
 #include <cstring>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <typeinfo>
 #include <utility>
 
@@ -370,7 +369,11 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
 template <class IndexT>
 std::unique_ptr<faiss::IDSelector> IndexIDTableTemplate<IndexT>::translated(
         const faiss::IDSelector& sel) const {
-    if (auto places = listed_places(sel)) {
+    // more ids cost more to look up than a search to ask; an array is slow to
+    // ask
+    const bool is_array = typeid(sel) == typeid(faiss::IDSelectorArray);
+    const idx_t most = is_array ? this->ntotal : this->ntotal / 16;
+    if (auto places = listed_places(sel, most)) {
         return std::make_unique<PlaceSelector>(
                 std::move(*places), this->ntotal);
     }
@@ -456,8 +459,9 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
 
 template <class IndexT>
 std::optional<std::vector<idx_t>> IndexIDTableTemplate<IndexT>::listed_places(
-        const faiss::IDSelector& sel) const {
-    auto ids = listed_ids(sel, this->ntotal);
+        const faiss::IDSelector& sel,
+        idx_t most) const {
+    auto ids = listed_ids(sel, most);
     if (ids) {
         const IdPositions& at = positions();
         for (idx_t& id : *ids) {
@@ -472,7 +476,7 @@ template <class IndexT>
 std::vector<idx_t> IndexIDTableTemplate<IndexT>::places_of(
         const faiss::IDSelector& sel) const {
     std::vector<idx_t> places;
-    if (auto listed = listed_places(sel)) {
+    if (auto listed = listed_places(sel, this->ntotal)) {
         places = std::move(*listed);
         std::sort(places.begin(), places.end());
     } else {
@@ -507,15 +511,15 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
         this->ntotal = this->index->ntotal;
         return holes.size();
     }
-    const IDSelectorTranslated translated(this->id_map, sel);
+    const PlaceSelector removed(holes, this->ntotal);
     std::vector<idx_t> kept;
-    kept.reserve(this->id_map.size());
-    for (idx_t id : this->id_map) {
-        if (!sel.is_member(id)) {
-            kept.push_back(id);
+    kept.reserve(moves.after);
+    for (idx_t place = 0; place < this->ntotal; place++) {
+        if (!removed.is_member(place)) {
+            kept.push_back(this->id_map[place]);
         }
     }
-    this->index->remove_ids(translated);
+    this->index->remove_ids(removed);
     this->id_map = std::move(kept);
     this->ntotal = this->index->ntotal;
     known = nullptr;
@@ -527,7 +531,7 @@ void IndexIDTableTemplate<IndexT>::update_vectors(
         idx_t n,
         const idx_t* ids,
         const component_t* x) {
-    change_vectors(n, ids, x, "update_vectors");
+    change_vectors(n, ids, x, "update_vectors", false);
 }
 
 template <class IndexT>
@@ -535,7 +539,7 @@ idx_t IndexIDTableTemplate<IndexT>::upsert(
         idx_t n,
         const component_t* x,
         const idx_t* ids) {
-    return change_vectors(n, ids, x, "upsert");
+    return change_vectors(n, ids, x, "upsert", true);
 }
 
 template <class IndexT>
@@ -543,14 +547,14 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         idx_t n,
         const idx_t* ids,
         const component_t* x,
-        const char* method) {
+        const char* method,
+        bool adds) {
     const std::string name = named<IndexT>(method);
     const char* where = name.c_str();
     check_input(*this->index, n, x, where);
     check_batch(n, ids, where);
     check_parts(*this);
     check_new_ids(n, ids, where);
-    const bool adds = std::string_view(method) == "upsert";
     // new vectors come first, then those that take the places of others
     std::vector<idx_t> added, replaced, new_ids, places;
     const IdPositions& at = positions();
@@ -578,7 +582,8 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         }
     }
     const PlaceMoves moves = PlaceMoves::of_last(this->ntotal + n, places);
-    const auto move = prepare_moves(this->index, moves);
+    const auto move =
+            places.empty() ? nullptr : prepare_moves(this->index, moves);
     if (!move && !places.empty()) {
         throw UnsupportedError(
                 name + ": the index inside, " +

@@ -30,6 +30,7 @@
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
+#include "indexes/selected_places.h"
 #include "projections/principal_components.h"
 #include "simd/pairwise.h"
 #include "simd/selection.h"
@@ -150,8 +151,7 @@ Search search_of(
 /// Estimates the part of the vectors whose ids are selected from some of each
 /// list.
 double selected_part(const IndexIVFPQ4& index, const faiss::IDSelector& sel) {
-    constexpr size_t enough = 2048;
-    const size_t step = std::max<size_t>(1, index.ntotal / enough);
+    const size_t step = std::max<idx_t>(1, index.ntotal / selection_sample);
     size_t seen = 0, selected = 0, at = 0;
     for (const IndexIVFPQ4::List& list : index.lists) {
         for (; at < list.ids.size(); at += step) {
@@ -789,9 +789,8 @@ void IndexIVFPQ4::search(
     Search how = search_of(*this, params);
     const bool widens = how.sel && is_plain(params);
     if (widens) {
-        const double selected = selected_part(*this, *how.sel);
-        how.nprobe = std::min<idx_t>(
-                nlist, std::ceil(double(how.nprobe) / std::sqrt(selected)));
+        how.nprobe = nprobe_for_selected(
+                how.nprobe, nlist, selected_part(*this, *how.sel));
     }
     search_lists(n, x, k, distances, labels, how.nprobe, how.sel);
     while (widens && how.nprobe < nlist) {

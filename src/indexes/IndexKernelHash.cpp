@@ -154,7 +154,7 @@ void IndexKernelHash::search(
     search_codes(n, codes.data(), k, hamming.data(), labels, params);
     const float padding = farthest(*this);
     for (size_t i = 0; i < hamming.size(); i++) {
-        distances[i] = labels[i] < 0
+        distances[i] = labels[i] == -1
                 ? padding
                 : metric_of_hamming(*this, float(hamming[i]));
     }

@@ -75,30 +75,33 @@ void check_parts(const IndexRefineKernel& index) {
 /// Candidates that the index in front finds for each query.
 struct Candidates {
     const faiss::SearchParameters* params; ///< of the index in front
-    const faiss::IDSelector* sel; ///< null if the index in front applies it
-    idx_t number = 0;             ///< for each query
-    std::unique_ptr<idx_t[]> ids; ///< -1 for none
+    const faiss::IDSelector* sel;          ///< of the results; may be null
+    idx_t number = 0;                      ///< for each query
+    std::unique_ptr<idx_t[]> ids;          ///< -1 for none
     std::unique_ptr<float[]> scores;
 
-    explicit Candidates(const faiss::SearchParameters* params)
-            : params(params), sel(selector_inside(params)) {}
-
-    /// Sets the number: at least `least`, at most one for each vector.
-    void want(double wanted, idx_t least, idx_t ntotal) {
-        number = std::max(least, wanted < ntotal ? idx_t(wanted) : ntotal);
-    }
-
-    /// Returns whether the index in front applies the selector, or there is
-    /// none. Otherwise find() applies it.
-    bool are_selected_by(const faiss::Index& base) {
-        if (!sel || selects(base)) {
-            sel = nullptr;
-            return true;
+    /// Plans a search for `wanted` candidates: at least `least`, and no more
+    /// than there are vectors if these are enough. `selected` is the part of
+    /// the vectors that the selector selects.
+    Candidates(
+            const IndexRefineKernel& index,
+            const faiss::SearchParameters* given,
+            double selected,
+            double wanted,
+            idx_t least)
+            : params(given), sel(selector_inside(given)) {
+        if (sel && is_plain(given)) {
+            wider = params_for_selected(*index.base_index, selected);
+            params = wider.get();
+            if (selects(*index.base_index)) {
+                wider->sel = given->sel;
+            } else {
+                params = is_plain(params) ? nullptr : params;
+                wanted /= selected;
+            }
         }
-        if (plain_selector(params, "search of a Refine index")) {
-            params = nullptr;
-        }
-        return false;
+        number = std::max(
+                least, wanted < index.ntotal ? idx_t(wanted) : index.ntotal);
     }
 
     void find(const faiss::Index& base, idx_t n, const float* x) {
@@ -113,38 +116,9 @@ struct Candidates {
         ids = std::make_unique_for_overwrite<idx_t[]>(n * number);
         scores = std::make_unique_for_overwrite<float[]>(n * number);
         base.search(n, x, number, scores.get(), ids.get(), params);
-        for (idx_t i = 0; sel && i < n * number; i++) {
-            ids[i] = ids[i] >= 0 && sel->is_member(ids[i]) ? ids[i] : -1;
-        }
     }
 
-    /// Returns how many candidates query i has, after the selection here.
-    idx_t num_compared(idx_t i) const {
-        const idx_t* of_query = ids.get() + i * number;
-        return sel ? number - std::count(of_query, of_query + number, -1)
-                   : number;
-    }
-
-    /// Returns the candidates of query i within a radius, by ascending id. The
-    /// scores are distances or kernel values.
-    std::vector<Hit> within(idx_t i, float radius, faiss::MetricType metric)
-            const {
-        std::vector<Hit> hits;
-        for (idx_t j = i * number; j < (i + 1) * number; j++) {
-            const bool is_within = metric == faiss::METRIC_L2
-                    ? scores[j] < radius
-                    : scores[j] > radius;
-            if (ids[j] >= 0 && is_within) {
-                hits.emplace_back(scores[j], ids[j]);
-            }
-        }
-        std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
-            return a.second < b.second;
-        });
-        return hits;
-    }
-
-    /// Chooses the k nearest candidates by exact scores.
+    /// Chooses the k nearest selected candidates by exact scores.
     void compare(
             const IndexFlatKernel& flat,
             idx_t n,
@@ -152,15 +126,82 @@ struct Candidates {
             idx_t k,
             float* found,
             idx_t* labels) {
+        for (idx_t i = 0; sel && i < n * number; i++) {
+            ids[i] = is_selected(ids[i]) ? ids[i] : -1;
+        }
         flat.compute_score_subset(n, x, number, scores.get(), ids.get());
         choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
     }
+
+    /// Takes the selected candidates of query i within a radius, by ascending
+    /// id. Returns how many are within it, selected or not. The scores are
+    /// distances or kernel values.
+    size_t take_within(
+            idx_t i,
+            float radius,
+            faiss::MetricType metric,
+            std::vector<Hit>& hits) const {
+        size_t within = 0;
+        hits.clear();
+        for (idx_t j = i * number; j < (i + 1) * number; j++) {
+            const bool is_within = metric == faiss::METRIC_L2
+                    ? scores[j] < radius
+                    : scores[j] > radius;
+            if (ids[j] >= 0 && is_within) {
+                within++;
+                if (!sel || is_selected(ids[j])) {
+                    hits.emplace_back(scores[j], ids[j]);
+                }
+            }
+        }
+        std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+            return a.second < b.second;
+        });
+        return within;
+    }
+
+   private:
+    std::unique_ptr<faiss::SearchParameters> wider;
+
+    bool is_selected(idx_t id) const {
+        return id >= 0 && sel->is_member(id);
+    }
 };
+
+/// So many selected vectors are compared exactly. A search would not be faster.
+idx_t few_of(double candidates, idx_t k, idx_t ntotal) {
+    const double enough = 4 * std::max(candidates, double(k));
+    return std::max(enough < ntotal ? idx_t(enough) : ntotal, ntotal / 64);
+}
+
+/// Finds the vectors within a radius among the given ones, exactly.
+std::vector<std::vector<Hit>> within_radius(
+        const IndexFlatKernel& flat,
+        const std::vector<idx_t>& places,
+        idx_t n,
+        const float* x,
+        float radius) {
+    std::vector<std::vector<Hit>> found(n);
+    const idx_t m = idx_t(places.size());
+    std::vector<float> values(m);
+    for (idx_t i = 0; i < n; i++) {
+        flat.compute_distance_subset(
+                1, x + i * flat.d, m, values.data(), places.data());
+        for (idx_t j = 0; j < m; j++) {
+            if (flat.metric_type == faiss::METRIC_L2 ? values[j] < radius
+                                                     : values[j] > radius) {
+                found[i].emplace_back(values[j], places[j]);
+            }
+        }
+    }
+    return found;
+}
 
 /// Removes the vectors from n0 on, if the index supports removal.
 void truncate(faiss::Index& index, idx_t n0) {
     if (index.ntotal > n0) {
         try {
+            forget_direct_maps(index); // FAISS removes nothing from these
             index.remove_ids(faiss::IDSelectorRange(n0, index.ntotal));
         } catch (const faiss::FaissException&) {
             // check_counts reports it
@@ -264,12 +305,10 @@ void IndexRefineKernel::search(
         guard.rethrow();
         return;
     }
-    Candidates candidates(how.base_params);
-    std::unique_ptr<faiss::SearchParameters> wider;
-    candidates.want(double(k) * how.k_factor, k, ntotal);
+    const double wanted = double(k) * how.k_factor;
+    double part = 1;
     if (sel) {
-        const Selected selected(
-                *sel, ntotal, std::max(4 * candidates.number, ntotal / 64));
+        const Selected selected(*sel, ntotal, few_of(wanted, k, ntotal));
         if (selected.few) {
             const PlaceSelector few(*selected.few, ntotal);
             faiss::SearchParameters exact;
@@ -277,15 +316,9 @@ void IndexRefineKernel::search(
             flat->search(n, x, k, distances, labels, &exact);
             return;
         }
-        if (!candidates.are_selected_by(*base_index)) {
-            candidates.want(
-                    double(k) * how.k_factor / selected.fraction, k, ntotal);
-        } else if (is_plain(how.base_params)) {
-            wider = params_for_selected(*base_index, selected.fraction);
-            wider->sel = how.base_params->sel;
-            candidates.params = wider.get();
-        }
+        part = selected.fraction;
     }
+    Candidates candidates(*this, how.base_params, part, wanted, k);
     candidates.find(*base_index, n, x);
     guard.rethrow();
     candidates.compare(*flat, n, x, k, distances, labels);
@@ -314,14 +347,23 @@ void IndexRefineKernel::range_search(
     KernelExceptionGuard guard(this);
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, where);
+    const faiss::IDSelector* sel = selector_inside(how.base_params);
+    const double first = 16 * how.k_factor;
     std::vector<std::vector<Hit>> found(n);
     std::vector<idx_t> rows(ntotal > 0 ? n : 0);
+    double part = 1;
+    if (sel) {
+        const Selected selected(*sel, ntotal, few_of(first, 1, ntotal));
+        if (selected.few) {
+            found = within_radius(*flat, *selected.few, n, x, radius);
+            rows.clear();
+        }
+        part = selected.fraction;
+    }
     std::iota(rows.begin(), rows.end(), idx_t(0));
     // as many candidates as a search for the hits would have
-    for (double wanted = 16 * how.k_factor; !rows.empty(); wanted *= 4) {
-        Candidates candidates(how.base_params);
-        candidates.are_selected_by(*base_index);
-        candidates.want(wanted, 1, ntotal);
+    for (double wanted = first; !rows.empty(); wanted *= 4) {
+        Candidates candidates(*this, how.base_params, part, wanted, 1);
         const idx_t m = candidates.number;
         const idx_t group = std::max<idx_t>(1, (1 << 22) / m);
         std::vector<idx_t> unfinished;
@@ -341,10 +383,9 @@ void IndexRefineKernel::range_search(
                     candidates.scores.get(),
                     candidates.ids.get());
             for (idx_t i = 0; i < nq; i++) {
-                std::vector<Hit>& hits = found[rows[r + i]];
-                hits = candidates.within(i, radius, metric_type);
-                const double compared = double(candidates.num_compared(i));
-                const bool are_enough = hits.size() * how.k_factor <= compared;
+                const size_t within = candidates.take_within(
+                        i, radius, metric_type, found[rows[r + i]]);
+                const bool are_enough = double(within) * how.k_factor <= m;
                 if (!are_enough && m < ntotal) {
                     unfinished.push_back(rows[r + i]);
                 }
@@ -381,10 +422,9 @@ void IndexRefineKernel::check_compatible_for_merge(
             "cannot merge: expected another index with Refine");
     check_parts(*this);
     check_parts(*source);
-    // FAISS merges no lists with direct maps, which a removal makes
-    forget_direct_maps(base_index);
-    forget_direct_maps(source->base_index);
-    base_index->check_compatible_for_merge(*source->base_index);
+    if (!has_direct_map(base_index) && !has_direct_map(source->base_index)) {
+        base_index->check_compatible_for_merge(*source->base_index);
+    } // otherwise FAISS refuses; merge_from removes the maps first
     refine_index->check_compatible_for_merge(*source->refine_index);
 }
 
@@ -394,6 +434,9 @@ void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
             add_id == 0,
             "cannot merge: add_id must be 0, because ids are positions");
     auto& source = dynamic_cast<IndexRefineKernel&>(other);
+    forget_direct_maps(base_index);
+    forget_direct_maps(source.base_index);
+    base_index->check_compatible_for_merge(*source.base_index);
     base_index->merge_from(
             *source.base_index, keeps_ids(base_index) ? ntotal : 0);
     refine_index->merge_from(*source.refine_index);

@@ -22,7 +22,7 @@ class IncompleteRows {
             const idx_t* labels)
             : k(k) {
         for (idx_t i = 0; i < n; i++) {
-            if (labels[(i + 1) * k - 1] < 0) {
+            if (labels[(i + 1) * k - 1] == -1) {
                 numbers.push_back(i);
                 queries.insert(queries.end(), x + i * d, x + (i + 1) * d);
             }

@@ -15,7 +15,9 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFFastScan.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexIVFPQR.h>
 #include <faiss/IndexLSH.h>
 #include <faiss/IndexPQ.h>
@@ -52,6 +54,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/list_moves.h"
+#include "indexes/selected_places.h"
 #include "simd/pq4_scan.h"
 
 namespace faiss_ext {
@@ -124,12 +127,22 @@ std::unique_ptr<faiss::SearchParameters> lists_for_selected(
         const IVF& index,
         double selected) {
     auto params = std::make_unique<faiss::SearchParametersIVF>();
-    params->nprobe = size_t(std::min(
-            std::ceil(double(index.nprobe) / std::sqrt(selected)),
-            double(index.nlist)));
+    params->nprobe =
+            size_t(nprobe_for_selected(index.nprobe, index.nlist, selected));
     if constexpr (requires { index.max_codes; }) {
         params->max_codes = index.max_codes;
     }
+    return params;
+}
+
+/// The same for a graph. The nearest selected vertices lie farther away.
+std::unique_ptr<faiss::SearchParameters> params_of_graph(
+        const faiss::IndexHNSW& index,
+        double selected) {
+    auto params = std::make_unique<faiss::SearchParametersHNSW>();
+    set_graph_params(*params, index.hnsw);
+    params->efSearch = int(std::min<double>(
+            std::ceil(index.hnsw.efSearch / selected), max_ef));
     return params;
 }
 
@@ -392,6 +405,7 @@ void register_wrappers() {
         return std::vector<std::pair<std::string, idx_t>>{
                 {"id_map", idx_t(i.id_map.size())}};
     };
+    map.selects = false; // FAISS 1.7.3 passes selectors of ids on
     map.keeps_ids = true;
     register_index_class(map);
 
@@ -424,6 +438,7 @@ void register_wrappers() {
     shards.parts = parts_of_shards<Shards>;
     shards.ids_in_part = ids_in_shard<Shards>;
     shards.next_id = [](const Shards& i) { return i.ntotal; };
+    shards.selects = false; // a shard would take the ids for its own
     shards.keeps_ids = false;
     shards.divides_vectors = true;
     shards.remedy = "call syncWithSubIndexes()";
@@ -438,6 +453,7 @@ void register_wrappers() {
         return part == 0 ? ids : Ids(ids.size(), -1);
     };
     replicas.next_id = [](const Replicas& i) { return i.ntotal; };
+    replicas.selects = false;
     replicas.keeps_ids = false;
     replicas.remedy = "call syncWithSubIndexes()";
     register_index_class(replicas);
@@ -459,7 +475,14 @@ IndexClass<IVF> ivf_class() {
     ivf.parameters = ivf_parameters<IVF>;
     ivf.keeps_ids = true;
     ivf.params_for_selected = lists_for_selected<IVF>;
-    ivf.prepare_moves = prepare_list_moves<IVF>;
+    ivf.prepare_moves = [](IVF& i, const PlaceMoves& moves) -> Action {
+        // others store more than their lists
+        const bool is_known = typeid(i) == typeid(faiss::IndexIVFFlat) ||
+                typeid(i) == typeid(faiss::IndexIVFPQ) ||
+                typeid(i) == typeid(faiss::IndexIVFScalarQuantizer) ||
+                typeid(i) == typeid(faiss::IndexBinaryIVF);
+        return is_known ? prepare_list_moves(i, moves) : nullptr;
+    };
     ivf.check = [](const IVF& i) {
         // FAISS would end the process, or not find vectors
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -551,7 +574,14 @@ void register_float_classes() {
     register_index_class(flat);
 
     auto ivf = ivf_class<faiss::IndexIVF>();
+    ivf.selects = true;
     register_index_class(ivf);
+    IndexClass<faiss::IndexIVFFastScan> fast;
+    fast.selects = false; // newer versions do
+    fast.params_for_selected = [](const faiss::IndexIVFFastScan&, double) {
+        return std::make_unique<faiss::SearchParameters>();
+    };
+    register_index_class(fast);
     IndexClass<faiss::IndexIVFFlat> ivf_flat;
     ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
         const bool is_plain = typeid(i) == typeid(faiss::IndexIVFFlat) &&
@@ -660,6 +690,7 @@ void register_float_classes() {
                 ? "HNSW" + links_of(i.hnsw)
                 : "";
     };
+    hnsw.params_for_selected = params_of_graph;
     hnsw.counts = [](const faiss::IndexHNSW& i) {
         return std::vector<std::pair<std::string, idx_t>>{
                 {"graph", idx_t(i.hnsw.offsets.size()) - 1}};
@@ -688,13 +719,6 @@ void register_float_classes() {
         return counts;
     };
     graph.check = [](const IndexHNSWKernel&) {}; // it may be incomplete
-    graph.params_for_selected = [](const IndexHNSWKernel& i, double selected) {
-        auto params = std::make_unique<faiss::SearchParametersHNSW>();
-        params->efSearch = int(std::min<double>(
-                std::ceil(i.hnsw.efSearch / selected), max_ef));
-        params->check_relative_distance = i.hnsw.check_relative_distance;
-        return params;
-    };
     graph.checks_calls = true;
     graph.is_foreign_to_faiss = true;
     graph.remedy =

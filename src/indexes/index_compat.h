@@ -153,6 +153,26 @@ GraphSearch graph_search(
     return how;
 }
 
+/// Gives search parameters the settings of a graph.
+template <class Params>
+void set_graph_params(Params& params, const faiss::HNSW& hnsw) {
+    params.efSearch = hnsw.efSearch;
+    params.check_relative_distance = hnsw.check_relative_distance;
+    if constexpr (requires { params.bounded_queue; }) {
+        params.bounded_queue = hnsw.search_bounded_queue;
+    }
+}
+
+/// Whether a vector that may lie in a file is in memory (FAISS since 1.11).
+template <class Vector>
+bool is_in_memory(const Vector& v) {
+    if constexpr (requires { v.is_owned; }) {
+        return v.is_owned;
+    } else {
+        return true;
+    }
+}
+
 /// Returns whether an IndexIDMap called remove_ids. Its selector is in an
 /// unnamed namespace in 1.7.3.
 inline bool is_from_id_map(const faiss::IDSelector& sel) {

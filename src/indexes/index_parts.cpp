@@ -132,17 +132,19 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
     }
 }
 
+bool has_direct_map(const AnyIndex& index) {
+    bool has_map = false;
+    for_lists(index, [&](const auto& lists) {
+        has_map = has_map || !lists.direct_map.no();
+    });
+    return has_map;
+}
+
 void forget_direct_maps(const AnyIndex& index) {
-    if (const auto* lists = index.as<faiss::IndexIVF>()) {
-        const_cast<faiss::IndexIVF*>(lists)->make_direct_map(false);
-    } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
-        const_cast<faiss::IndexBinaryIVF*>(codes)->make_direct_map(false);
-    }
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.is_searched && part.index) {
-            forget_direct_maps(part.index);
-        }
-    }
+    for_lists(index, [](const auto& lists) {
+        using Lists = std::remove_cvref_t<decltype(lists)>;
+        const_cast<Lists&>(lists).make_direct_map(false);
+    });
 }
 
 void check_removal(

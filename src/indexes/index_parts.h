@@ -10,6 +10,8 @@
 
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
+#include <faiss/IndexBinaryIVF.h>
+#include <faiss/IndexIVF.h>
 #include <faiss/VectorTransform.h>
 #include <faiss/impl/HNSW.h>
 
@@ -43,8 +45,26 @@ void check_direct_map(const Lists* lists, const char* where) {
             where);
 }
 
-/// Removes the direct maps of FAISS's inverted lists in an index. They are made
-/// again when they are needed.
+/// Calls f with FAISS's inverted lists in an index.
+template <class F>
+void for_lists(const AnyIndex& index, F&& f) {
+    if (const auto* lists = index.as<faiss::IndexIVF>()) {
+        f(*lists);
+    } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
+        f(*codes);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            for_lists(part.index, f);
+        }
+    }
+}
+
+/// Whether FAISS's inverted lists in an index have a direct map. With one,
+/// FAISS neither merges them nor, if it is an array, removes from them.
+bool has_direct_map(const AnyIndex& index);
+
+/// Removes these maps. A removal behind an IndexIDTable makes them again.
 void forget_direct_maps(const AnyIndex& index);
 
 /// Returns the next id, at least 0. The largest id has no next one and is

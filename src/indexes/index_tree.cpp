@@ -113,23 +113,23 @@ std::unique_ptr<IndexFacts> collect_facts(
 void register_known_classes_once() {
     static std::atomic<bool> is_done{false};
     static std::recursive_mutex mutex;
-    static bool is_at_it = false; // they come here themselves
+    static bool is_registering = false; // they come here themselves
     if (is_done) {
         return;
     }
     std::lock_guard<std::recursive_mutex> lock(mutex);
-    if (is_done || is_at_it) {
+    if (is_done || is_registering) {
         return;
     }
-    is_at_it = true;
+    is_registering = true;
     try {
         register_known_index_classes();
     } catch (...) { // out of memory: the next call begins again
         table().entries.clear();
-        is_at_it = false;
+        is_registering = false;
         throw;
     }
-    is_at_it = false;
+    is_registering = false;
     is_done = true;
 }
 
@@ -644,12 +644,25 @@ std::vector<idx_t> index_ids(const AnyIndex& index) {
     if (auto ids = ids_of(index)) {
         return std::move(*ids);
     }
+    std::vector<idx_t> ids;
+    if (keeps_ids(index)) {
+        for_lists(index, [&](const auto& lists) {
+            for (size_t l = 0; l < lists.nlist; l++) {
+                faiss::InvertedLists::ScopedIds own(lists.invlists, l);
+                const size_t size = lists.invlists->list_size(l);
+                ids.insert(ids.end(), own.get(), own.get() + size);
+            }
+        });
+    }
+    if (idx_t(ids.size()) == index.ntotal()) {
+        return ids;
+    }
     if (keeps_ids(index) || divides_vectors(index)) {
         throw UnsupportedError(
-                "the ids in an index of class " + index.class_name() +
-                " are not known; only FAISS's lists have them");
+                "index_ids: the ids in an index of class " +
+                index.class_name() + " are not known");
     }
-    std::vector<idx_t> ids(index.ntotal());
+    ids.resize(index.ntotal());
     std::iota(ids.begin(), ids.end(), idx_t(0));
     return ids;
 }
@@ -694,7 +707,8 @@ std::unique_ptr<faiss::SearchParameters> params_for_selected(
         return make(index, selected);
     }
     for (const IndexPart& part : parts_of(index)) {
-        if (part.is_searched && part.index) {
+        const bool gets_params = part.is_searched && !part.by_position;
+        if (gets_params && part.index && !divides_vectors(index)) {
             return params_for_selected(part.index, selected);
         }
     }

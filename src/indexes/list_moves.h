@@ -3,26 +3,19 @@
 
 #pragma once
 
+#include <cinttypes>
 #include <functional>
 #include <typeinfo>
-#include <vector>
 
 #include <faiss/invlists/DirectMap.h>
 #include <faiss/invlists/InvertedLists.h>
 
 #include <faiss_ext/indexes/PlaceMoves.h>
 
-namespace faiss_ext {
+#include "core/errors.h"
+#include "indexes/index_compat.h"
 
-/// Whether a vector that may lie in a file is in memory (FAISS since 1.11).
-template <class Vector>
-bool is_in_memory(const Vector& v) {
-    if constexpr (requires { v.is_owned; }) {
-        return v.is_owned;
-    } else {
-        return true;
-    }
-}
+namespace faiss_ext {
 
 /// Implements IndexClass::prepare_moves for a faiss::IndexIVF or
 /// IndexBinaryIVF. It needs the direct map, and makes it if there is none.
@@ -37,8 +30,34 @@ std::function<void()> prepare_list_moves(IVF& ivf, const PlaceMoves& moves) {
             return nullptr;
         }
     }
-    if (ivf.direct_map.type != faiss::DirectMap::Array) {
-        ivf.set_direct_map_type(faiss::DirectMap::Array);
+    faiss::DirectMap& map = ivf.direct_map;
+    if (map.type != faiss::DirectMap::Array) {
+        try {
+            ivf.set_direct_map_type(faiss::DirectMap::Array);
+        } catch (...) {
+            map.type = faiss::DirectMap::NoMap;
+            map.array.clear();
+            throw;
+        }
+    }
+    const auto check = [&](idx_t place) {
+        if (place >= ivf.ntotal) {
+            return; // added before the change
+        }
+        const idx_t at =
+                size_t(place) < map.array.size() ? map.array[place] : -1;
+        const size_t list = at < 0 ? lists->nlist : faiss::lo_listno(at);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                list < lists->nlist &&
+                        size_t(faiss::lo_offset(at)) <
+                                lists->ids[list].size() &&
+                        lists->ids[list][faiss::lo_offset(at)] == place,
+                "remove_ids: the inverted lists have no vector with id %" PRId64,
+                int64_t(place));
+    };
+    moves.for_removed(check);
+    for (const auto& move : moves.moves) {
+        check(move.from);
     }
     return [&ivf, &moves, lists] {
         auto& places = ivf.direct_map.array;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 #include <typeinfo>
 #include <utility>
@@ -90,6 +91,11 @@ PlaceSelector::PlaceSelector(std::vector<idx_t> given, idx_t ntotal)
     }
 }
 
+idx_t nprobe_for_selected(size_t nprobe, size_t nlist, double selected) {
+    return idx_t(std::min(
+            std::ceil(double(nprobe) / std::sqrt(selected)), double(nlist)));
+}
+
 Selected::Selected(const faiss::IDSelector& sel, idx_t ntotal, idx_t most) {
     if (ntotal == 0) {
         few.emplace();
@@ -102,11 +108,11 @@ Selected::Selected(const faiss::IDSelector& sel, idx_t ntotal, idx_t most) {
         few = std::move(ids);
         return;
     }
-    constexpr idx_t sample = 2048;
     idx_t met = 0;
-    for_sample(
-            ntotal, sample, [&](idx_t place) { met += sel.is_member(place); });
-    const double seen = double(std::min(sample, ntotal));
+    for_sample(ntotal, selection_sample, [&](idx_t place) {
+        met += sel.is_member(place);
+    });
+    const double seen = double(std::min(selection_sample, ntotal));
     fraction = std::max<double>(1, met) / seen;
     // a list of twice `most` is hardly ever taken for a short one
     if (double(met) / seen * double(ntotal) > 2 * double(most)) {

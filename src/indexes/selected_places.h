@@ -35,6 +35,14 @@ struct PlaceSelector : faiss::IDSelector {
     std::vector<uint64_t> bits;
 };
 
+/// Vectors whose selection is looked at to estimate the selected part.
+constexpr idx_t selection_sample = 2048;
+
+/// How many of nlist lists a search visits if a part of the vectors is selected
+/// and nprobe are visited without a selector. The nearest selected vectors lie
+/// farther apart, in more lists.
+idx_t nprobe_for_selected(size_t nprobe, size_t nlist, double selected);
+
 /// How many of ntotal places a selector selects.
 struct Selected {
     /// The places, if there are at most `most`; ascending.
