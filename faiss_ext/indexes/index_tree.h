@@ -235,6 +235,10 @@ AnyIndex part_that_compares(const AnyIndex& index);
 /// part; the index itself if there is none.
 AnyIndex part_that_stores(const AnyIndex& index);
 
+/// The part of an index, or of its first shard, that gets vectors as they are:
+/// the first one with transformations, or else the innermost one.
+AnyIndex part_in_front(const AnyIndex& index);
+
 /// Whether an index takes ids and keeps them after a removal, as inverted lists
 /// and ID maps do. Flat indexes renumber the remaining vectors.
 bool keeps_ids(const AnyIndex& index);

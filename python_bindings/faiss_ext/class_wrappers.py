@@ -1354,7 +1354,8 @@ def wrap_id_tables():
         x : array_like
             The new vectors or codes, as in add.
         """
-        changed(self, self._update_vectors_c, x, ids, "update_vectors")
+        x, ids = checked_changes(self, x, ids, "update_vectors")
+        self._update_vectors_c(len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
     def upsert(self, x: "ArrayLike", ids: "ArrayLike") -> int:
         """Replaces the vectors whose ids are there, and adds the others.
@@ -1370,17 +1371,15 @@ def wrap_id_tables():
         -------
         int, the number of vectors that were replaced
         """
-        return changed(self, self._upsert_c, x, ids, "upsert")
+        x, ids = checked_changes(self, x, ids, "upsert")
+        return self._upsert_c(len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
-    def changed(self, change, x, ids, name):
+    def checked_changes(self, x, ids, name):
         where = f"{type(self).__name__}.{name}"
         x = (codes_by_hash(self, x, where)
              if isinstance(self, faiss.IndexBinary)
              else as_vectors(x, self.d, where))
-        ids = as_new_ids(ids, len(x), where)
-        pointers = faiss.swig_ptr(x), faiss.swig_ptr(ids)
-        return change(len(x), *(pointers if name == "upsert"
-                                else reversed(pointers)))
+        return x, as_new_ids(ids, len(x), where)
 
     def ids(self) -> "NDArray[np.int64]":
         """The ids of all vectors, in the order of their positions.

@@ -81,14 +81,7 @@ def part_that_answers(index):
 def part_in_front(index):
     """The part of an index, or of its first shard, that gets vectors as they
     are."""
-    index = real(index)
-    while not transforms_of(index):
-        inside = next((part.index for part in parts_of(index)
-                       if part.is_searched and part.index is not None), None)
-        if inside is None:
-            break
-        index = inside
-    return index
+    return part_of(index, swig._part_in_front(index))
 
 
 def hash_in_front(index):

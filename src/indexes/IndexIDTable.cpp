@@ -215,6 +215,9 @@ IndexIDTableTemplate<IndexT>::~IndexIDTableTemplate() = default;
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::train(idx_t n, const component_t* x) {
     check_input(*this->index, n, x, named<IndexT>("train").c_str());
+    if constexpr (!is_binary<IndexT>) {
+        check_training(*this->index, n, "IndexIDTable::train");
+    }
     this->index->train(n, x);
     this->is_trained = this->index->is_trained;
 }
@@ -519,7 +522,14 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
             kept.push_back(this->id_map[place]);
         }
     }
-    this->index->remove_ids(removed);
+    try {
+        this->index->remove_ids(removed);
+    } catch (const UnsupportedError&) {
+        throw UnsupportedError(
+                named<IndexT>("remove_ids") + ": " +
+                part_that_keeps_places(this->index).class_name() +
+                " cannot remove vectors; build the index again without them");
+    }
     this->id_map = std::move(kept);
     this->ntotal = this->index->ntotal;
     known = nullptr;
@@ -586,9 +596,8 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
             places.empty() ? nullptr : prepare_moves(this->index, moves);
     if (!move && !places.empty()) {
         throw UnsupportedError(
-                name + ": the index inside, " +
-                AnyIndex(this->index).class_name() +
-                ", cannot replace vectors");
+                name + ": " + part_that_keeps_places(this->index).class_name() +
+                " cannot replace vectors; remove them and add the new ones");
     }
     std::vector<component_t> reordered;
     if (!added.empty() && !replaced.empty()) {

@@ -450,6 +450,7 @@ std::vector<float> IndexPreTransformSIMD::transformed_for_index(
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
     constexpr uint64_t seed = 1234;
+    check_training(*index, n, "IndexPreTransformSIMD::train");
     // check all vectors, as some transforms train on a sample
     if (const Transform* first = chain.empty() ? nullptr : as_ours(chain[0])) {
         first->check_input(n, x, "train");

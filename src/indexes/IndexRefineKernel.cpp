@@ -222,6 +222,8 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
     auto* flat = dynamic_cast<IndexFlatKernel*>(refine_index);
     const std::unique_ptr<Kernel> before =
             flat && !flat->is_trained ? flat->kernel->clone() : nullptr;
+    check_training(*refine_index, n, "IndexRefineKernel::train");
+    check_training(*base_index, n, "IndexRefineKernel::train");
     refine_index->train(n, x);
     try {
         check_faiss_input(*base_index, n, x, "IndexRefineKernel::train");

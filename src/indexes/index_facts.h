@@ -37,6 +37,9 @@ std::unique_ptr<faiss::SearchParameters> params_for_selected(
         const AnyIndex& index,
         double selected);
 
+/// The part of an index whose class has no prepare_moves, or the index itself.
+AnyIndex part_that_keeps_places(const AnyIndex& index);
+
 /// Calls prepare_moves of the class of an index; null if it has none.
 std::function<void()> prepare_moves(
         const AnyIndex& index,

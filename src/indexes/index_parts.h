@@ -115,6 +115,10 @@ void check_faiss_input(
         const float* x,
         const char* where);
 
+/// Throws if a class of FAISS would be trained with no vectors: its scalar
+/// quantizers would end the process.
+void check_training(const faiss::Index& index, idx_t n, const char* where);
+
 /// Throws if FAISS's flat indexes, scalar quantizers or graphs would ignore
 /// search parameters of this class. Indexes of this library check them in
 /// search.

@@ -624,6 +624,17 @@ bool keeps_ids(const AnyIndex& index) {
     });
 }
 
+AnyIndex part_in_front(const AnyIndex& index) {
+    if (transforms_of(index).empty()) {
+        for (const IndexPart& part : parts_of(index)) {
+            if (part.is_searched && part.index) {
+                return part_in_front(part.index);
+            }
+        }
+    }
+    return index;
+}
+
 bool divides_vectors(const AnyIndex& index) {
     return facts_of(index).divides_vectors.value_or(false);
 }
@@ -713,6 +724,18 @@ std::unique_ptr<faiss::SearchParameters> params_for_selected(
         }
     }
     return std::make_unique<faiss::SearchParameters>();
+}
+
+AnyIndex part_that_keeps_places(const AnyIndex& index) {
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index && facts_of(index).prepare_moves && !part.is_quantizer) {
+            const AnyIndex found = part_that_keeps_places(part.index);
+            if (!facts_of(found).prepare_moves) {
+                return found;
+            }
+        }
+    }
+    return index;
 }
 
 std::function<void()> prepare_moves(

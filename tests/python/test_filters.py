@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Filters of searches, and changes behind ID tables."""
+
+import faiss
+import faiss_ext
+import numpy as np
+import pytest
+from helpers import BASE, QUERIES
+
+N = len(BASE)
+
+
+def filled(string, ids=None, d=64):
+    index = faiss.index_factory(d, string)
+    index.train(BASE)
+    if ids is None:
+        index.add(BASE)
+    else:
+        index.add_with_ids(BASE, ids)
+    return index
+
+
+REFINED = ["AHK64(chi2,center=1),BFlat", "AHK64(chi2,center=1),BIVF16", "HKM1(chi2),IVF16,Flat", "HKM1(chi2),PQ8x4",
+           "HKM1(chi2),HNSW8", "AHK64(chi2),BHash8x8", "HKM1(chi2),PCAR16,KIVF16", "KFlat(chi2)"]
+
+
+@pytest.mark.parametrize("front", REFINED)
+@pytest.mark.parametrize("count", [0, 3, 400, 900])
+def test_with_refine_every_allowed_neighbour_is_found(front, count):
+    index = filled(f"{front},Refine(KFlat(chi2))")
+    allowed = np.random.default_rng(1).permutation(N)[:count]
+    D, I = index.search(QUERIES, 10, filter=allowed)
+    assert ((I >= 0).sum(axis=1) == min(count, 10)).all() and np.isin(I[I >= 0], allowed).all()
+    if count <= 40:  # few are compared exactly
+        exact = filled("KFlat(chi2)")
+        np.testing.assert_array_equal(I, exact.search(QUERIES, 10, filter=allowed)[1])
+        found, expected = (i.range_search(QUERIES, 0.5, filter=allowed) for i in (index, exact))
+        for a, b in zip(found, expected):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),Flat", "HKM1(chi2),Flat,Refine(KFlat(chi2))", "KFlat(chi2)", "KIVF8"])
+def test_ranges_beyond_all_ids_find_nothing(string):
+    index = filled(string)
+    for allowed in (range(N + 5, N + 50), range(-9, 0), range(2**62, 2**80), range(7, 3)):
+        assert (index.search(QUERIES[:2], 3, filter=allowed)[1] == -1).all()
+    I = index.search(QUERIES[:2], 3, filter=range(-(2**80), 2**80))[1]
+    np.testing.assert_array_equal(I, index.search(QUERIES[:2], 3)[1])
+
+
+def test_own_ids_of_lists():
+    index = faiss.index_factory(64, "AHK64(chi2,center=1),BIVF8")
+    index.train(BASE)
+    faiss_ext.set_index_parameter(index, "nprobe", 8)
+    index.add_with_ids(BASE[:4], np.array([-5, 7, -9, 2**63 - 1]))
+    D, I = index.search(BASE[:1], 4)
+    assert D[0, 0] == 0 and (np.diff(D[0]) >= 0).all() and D.max() <= 64
+    D, I = index.search(BASE[:1], 4, filter=lambda ids: ids < 0)
+    assert sorted(I[0]) == [-9, -5, -1, -1]
+
+
+def test_selectors_stay_with_their_owner():
+    index = filled("KFlat(chi2)")
+    selector = faiss.IDSelectorBatch(np.arange(5))
+    for _ in range(2):
+        assert set(index.search(QUERIES[:1], 5, filter=selector)[1][0]) == set(range(5))
+        assert selector.this.own()
+
+
+@pytest.mark.parametrize("filter, error, text", [
+    ("even", TypeError, "must be an array of ids"), (3, TypeError, "must be an array of ids"),
+    (np.ones((3, 2), bool), TypeError, "must be an array of ids"), ([1.5], TypeError, "integers"),
+    (np.ones(7, bool), ValueError, "has 7 values, expected one for each id"), (["a"], TypeError, "integers"),
+    (lambda ids: ids[:3] > 0, TypeError, "must return a boolean array"), (lambda ids: ids, TypeError, "must return a boolean"),
+    (range(0, 2**70, 2**64), ValueError, "64-bit integers")])
+def test_wrong_filters(filter, error, text):
+    for index in (filled("KFlat(chi2)"), filled("IDMap,AHK64(chi2),BFlat", np.arange(N) + 10)):
+        with pytest.raises(error, match=text):
+            index.search(QUERIES, 3, filter=filter)
+        assert (index.search(QUERIES, 3, filter=None)[1] >= 0).all()
+
+
+def test_a_filter_and_parameters():
+    index = filled("KFlat(chi2)")
+    with pytest.raises(TypeError, match="not both"):
+        index.search(QUERIES, 3, filter=[1], params=faiss.SearchParameters())
+
+
+def test_masks_are_over_ids():
+    index = filled("IDMap,KFlat(chi2)", np.arange(N) + 10)
+    mask = np.zeros(N + 10, bool)
+    mask[12] = True
+    assert (index.search(QUERIES, 1, filter=mask)[1] == 12).all()
+    assert (index.search(QUERIES, 1, filter=[])[1] == -1).all()
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),SQ8", "IDMap,HKM1(chi2),SQ8", "HKM1(chi2),HNSW8_SQ8",
+                                    "SQ8,Refine(KFlat(chi2))"])
+def test_training_without_vectors(string):
+    with pytest.raises(RuntimeError, match="there are no vectors to train"):
+        faiss.index_factory(64, string).train(np.zeros((0, 64), "float32"))
+
+
+@pytest.mark.parametrize("string, part", [
+    ("IDMap,AHK64(chi2),BPerm,Refine(KFlat(chi2))", "IndexBinaryPermuted"), ("IDMap,HNSW8,KFlat(chi2)", "IndexHNSWKernel"),
+    ("IDMap,AHK64(chi2),BHNSW8,Refine(KFlat(chi2))", "IndexBinaryHNSW")])
+def test_parts_that_cannot_change_are_named(string, part):
+    index = filled(string, np.arange(N))
+    before = index.search(QUERIES, 5)
+    for call in (lambda: index.remove_ids(np.array([3])), lambda: index.update_vectors([3], BASE[:1]),
+                 lambda: index.upsert(BASE[:1], [3])):
+        with pytest.raises(RuntimeError, match=part) as caught:
+            call()
+        assert caught.value.unsupported
+    np.testing.assert_array_equal(index.search(QUERIES, 5)[1], before[1])
+
+
+def test_merges_after_removals():
+    string = "IDMap,AHK64(chi2,center=1),BIVF8,Refine(KFlat(chi2))"
+    index = filled(string, np.arange(N))
+    other = faiss.clone_index(index)
+    index.remove_ids(np.arange(0, N, 2))
+    other.remove_ids(np.arange(1, N, 2))
+    index.merge_from(other, 0)
+    assert other.ntotal == 0 and sorted(index.ids()) == list(range(N))
+    faiss_ext.set_index_parameter(index, "k_factor", N)
+    faiss_ext.set_index_parameter(index, "nprobe", 8)
+    whole = filled("KFlat(chi2)")
+    np.testing.assert_array_equal(np.sort(index.search(QUERIES, 5)[0]), whole.search(QUERIES, 5)[0])
+    index.remove_ids(np.arange(9))
+    assert index.ntotal == N - 9
