@@ -373,7 +373,7 @@ def test_a_file_that_is_wrong(files):
         faiss_ext.build_from(files / "f32.npy", "Flat", train=10.5)
     with pytest.raises(ValueError, match="string: it is empty"):
         faiss_ext.build_from(files / "f32.npy", "")
-    with pytest.raises(TypeError, match="string: expected that of an index, got 3"):
+    with pytest.raises(TypeError, match="string: expected a factory string of an index, got 3"):
         faiss_ext.build_from(files / "f32.npy", 3)
 
 

@@ -408,6 +408,17 @@ def change(folder, **values):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def test_a_manifest_that_is_not_json(folder):
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ShardError, match="manifest.json is damaged.*delete the folder"):
+        open_shards(folder)
+
+
+def test_partitions_that_are_no_list():
+    with pytest.raises(TypeError, match="partitions: expected a list of files or arrays.*got None"):
+        build_shards(None, "KFlat(chi2)")
+
+
 @pytest.mark.parametrize("values, message", [
     ({"sha256": "0"}, "does not have the checksum"), ({"string": None}, "it has no 'string'"), ({"version": 2}, "format version 2"), ({"format": "x"}, "not of a folder of shards"),
     ({"ntotal": 3}, "ntotal is 3"), ({"shards__1__first": 7}, "shard-00001.index begins with id 7, expected 400"),
