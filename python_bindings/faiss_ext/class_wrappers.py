@@ -1056,16 +1056,16 @@ def float_reconstruct_n(the_class):
     return as_inherited(reconstruct_n)
 
 
-def unsupported_sa_encode(the_class):
-    """sa_encode of a class that refuses it. FAISS's would call sa_code_size
-    first, and the error would name that."""
-    base_method = the_class.sa_encode
+def unsupported_coding(the_class, name):
+    """sa_encode or sa_decode of a class that refuses them. FAISS's would call
+    sa_code_size first, and the error would name that."""
+    base_method = getattr(the_class, name)
 
-    def sa_encode(self, x, codes=None):
-        self.sa_encode_c(0, None, None)
+    def method(self, *args, **kwargs):
+        getattr(self, name + "_c")(0, None, None)
 
-    documentation.document(sa_encode, base_method)
-    return as_inherited(sa_encode)
+    documentation.document(method, base_method)
+    return as_inherited(method)
 
 
 def wrap_float_indexes():
@@ -1077,7 +1077,8 @@ def wrap_float_indexes():
         inherit_errors(the_class)
         the_class.reconstruct_n = float_reconstruct_n(the_class)
         if the_class in (swig.IndexIVFPQ4, swig.IndexHNSWKernel):
-            the_class.sa_encode = unsupported_sa_encode(the_class)
+            for name in ("sa_encode", "sa_decode"):
+                setattr(the_class, name, unsupported_coding(the_class, name))
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
             if name not in vars(the_class):
