@@ -67,7 +67,7 @@ void HomogeneousKernelMap::fields(FieldVisitor& v) const {
                 period,
                 0,
                 max_period,
-                "period of the spectrum's samples, at least 0.001; 0: chosen by kernel and order");
+                "period of the spectrum's samples, at least 0.001; 0: chosen by kernel, order and window");
         v.word("window",
                window,
                {"uniform", "rectangular"},
