@@ -88,8 +88,8 @@ def as_new_ids(ids, n, where):
     """Checked ids for vectors to be added."""
     ids = as_ids(ids, (n,), where)
     if (ids == -1).any():
-        raise ValueError(f"{where}: an id is -1, which stands for none in the "
-                         "results of searches")
+        raise ValueError(f'{where}: an id is -1, which means "no result" in '
+                         "searches")
     return ids
 
 

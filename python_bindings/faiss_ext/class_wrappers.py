@@ -38,6 +38,9 @@ def rows_for(index, n0, ni, x, width, dtype):
     where = f"{type(index).__name__}.reconstruct_n"
     n0, ni = as_integer(n0, "n0", where), as_integer(ni, "ni", where)
     if ni == -1:
+        if n0 > index.ntotal:
+            raise ValueError(f"{where}: n0 is {n0}, expected at most "
+                             f"{index.ntotal}, the number of vectors")
         ni = index.ntotal - n0
     if ni < 0:
         raise ValueError(f"{where}: ni is {ni}, expected a number from 0")
@@ -1041,6 +1044,31 @@ def subclasses(base):
 
 # ---------------------------------------------------------- float indexes
 
+def float_reconstruct_n(the_class):
+    """reconstruct_n with checked numbers and a checked result."""
+    base_method = the_class.reconstruct_n
+
+    def reconstruct_n(self, n0=0, ni=-1, x=None):
+        x = rows_for(self, n0, ni, x, self.d, "float32")
+        self.reconstruct_n_c(n0, len(x), faiss.swig_ptr(x))
+        return x
+
+    documentation.document(reconstruct_n, base_method)
+    return as_inherited(reconstruct_n)
+
+
+def unsupported_coding(the_class, name):
+    """sa_encode or sa_decode of a class that refuses them. FAISS's would call
+    sa_code_size first, and the error would name that."""
+    base_method = getattr(the_class, name)
+
+    def method(self, *args, **kwargs):
+        getattr(self, name + "_c")(0, None, None)
+
+    documentation.document(method, base_method)
+    return as_inherited(method)
+
+
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
                       swig.IndexFlatKernel, swig.IndexIVFPQ4,
@@ -1048,6 +1076,10 @@ def wrap_float_indexes():
                       swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
         faiss_wrappers.handle_Index(the_class)
         inherit_errors(the_class)
+        the_class.reconstruct_n = float_reconstruct_n(the_class)
+        if the_class in (swig.IndexIVFPQ4, swig.IndexHNSWKernel):
+            for name in ("sa_encode", "sa_decode"):
+                setattr(the_class, name, unsupported_coding(the_class, name))
         for name in ["train", "add", "add_with_ids", "search", "assign",
                      "range_search", "search_and_reconstruct", "sa_encode"]:
             if name not in vars(the_class):
@@ -1653,8 +1685,8 @@ def check_settings(the_class):
         if (isinstance(member, property) and is_used(self)
                 and name not in ("is_trained", "verbose")):
             raise AttributeError(
-                f"{what} has no effect any more: it was used when its hash or "
-                "map was made or trained; give it in the string")
+                f"{what} cannot be changed: its hash or map was made or trained "
+                "with it; give it in the string")
         if (isinstance(self, swig.IndexBinaryPermuted) and self.ntotal
                 and name in ("M", "eps", "seed")):
             raise AttributeError(

@@ -95,7 +95,7 @@ def kernel_values(
         raise TypeError(f"kernel_values: expected an index, got {index!r}")
     if (I is None) != (xq is None) or lims is not None and I is None:
         raise TypeError(
-            "kernel_values: I and xq go together, and lims with both: expected "
+            "kernel_values: pass I and xq together; lims also needs both: expected "
             "kernel_values(index, D, I, xq), or kernel_values(index, D, I, xq, "
             "lims) after range_search")
     D = as_array(D, "kernel_values: D")

@@ -47,8 +47,8 @@ def number_of_bytes(memory, before="memory: "):
         raise ValueError(f"{before}expected a number of bytes, or a size such "
                          f"as '2GB', got {memory!r}") from None
     if size < 2**20:
-        raise ValueError(f"{before}{size} bytes are too few; expected at least "
-                         "1 MB")
+        raise ValueError(f"{before}{memory!r} is too little; expected a number of "
+                         "bytes or a size such as '2GB', at least 1 MB")
     return size
 
 
@@ -402,10 +402,10 @@ def checked(string, exact, train, seed, parameters):
     """Checks the arguments of a build; returns train, seed and parameters as
     Python numbers."""
     if not isinstance(string, str):
-        raise TypeError(f"string: expected that of an index, got {string!r}")
+        raise TypeError(f"string: expected a factory string of an index, got {string!r}")
     if not string.strip():
-        raise ValueError("string: it is empty, expected that of an index, such "
-                         "as 'KFlat(chi2)'")
+        raise ValueError("string: it is empty, expected a factory string of an "
+                         "index, such as 'KFlat(chi2)'")
     if exact not in ("file", "memory"):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
     train, seed = integer(train, "train"), integer(seed, "seed")

@@ -9,6 +9,7 @@ import faiss
 import numpy as np
 
 from ._version import __version__
+from .arguments import shown
 from .errors import reworded
 from .files import has_digest, read_index
 from .out_of_core import (
@@ -325,7 +326,11 @@ def sources_of(partitions, part):
     if isinstance(partitions, (str, os.PathLike, np.ndarray)):
         raise TypeError("partitions: expected a list of files or arrays, or a "
                         f"Dask array, got one {type(partitions).__name__}")
-    partitions = list(partitions)
+    try:
+        partitions = list(partitions)
+    except TypeError:
+        raise TypeError("partitions: expected a list of files or arrays, or a "
+                        f"Dask array, got {shown(partitions)}") from None
     if not partitions:
         raise ValueError("partitions: there are none")
     # arrays cannot be recognised in another call

@@ -235,8 +235,11 @@ class ShardFolder(BuildFolder):
                 f"{self.path} has no {MANIFEST}: it is "
                 + ("an unfinished build" if self.has(STATE)
                    else "not a folder of shards")) from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise ShardError(f"{path}: cannot be read: {error}") from None
+        except ValueError as error:
+            raise ShardError(f"{path} is damaged ({error}); delete the folder "
+                             "and build it again") from None
         try:
             if manifest["format"] != FORMAT:
                 raise ShardError(f"{path}: not of a folder of shards")
@@ -246,7 +249,8 @@ class ShardFolder(BuildFolder):
                     f"version of faiss_ext reads version {VERSION}")
             if manifest["sha256"] != checksum(manifest):
                 raise ShardError(f"{path} is damaged: it does not have the "
-                                 "checksum that stands in it")
+                                 "checksum that stands in it; delete the "
+                                 "folder and build it again")
             first = 0
             for entry in [*manifest["shards"], manifest["model"]]:
                 name = entry["file"]
@@ -276,9 +280,11 @@ class ShardFolder(BuildFolder):
                     raise ShardError(f"{path} is damaged: the seed of {name} "
                                      f"is {value!r}, expected an int")
         except KeyError as error:
-            raise ShardError(f"{path} is damaged: it has no {error}") from None
+            raise ShardError(f"{path} is damaged: it has no {error}; delete the "
+                             "folder and build it again") from None
         except (TypeError, AttributeError, RecursionError) as error:
             raise ShardError(f"{path} is damaged: expected what build_shards "
-                             f"has written ({error})") from None
+                             f"has written ({error}); delete the folder and "
+                             "build it again") from None
         check_file(self.file(MODEL), manifest["model"])
         return manifest

@@ -168,8 +168,16 @@ void check_norms_up_to(
 }
 
 void check_ids(idx_t i0, idx_t ni, idx_t ntotal, const char* where) {
+    const bool are_there = ni == 0 || (i0 >= 0 && ni > 0 && i0 <= ntotal - ni);
     FAISS_EXT_THROW_IF_NOT_FMT(
-            ni == 0 || (i0 >= 0 && ni > 0 && i0 <= ntotal - ni),
+            are_there || ni != 1,
+            "%s: id %" PRId64 " is out of range: the index has %" PRId64
+            " vectors",
+            where,
+            int64_t(i0),
+            int64_t(ntotal));
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            are_there,
             "%s: ids %" PRId64 " to %" PRId64
             " are out of range: the index has %" PRId64 " vectors",
             where,

@@ -81,7 +81,7 @@ ClassEntry<Base> ClassTable<Base>::find(const Base& object) const {
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             found,
-            "class %s is not registered, so it has no factory string and cannot be written; register it first",
+            "class %s is not registered, so it has no factory string and cannot be written; register it first, unless it is a CallbackKernel: a function cannot be written",
             type_name(typeid(object)).c_str());
     return *found;
 }

@@ -73,7 +73,7 @@ void BilinearShiftInvariantHash::fields(FieldVisitor& v) const {
     }
     proj.bilinear_fields(v, d_in);
     kernel->fields(v);
-    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     drawn_fields(v);
 }
 

@@ -33,7 +33,7 @@ ConsistentSamplingHash::ConsistentSamplingHash(int d, int nbits, int64_t seed)
 }
 
 void ConsistentSamplingHash::fields(FieldVisitor& v) const {
-    v.integer("seed", seed, 0, INT64_MAX, "of the samples");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the samples");
     const size_t count = size_t(d_in) * nbits;
     v.array("rate", rate, count);
     v.array("shift", shift, count);

@@ -43,7 +43,7 @@ void KernelizedLSH::fields(FieldVisitor& v) const {
     v.word("draw",
            draw,
            {"clt", "gauss"},
-           "of hyperplanes: from landmarks, or Gaussian");
+           "how hyperplanes are drawn: clt from landmarks, gauss at random");
     if (draw == Draw::clt || v.wants_all()) {
         v.integer(
                 "t",

@@ -80,11 +80,9 @@ void CenteredHash::centered_fields(
            "hyperplanes: random, or rotated principal directions, the rotation random or learnt");
     const bool is_random = rot == Rotation::random || v.wants_all();
     if (is_random) {
-        v.flag("center",
-               center,
-               "whether angles are seen from the learned mean");
+        v.flag("center", center, "measure angles from the learned mean");
     }
-    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     if (is_random) {
         proj.fields(v, d_in, kinds);
     }

@@ -46,7 +46,7 @@ ShiftInvariantHash::ShiftInvariantHash(
 
 void ShiftInvariantHash::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
-    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     proj.fields(v, d_in, frequency_kinds(kernel.get()));
     drawn_fields(v);
 }

@@ -18,7 +18,7 @@ SignCauchyHash::SignCauchyHash(int d, int nbits, int64_t seed)
 }
 
 void SignCauchyHash::fields(FieldVisitor& v) const {
-    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     learned_fields(v, 0);
 }
 

@@ -143,7 +143,7 @@ SpectralHash::SpectralHash(int d, int nbits, int64_t seed)
 }
 
 void SpectralHash::fields(FieldVisitor& v) const {
-    v.integer("seed", seed, 0, INT64_MAX, "of the sample for training");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the sample for training");
     v.learned_part("projection", projection);
     const size_t used = projection ? projection->d_out : 0;
     v.array("lowest", lowest, used);

@@ -171,8 +171,8 @@ void IndexBinaryPermuted::fields(FieldVisitor& v) const {
                 1e3,
                 "2 n^(1 / (1 + eps)) lists, n codes; not with M");
     }
-    v.integer("B", B, 0, 1 << 30, "entries visited in addition, on each side");
-    v.integer("seed", seed, 0, INT64_MAX, "of the permutations");
+    v.integer("B", B, 0, 1 << 30, "further entries to visit on each side");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the permutations");
     v.number("max_gb", max_gb, 0, 1e6, "largest size of the lists, in GB");
     v.array("codes", xb, ntotal * size_t(code_size));
 }

@@ -374,11 +374,11 @@ IndexFlatKernel::IndexFlatKernel(
 }
 
 void IndexFlatKernel::parameters(FieldVisitor& v) const {
-    v.part("kernel", kernel, "what vectors are compared by");
+    v.part("kernel", kernel, "kernel that compares vectors");
     v.word("store",
            store,
            {"f32", "f16", "u8"},
-           "what components are stored as");
+           "type of the stored components");
 }
 
 void IndexFlatKernel::fields(FieldVisitor& v) const {

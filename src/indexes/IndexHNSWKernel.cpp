@@ -81,10 +81,11 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     const size_t levels = hnsw.levels.size();
     FAISS_EXT_THROW_IF_NOT_FMT(
             levels == size_t(ntotal) || levels == size_t(ntotal + n),
-            "IndexHNSWKernel::add: the graph has the levels of %zu vectors, expected those of %" PRId64
-            ", or of the new ones, too",
+            "IndexHNSWKernel::add: the graph has levels for %zu vectors, expected %" PRId64
+            ", or %" PRId64 " with the new ones",
             levels,
-            int64_t(ntotal));
+            int64_t(ntotal),
+            int64_t(ntotal + n));
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexHNSWKernel::add: the index is not trained; call train first");
@@ -150,7 +151,7 @@ void IndexHNSWKernel::for_walks(
     const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
             hnsw.levels.size() == size_t(ntotal),
-            "%s: the graph has the levels of %zu vectors, expected those of %" PRId64,
+            "%s: the graph has levels for %zu vectors, expected %" PRId64,
             name.c_str(),
             hnsw.levels.size(),
             int64_t(ntotal));

@@ -572,11 +572,11 @@ void IndexIVFPQ4::fields(FieldVisitor& v) const {
             M,
             1,
             simd::pq4_max_parts,
-            "parts of 4 bits; divides the dimension; auto: half of it, all of it if it is odd, less where that is above 512",
+            "parts of 4 bits; divides the dimension; auto: half of it, or all of it if it is odd; at most 512",
             &auto_M);
-    v.flag("residual", residual, "codes are those of x - its centroid");
+    v.flag("residual", residual, "encode x minus its centroid");
     v.integer("nprobe", nprobe, 1, 1 << 24, "lists that a search visits");
-    v.integer("seed", seed, 0, INT64_MAX, "of the clustering");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the clustering");
     const std::vector<int64_t> next = {next_id};
     v.array("next_id", next, 1);
     v.assign(next_id, next[0]);

@@ -227,7 +227,7 @@ std::string transform_string(const VectorTransform* vt) {
         return "RR" + d_out;
     }
     FAISS_EXT_THROW_FMT(
-            "%s has no factory string, or one that is not known here",
+            "index_string cannot make a factory string for %s",
             type_name(typeid(*vt)).c_str());
 }
 

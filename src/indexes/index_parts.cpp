@@ -99,7 +99,7 @@ idx_t shifted_id(idx_t id, idx_t add_id, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !__builtin_add_overflow(id, add_id, &sum) && sum != -1,
             "%s: id %" PRId64 " + %" PRId64
-            " is out of range, or -1, which stands for none",
+            " is out of range, or -1, which means \"no result\" in searches",
             where,
             int64_t(id),
             int64_t(add_id));
@@ -109,7 +109,7 @@ idx_t shifted_id(idx_t id, idx_t add_id, const char* where) {
 void check_new_ids(idx_t n, const idx_t* ids, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !ids || std::find(ids, ids + n, -1) == ids + n,
-            "%s: an id is -1, which stands for none in the results of searches",
+            "%s: an id is -1, which means \"no result\" in searches",
             where);
 }
 

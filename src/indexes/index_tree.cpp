@@ -379,6 +379,13 @@ bool uses_callback(const AnyIndex& index) {
     return finder.has_found;
 }
 
+/// Whether FAISS's lists could have a string with another quantizer.
+bool is_lists_of_known_class(const AnyIndex& index) {
+    const std::string name = index.class_name();
+    return name == "IndexIVFFlat" || name == "IndexBinaryIVF" ||
+            name == "IndexBinaryIVFSIMD";
+}
+
 } // namespace
 
 std::string index_string(const AnyIndex& index) {
@@ -387,8 +394,9 @@ std::string index_string(const AnyIndex& index) {
     std::string found = string ? string(index) : "";
     FAISS_EXT_THROW_IF_NOT_FMT(
             !found.empty(),
-            "%s has no factory string, or one that is not known here",
-            index.class_name().c_str());
+            "index_string cannot make a factory string for %s%s",
+            index.class_name().c_str(),
+            is_lists_of_known_class(index) ? " because of its quantizer" : "");
     FAISS_EXT_THROW_IF_NOT_MSG(
             !uses_callback(index),
             "a CallbackKernel has no factory string: it is a function");
@@ -766,7 +774,7 @@ AnyIndex part_that_compares(const AnyIndex& index) {
                 parts.size() == 1 ||
                         (string_of(part) == string_of(parts[0]) &&
                          metric_text(part) == metric_text(parts[0])),
-                "the parts of %s are not alike: %s, %s",
+                "the parts of %s differ: %s, %s",
                 index.class_name().c_str(),
                 string_of(parts[0]).c_str(),
                 string_of(part).c_str());

@@ -48,10 +48,11 @@ void read_header(IndexBinary& index, IOReader* f) {
     index.code_size = read_value_in<int32_t>(f, "code_size", 0, index.d / 8);
     FAISS_EXT_THROW_IF_NOT_FMT( // 0: IDMap of FAISS 1.7.3
             index.code_size * 8 == index.d || index.code_size == 0,
-            "%s is damaged: a code has %d bytes, expected those of %d bits",
+            "%s is damaged: codes of %d bits need %d bytes, the file has %d",
             name_of(*f).c_str(),
-            int(index.code_size),
-            index.d);
+            index.d,
+            index.d / 8,
+            int(index.code_size));
     index.ntotal = read_value_in<int64_t>(f, "ntotal", 0, int64_t(1) << 36);
     index.is_trained = read_value<bool>(f, "is_trained");
     index.metric_type = faiss::MetricType(read_value_in<int32_t>(

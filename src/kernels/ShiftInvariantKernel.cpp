@@ -59,13 +59,13 @@ void ShiftInvariantKernel::fields(FieldVisitor& v) const {
             sample_queries,
             1,
             INT64_MAX,
-            "vectors whose neighbours are looked for");
+            "number of sampled queries");
     v.integer(
             "sample_points",
             sample_points,
             0,
             INT64_MAX,
-            "vectors among which they are looked for; 0: all");
+            "number of vectors to search; 0: all");
     v.integer("sample_seed", sample_seed, 0, INT64_MAX, "seed of that sample");
 }
 

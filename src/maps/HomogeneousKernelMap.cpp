@@ -67,17 +67,17 @@ void HomogeneousKernelMap::fields(FieldVisitor& v) const {
                 period,
                 0,
                 max_period,
-                "of the spectrum's samples, from 0.001; 0: by the kernel and the order");
+                "period of the spectrum's samples, at least 0.001; 0: chosen by kernel, order and window");
         v.word("window",
                window,
                {"uniform", "rectangular"},
-               "of the kernel's signature");
+               "window of the kernel's signature");
     }
     v.number("degree", degree, 1e-6, 2, "degree of homogeneity");
     v.word("negative",
            negative,
            {"error", "sign"},
-           "what negative components are: an error, or mapped by magnitude");
+           "error: refuse negative components; sign: map their magnitude");
     v.word("norm", norm, {"none", "l1"}, "l1: vectors are L1-normalised first");
 }
 

@@ -111,12 +111,10 @@ void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
             1e4,
             "s in exp(s (k - 1)), which replaces k; 0: k itself",
             can ? &map.auto_scale : nullptr);
-    v.flag("nystrom",
-           map.nystrom,
-           "whether the landmarks' matrix is not centred");
-    v.flag("center", map.center, "whether vectors are centred");
+    v.flag("nystrom", map.nystrom, "do not centre the landmarks' matrix");
+    v.flag("center", map.center, "centre the vectors");
     if (is_free) {
-        v.flag("normalize", map.normalize, "whether k(x, x) is made 1");
+        v.flag("normalize", map.normalize, "scale k so that k(x, x) is 1");
     }
     v.number(
             "tolerance",
@@ -124,7 +122,12 @@ void KernelPCA::Steps::parameters(const KernelPCA& map, FieldVisitor& v) {
             0,
             0.999,
             "smaller eigenvalues are dropped, relative to the largest");
-    v.integer("seed", map.seed, 0, INT64_MAX, "of the landmarks, and of draws");
+    v.integer(
+            "seed",
+            map.seed,
+            0,
+            INT64_MAX,
+            "seed of the landmarks and the draws");
 }
 
 void KernelPCA::Steps::learned_fields(const KernelPCA& map, FieldVisitor& v) {

@@ -27,7 +27,7 @@ RandomFourierMap::RandomFourierMap(
 void RandomFourierMap::fields(FieldVisitor& v) const {
     v.part("kernel", kernel, "a shift-invariant kernel");
     v.integer("dims", dims, 2, 1 << 26, "output dimension, even");
-    v.integer("seed", seed, 0, INT64_MAX, "of the frequencies");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the frequencies");
     proj.fields(v, d_in, frequency_kinds(kernel.get()));
     v.learned_part("projection", projection);
 }

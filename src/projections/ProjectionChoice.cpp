@@ -40,7 +40,7 @@ void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) const {
             d_w,
             d_v,
             d,
-            "of the vectors as matrices; auto: the most nearly square one");
+            "shape of the vectors as matrices; auto: the most nearly square one");
     v.integer(
             "m",
             m,
@@ -51,7 +51,7 @@ void ProjectionChoice::bilinear_fields(FieldVisitor& v, int d) const {
            w,
            {"structured", "dense"},
            "form of the vectors on the left side");
-    v.flag("shuffle", shuffle, "whether components are put in a random order");
+    v.flag("shuffle", shuffle, "shuffle the components");
 }
 
 void ProjectionChoice::set_kind(const std::vector<Kind>& kinds) {

@@ -367,7 +367,7 @@ def test_settings_that_would_do_nothing_are_refused():
             each.verbose = True
         np.testing.assert_array_equal(one.encode(vectors(9)), two.encode(vectors(9)))
     for thing, name in ((sik, "seed"), (hash.map, "rank"), (hash, "t")):
-        with pytest.raises(AttributeError, match="no effect"):
+        with pytest.raises(AttributeError, match=rf"{name} cannot be changed"):
             setattr(thing, name, 6)
     for string in ("RHBE64(center=1)", "AHK64(chi2,center=1)"):
         for name, value in (("center", True), ("seed", 3)):
@@ -734,6 +734,14 @@ def test_ids_that_a_map_of_ids_does_not_have():
             index.reconstruct_n(first, n)
     with pytest.raises(ValueError, match="ni is -2, expected"):
         index.reconstruct_n(0, -2)
+    for string in ("KFlat(chi2)", "HKM1(chi2),Flat", "KFlat(chi2),Refine(KFlat(chi2))"):
+        index = filled(string, x)
+        with pytest.raises(ValueError, match="ni is -2, expected"):
+            index.reconstruct_n(0, -2)
+        with pytest.raises(ValueError, match="n0 is 51, expected at most 50"):
+            index.reconstruct_n(51, -1)
+        with pytest.raises(RuntimeError, match="id 50 is out of range: the index has 50 vectors"):
+            index.reconstruct(50)
     for bad in (np.zeros((5, 4), "int32"), np.zeros((1, D), "float32"), np.zeros((2, D))):
         with pytest.raises(ValueError, match=r"a writeable array of float32 of shape \(2, 16\), got"):
             index.reconstruct_n(0, 2, bad)
@@ -1257,6 +1265,7 @@ def test_methods_that_a_class_does_not_support(string, names):
         with pytest.raises(RuntimeError) as caught:
             getattr(index, name)(*arguments[name])
         assert caught.value.unsupported, name
+        assert name in str(caught.value) or "from their codes" in str(caught.value)
         assert index.ntotal == 60
 
 

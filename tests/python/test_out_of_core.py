@@ -373,7 +373,7 @@ def test_a_file_that_is_wrong(files):
         faiss_ext.build_from(files / "f32.npy", "Flat", train=10.5)
     with pytest.raises(ValueError, match="string: it is empty"):
         faiss_ext.build_from(files / "f32.npy", "")
-    with pytest.raises(TypeError, match="string: expected that of an index, got 3"):
+    with pytest.raises(TypeError, match="string: expected a factory string of an index, got 3"):
         faiss_ext.build_from(files / "f32.npy", 3)
 
 
@@ -731,7 +731,7 @@ def test_command_line(files, monkeypatch, capsys):
         same_results(faiss.read_index("out"), built(string))
     with pytest.raises(SystemExit, match="2"):
         main(["build", "x.fvecs", "Flat", "-o", "out", "--memory", "1B", "--quiet"])
-    assert "expected at least 1 MB" in capsys.readouterr().err
+    assert "'1B' is too little; expected a number of bytes or a size such as '2GB', at least 1 MB" in capsys.readouterr().err
     os.rename("x.fvecs", "y.fvecs")
     assert main(["search", "out", "u8.npy"]) == 1
     assert "cannot map the file" in capsys.readouterr().err

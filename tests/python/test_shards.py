@@ -408,6 +408,11 @@ def change(folder, **values):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def test_partitions_that_are_no_list():
+    with pytest.raises(TypeError, match="partitions: expected a list of files or arrays.*got None"):
+        build_shards(None, "KFlat(chi2)")
+
+
 @pytest.mark.parametrize("values, message", [
     ({"sha256": "0"}, "does not have the checksum"), ({"string": None}, "it has no 'string'"), ({"version": 2}, "format version 2"), ({"format": "x"}, "not of a folder of shards"),
     ({"ntotal": 3}, "ntotal is 3"), ({"shards__1__first": 7}, "shard-00001.index begins with id 7, expected 400"),
@@ -479,7 +484,7 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
     assert not list(tmp_path.glob("**/build.lock"))
     manifest = (folder / "manifest.json").read_bytes()
     (folder / "manifest.json").write_bytes(manifest[:100])
-    with pytest.raises(ShardError, match="manifest.json: cannot be read"):
+    with pytest.raises(ShardError, match="manifest.json is damaged.*delete the folder"):
         built(PARTS, REFINED, folder=folder)
     (folder / "manifest.json").write_bytes(manifest)
     assert main(["info", str(tmp_path)]) == 1
@@ -496,7 +501,7 @@ def test_folders_that_do_not_fit(folder, tmp_path, capsys):
         open_shards(folder)
     for text in ("{", "[" * 10**5):
         (folder / "manifest.json").write_text(text)
-        with pytest.raises(ShardError, match="manifest.json: cannot be read"):
+        with pytest.raises(ShardError, match="manifest.json is damaged.*delete the folder"):
             open_shards(folder)
 
 

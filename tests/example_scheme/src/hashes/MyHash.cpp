@@ -16,8 +16,8 @@ void MyHash::fields(FieldVisitor& v) const {
             origin,
             -1000,
             1000,
-            "every component of the point that angles are seen from");
-    v.integer("seed", seed, 0, INT64_MAX, "of the projection");
+            "every component of the point that angles are measured from");
+    v.integer("seed", seed, 0, INT64_MAX, "seed of the projection");
     learned_fields(v, nbits); // the projection and nbits thresholds
 }
 
