@@ -336,7 +336,7 @@ FAULTS = [
     ("indexes/IndexIVFPQ4.cpp", "(*direct_map)[list.ids[last]].at = at;", ""),
     ("indexes/IndexIDTable.cpp", "at.move(this->id_map[to], to);", ""),
     ("indexes/IndexRefineKernel.cpp",
-     "ids[i] = ids[i] >= 0 && sel->is_member(ids[i]) ? ids[i] : -1;", ""),
+     "ids[i] = is_selected(ids[i]) ? ids[i] : -1;", ""),
     ("indexes/IndexRefineKernel.cpp",
      "complete_results(*flat, *sel, n, x, k, distances, labels);", ""),
     ("indexes/IndexRefineKernel.cpp",

@@ -87,15 +87,16 @@ TEST(Messages, NameTheVectorWhateverTheyQuote) {
         with_numbers_from(
                 10, [&] { check_finite(3, x.data(), 1, "vector 1"); });
         FAIL();
-    } catch (VectorError& e) {
+    } catch (const VectorError& e) {
         EXPECT_EQ(e.vector, 12);
         const std::string message = e.what();
         EXPECT_EQ(message.find("vector 1: component 0 of vector 12 is nan"), 0)
                 << message;
-        e.set_vector(7);
+        const VectorError other = e.with_vector(7);
+        EXPECT_EQ(other.place, e.place);
         EXPECT_EQ(
-                std::string(e.what()).find(
-                        "vector 1: component 0 of vector 7 is"),
+                std::string(other.what())
+                        .find("vector 1: component 0 of vector 7 is"),
                 0);
     }
 }

@@ -40,9 +40,9 @@ struct VectorError : Error {
             std::string after,
             std::string place = "");
 
-    /// Changes the vector that the message names, for example to the caller's
-    /// number of it.
-    void set_vector(idx_t number);
+    /// The same error about another vector, for example the caller's number of
+    /// it.
+    VectorError with_vector(idx_t number) const;
 };
 
 /// Thrown if the user or FAISS's InterruptCallback has interrupted a

@@ -25,10 +25,11 @@ def selector_of(filter, index, where):
             raise ValueError(f"{where}: filter is {filter}, expected ids that "
                              "are 64-bit integers")
         filter = np.arange(filter.start, filter.stop, filter.step)
-    elif callable(filter):
+    elif callable(filter) and not isinstance(filter, type):
         ids = faiss.vector_to_array(swig._index_ids(index))
+        ids.flags.writeable = False
         return selector_of_ids(ids[as_mask(filter(ids), len(ids), where)])
-    if np.ndim(filter) != 1:
+    if isinstance(filter, type) or np.ndim(filter) != 1:
         raise TypeError(f"{where}: filter must be {KINDS}, got {shown(filter)}")
     allowed = np.asarray(filter)
     if allowed.size == 0:
@@ -44,6 +45,11 @@ def selector_of_range(allowed, index):
     limits = np.iinfo("int64")
     begin, end = (min(max(at, limits.min), limits.max)
                   for at in (allowed.start, allowed.stop))
+    if allowed.start <= limits.max < allowed.stop:  # the largest id as well
+        selector = faiss.IDSelectorRange(limits.min, begin)
+        others = faiss.IDSelectorNot(selector)
+        others.referenced_objects = [selector]
+        return others
     selector = faiss.IDSelectorRange(begin, max(begin, end))
     if begin >= index.ntotal and not isinstance(
             index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):

@@ -32,9 +32,7 @@ void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
     try {
         fn();
     } catch (const VectorError& e) {
-        VectorError renumbered = e;
-        renumbered.set_vector(number(e.vector));
-        throw renumbered;
+        throw e.with_vector(number(e.vector));
     }
 }
 

@@ -67,14 +67,15 @@ VectorError::VectorError(
         std::string after,
         std::string place)
         : Error("", std::move(place)),
+          vector(vector),
           before(std::move(before)),
           after(std::move(after) + this->place) {
-    set_vector(vector);
+    msg = this->before + "vector " + std::to_string(vector) + this->after;
 }
 
-void VectorError::set_vector(idx_t number) {
-    vector = number;
-    msg = before + "vector " + std::to_string(number) + after;
+VectorError VectorError::with_vector(idx_t number) const {
+    const std::string text = after.substr(0, after.size() - place.size());
+    return VectorError(before, number, text, place);
 }
 
 InterruptedError::InterruptedError() : Error("computation interrupted") {}

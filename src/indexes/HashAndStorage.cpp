@@ -95,6 +95,7 @@ std::vector<uint8_t> HashAndStorage::encode_vectors(idx_t n, const float* x)
 
 void HashAndStorage::train_parts(idx_t n, const float* x, bool verbose) {
     hash->check_input(n, x, "train");
+    check_training(storage, n, "train");
     std::unique_ptr<KernelHash> before;
     try {
         if (!hash->is_trained) {

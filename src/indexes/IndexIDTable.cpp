@@ -215,9 +215,7 @@ IndexIDTableTemplate<IndexT>::~IndexIDTableTemplate() = default;
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::train(idx_t n, const component_t* x) {
     check_input(*this->index, n, x, named<IndexT>("train").c_str());
-    if constexpr (!is_binary<IndexT>) {
-        check_training(*this->index, n, "IndexIDTable::train");
-    }
+    check_training(*this->index, n, named<IndexT>("train").c_str());
     this->index->train(n, x);
     this->is_trained = this->index->is_trained;
 }

@@ -23,7 +23,9 @@
 #include "core/parallel.h"
 #include "core/sample.h"
 #include "core/scratch.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/search_params.h"
 #include "projections/principal_components.h"
 
 namespace faiss_ext {
@@ -335,6 +337,26 @@ const faiss::SearchParameters* params_behind(
     return params;
 }
 
+/// The search parameters for the index behind the transformations.
+struct ParamsBehind {
+    std::unique_ptr<faiss::SearchParameters> own;
+    const faiss::SearchParameters* params;
+
+    ParamsBehind(
+            const faiss::Index& index,
+            const faiss::SearchParameters* given,
+            const char* where)
+            : params(params_behind(index, given, where)) {
+        // FAISS's lists take no plain parameters
+        if (is_plain(params) && dynamic_cast<const faiss::IndexIVF*>(&index) &&
+            selects(index)) {
+            own = params_for_selected(index, 1);
+            own->sel = params->sel;
+            params = own.get();
+        }
+    }
+};
+
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
     check_all_counts(index);
     if (dynamic_cast<const faiss::IndexFlatCodes*>(&index) ||
@@ -549,7 +571,7 @@ void IndexPreTransformSIMD::search(
             "IndexPreTransformSIMD::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    params = params_behind(*index, params, "IndexPreTransformSIMD::search");
+    const ParamsBehind behind(*index, params, "IndexPreTransformSIMD::search");
     const auto xt = transformed_for_index(n, x, "search");
     if (index->ntotal == 0) { // FAISS's flat indexes do not write results
         constexpr float worst = std::numeric_limits<float>::max();
@@ -560,7 +582,7 @@ void IndexPreTransformSIMD::search(
         std::fill_n(labels, n * k, -1);
         return;
     }
-    index->search(n, xt.data(), k, distances, labels, params);
+    index->search(n, xt.data(), k, distances, labels, behind.params);
 }
 
 void IndexPreTransformSIMD::range_search(
@@ -573,10 +595,10 @@ void IndexPreTransformSIMD::range_search(
             is_trained,
             "IndexPreTransformSIMD::range_search: the index is not trained; call train first");
     check_counts_with(*this, index);
-    params = params_behind(
+    const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::range_search");
     const auto xt = transformed_for_index(n, x, "range_search");
-    index->range_search(n, xt.data(), radius, result, params);
+    index->range_search(n, xt.data(), radius, result, behind.params);
 }
 
 void IndexPreTransformSIMD::search_and_reconstruct(
@@ -588,11 +610,11 @@ void IndexPreTransformSIMD::search_and_reconstruct(
         float* recons,
         const faiss::SearchParameters* params) const {
     check_all_counts(*this);
-    params = params_behind(
+    const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
     check_no_blocks(*this, "IndexPreTransformSIMD::search_and_reconstruct");
     IndexPreTransform::search_and_reconstruct(
-            n, x, k, distances, labels, recons, params);
+            n, x, k, distances, labels, recons, behind.params);
 }
 
 size_t IndexPreTransformSIMD::remove_ids(const faiss::IDSelector& sel) {

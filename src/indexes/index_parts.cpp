@@ -236,13 +236,15 @@ void check_faiss_input(
     (squares ? check_norms : check_finite)(n, x, vt.d_in, where);
 }
 
-void check_training(const faiss::Index& index, idx_t n, const char* where) {
+void check_training(const AnyIndex& index, idx_t n, const char* where) {
     const bool is_ours = facts_of(index).checks_calls.value_or(false);
+    const bool is_trained =
+            index.visit([](const auto& i) { return i.is_trained; });
     FAISS_EXT_THROW_IF_NOT_FMT(
-            n > 0 || index.is_trained || is_ours,
+            n > 0 || is_trained || is_ours,
             "%s: there are no vectors to train %s with",
             where,
-            AnyIndex(index).class_name().c_str());
+            index.class_name().c_str());
 }
 
 void check_params_for(

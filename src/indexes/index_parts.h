@@ -117,7 +117,7 @@ void check_faiss_input(
 
 /// Throws if a class of FAISS would be trained with no vectors: its scalar
 /// quantizers would end the process.
-void check_training(const faiss::Index& index, idx_t n, const char* where);
+void check_training(const AnyIndex& index, idx_t n, const char* where);
 
 /// Throws if FAISS's flat indexes, scalar quantizers or graphs would ignore
 /// search parameters of this class. Indexes of this library check them in

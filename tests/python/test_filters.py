@@ -48,6 +48,31 @@ def test_ranges_beyond_all_ids_find_nothing(string):
     np.testing.assert_array_equal(I, index.search(QUERIES[:2], 3)[1])
 
 
+def test_the_largest_id_is_in_a_range():
+    index = faiss.index_factory(64, "IDMap,KFlat(chi2)")
+    index.add_with_ids(BASE[:2], np.array([2**63 - 1, 2**63 - 2]))
+    for allowed in (range(2**63 - 5, 2**63), range(0, 2**70), range(-(2**80), 2**80)):
+        assert (index.search(BASE[:1], 2, filter=allowed)[1] == [2**63 - 1, 2**63 - 2]).all()
+
+
+def test_a_function_cannot_change_ids():
+    index = filled("KFlat(chi2)")
+
+    def change(ids):
+        ids[:] = 0
+        return np.ones(len(ids), bool)
+
+    with pytest.raises(ValueError, match="read-only"):
+        index.search(QUERIES, 3, filter=change)
+
+
+def test_lists_of_faiss_behind_a_map():
+    index = filled("HKM1(chi2),IVF8,Flat")
+    faiss_ext.set_index_parameter(index, "nprobe", 8)
+    I = index.search(QUERIES, 10, filter=range(50, 500))[1]
+    assert ((I >= 50) & (I < 500)).all()
+
+
 def test_own_ids_of_lists():
     index = faiss.index_factory(64, "AHK64(chi2,center=1),BIVF8")
     index.train(BASE)
@@ -72,7 +97,7 @@ def test_selectors_stay_with_their_owner():
     (np.ones((3, 2), bool), TypeError, "must be an array of ids"), ([1.5], TypeError, "integers"),
     (np.ones(7, bool), ValueError, "has 7 values, expected one for each id"), (["a"], TypeError, "integers"),
     (lambda ids: ids[:3] > 0, TypeError, "must return a boolean array"), (lambda ids: ids, TypeError, "must return a boolean"),
-    (range(0, 2**70, 2**64), ValueError, "64-bit integers")])
+    (range(0, 2**70, 2**64), ValueError, "64-bit integers"), (int, TypeError, "must be an array of ids")])
 def test_wrong_filters(filter, error, text):
     for index in (filled("KFlat(chi2)"), filled("IDMap,AHK64(chi2),BFlat", np.arange(N) + 10)):
         with pytest.raises(error, match=text):
@@ -95,7 +120,7 @@ def test_masks_are_over_ids():
 
 
 @pytest.mark.parametrize("string", ["HKM1(chi2),SQ8", "IDMap,HKM1(chi2),SQ8", "HKM1(chi2),HNSW8_SQ8",
-                                    "SQ8,Refine(KFlat(chi2))"])
+                                    "SQ8,Refine(KFlat(chi2))", "AHK64(chi2),BIVF8"])
 def test_training_without_vectors(string):
     with pytest.raises(RuntimeError, match="there are no vectors to train"):
         faiss.index_factory(64, string).train(np.zeros((0, 64), "float32"))
