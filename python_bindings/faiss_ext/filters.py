@@ -26,7 +26,7 @@ def selector_of(filter, index, where):
                              "are 64-bit integers")
         filter = np.arange(filter.start, filter.stop, filter.step)
     elif callable(filter) and not isinstance(filter, type):
-        ids = faiss.vector_to_array(swig._index_ids(index))
+        ids = ids_of(index)
         ids.flags.writeable = False
         return selector_of_ids(ids[as_mask(filter(ids), len(ids), where)])
     if isinstance(filter, type) or np.ndim(filter) != 1:
@@ -62,10 +62,17 @@ def selector_of_range(allowed, index):
     return selector
 
 
+def ids_of(index):
+    """The ids of all vectors of an index, in no particular order."""
+    ids = np.empty(index.ntotal, dtype="int64")
+    swig._index_ids_c(index, len(ids), faiss.swig_ptr(ids))
+    return ids
+
+
 def check_mask(mask, index, where):
     """Checks that a mask tells about each id of an index."""
     try:
-        ids = faiss.vector_to_array(swig._index_ids(index))
+        ids = ids_of(index)
     except RuntimeError:  # shards do not tell their ids
         return
     needed = int(ids.max(initial=-1)) + 1
