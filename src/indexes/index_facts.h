@@ -19,6 +19,9 @@ const IndexFacts& facts_of(const AnyIndex& index);
 /// The facts about FAISS's classes and those of this library.
 void register_known_index_classes();
 
+/// The table of ids that an index has of its own, or none.
+AnyIndex id_table_of(const AnyIndex& index);
+
 /// The ids by which an index knows its vectors, or none if these are positions.
 std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index);
 
