@@ -41,16 +41,7 @@ void at_once(F&& f) {
 }
 
 /// Returns L1-normalised vectors, which suit every kernel.
-Floats histograms(idx_t count, uint64_t seed) {
-    Floats x = uniform_vectors(count, d, seed);
-    for (idx_t i = 0; i < count; i++) {
-        const float sum = std::accumulate(&x[i * d], &x[i * d] + d, 0.0f);
-        std::for_each(&x[i * d], &x[i * d] + d, [&](float& v) { v /= sum; });
-    }
-    return x;
-}
-
-const Floats x = histograms(n, 1), q = histograms(nq, 2);
+const Floats x = histograms(n, d, 1), q = histograms(nq, d, 2);
 
 std::unique_ptr<faiss::Index> filled(const std::string& text) {
     auto index = index_factory(d, text);

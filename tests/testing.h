@@ -172,6 +172,16 @@ inline Floats clustered_histograms(
     return x;
 }
 
+/// L1-normalised vectors, which suit every kernel.
+inline Floats histograms(size_t n, size_t d, uint64_t seed) {
+    Floats x = uniform_vectors(n, d, seed);
+    for (size_t i = 0; i < n; i++) {
+        const float sum = std::accumulate(&x[i * d], &x[i * d] + d, 0.0f);
+        std::for_each(&x[i * d], &x[i * d] + d, [&](float& v) { v /= sum; });
+    }
+    return x;
+}
+
 inline Bytes random_bytes(size_t n, uint64_t seed) {
     std::mt19937_64 rng(seed);
     Bytes bytes(n);

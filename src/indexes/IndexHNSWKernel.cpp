@@ -120,7 +120,7 @@ void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
         build(n0);
     } catch (...) {
         if (flat.ntotal > n0) { // otherwise the vectors were refused
-            flat.remove_ids(faiss::IDSelectorRange(n0, flat.ntotal));
+            flat.remove_ids(PlaceSelector::from(n0, flat.ntotal));
             ntotal = n0;
             hnsw.rng = random;
             if (n0 == 0) {

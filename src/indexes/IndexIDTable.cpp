@@ -455,6 +455,7 @@ std::vector<idx_t> IndexIDTableTemplate<IndexT>::places_of(
 
 template <class IndexT>
 size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
+    check_removal(*this, sel, named("remove_ids").c_str());
     check_parts(*this);
     const std::vector<idx_t> holes = places_of(sel);
     if (holes.empty()) {

@@ -707,7 +707,7 @@ void IndexIVFPQ4::train(idx_t n, const float* x) {
 }
 
 void IndexIVFPQ4::add(idx_t n, const float* x) {
-    add_with_ids(n, x, nullptr);
+    IndexIVFPQ4::add_with_ids(n, x, nullptr);
 }
 
 void IndexIVFPQ4::add_with_ids(idx_t n, const float* x, const idx_t* xids) {

@@ -202,7 +202,7 @@ void truncate(faiss::Index& index, idx_t n0) {
     if (index.ntotal > n0) {
         try {
             forget_direct_maps(index); // FAISS removes nothing from these
-            index.remove_ids(faiss::IDSelectorRange(n0, index.ntotal));
+            index.remove_ids(PlaceSelector::from(n0, index.ntotal));
         } catch (const faiss::FaissException&) {
             // check_counts reports it
         }

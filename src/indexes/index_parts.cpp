@@ -161,7 +161,7 @@ void check_removal(
         const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             !is_from_id_map(sel) || !keeps_ids(index),
-            "%s: an IndexIDMap in front of inverted lists, which keep ids themselves, would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
+            "%s: an IndexIDMap in front of an index that keeps ids itself would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
             where);
     check_no_blocks(index, where);
 }

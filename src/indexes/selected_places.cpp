@@ -91,6 +91,12 @@ PlaceSelector::PlaceSelector(std::vector<idx_t> given, idx_t ntotal)
     }
 }
 
+PlaceSelector PlaceSelector::from(idx_t begin, idx_t ntotal) {
+    std::vector<idx_t> places(ntotal - begin);
+    std::iota(places.begin(), places.end(), begin);
+    return PlaceSelector(std::move(places), ntotal);
+}
+
 idx_t nprobe_for_selected(size_t nprobe, size_t nlist, double selected) {
     return idx_t(std::min(
             std::ceil(double(nprobe) / std::sqrt(selected)), double(nlist)));

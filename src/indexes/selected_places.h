@@ -31,6 +31,9 @@ struct PlaceSelector : faiss::IDSelector {
                 bits[place / 64] >> (place % 64) & 1;
     }
 
+    /// Selects the places from `begin` on.
+    static PlaceSelector from(idx_t begin, idx_t ntotal);
+
    private:
     std::vector<uint64_t> bits;
 };

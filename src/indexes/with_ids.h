@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <faiss/IndexBinaryIVF.h>
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -204,8 +205,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             table.add_with_ids(n, x, xids);
             return n > 0;
         };
-        // FAISS's lists call it without ids from add
-        if (is_called_inside() || !xids || !change(add)) {
+        if (is_called_inside() || (!xids && adds_by_ids) || !change(add)) {
             C::add_with_ids(n, x, xids);
         }
     }
@@ -284,14 +284,12 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
 #endif
 
     size_t remove_ids(const faiss::IDSelector& sel) override {
-        // the table of an index in front removes by positions
-        if (is_called_inside() || dynamic_cast<const PlaceSelector*>(&sel)) {
+        // a table or an ID map in front of this index removes by positions
+        if (is_called_inside() || dynamic_cast<const PlaceSelector*>(&sel) ||
+            (!ids && is_from_id_map(sel))) {
             return C::remove_ids(sel);
         }
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                !is_from_id_map(sel),
-                "%s::remove_ids: an IndexIDMap in front of an index that keeps ids itself would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
-                AnyIndex(static_cast<IndexT&>(*this)).class_name().c_str());
+        check_removal(this, sel, "remove_ids");
         size_t removed = 0;
         const auto remove = [&](Table& table) {
             removed = table.remove_ids(sel);
@@ -308,6 +306,16 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         }
     }
 
+    void check_compatible_for_merge(const IndexT& other) const override {
+        const auto* source = dynamic_cast<const WithIds*>(&other);
+        const bool have_tables = ids || (source && source->ids);
+        const bool forgets_maps = have_tables && source &&
+                (has_direct_map(this) || has_direct_map(source));
+        if (!forgets_maps || is_called_inside()) {
+            C::check_compatible_for_merge(other);
+        }
+    }
+
     void merge_from(IndexT& other, idx_t add_id = 0) override {
         auto* source = dynamic_cast<WithIds*>(&other);
         const bool have_tables = ids || (source && source->ids);
@@ -320,7 +328,9 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             C::merge_from(other, source && !has_lists ? 0 : add_id);
             return;
         }
-        C::check_compatible_for_merge(other);
+        check_compatible_for_merge(other);
+        forget_direct_maps(this); // FAISS merges no lists that have them
+        forget_direct_maps(source);
         bool is_done = false;
         change([&](Table& table) {
             source->change([&](Table& from) {
@@ -342,6 +352,10 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     bool is_called_inside() const {
         return IndexPositions<IndexT>::inside == static_cast<const C*>(this);
     }
+
+    /// FAISS's lists add vectors by add_with_ids, with null for their ids.
+    static constexpr bool adds_by_ids =
+            std::is_base_of_v<faiss::IndexBinaryIVF, C>;
 
     /// Whether a call from outside means ids of a table.
     bool uses_ids() const {
@@ -380,31 +394,34 @@ struct FloatWithIds : WithIds<C> {
     faiss::DistanceComputer* get_distance_computer() const override {
         std::unique_ptr<faiss::DistanceComputer> distances(
                 C::get_distance_computer());
-        return this->uses_ids()
-                ? new DistancesById(this->table(), std::move(distances))
-                : distances.release();
+        return this->uses_ids() ? new DistancesById(*this, std::move(distances))
+                                : distances.release();
     }
 
    private:
     /// Computes distances to vectors by their ids.
     struct DistancesById : faiss::DistanceComputer {
-        const IndexIDTable& table;
+        const FloatWithIds& index;
         std::unique_ptr<faiss::DistanceComputer> distances;
 
         DistancesById(
-                const IndexIDTable& table,
+                const FloatWithIds& index,
                 std::unique_ptr<faiss::DistanceComputer> distances)
-                : table(table), distances(std::move(distances)) {}
+                : index(index), distances(std::move(distances)) {}
 
         void set_query(const float* x) override {
             distances->set_query(x);
         }
         float operator()(idx_t id) override {
-            return (*distances)(table.position_of(id));
+            const idx_t at = index.table().position_of(id);
+            const typename PositionsOf<C>::Inside inside(index);
+            return (*distances)(at);
         }
         float symmetric_dis(idx_t a, idx_t b) override {
-            return distances->symmetric_dis(
-                    table.position_of(a), table.position_of(b));
+            const idx_t at_a = index.table().position_of(a),
+                        at_b = index.table().position_of(b);
+            const typename PositionsOf<C>::Inside inside(index);
+            return distances->symmetric_dis(at_a, at_b);
         }
     };
 };

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: MIT
+// Indexes that strings make, with ids of their own: each call must answer like
+// that of an index without ids, with ids in the place of positions.
+
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <faiss/IndexIDMap.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/DistanceComputer.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_ids.h>
+#include <faiss_ext/indexes/index_tree.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_factory.h>
+#include <faiss_ext/io/index_io.h>
+
+#include "core/errors.h"
+#include "testing.h"
+#include "testing_strings.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+using testing_strings::d;
+
+namespace {
+
+constexpr idx_t n = 300, nq = 20;
+
+/// n different ids in a random order.
+std::vector<idx_t> random_ids(idx_t n) {
+    std::vector<idx_t> ids(n);
+    for (idx_t i = 0; i < n; i++) {
+        ids[i] = 7 * i - 500;
+    }
+    ids[3] = idx_t(1) << 40;
+    std::replace(ids.begin(), ids.end(), idx_t(-1), idx_t(-2));
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(5));
+    return ids;
+}
+
+/// The distances and labels of a call, or that it threw.
+template <class F>
+Found<float> answer(F&& f) {
+    try {
+        return f();
+    } catch (const std::exception&) {
+        return {{}, {-4711}};
+    }
+}
+
+struct EachIndexWithIds : testing::TestWithParam<testing_strings::Row> {
+    const std::string text = GetParam().text;
+    const Floats x = histograms(n, d, 1), q = histograms(nq, d, 2);
+    const std::vector<idx_t> ids = random_ids(n);
+    std::unique_ptr<faiss::Index> plain, own;
+
+    void SetUp() override {
+        plain = index_factory(d, text);
+        plain->train(n, x.data());
+        own = clone_index(plain.get());
+        add(200);
+        add(n - 200);
+    }
+
+    /// Adds vectors to both indexes.
+    void add(idx_t count) {
+        const idx_t begin = plain->ntotal;
+        plain->add(count, &x[begin * d]);
+        own->add_with_ids(count, &x[begin * d], &ids[begin]);
+    }
+
+    std::vector<idx_t> as_ids(std::vector<idx_t> labels) const {
+        for (idx_t& label : labels) {
+            label = label < 0 ? label : ids[label];
+        }
+        return labels;
+    }
+
+    /// f(index, ids of positions) gives the same answers for both.
+    template <class F>
+    void expect_equal(const char* what, F&& f) const {
+        std::vector<idx_t> positions(n);
+        std::iota(positions.begin(), positions.end(), idx_t(0));
+        auto expected = answer([&] { return f(*plain, positions); });
+        expected.labels = as_ids(expected.labels);
+        const auto found = answer([&] { return f(*own, ids); });
+        EXPECT_EQ(found.labels, expected.labels) << what;
+        EXPECT_TRUE(std::equal(
+                found.distances.begin(),
+                found.distances.end(),
+                expected.distances.begin(),
+                expected.distances.end(),
+                [](float a, float b) {
+                    return a == b || (std::isnan(a) && std::isnan(b));
+                }))
+                << what;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        EachIndexWithIds,
+        testing::ValuesIn(testing_strings::indexes),
+        testing_strings::name_of_row);
+
+TEST_P(EachIndexWithIds, AnswersLikeOneWithPositions) {
+    using Ids = std::vector<idx_t>;
+    expect_equal("search", [&](auto& index, const Ids&) {
+        return search(index, q, 7);
+    });
+    expect_equal("search for all", [&](auto& index, const Ids&) {
+        return search(index, q, n + 3);
+    });
+    expect_equal("search with a selector", [&](auto& index, const Ids& of) {
+        const faiss::IDSelectorBatch sel(100, of.data());
+        faiss::SearchParameters params;
+        params.sel = const_cast<faiss::IDSelectorBatch*>(&sel);
+        return search(index, q, 7, &params);
+    });
+    expect_equal(
+            "search with another selector", [&](auto& index, const Ids& of) {
+                const faiss::IDSelectorBatch few(9, of.data());
+                const faiss::IDSelectorNot sel(&few);
+                faiss::SearchParameters params;
+                params.sel = const_cast<faiss::IDSelectorNot*>(&sel);
+                return search(index, q, 7, &params);
+            });
+    const float radius = search(*plain, q, 9).distances[8];
+    expect_equal("range_search", [&](auto& index, const Ids&) {
+        Found<float> found;
+        for (const auto& range : range_search(index, q, radius)) {
+            for (const auto& [id, distance] : range) {
+                found.labels.push_back(id);
+                found.distances.push_back(distance);
+            }
+            found.labels.push_back(-2);
+        }
+        return found;
+    });
+    expect_equal("search_and_reconstruct", [&](auto& index, const Ids&) {
+        auto found = search(index, q, 4);
+        Floats recons(nq * 4 * d, 3);
+        index.search_and_reconstruct(
+                nq,
+                q.data(),
+                4,
+                found.distances.data(),
+                found.labels.data(),
+                recons.data());
+        found.distances.insert(
+                found.distances.end(), recons.begin(), recons.end());
+        return found;
+    });
+    expect_equal("assign", [&](auto& index, const Ids&) {
+        Found<float> found{{}, Ids(nq)};
+        index.assign(nq, q.data(), found.labels.data());
+        return found;
+    });
+    expect_equal("reconstruct", [&](auto& index, const Ids& of) {
+        Floats one(d);
+        index.reconstruct(of[17], one.data());
+        return Found<float>{one, {}};
+    });
+    expect_equal("reconstruct_batch", [&](auto& index, const Ids& of) {
+        Floats some(5 * d);
+        for (idx_t i = 0; i < 5; i++) { // FAISS does so in a parallel loop
+            index.reconstruct(of[50 + i], &some[i * d]);
+        }
+        index.reconstruct_batch(5, &of[50], some.data());
+        return Found<float>{some, {}};
+    });
+    expect_equal("get_distance_computer", [&](auto& index, const Ids& of) {
+        const std::unique_ptr<faiss::DistanceComputer> distances(
+                index.get_distance_computer());
+        distances->set_query(q.data());
+        Floats all;
+        for (const idx_t id : {of[0], of[44], of[299]}) {
+            all.push_back((*distances)(id));
+        }
+        all.push_back(distances->symmetric_dis(of[1], of[2]));
+        return Found<float>{all, {}};
+    });
+    expect_equal("compute_kernel_values", [&](auto& index, const Ids& of) {
+        Floats values(nq * 3);
+        Ids wanted(nq * 3);
+        for (size_t i = 0; i < wanted.size(); i++) {
+            wanted[i] = i % 5 == 4 ? -1 : of[i];
+        }
+        compute_kernel_values(
+                index, nq, q.data(), 3, wanted.data(), values.data());
+        return Found<float>{values, {}};
+    });
+    expect_equal("search_scores", [&](auto& index, const Ids&) {
+        return found_by<float>(nq, 6, [&](float* scores, idx_t* labels) {
+            if (auto* flat = dynamic_cast<const IndexFlatKernel*>(&index)) {
+                flat->search_scores(nq, q.data(), 6, scores, labels);
+            } else if (
+                    auto* graph =
+                            dynamic_cast<const IndexHNSWKernel*>(&index)) {
+                graph->search_scores(nq, q.data(), 6, scores, labels);
+            } else {
+                std::fill_n(labels, nq * 6, -1);
+            }
+        });
+    });
+    expect_equal("compute_distance_subset", [&](auto& index, const Ids& of) {
+        Floats values(nq * 3);
+        Ids wanted(of.begin(), of.begin() + nq * 3);
+        wanted[4] = -1;
+        if (auto* flat = dynamic_cast<const IndexFlatKernel*>(&index)) {
+            flat->compute_distance_subset(
+                    nq, q.data(), 3, values.data(), wanted.data());
+        }
+        return Found<float>{values, {}};
+    });
+}
+
+TEST_P(EachIndexWithIds, FilesAndClonesKeepIds) {
+    const auto clone = clone_index(own.get());
+    faiss::VectorIOWriter writer;
+    write_index(own.get(), &writer);
+    faiss::VectorIOReader reader;
+    reader.data = writer.data;
+    const auto read = read_index(&reader);
+    const auto found = search(*own, q, 5);
+    for (faiss::Index* copy : {clone.get(), read.get()}) {
+        EXPECT_EQ(index_text(*copy), index_text(*own));
+        EXPECT_EQ(index_string(*copy), index_string(*own));
+        expect_same(search(*copy, q, 5), found);
+        EXPECT_EQ(index_ids(*copy), index_ids(*own));
+        if (text.find("BHash") == text.npos) { // it has no order
+            faiss::VectorIOWriter again;
+            write_index(copy, &again);
+            EXPECT_EQ(again.data, writer.data);
+        }
+        EXPECT_TRUE(
+                throws([&] { copy->add_with_ids(1, x.data(), &ids[9]); },
+                       "already in use"));
+    }
+    // each byte of the ids matters
+    const size_t step = std::max<size_t>(1, writer.data.size() / 300);
+    for (size_t i = 0; i < writer.data.size(); i += step) {
+        reader.data = writer.data;
+        reader.data[i] ^= 1;
+        reader.rp = 0;
+        EXPECT_NE(error_of([&] { read_index(&reader); }), "") << i;
+    }
+}
+
+TEST_P(EachIndexWithIds, BadCallsChangeNothing) {
+    for (faiss::Index* index : {own.get(), plain.get()}) {
+        faiss::VectorIOWriter before, after;
+        write_index(index, &before);
+        Floats bad = rows(x, d, 0, 2);
+        bad[d] = NAN;
+        const idx_t used = index == own.get() ? ids[5] : 5;
+        const std::vector<idx_t> fresh{5000, 5001}, twice{5000, 5000},
+                again{5000, used}, none{5000, -1}, absent{-77, 123456};
+        const auto add = [&](const std::vector<idx_t>& ids, const Floats& v) {
+            return [index, &ids, &v] {
+                index->add_with_ids(2, v.data(), ids.data());
+            };
+        };
+        expect_throws(
+                {{add(twice, x), "id 5000 is given twice"},
+                 {add(again, x),
+                  "id " + std::to_string(used) + " is already in use"},
+                 {add(none, x), "an id is -1"},
+                 {add(fresh, bad), ""},
+                 {[&] { update_vectors(*index, 2, fresh.data(), x.data()); },
+                  "no vector with id 5000"}});
+        const faiss::IDSelectorBatch sel(2, absent.data());
+        EXPECT_EQ(index->remove_ids(sel), 0u);
+        index->add_with_ids(0, nullptr, nullptr);
+        write_index(index, &after);
+        EXPECT_EQ(before.data, after.data);
+    }
+}
+
+TEST_P(EachIndexWithIds, NewIdsWereNeverGiven) {
+    const faiss::IDSelectorBatch last(1, &ids[n - 1]);
+    for (faiss::Index* index : {own.get(), plain.get()}) {
+        const idx_t gone = index == own.get() ? ids[n - 1] : n - 1;
+        const faiss::IDSelectorBatch sel(1, &gone);
+        if (!error_of([&] { index->remove_ids(sel); }).empty()) {
+            return; // a graph, or hash tables
+        }
+        EXPECT_EQ(index->ntotal, n - 1);
+        const std::vector<idx_t> before = index_ids(*index);
+        EXPECT_EQ(std::count(before.begin(), before.end(), gone), 0);
+        const idx_t most = *std::max_element(before.begin(), before.end());
+        for (const bool is_copy : {false, true}) {
+            const auto copy = is_copy ? clone_index(index) : nullptr;
+            faiss::Index* to = is_copy ? copy.get() : index;
+            to->add(1, x.data());
+            const std::vector<idx_t> now = index_ids(*to);
+            const idx_t added = *std::max_element(now.begin(), now.end());
+            EXPECT_GT(added, std::max(most, gone));
+        }
+        index->reset();
+        EXPECT_EQ(index->ntotal, 0);
+        index->add(2, x.data());
+        EXPECT_EQ(index_ids(*index), (std::vector<idx_t>{0, 1}));
+    }
+}
+
+TEST_P(EachIndexWithIds, Merge) {
+    const auto empty = clone_index(plain.get());
+    empty->reset();
+    const auto filled = [&](idx_t begin, idx_t end, bool with_ids) {
+        auto index = clone_index(empty.get());
+        if (with_ids) {
+            index->add_with_ids(end - begin, &x[begin * d], &ids[begin]);
+        } else {
+            index->add(end - begin, &x[begin * d]);
+        }
+        return index;
+    };
+    {
+        auto one = filled(0, 200, false);
+        const auto other = filled(200, n, false);
+        if (!error_of([&] { one->merge_from(*other, 200); }).empty()) {
+            return; // a graph, for example
+        }
+        EXPECT_EQ(other->ntotal, 0);
+        expect_same(search(*one, q, 7), search(*plain, q, 7));
+    }
+    {
+        const auto one = filled(0, 200, true), other = filled(200, n, true);
+        one->merge_from(*other);
+        EXPECT_EQ(other->ntotal, 0);
+        expect_same(search(*one, q, 7), search(*own, q, 7));
+        other->add(1, x.data());
+        EXPECT_EQ(other->ntotal, 1);
+    }
+    for (const bool first_has_ids : {false, true}) {
+        const auto one = filled(0, 200, first_has_ids);
+        const auto other = filled(200, n, !first_has_ids);
+        faiss::VectorIOWriter before, after;
+        write_index(one.get(), &before);
+        const idx_t used = first_has_ids ? ids[0] - 50 : 1 - ids[200];
+        EXPECT_TRUE(throws(
+                [&] { one->merge_from(*other, used); }, "is already in use"));
+        write_index(one.get(), &after);
+        EXPECT_EQ(before.data, after.data);
+        one->merge_from(*other, 10000);
+        auto expected = search(*plain, q, 7);
+        for (idx_t& label : expected.labels) {
+            if (label >= 0) {
+                const bool has_id = first_has_ids == (label < 200);
+                label = (has_id ? ids[label] : label % 200) +
+                        (label < 200 ? 0 : 10000);
+            }
+        }
+        expect_same(search(*one, q, 7), expected);
+    }
+}
+
+TEST_P(EachIndexWithIds, HandMadeMapsAreRightOrRefused) {
+    plain->reset();
+    faiss::IndexIDMap map(plain.get());
+    map.add_with_ids(n, x.data(), ids.data());
+    const auto found = search(map, q, 5);
+    const faiss::IDSelectorBatch sel(1, &ids[4]);
+    if (error_of([&] { map.remove_ids(sel); }).empty()) {
+        own->remove_ids(sel);
+        const auto expected = search(*own, q, 5);
+        const auto after = search(map, q, 5);
+        for (size_t i = 0; i < after.distances.size(); i++) {
+            EXPECT_NEAR(after.distances[i], expected.distances[i], 1e-5);
+        }
+        for (idx_t i = 0; i < n; i++) {
+            Floats a(d), b(d);
+            if (i != 4 &&
+                error_of([&] { own->reconstruct(ids[i], a.data()); }).empty()) {
+                const auto one = search(map, rows(x, d, i, i + 1), 1);
+                EXPECT_EQ(one.labels[0], ids[i]);
+            }
+        }
+    } else {
+        expect_same(search(map, q, 5), found);
+    }
+}
+
+// The vectors of other threads are not those of a call from within.
+TEST(IndexWithIds, SearchesInSeveralThreads) {
+    const Floats x = histograms(n, d, 1);
+    const auto ids = random_ids(n);
+    const auto index = index_factory(d, "KFlat(chi2)");
+    index->add_with_ids(n, x.data(), ids.data());
+    const auto expected = search(*index, x, 3);
+    EXPECT_EQ(
+            [&] {
+                std::vector<idx_t> first;
+                for (idx_t i = 0; i < n; i++) {
+                    first.push_back(expected.labels[3 * i]);
+                }
+                return first;
+            }(),
+            ids);
+    bool all_equal = true;
+#pragma omp parallel for reduction(&& : all_equal)
+    for (int i = 0; i < 8; i++) {
+        const auto found = search(*index, x, 3);
+        all_equal = all_equal && found.labels == expected.labels;
+    }
+    EXPECT_TRUE(all_equal);
+}
+
+struct EachBinaryIndexWithIds : testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        EachBinaryIndexWithIds,
+        testing::Values(
+                "BKFlat(jaccard)",
+                "BPerm(M=3,B=300)",
+                "SIK64(gaussian),BFlat",
+                "SIK64(gaussian),BIVF4",
+                "SIK64(gaussian),BHNSW8",
+                "SIK64(gaussian),BHash8",
+                "SIK64(gaussian),BPerm(M=3,B=300)",
+                "IDMap,BKFlat(jaccard)"),
+        testing_strings::name_of_row);
+
+TEST_P(EachBinaryIndexWithIds, Changes) {
+    const std::string text = GetParam();
+    const bool has_hash = text.find("SIK") == 0;
+    const auto plain = index_binary_factory(has_hash ? d : 64, text);
+    if (auto* hash = dynamic_cast<IndexBinaryKernelHash*>(plain.get())) {
+        const Floats v = histograms(n, d, 1);
+        hash->train(n, v.data());
+    }
+    const Bytes x = random_bytes(n * 8, 3);
+    plain->train(n, x.data());
+    const auto own = clone_binary_index(plain.get());
+    const auto ids = random_ids(n);
+    plain->add(n, x.data());
+    own->add_with_ids(n, x.data(), ids.data());
+    const auto check = [&](const faiss::IndexBinary& index) {
+        auto expected = search(*plain, x, 4);
+        for (idx_t& label : expected.labels) {
+            label = label < 0 ? label : ids[label];
+        }
+        expect_same(search(index, x, 4), expected);
+    };
+    check(*own);
+    check(*clone_binary_index(own.get()));
+    faiss::VectorIOWriter writer;
+    write_index_binary(own.get(), &writer);
+    faiss::VectorIOReader reader;
+    reader.data = writer.data;
+    check(*read_index_binary(&reader));
+    bool found[2];
+    const idx_t wanted[] = {ids[8], 1234567};
+    contains(*own, 2, wanted, found);
+    EXPECT_TRUE(found[0] && !found[1]);
+    EXPECT_TRUE(
+            throws([&] { own->add_with_ids(1, x.data(), &ids[0]); },
+                   "already in use"));
+    const faiss::IDSelectorBatch sel(1, &ids[8]);
+    if (error_of([&] { own->remove_ids(sel); }).empty()) {
+        EXPECT_EQ(own->ntotal, n - 1);
+        contains(*own, 2, wanted, found);
+        EXPECT_FALSE(found[0]);
+        own->add_with_ids(1, &x[8 * 8], &ids[8]);
+        const auto again = search(*own, x, 1);
+        EXPECT_EQ(again.distances, search(*plain, x, 1).distances);
+    } else {
+        check(*own);
+    }
+}
+
+} // namespace
