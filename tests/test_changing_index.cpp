@@ -152,7 +152,8 @@ IndexRefineKernel* refine_in(faiss::Index& index) {
 
 struct ChangingIndex : testing::TestWithParam<Row> {
     std::mt19937 random{3};
-    const Floats x = histograms(3000, d, 4), q = histograms(20, d, 5);
+    const Floats x = normalized_histograms(3000, d, 4),
+                 q = normalized_histograms(20, d, 5);
     std::unique_ptr<faiss::Index> empty;
     Vectors expected;
 
@@ -342,7 +343,8 @@ Found<float> filtered(
 }
 
 struct FilteredIndex : testing::TestWithParam<Row> {
-    const Floats x = histograms(3000, d, 4), q = histograms(20, d, 5);
+    const Floats x = normalized_histograms(3000, d, 4),
+                 q = normalized_histograms(20, d, 5);
     Vectors expected;
 
     Floats row(idx_t i) const {
@@ -407,7 +409,8 @@ TEST_P(FilteredIndex, FindsSelectedOnly) {
 // If the visited lists hold too few selected vectors, all of these are
 // compared.
 TEST(RefineWithSelector, MissesNoResult) {
-    const Floats x = histograms(2500, d, 8), q = histograms(30, d, 9);
+    const Floats x = normalized_histograms(2500, d, 8),
+                 q = normalized_histograms(30, d, 9);
     const auto index = index_factory(d, "KIVF64(nprobe=1),Refine(KFlat(chi2))");
     index->train(2500, x.data());
     index->add(2500, x.data());
@@ -431,7 +434,8 @@ TEST(RefineWithSelector, MissesNoResult) {
 
 // With as many candidates as vectors, a range search is exact.
 TEST(RangeSearchOfRefine, IsExactAmongItsCandidates) {
-    const Floats x = histograms(2000, d, 6), q = histograms(30, d, 7);
+    const Floats x = normalized_histograms(2000, d, 6),
+                 q = normalized_histograms(30, d, 7);
     const auto exact = index_factory(d, "KFlat(chi2)");
     exact->add(2000, x.data());
     for (const std::string front :

@@ -41,7 +41,8 @@ void at_once(F&& f) {
 }
 
 /// Returns L1-normalised vectors, which suit every kernel.
-const Floats x = histograms(n, d, 1), q = histograms(nq, d, 2);
+const Floats x = normalized_histograms(n, d, 1),
+             q = normalized_histograms(nq, d, 2);
 
 std::unique_ptr<faiss::Index> filled(const std::string& text) {
     auto index = index_factory(d, text);

@@ -61,7 +61,8 @@ Found<float> answer(F&& f) {
 
 struct EachIndexWithIds : testing::TestWithParam<testing_strings::Row> {
     const std::string text = GetParam().text;
-    const Floats x = histograms(n, d, 1), q = histograms(nq, d, 2);
+    const Floats x = normalized_histograms(n, d, 1),
+                 q = normalized_histograms(nq, d, 2);
     const std::vector<idx_t> ids = random_ids(n);
     std::unique_ptr<faiss::Index> plain, own;
 
@@ -395,7 +396,7 @@ TEST_P(EachIndexWithIds, HandMadeMapsAreRightOrRefused) {
 
 // The vectors of other threads are not those of a call from within.
 TEST(IndexWithIds, SearchesInSeveralThreads) {
-    const Floats x = histograms(n, d, 1);
+    const Floats x = normalized_histograms(n, d, 1);
     const auto ids = random_ids(n);
     const auto index = index_factory(d, "KFlat(chi2)");
     index->add_with_ids(n, x.data(), ids.data());
@@ -439,7 +440,7 @@ TEST_P(EachBinaryIndexWithIds, Changes) {
     const bool has_hash = text.find("SIK") == 0;
     const auto plain = index_binary_factory(has_hash ? d : 64, text);
     if (auto* hash = dynamic_cast<IndexBinaryKernelHash*>(plain.get())) {
-        const Floats v = histograms(n, d, 1);
+        const Floats v = normalized_histograms(n, d, 1);
         hash->train(n, v.data());
     }
     const Bytes x = random_bytes(n * 8, 3);

@@ -173,7 +173,7 @@ inline Floats clustered_histograms(
 }
 
 /// L1-normalised vectors, which suit every kernel.
-inline Floats histograms(size_t n, size_t d, uint64_t seed) {
+inline Floats normalized_histograms(size_t n, size_t d, uint64_t seed) {
     Floats x = uniform_vectors(n, d, seed);
     for (size_t i = 0; i < n; i++) {
         const float sum = std::accumulate(&x[i * d], &x[i * d] + d, 0.0f);
