@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -251,7 +252,10 @@ void register_reversed(const std::string& name) {
         std::vector<IndexPart> parts;
         for (const Index* part : i.all) {
             parts.push_back(
-                    {.name = "copy", .index = part, .is_searched = true});
+                    {.name = "copy",
+                     .index = part,
+                     .is_searched = true,
+                     .by_position = true});
         }
         return parts;
     };
@@ -547,6 +551,16 @@ TEST(OutsideWrappers, MayHaveAnyNumberOfParts) {
                            "cannot make a factory string"));
         }
     }
+    const auto lists = make_copies("KIVF4", 0);
+    auto part = make<Index>("KIVF4");
+    part->reset();
+    std::vector<idx_t> ids(n);
+    std::iota(ids.begin(), ids.end(), 1);
+    part->add_with_ids(n, q.data(), ids.data());
+    lists->all.push_back(part.release());
+    EXPECT_TRUE(
+            throws([&] { bytes_of<Index>(*lists); },
+                   "the ids of its copy are not the positions of its vectors"));
     const auto none = make_copies("Flat", 0);
     EXPECT_TRUE(throws([&] { from_bytes(bytes_of(*none)); }, "no copies"));
 }

@@ -407,7 +407,7 @@ void check_taken_parts(const IndexT& index, const Place& place) {
                 "its " + name + " has " + std::to_string(inside->d) +
                         " dimensions, expected " + std::to_string(index.d));
         place.require(
-                !part.by_position || labels_are_below(inside, index.ntotal),
+                !part.by_position || labels_are_below(inside, inside->ntotal),
                 "the ids of its " + name +
                         " are not the positions of its vectors");
     }
