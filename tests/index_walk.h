@@ -35,12 +35,6 @@ struct WalkRow {
         scores   ///< any vectors; all of them for k >= ntotal
     } finds = Finds::nearest;
 
-    enum class Ids {
-        places, ///< in the order of adding; the rest moves up after a removal
-        kept,   ///< stored, from ntotal on where none are given
-        given   ///< stored, and must be given
-    } ids = Ids::places;
-
     bool removes = true, merges = true, ranges = true;
 };
 
@@ -50,67 +44,54 @@ inline void PrintTo(const WalkRow& row, std::ostream* out) {
 
 inline std::vector<WalkRow> walk_rows() {
     using enum WalkRow::Finds;
-    using enum WalkRow::Ids;
     const char* sik = "";
     return {{"KFlat(gaussian,gamma=0.001)", "gaussian(gamma=0.001)"},
             {"KFlat(chi2,store=u8)", "chi2"},
             {"KFlat(js,store=f16)", "js"},
             {"KFlat(linear)", "linear"},
-            {"IDMap,KFlat(intersection)", "intersection", nearest, given},
-            {"IDMap2,KFlat(chi2)", "chi2", nearest, given},
-            {"HNSW4,KFlat(chi2)", "chi2", some, places, false, false, false},
+            {"IDMap,KFlat(intersection)", "intersection", nearest},
+            {"IDMap2,KFlat(chi2)", "chi2", nearest},
+            {"HNSW4,KFlat(chi2)", "chi2", some, false, false, false},
             {"KFlat(linear),Refine(KFlat(chi2))",
              "chi2",
              some,
-             places,
-             false,
+             true,
              true,
              false},
             {"IDMap,KFlat(linear),Refine(KFlat(chi2))",
              "chi2",
              some,
-             given,
              true,
              true,
              false},
             {"IDMap,KIVF3(M=3,nprobe=3),Refine(KFlat(chi2))",
              "chi2",
              some,
-             given,
              true,
              true,
              false},
-            {"KIVF3(M=3,nprobe=3)", nullptr, scores, kept},
+            {"KIVF3(M=3,nprobe=3)", nullptr, scores},
             {"AHK32(chi2),AFlat", nullptr, scores},
-            {"IDMap,AHK32(chi2),AFlat", nullptr, scores, given},
+            {"IDMap,AHK32(chi2),AFlat", nullptr, scores},
             {"SIK32(gaussian,gamma=0.001),BFlat", sik, nearest},
-            {"IDMap2,SIK32(gaussian,gamma=0.001),BFlat", sik, nearest, given},
+            {"IDMap2,SIK32(gaussian,gamma=0.001),BFlat", sik, nearest},
             {"SIK32(gaussian,gamma=0.001),BPerm(M=3,B=200)", sik, nearest},
             {"SIK32(gaussian,gamma=0.001),BPerm(M=2,B=1)",
              sik,
              some,
-             places,
              true,
              true,
              false},
-            {"SIK32(gaussian,gamma=0.001),BIVF2",
-             sik,
-             some,
-             kept,
-             true,
-             true,
-             false},
+            {"SIK32(gaussian,gamma=0.001),BIVF2", sik, some, true, true, false},
             {"SIK32(gaussian,gamma=0.001),BHash2x4",
              sik,
              some,
-             places,
              false,
              false,
              false},
             {"SIK32(gaussian,gamma=0.001),BHNSW4",
              sik,
              some,
-             places,
              false,
              false,
              false}};
@@ -198,7 +179,7 @@ class IndexWalk {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<faiss::Index> index;
     std::vector<Entry> entries;
-    idx_t given_id = 1000, next_id = 0;
+    idx_t next_id = 0; ///< above all that were given
 
     static void check(const std::string& what, bool good) {
         if (!good) {
@@ -248,15 +229,9 @@ class IndexWalk {
         std::vector<Entry> added;
         std::vector<idx_t> ids;
         const std::vector<size_t> which = draw(n);
-        const bool gives = row.ids == WalkRow::Ids::given ||
-                (row.ids == WalkRow::Ids::kept && is_plain() &&
-                 choose.below(2));
+        const bool gives = choose.below(2);
         for (size_t i = 0; i < n; i++) {
-            const bool keeps = row.ids == WalkRow::Ids::kept;
-            ids.push_back(
-                    gives           ? given_id++
-                            : keeps ? next
-                                    : to.ntotal + idx_t(i));
+            ids.push_back(next + (gives ? idx_t(choose.below(3)) : 0));
             next = std::max(next, ids.back() + 1);
             added.push_back({ids.back(), which[i]});
         }
@@ -267,11 +242,6 @@ class IndexWalk {
             to.add(n, x.data());
         }
         return added;
-    }
-
-    /// KIVF, not an inverted file behind a hash, which takes no ids
-    bool is_plain() const {
-        return !dynamic_cast<const IndexKernelHash*>(index.get());
     }
 
     void add() {
@@ -303,32 +273,26 @@ class IndexWalk {
         const float values[] = {NAN, INFINITY, -INFINITY};
         x[choose.below(x.size())] = values[choose.below(3)];
         const std::vector<idx_t> ids = {7, 8, 9};
-        if (row.ids == WalkRow::Ids::given) {
-            refuses([&] { index->add_with_ids(3, x.data(), ids.data()); });
-        } else {
-            refuses([&] { index->add(3, x.data()); });
-        }
+        refuses([&] { index->add_with_ids(3, x.data(), ids.data()); });
+        refuses([&] { index->add(3, x.data()); });
     }
 
     void remove(
             const faiss::IDSelector& selector,
             const std::function<bool(idx_t)>& is_selected) {
-        if (!row.removes) {
-            refuses([&] { index->remove_ids(selector); });
-            return;
-        }
         std::vector<Entry> left;
         for (const Entry& entry : entries) {
             if (!is_selected(entry.id)) {
                 left.push_back(entry);
             }
         }
+        if (!row.removes && left.size() < size()) {
+            refuses([&] { index->remove_ids(selector); });
+            return;
+        }
         const size_t count = index->remove_ids(selector);
         check("the number of removed vectors", count == size() - left.size());
         entries = left;
-        for (size_t i = 0; row.ids == WalkRow::Ids::places && i < size(); i++) {
-            entries[i].id = i;
-        }
     }
 
     idx_t some_id() {
@@ -474,15 +438,14 @@ class IndexWalk {
         const auto other = make_trained();
         idx_t next = 0;
         std::vector<Entry> added = add_to(*other, next, choose.below(8));
-        const idx_t shift = row.ids == WalkRow::Ids::kept ? index->ntotal : 0;
+        const idx_t shift = next_id;
         if (!row.merges) {
             refuses([&] { index->merge_from(*other, shift); });
             return;
         }
         index->merge_from(*other, shift);
         for (Entry& entry : added) {
-            entry.id = row.ids == WalkRow::Ids::places ? idx_t(size())
-                                                       : entry.id + shift;
+            entry.id += shift;
             next_id = std::max(next_id, entry.id + 1);
             entries.push_back(entry);
         }
@@ -493,24 +456,12 @@ class IndexWalk {
         faiss::VectorIOReader reader;
         reader.data = file;
         index = read_index(&reader);
-        forget_removed_ids();
         search_some();
     }
 
     void through_clone() {
         index = faiss_ext::clone_index(index.get());
-        forget_removed_ids();
         search_some();
-    }
-
-    /// Files of BIVF, which are FAISS's, do not say which ids were removed.
-    void forget_removed_ids() {
-        if (!is_plain()) {
-            next_id = 0;
-            for (const Entry& entry : entries) {
-                next_id = std::max(next_id, entry.id + 1);
-            }
-        }
     }
 
     void reset() {

@@ -20,6 +20,8 @@
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/indexes/index_ids.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 
@@ -113,7 +115,7 @@ struct Row {
     bool is_exact;
 };
 
-const Row rows_[] = {
+const std::vector<Row> rows_ = {
         {"KFlat(chi2)", true},
         {"KFlat(chi2,store=u8)", false},
         {"SIK64(gaussian),BFlat", false},
@@ -126,8 +128,13 @@ const Row rows_[] = {
         {"KIVF4,Refine(KFlat(chi2))", true},
         {"HKM1(chi2),PCA16,KIVF4,Refine(KFlat(chi2))", true},
         {"IVF4,Flat,Refine(KFlat(chi2))", true},
-        {"PQ4x4,Refine(KFlat(chi2))", true},
-};
+        {"PQ4x4,Refine(KFlat(chi2))", true}};
+
+/// These have ids of their own, but no IDMap in front.
+const std::vector<Row> lists_ = {
+        {"KIVF4", false},
+        {"SIK64(gaussian),BIVF4", false},
+        {"HKM1(chi2),IVF4,Flat", false}};
 
 std::string name_of_string(const testing::TestParamInfo<Row>& info) {
     std::string name;
@@ -137,9 +144,19 @@ std::string name_of_string(const testing::TestParamInfo<Row>& info) {
     return name;
 }
 
+/// Each row with IDMap in front, and with ids of its own.
+std::vector<Row> with_and_without_map(std::vector<Row> rows) {
+    std::vector<Row> all;
+    for (const Row& row : rows) {
+        all.push_back({"IDMap," + row.string, row.is_exact});
+        all.push_back(row);
+    }
+    return all;
+}
+
 IndexRefineKernel* refine_in(faiss::Index& index) {
-    return dynamic_cast<IndexRefineKernel*>(
-            dynamic_cast<IndexIDTable&>(index).index);
+    auto* table = dynamic_cast<IndexIDTable*>(&index);
+    return dynamic_cast<IndexRefineKernel*>(table ? table->index : &index);
 }
 
 struct ChangingIndex : testing::TestWithParam<Row> {
@@ -149,7 +166,7 @@ struct ChangingIndex : testing::TestWithParam<Row> {
     Vectors expected;
 
     void SetUp() override {
-        empty = index_factory(d, "IDMap," + GetParam().string);
+        empty = index_factory(d, GetParam().string);
         empty->train(1000, x.data());
         if (auto* refine = refine_in(*empty)) {
             refine->k_factor = 2000; // all are candidates
@@ -184,17 +201,17 @@ struct ChangingIndex : testing::TestWithParam<Row> {
     /// Compares the index with one that gets the same vectors in the order of
     /// the places.
     void check(const faiss::Index& index) const {
-        const auto& table = dynamic_cast<const IndexIDTable&>(index);
+        const std::vector<idx_t> ids = index_ids(index);
         ASSERT_EQ(index.ntotal, idx_t(expected.size()));
-        ASSERT_EQ(table.id_map.size(), expected.size());
+        ASSERT_EQ(ids.size(), expected.size());
         Floats all;
-        for (const idx_t id : table.id_map) {
+        for (const idx_t id : ids) {
             ASSERT_TRUE(expected.contains(id)) << id;
             const Floats& v = expected.at(id);
             all.insert(all.end(), v.begin(), v.end());
         }
         const auto anew = clone_index(empty.get());
-        anew->add_with_ids(index.ntotal, all.data(), table.id_map.data());
+        anew->add_with_ids(index.ntotal, all.data(), ids.data());
         expect_same(search(index, q, 12), search(*anew, q, 12));
         if (const auto* refine = refine_in(const_cast<faiss::Index&>(index))) {
             const auto found = search(*refine->base_index, q, 12);
@@ -211,12 +228,15 @@ struct ChangingIndex : testing::TestWithParam<Row> {
 INSTANTIATE_TEST_SUITE_P(
         Strings,
         ChangingIndex,
-        testing::ValuesIn(rows_),
+        testing::ValuesIn([] {
+            std::vector<Row> all = with_and_without_map(rows_);
+            all.insert(all.end(), lists_.begin(), lists_.end());
+            return all;
+        }()),
         name_of_string);
 
 TEST_P(ChangingIndex, RandomChanges) {
     const auto index = clone_index(empty.get());
-    auto& table = dynamic_cast<IndexIDTable&>(*index);
     idx_t used = 0;
     for (int step = 0; step < 120; step++) {
         const idx_t n = random() % 12;
@@ -230,14 +250,14 @@ TEST_P(ChangingIndex, RandomChanges) {
         if (kind <= 1) {
             const auto ids = some_ids(n, false);
             const float* v = more();
-            table.add_with_ids(n, v, ids.data());
+            index->add_with_ids(n, v, ids.data());
             keep(ids, v);
         } else if (kind == 2) {
             auto ids = some_ids(n, true);
             ids.push_back(-5);
             ids.push_back(123456);
             const faiss::IDSelectorBatch sel(ids.size(), ids.data());
-            EXPECT_EQ(table.remove_ids(sel), size_t(n));
+            EXPECT_EQ(index->remove_ids(sel), size_t(n));
             for (const idx_t id : ids) {
                 expected.erase(id);
             }
@@ -247,14 +267,14 @@ TEST_P(ChangingIndex, RandomChanges) {
             const faiss::IDSelectorNot others(&sel);
             const faiss::IDSelectorNot again(&others); // lists no ids
             EXPECT_EQ(
-                    table.remove_ids(again),
+                    index->remove_ids(again),
                     std::erase_if(expected, [&](const auto& one) {
                         return sel.is_member(one.first);
                     }));
         } else if (kind == 4) {
             const auto ids = some_ids(n, true);
             const float* v = more();
-            table.update_vectors(n, ids.data(), v);
+            update_vectors(*index, n, ids.data(), v);
             keep(ids, v);
         } else {
             auto ids = some_ids(n / 2, true);
@@ -262,7 +282,7 @@ TEST_P(ChangingIndex, RandomChanges) {
             ids.insert(ids.end(), others.begin(), others.end());
             std::shuffle(ids.begin(), ids.end(), random);
             const float* v = more();
-            EXPECT_EQ(table.upsert(n, v, ids.data()), n / 2);
+            EXPECT_EQ(upsert(*index, n, v, ids.data()), n / 2);
             keep(ids, v);
         }
         if (step % 10 == 9) {
@@ -284,7 +304,6 @@ TEST_P(ChangingIndex, RandomChanges) {
 
 TEST_P(ChangingIndex, FailedCallsChangeNothing) {
     const auto index = clone_index(empty.get());
-    auto& table = dynamic_cast<IndexIDTable&>(*index);
     const std::vector<idx_t> ids{5, 3, 9, 70};
     index->add_with_ids(4, x.data(), ids.data());
     for (idx_t i = 0; i < 4; i++) {
@@ -296,15 +315,15 @@ TEST_P(ChangingIndex, FailedCallsChangeNothing) {
                 known[] = {3, 5};
     const float* v = &x[10 * d];
     expect_throws(
-            {{[&] { table.update_vectors(2, twice, v); }, "given twice"},
-             {[&] { table.update_vectors(2, unknown, v); }, "no vector with"},
-             {[&] { table.update_vectors(2, none, v); }, "an id is -1"},
-             {[&] { table.update_vectors(2, known, bad.data()); }, ""},
-             {[&] { table.update_vectors(2, nullptr, v); }, "null"},
-             {[&] { table.update_vectors(2, known, nullptr); }, "null"},
-             {[&] { table.upsert(2, v, twice); }, "given twice"},
-             {[&] { table.upsert(2, v, none); }, "an id is -1"},
-             {[&] { table.upsert(2, bad.data(), unknown); }, ""}});
+            {{[&] { update_vectors(*index, 2, twice, v); }, "given twice"},
+             {[&] { update_vectors(*index, 2, unknown, v); }, "no vector with"},
+             {[&] { update_vectors(*index, 2, none, v); }, "an id is -1"},
+             {[&] { update_vectors(*index, 2, known, bad.data()); }, ""},
+             {[&] { update_vectors(*index, 2, nullptr, v); }, "null"},
+             {[&] { update_vectors(*index, 2, known, nullptr); }, "null"},
+             {[&] { upsert(*index, 2, v, twice); }, "given twice"},
+             {[&] { upsert(*index, 2, v, none); }, "an id is -1"},
+             {[&] { upsert(*index, 2, bad.data(), unknown); }, ""}});
     check(*index);
     const idx_t absent[] = {1, 2, -1};
     const faiss::IDSelectorBatch sel(3, absent);
@@ -340,16 +359,16 @@ INSTANTIATE_TEST_SUITE_P(
         Strings,
         FilteredIndex,
         testing::ValuesIn([] {
-            std::vector<Row> all(std::begin(rows_), std::end(rows_));
+            std::vector<Row> all = rows_;
             all.push_back({"HNSW8,KFlat(chi2)", false});
             all.push_back(
                     {"HNSW8,KFlat(chi2,store=u8),Refine(KFlat(chi2))", false});
-            return all;
+            return with_and_without_map(all);
         }()),
         name_of_string);
 
 TEST_P(FilteredIndex, FindsSelectedOnly) {
-    const auto index = index_factory(d, "IDMap," + GetParam().string);
+    const auto index = index_factory(d, GetParam().string);
     index->train(1000, x.data());
     if (auto* refine = refine_in(*index)) {
         refine->k_factor = 2000; // all are candidates

@@ -7,11 +7,13 @@
 
 #include <faiss/Index.h>
 
-/// Expands to `override` since FAISS 1.10.
+/// Expands to `override` since FAISS 1.10, which has add_sa_codes.
 #if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 10
 #define FAISS_EXT_OVERRIDE_1_10 override
+#define FAISS_EXT_HAS_ADD_SA_CODES 1
 #else
 #define FAISS_EXT_OVERRIDE_1_10
+#define FAISS_EXT_HAS_ADD_SA_CODES 0
 #endif
 
 /// Whether methods exist for several types of numbers, such as add_ex.

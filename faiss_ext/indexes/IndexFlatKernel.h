@@ -124,7 +124,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
     /// Like search and compute_distance_subset, but returns scores
     /// (Kernel::score_block) instead of distances, and pads with the largest
     /// float. Used to merge the results of several indexes.
-    void search_scores(
+    virtual void search_scores(
             idx_t n,
             const float* x,
             idx_t k,

@@ -70,7 +70,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// The same as these functions of IndexFlatKernel.
-    void search_scores(
+    virtual void search_scores(
             idx_t n,
             const float* x,
             idx_t k,

@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <faiss/Index.h>
 #include <faiss/IndexBinary.h>
@@ -47,6 +49,9 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
 
     /// Takes an empty index, which is deleted only if own_fields is set.
     explicit IndexIDTableTemplate(IndexT* index);
+    /// Takes an index and the ids of its vectors, in the order of their
+    /// positions. next_id is above all that were ever given.
+    IndexIDTableTemplate(IndexT* index, std::vector<idx_t> ids, idx_t next_id);
     /// Takes the index and the ids of an ID map of FAISS.
     explicit IndexIDTableTemplate(faiss::IndexIDMapTemplate<IndexT>&& map);
     IndexIDTableTemplate();
@@ -129,6 +134,12 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// vectors are removed.
     idx_t position_of(idx_t id) const;
 
+    /// Replaces n positions by ids; -1 stays.
+    void to_ids(idx_t n, idx_t* labels) const;
+
+    /// Turns n ids into positions; -1 stays. Throws if no vector has an id.
+    void to_positions(idx_t n, const idx_t* ids, idx_t* found) const;
+
     /// Makes a selector of positions from one of ids. Neither the index nor the
     /// selector may change while it is in use.
     std::unique_ptr<faiss::IDSelector> translated(
@@ -167,7 +178,14 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     mutable std::shared_ptr<IdPositions> known; ///< null: not needed so far
 
     IdPositions& positions() const;
-    void check_unused(idx_t n, const idx_t* ids, const char* where) const;
+    /// The name of a method for messages: that of the index whose ids these
+    /// are, or of the table.
+    std::string named(const char* method) const;
+    void check_unused(
+            idx_t n,
+            const idx_t* ids,
+            const char* where,
+            const char* hint) const;
     void make_room(idx_t n); ///< nothing fails between it and append
     void append(idx_t n, const idx_t* ids);
     idx_t id_at(idx_t position) const;

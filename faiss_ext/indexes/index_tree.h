@@ -56,6 +56,7 @@ struct AnyIndex {
         return floats ? f(*floats) : f(*binary);
     }
 
+    /// The class; for an index that can have a table of ids, without that.
     const std::type_info& type() const;
     /// As in Python: `IndexBinaryIDMap2`.
     std::string class_name() const;
@@ -280,8 +281,8 @@ AnyIndex part_that_stores(const AnyIndex& index);
 /// the first one with transformations, or else the innermost one.
 AnyIndex part_in_front(const AnyIndex& index);
 
-/// Whether an index takes ids and keeps them after a removal, as inverted lists
-/// and ID maps do. Flat indexes renumber the remaining vectors.
+/// Whether an index has ids that stay as they are after a removal: in inverted
+/// lists, an ID map, or a table of its own. Otherwise ids are positions.
 bool keeps_ids(const AnyIndex& index);
 
 /// The ids of all vectors of an index, in no particular order. Throws

@@ -1370,9 +1370,19 @@ def check_scalars(the_class):
             setattr(the_class, name, checked_scalars(method, name))
 
 
-# -------------------------------------------------------------- ID tables
+# -------------------------------------------------------------------- ids
 
-def wrap_id_tables():
+# without derived ones
+INDEX_CLASSES = (
+    swig.IndexFlatKernel, swig.IndexIVFPQ4, swig.IndexAsymmetricHash,
+    swig.IndexHNSWKernel, swig.IndexPreTransformSIMD, swig.IndexRefineKernel,
+    swig.IndexIDTable, swig.IndexBinaryIDTable, swig.IndexKernelHash,
+    swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
+    swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
+    swig.IndexBinaryIVFSIMD)
+
+
+def wrap_ids():
 
     def update_vectors(self, ids: "ArrayLike", x: "ArrayLike") -> None:
         """Replaces the vectors with these ids.
@@ -1387,7 +1397,8 @@ def wrap_id_tables():
             The new vectors or codes, as in add.
         """
         x, ids = checked_changes(self, x, ids, "update_vectors")
-        self._update_vectors_c(len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
+        swig._update_vectors_c(
+            self, len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
     def upsert(self, x: "ArrayLike", ids: "ArrayLike") -> int:
         """Replaces the vectors whose ids are there, and adds the others.
@@ -1404,7 +1415,8 @@ def wrap_id_tables():
         int, the number of vectors that were replaced
         """
         x, ids = checked_changes(self, x, ids, "upsert")
-        return self._upsert_c(len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
+        return swig._upsert_c(
+            self, len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
     def checked_changes(self, x, ids, name):
         where = f"{type(self).__name__}.{name}"
@@ -1414,13 +1426,15 @@ def wrap_id_tables():
         return x, as_new_ids(ids, len(x), where)
 
     def ids(self) -> "NDArray[np.int64]":
-        """The ids of all vectors, in the order of their positions.
+        """The ids of all vectors, in no particular order.
 
         Returns
         -------
         int64, shape (ntotal,)
         """
-        return faiss.vector_to_array(self.id_map)
+        ids = np.empty(self.ntotal, dtype="int64")
+        swig._index_ids_c(self, len(ids), faiss.swig_ptr(ids))
+        return ids
 
     def contains(self, ids: "ArrayLike") -> "NDArray[np.bool_]":
         """Whether the index has vectors with these ids.
@@ -1436,11 +1450,11 @@ def wrap_id_tables():
         """
         ids = as_keys(ids, "ids", f"{type(self).__name__}.contains")
         found = np.empty(len(ids), dtype=bool)
-        self._contains_c(len(ids), faiss.swig_ptr(ids),
+        swig._contains_c(self, len(ids), faiss.swig_ptr(ids),
                          faiss.swig_ptr(found.view("uint8")))
         return found
 
-    for the_class in (swig.IndexIDTable, swig.IndexBinaryIDTable):
+    for the_class in INDEX_CLASSES:
         for method in (update_vectors, upsert, ids, contains):
             setattr(the_class, method.__name__, inherited_function(method))
 
@@ -1729,13 +1743,7 @@ def check_settings(the_class):
 def wrap_settings():
     for the_class in (
             swig.Kernel, swig.Projection, swig.KernelHash, swig.FeatureMap,
-            swig.IndexFlatKernel, swig.IndexIVFPQ4, swig.IndexAsymmetricHash,
-            swig.IndexHNSWKernel, swig.IndexPreTransformSIMD,
-            swig.IndexRefineKernel, swig.IndexIDTable,
-            swig.IndexBinaryIDTable, swig.IndexKernelHash,
-            swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
-            swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
-            swig.IndexBinaryIVFSIMD, swig.ProjectionChoice):
+            *INDEX_CLASSES, swig.ProjectionChoice):
         check_settings(the_class)
 
 
@@ -1751,7 +1759,7 @@ wrap_hashes()
 wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
-wrap_id_tables()
+wrap_ids()
 wrap_settings()
 name_arguments_of_methods()
 for the_class in subclasses(object):

@@ -135,12 +135,9 @@ def train_with(index, sample, numbers, progress, place_of=str):
 
 
 def add(index, rows, begin):
-    """Adds rows with ids from `begin` on."""
+    """Adds rows, which are those from `begin` on for errors."""
     try:
-        if swig._keeps_ids(index):
-            index.add_with_ids(rows, np.arange(begin, begin + len(rows)))
-        else:
-            index.add(rows)
+        index.add(rows)
     except RuntimeError as error:
         raise reworded(error, located(
             error, str, range(begin, begin + len(rows)))) from None
@@ -193,8 +190,8 @@ def takes_one_add_only(index):
 
 
 def merge(index, other):
-    """Appends the vectors of another index, with their ids."""
-    index.merge_from(other, 0)
+    """Appends the vectors of another index, whose ids follow."""
+    index.merge_from(other, index.ntotal if swig._keeps_ids(index) else 0)
 
 
 def can_merge(empty, rows):

@@ -18,6 +18,12 @@ void reserve_name(
         Names names,
         const std::string& noun);
 
+/// The class under which an object is registered.
+template <class Base>
+const std::type_info& class_of(const Base& object) {
+    return typeid(object);
+}
+
 template <class Base>
 struct ClassTable<Base>::State {
     std::string noun;
@@ -77,12 +83,12 @@ template <class Base>
 ClassEntry<Base> ClassTable<Base>::find(const Base& object) const {
     std::lock_guard<std::mutex> lock(state->mutex);
     const auto* found = state->find([&](const ClassEntry<Base>& e) {
-        return e.type == typeid(object);
+        return e.type == class_of(object);
     });
     FAISS_EXT_THROW_IF_NOT_FMT(
             found,
             "class %s is not registered, so it has no factory string and cannot be written; register it first, unless it is a CallbackKernel: a function cannot be written",
-            type_name(typeid(object)).c_str());
+            type_name(class_of(object)).c_str());
     return *found;
 }
 
@@ -90,7 +96,7 @@ template <class Base>
 bool ClassTable<Base>::knows(const Base& object) const {
     std::lock_guard<std::mutex> lock(state->mutex);
     return state->find([&](const ClassEntry<Base>& e) {
-        return e.type == typeid(object);
+        return e.type == class_of(object);
     });
 }
 

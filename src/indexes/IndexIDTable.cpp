@@ -9,10 +9,6 @@
 #include <typeinfo>
 #include <utility>
 
-#include <faiss/IndexIVF.h>
-#include <faiss/IndexIVFPQ.h>
-#include <faiss/IndexPreTransform.h>
-#include <faiss/IndexRefine.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -22,7 +18,9 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/selected_places.h"
+#include "indexes/translated_params.h"
 
 namespace faiss_ext {
 
@@ -44,84 +42,8 @@ struct IDSelectorTranslated : faiss::IDSelector {
     }
 };
 
-/// Returns a copy of parameters that are of one of the classes, else null.
-template <class... Params>
-std::unique_ptr<faiss::SearchParameters> copy_of(
-        const faiss::SearchParameters& params) {
-    std::unique_ptr<faiss::SearchParameters> copy;
-    const auto try_class = [&]<class P>(const P*) {
-        if constexpr (requires { sizeof(P); }) {
-            if (typeid(params) == typeid(P)) {
-                copy = std::make_unique<P>(dynamic_cast<const P&>(params));
-            }
-        }
-    };
-    (try_class((const Params*)nullptr), ...);
-    return copy;
-}
-
-/// A copy of search parameters whose selectors select positions. The caller's
-/// parameters may be in use by other threads.
-class TranslatedParams {
-   public:
-    template <class Table>
-    TranslatedParams(const Table& table, const faiss::SearchParameters* params)
-            : result(translated(table, params)) {}
-
-    const faiss::SearchParameters* get() const {
-        return result;
-    }
-
-   private:
-    std::vector<std::unique_ptr<faiss::IDSelector>> selectors;
-    std::vector<std::unique_ptr<faiss::SearchParameters>> copies;
-    const faiss::SearchParameters* result;
-
-    template <class Table>
-    const faiss::SearchParameters* translated(
-            const Table& table,
-            const faiss::SearchParameters* params) {
-        if (!has_selector(params)) {
-            return params;
-        }
-        const faiss::SearchParameters* inside =
-                translated(table, params_inside(params));
-        copies.push_back(
-                copy_of<faiss::SearchParameters,
-                        faiss::SearchParametersHNSW,
-                        faiss::SearchParametersIVF,
-                        faiss::IVFPQSearchParameters,
-                        faiss::SearchParametersPreTransform,
-                        faiss::IndexRefineSearchParameters>(*params));
-        faiss::SearchParameters* copy = copies.back().get();
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                copy,
-                "IndexIDTable: search parameters of the unknown class %s; use faiss.SearchParameters or those of HNSW, IVF, PreTransform or Refine",
-                type_name(typeid(*params)).c_str());
-        if (copy->sel) {
-            selectors.push_back(table.translated(*copy->sel));
-            copy->sel = selectors.back().get();
-        }
-        set_params_inside(*copy, inside);
-        return copy;
-    }
-
-    static bool has_selector(const faiss::SearchParameters* params) {
-        return params && (params->sel || has_selector(params_inside(params)));
-    }
-};
-
 template <class IndexT>
 constexpr bool is_binary = std::is_same_v<IndexT, faiss::IndexBinary>;
-
-/// Returns the name of a method, for messages.
-template <class IndexT>
-std::string named(const char* method) {
-    return std::string(
-                   is_binary<IndexT> ? "IndexBinaryIDTable::"
-                                     : "IndexIDTable::") +
-            method;
-}
 
 template <class IndexT>
 IndexT* checked(IndexT* index) {
@@ -174,11 +96,10 @@ void check_parts(const IndexIDTableTemplate<IndexT>& table) {
 template <class IndexT>
 TranslatedParams checked_search(
         const IndexIDTableTemplate<IndexT>& table,
-        const char* method,
+        const std::string& name,
         idx_t n,
         const typename IndexT::component_t* x,
         const faiss::SearchParameters* params) {
-    const std::string name = named<IndexT>(method);
     check_input(*table.index, n, x, name.c_str());
     check_parts(table);
     check_params_for(*table.index, params, name.c_str());
@@ -207,6 +128,17 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
 }
 
 template <class IndexT>
+IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
+        IndexT* index,
+        std::vector<idx_t> ids,
+        idx_t next_id)
+        : next_id(next_id) {
+    static_cast<IndexT&>(*this) = *index;
+    this->index = index;
+    this->id_map = std::move(ids);
+}
+
+template <class IndexT>
 IndexIDTableTemplate<IndexT>::IndexIDTableTemplate() = default;
 
 template <class IndexT>
@@ -214,8 +146,8 @@ IndexIDTableTemplate<IndexT>::~IndexIDTableTemplate() = default;
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::train(idx_t n, const component_t* x) {
-    check_input(*this->index, n, x, named<IndexT>("train").c_str());
-    check_training(*this->index, n, named<IndexT>("train").c_str());
+    check_input(*this->index, n, x, named("train").c_str());
+    check_training(*this->index, n, named("train").c_str());
     this->index->train(n, x);
     this->is_trained = this->index->is_trained;
 }
@@ -235,6 +167,38 @@ IdPositions& IndexIDTableTemplate<IndexT>::positions() const {
 }
 
 template <class IndexT>
+std::string IndexIDTableTemplate<IndexT>::named(const char* method) const {
+    const auto* owned =
+            dynamic_cast<const IndexPositions<IndexT>*>(this->index);
+    return (owned                       ? owned->owner_name
+                    : is_binary<IndexT> ? "IndexBinaryIDTable"
+                                        : "IndexIDTable") +
+            std::string("::") + method;
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::to_ids(idx_t n, idx_t* labels) const {
+    for (idx_t i = 0; i < n; i++) {
+        labels[i] = id_at(labels[i]);
+    }
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::to_positions(
+        idx_t n,
+        const idx_t* ids,
+        idx_t* found) const {
+    const IdPositions& at = positions();
+    for (idx_t i = 0; i < n; i++) {
+        found[i] = ids[i] == -1 ? -1 : at.find(ids[i]);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                ids[i] == -1 || found[i] >= 0,
+                "there is no vector with id %" PRId64,
+                int64_t(ids[i]));
+    }
+}
+
+template <class IndexT>
 idx_t IndexIDTableTemplate<IndexT>::id_at(idx_t position) const {
     const bool is_there = position >= 0 && position < this->ntotal;
     return is_there ? this->id_map[position] : -1;
@@ -245,7 +209,7 @@ void IndexIDTableTemplate<IndexT>::contains(
         idx_t n,
         const idx_t* ids,
         bool* found) const {
-    check_batch(n, ids, named<IndexT>("contains").c_str());
+    check_batch(n, ids, named("contains").c_str());
     const IdPositions& at = positions();
     std::transform(
             ids, ids + n, found, [&](idx_t id) { return at.find(id) >= 0; });
@@ -260,7 +224,8 @@ template <class IndexT>
 void IndexIDTableTemplate<IndexT>::check_unused(
         idx_t n,
         const idx_t* ids,
-        const char* where) const {
+        const char* where,
+        const char* hint) const {
     check_new_ids(n, ids, where);
     idx_t before = next_id - 1;
     // ascending ids below the largest one, which has no next id
@@ -276,9 +241,10 @@ void IndexIDTableTemplate<IndexT>::check_unused(
     for (idx_t i = 0; i < n; i++) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 used.find(ids[i]) < 0,
-                "%s: id %" PRId64 " is already in use; choose another id",
+                "%s: id %" PRId64 " is already in use; %s",
                 where,
-                int64_t(ids[i]));
+                int64_t(ids[i]),
+                hint);
         FAISS_EXT_THROW_IF_NOT_FMT(
                 given.insert(ids[i], i),
                 "%s: id %" PRId64 " is given twice",
@@ -317,7 +283,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
         const idx_t* xids,
         const char* method,
         Add&& add) {
-    const std::string name = named<IndexT>(method);
+    const std::string name = named(method);
     check_parts(*this);
     std::vector<idx_t> ids(xids, xids ? xids + n : xids);
     if (!xids) {
@@ -325,7 +291,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
         ids.resize(n);
         std::iota(ids.begin(), ids.end(), next_id);
     }
-    check_unused(n, ids.data(), name.c_str());
+    check_unused(n, ids.data(), name.c_str(), "choose another id");
     make_room(n);
     add();
     append(n, ids.data());
@@ -333,7 +299,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::add(idx_t n, const component_t* x) {
-    check_input(*this->index, n, x, named<IndexT>("add").c_str());
+    check_input(*this->index, n, x, named("add").c_str());
     add_checked(n, nullptr, "add", [&] { this->index->add(n, x); });
 }
 
@@ -342,7 +308,7 @@ void IndexIDTableTemplate<IndexT>::add_with_ids(
         idx_t n,
         const component_t* x,
         const idx_t* xids) {
-    const std::string name = named<IndexT>("add_with_ids");
+    const std::string name = named("add_with_ids");
     check_input(*this->index, n, x, name.c_str());
     check_batch(n, xids, name.c_str());
     add_checked(n, xids, "add_with_ids", [&] { this->index->add(n, x); });
@@ -353,7 +319,7 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
         idx_t n,
         const uint8_t* codes,
         const idx_t* xids) {
-    check_batch(n, codes, named<IndexT>("add_sa_codes").c_str());
+    check_batch(n, codes, named("add_sa_codes").c_str());
     if constexpr (requires(IndexT & index) {
                       index.add_sa_codes(n, codes, nullptr);
                   }) {
@@ -362,7 +328,7 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
         });
     } else {
         throw UnsupportedError(
-                named<IndexT>("add_sa_codes") +
+                named("add_sa_codes") +
                 ": FAISS before 1.10 has no such function");
     }
 }
@@ -389,11 +355,9 @@ void IndexIDTableTemplate<IndexT>::search(
         distance_t* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const auto inside = checked_search(*this, "search", n, x, params);
+    const auto inside = checked_search(*this, named("search"), n, x, params);
     this->index->search(n, x, k, distances, labels, inside.get());
-    for (idx_t i = 0; i < n * k; i++) {
-        labels[i] = id_at(labels[i]);
-    }
+    to_ids(n * k, labels);
 }
 
 template <class IndexT>
@@ -403,11 +367,10 @@ void IndexIDTableTemplate<IndexT>::range_search(
         distance_t radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    const auto inside = checked_search(*this, "range_search", n, x, params);
+    const auto inside =
+            checked_search(*this, named("range_search"), n, x, params);
     this->index->range_search(n, x, radius, result, inside.get());
-    for (size_t i = 0; i < result->lims[result->nq]; i++) {
-        result->labels[i] = id_at(result->labels[i]);
-    }
+    to_ids(idx_t(result->lims[result->nq]), result->labels);
 }
 
 template <class IndexT>
@@ -419,7 +382,7 @@ void IndexIDTableTemplate<IndexT>::search_and_reconstruct(
         idx_t* labels,
         component_t* recons,
         const faiss::SearchParameters* params) const {
-    const auto inside = checked_search(*this, "search", n, x, params);
+    const auto inside = checked_search(*this, named("search"), n, x, params);
     this->index->search(n, x, k, distances, labels, inside.get());
     const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
     for (idx_t i = 0; i < n * k; i++) {
@@ -452,7 +415,7 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
         FAISS_EXT_THROW_IF_NOT_FMT(
                 position >= 0,
                 "%s: there is no vector with id %" PRId64,
-                named<IndexT>("reconstruct").c_str(),
+                named("reconstruct").c_str(),
                 int64_t(i0 + i));
         this->index->reconstruct(position, recons + i * length);
     }
@@ -524,7 +487,7 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
         this->index->remove_ids(removed);
     } catch (const UnsupportedError&) {
         throw UnsupportedError(
-                named<IndexT>("remove_ids") + ": " +
+                named("remove_ids") + ": " +
                 part_that_keeps_places(this->index).class_name() +
                 " cannot remove vectors; build the index again without them");
     }
@@ -557,7 +520,7 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         const component_t* x,
         const char* method,
         bool adds) {
-    const std::string name = named<IndexT>(method);
+    const std::string name = named(method);
     const char* where = name.c_str();
     check_input(*this->index, n, x, where);
     check_batch(n, ids, where);
@@ -631,7 +594,7 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
-    const std::string name = named<IndexT>("merge_from");
+    const std::string name = named("merge_from");
     const char* where = name.c_str();
     check_compatible_for_merge(other);
     auto& source = dynamic_cast<IndexIDTableTemplate&>(other);
@@ -639,7 +602,11 @@ void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
     for (idx_t& id : ids) {
         id = shifted_id(id, add_id, where);
     }
-    check_unused(idx_t(ids.size()), ids.data(), where);
+    check_unused(
+            idx_t(ids.size()),
+            ids.data(),
+            where,
+            "give an add_id that is added to the ids of the other index");
     make_room(idx_t(ids.size()));
     this->index->merge_from(*source.index);
     append(idx_t(ids.size()), ids.data());

@@ -14,17 +14,18 @@
 
 #include "indexes/id_positions.h"
 #include "indexes/index_parts.h"
+#include "indexes/with_ids.h"
 
 namespace faiss_ext {
 
 std::unique_ptr<faiss::IndexBinary> with_simd_hamming(
         std::unique_ptr<faiss::IndexBinary> index) {
     if (typeid(*index) == typeid(faiss::IndexBinaryFlat)) {
-        return std::make_unique<IndexBinaryFlatSIMD>(
+        return make_with_ids<IndexBinaryFlatSIMD>(
                 dynamic_cast<faiss::IndexBinaryFlat&&>(*index));
     }
     if (typeid(*index) == typeid(faiss::IndexBinaryIVF)) {
-        return std::make_unique<IndexBinaryIVFSIMD>(
+        return make_with_ids<IndexBinaryIVFSIMD>(
                 dynamic_cast<faiss::IndexBinaryIVF&&>(*index));
     }
     using Map = faiss::IndexBinaryIDMap;

@@ -53,6 +53,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/list_moves.h"
 #include "indexes/selected_places.h"
 #include "simd/pq4_scan.h"
@@ -248,7 +249,8 @@ std::string fields_behind_number(
 /// which are other indexes.
 template <class... Classes, class IndexT>
 std::string string_if(const IndexT& index, const std::string& string) {
-    return ((typeid(index) == typeid(Classes)) || ...) ? string : "";
+    const std::type_info& type = AnyIndex(index).type();
+    return ((type == typeid(Classes)) || ...) ? string : "";
 }
 
 std::string in_parentheses(const std::string& text) {
@@ -417,6 +419,26 @@ void register_wrappers() {
         ids.is_foreign_to_faiss = true;
     }
     register_index_class(ids);
+
+    using Positions = IndexPositions<IndexT>;
+    IndexClass<Positions> positions;
+    positions.parts = [](const Positions& i) {
+        return Parts{
+                {.name = "index",
+                 .index = i.owner,
+                 .is_searched = true,
+                 .compares = true,
+                 .answers = true}};
+    };
+    positions.next_id = [](const Positions& i) {
+        return next_id_of_lists(i.owner);
+    };
+    positions.prepare_moves = [](Positions& i, const PlaceMoves& moves) {
+        return move_in_parts(i, moves, i.owner);
+    };
+    positions.keeps_ids = false;
+    positions.checks_calls = true;
+    register_index_class(positions);
 
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     IndexClass<Shards> shards;

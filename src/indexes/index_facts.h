@@ -36,6 +36,9 @@ std::string string_inside(const AnyIndex& index);
 /// The string of an index behind others; empty if that has none there.
 std::string string_behind(const std::string& front, const AnyIndex& index);
 
+/// The table of ids that an index has of its own, or none.
+AnyIndex id_table_of(const AnyIndex& index);
+
 /// The ids by which an index knows its vectors, or none if these are positions.
 std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index);
 

@@ -22,6 +22,7 @@
 #include "core/errors.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
+#include "indexes/index_positions.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
@@ -83,12 +84,19 @@ void check_free_ids(idx_t next, idx_t n, const char* where) {
 }
 
 idx_t next_new_id(const AnyIndex& index) {
+    if (const AnyIndex table = id_table_of(index)) {
+        return next_new_id(table);
+    }
+    return next_id_of_lists(index);
+}
+
+idx_t next_id_of_lists(const AnyIndex& index) {
     if (const auto& next = facts_of(index).next_id) {
         return next(index);
     }
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_searched && part.index) {
-            return next_new_id(part.index);
+            return next_id_of_lists(part.index);
         }
     }
     return index.ntotal();
@@ -158,12 +166,21 @@ void check_removal(
     check_no_blocks(index, where);
 }
 
+bool ids_are_positions(const AnyIndex& index) {
+    try {
+        return are_all_positions(index_ids(index));
+    } catch (const UnsupportedError&) {
+        return false;
+    }
+}
+
 bool labels_are_below(const AnyIndex& index, idx_t limit) {
     if (!index) {
         return true;
     }
-    if (const auto& ids = facts_of(index).ids) {
-        const std::vector<idx_t> own = ids(index);
+    const auto& ids = facts_of(index).ids;
+    if (ids || id_table_of(index)) {
+        const std::vector<idx_t> own = *ids_of(index);
         return are_below(own, limit) &&
                 (index.ntotal() != limit || are_all_positions(own));
     }

@@ -7,8 +7,33 @@
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 
 #include "core/class_table_impl.h"
+#include "indexes/with_ids.h"
 
 namespace faiss_ext {
+
+namespace {
+
+/// The entry of a class of indexes that can have a table of ids.
+template <class Base, class C>
+ClassEntry<Base> entry_with_ids(
+        const std::string& name,
+        const std::string& number_key = "") {
+    ClassEntry<Base> entry = class_entry<Base, C>(name, number_key);
+    entry.make = [] { return make_with_ids<C>(); };
+    return entry;
+}
+
+} // namespace
+
+template <>
+const std::type_info& class_of(const faiss::Index& index) {
+    return AnyIndex(index).type();
+}
+
+template <>
+const std::type_info& class_of(const faiss::IndexBinary& index) {
+    return AnyIndex(index).type();
+}
 
 template struct ClassTable<faiss::Index>;
 template struct ClassTable<faiss::IndexBinary>;
@@ -18,8 +43,8 @@ ClassTable<faiss::Index>& class_table<faiss::Index>() {
     static ClassTable<faiss::Index> table(
             "index",
             Names::prefix,
-            {class_entry<faiss::Index, IndexFlatKernel>("KFlat"),
-             class_entry<faiss::Index, IndexIVFPQ4>("KIVF", "nlist")});
+            {entry_with_ids<faiss::Index, IndexFlatKernel>("KFlat"),
+             entry_with_ids<faiss::Index, IndexIVFPQ4>("KIVF", "nlist")});
     return table;
 }
 
@@ -28,8 +53,9 @@ ClassTable<faiss::IndexBinary>& class_table<faiss::IndexBinary>() {
     static ClassTable<faiss::IndexBinary> table(
             "binary index",
             Names::prefix,
-            {class_entry<faiss::IndexBinary, IndexBinaryFlatKernel>("BKFlat"),
-             class_entry<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
+            {entry_with_ids<faiss::IndexBinary, IndexBinaryFlatKernel>(
+                     "BKFlat"),
+             entry_with_ids<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
     return table;
 }
 

@@ -22,6 +22,7 @@
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
 
@@ -32,6 +33,7 @@
 #include "core/number_format.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 
 namespace faiss_ext {
 
@@ -173,7 +175,8 @@ const IndexFacts& facts_of(const AnyIndex& index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "there is no index");
     register_known_classes_once();
     Table& t = table();
-    const std::type_index type = index.type();
+    const std::type_index type = index.visit(
+            [](const auto& i) { return std::type_index(typeid(i)); });
     {
         std::shared_lock<std::shared_mutex> lock(t.mutex);
         if (const auto at = t.found.find(type); at != t.found.end()) {
@@ -187,9 +190,27 @@ const IndexFacts& facts_of(const AnyIndex& index) {
 
 // One index.
 
+namespace {
+
+/// The index as one that can have a table of ids, or null.
+template <class IndexT>
+const HasIds<IndexT>* with_ids(const IndexT& index) {
+    return dynamic_cast<const HasIds<IndexT>*>(&index);
+}
+
+} // namespace
+
+AnyIndex id_table_of(const AnyIndex& index) {
+    return index.visit([](const auto& i) -> AnyIndex {
+        const auto* own = with_ids(i);
+        return own ? AnyIndex(own->id_table()) : AnyIndex();
+    });
+}
+
 const std::type_info& AnyIndex::type() const {
     return visit([](const auto& index) -> const std::type_info& {
-        return typeid(index);
+        const auto* own = with_ids(index);
+        return own ? own->index_class() : typeid(index);
     });
 }
 
@@ -680,6 +701,10 @@ AnyIndex part_that_stores(const AnyIndex& index) {
 // Ids.
 
 bool keeps_ids(const AnyIndex& index) {
+    return id_table_of(index) || lists_keep_ids(index);
+}
+
+bool lists_keep_ids(const AnyIndex& index) {
     if (const auto keeps = facts_of(index).keeps_ids) {
         return *keeps;
     }
@@ -705,6 +730,9 @@ bool divides_vectors(const AnyIndex& index) {
 }
 
 std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
+    if (const AnyIndex table = id_table_of(index)) {
+        return ids_of(table);
+    }
     if (const auto& ids = facts_of(index).ids) {
         return ids(index);
     }
@@ -721,7 +749,7 @@ std::vector<idx_t> index_ids(const AnyIndex& index) {
         return std::move(*ids);
     }
     std::vector<idx_t> ids;
-    if (keeps_ids(index)) {
+    if (lists_keep_ids(index)) {
         for_lists(index, [&](const auto& lists) {
             for (size_t l = 0; l < lists.nlist; l++) {
                 faiss::InvertedLists::ScopedIds own(lists.invlists, l);
@@ -733,7 +761,7 @@ std::vector<idx_t> index_ids(const AnyIndex& index) {
     if (idx_t(ids.size()) == index.ntotal()) {
         return ids;
     }
-    if (keeps_ids(index) || divides_vectors(index)) {
+    if (lists_keep_ids(index) || divides_vectors(index)) {
         throw UnsupportedError(
                 "index_ids: the ids in an index of class " +
                 index.class_name() + " are not known");
@@ -853,6 +881,11 @@ void compute_values(
         return;
     }
     check_counts(index);
+    std::vector<idx_t> own_ids = ids;
+    if (const AnyIndex table = id_table_of(index)) {
+        table.as<IndexIDTable>()->to_positions(
+                idx_t(ids.size()), ids.data(), own_ids.data());
+    }
     const IndexFacts& facts = facts_of(index);
     const std::vector<float> inside_x = transformed(index, n, x);
     x = inside_x.data();
@@ -863,8 +896,9 @@ void compute_values(
         if (!parts[p].compares || !part) {
             continue;
         }
-        const std::vector<idx_t> inside =
-                facts.ids_in_part ? facts.ids_in_part(index, p, ids) : ids;
+        const std::vector<idx_t> inside = facts.ids_in_part
+                ? facts.ids_in_part(index, p, own_ids)
+                : own_ids;
         // the queries with an id in this part
         std::vector<idx_t> rows, own;
         std::vector<float> queries;

@@ -18,6 +18,7 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/io_fields.h"
+#include "indexes/with_ids.h"
 #include "io/io_compat.h"
 
 namespace faiss_ext {
@@ -70,7 +71,7 @@ void check_size(uint64_t n, uint64_t expected, const char* what, IOReader* f) {
 }
 
 std::unique_ptr<IndexBinary> read_flat(IOReader* f) {
-    auto index = std::make_unique<IndexBinaryFlatSIMD>();
+    auto index = make_with_ids<IndexBinaryFlatSIMD>();
     read_header(*index, f);
     check_size(index->code_size * 8, index->d, "a code", f);
     const auto size = read_value<uint64_t>(f, "codes");

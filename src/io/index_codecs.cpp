@@ -36,6 +36,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/with_ids.h"
 #include "io/nested_io.h"
 
 namespace faiss_ext {
@@ -279,7 +280,7 @@ void check_hash_index(const HashIndex& index, const Place& place) {
 
 template <class HashIndex>
 std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
-    auto index = std::make_unique<HashIndex>();
+    auto index = make_with_ids<HashIndex>();
     index->own_fields = true;
     read_header<HashIndex>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
@@ -313,7 +314,7 @@ void check_asymmetric_hash(
 std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
         IOReader* f,
         int io_flags) {
-    auto index = std::make_unique<IndexAsymmetricHash>();
+    auto index = make_with_ids<IndexAsymmetricHash>();
     read_header<Index>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
     auto* hash = dynamic_cast<KernelHash*>(vt.get());
@@ -362,7 +363,7 @@ void check_binary_flat(const Flat& index, const Place& place) {
 std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
     const Header header = read_header<IndexBinary>(f);
     check_code_length(header.d, header.is_trained, Place(*f));
-    auto index = std::make_unique<IndexBinaryFlatSIMD>(header.d);
+    auto index = make_with_ids<IndexBinaryFlatSIMD>(header.d);
     header.apply(*index);
     read_aligned(f, MappableBytes{index->xb, index->mapped}, "codes");
     check_binary_flat(*index, Place(*f));
@@ -498,19 +499,25 @@ void write_id_table(const IndexIDTableTemplate<IndexT>& index, IOWriter* f) {
     write_nested<IndexT>(index.index, f);
 }
 
+/// Checks the ids of a table.
+void check_ids(
+        const std::vector<idx_t>& ids,
+        idx_t next_id,
+        const Place& place) {
+    place.require(are_unique(ids), "an id occurs twice, or is -1");
+    const bool are_below = std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
+        return above(id) <= next_id;
+    });
+    place.require(are_below, "an id is not below next_id");
+}
+
 template <class IndexT>
 void check_id_table(
         const IndexIDTableTemplate<IndexT>& index,
         const Place& place) {
     check_id_map<IndexT>(index, place);
     place.require(!keeps_ids(*index.index), "its index has ids of its own");
-    place.require(are_unique(index.id_map), "an id occurs twice, or is -1");
-    place.require(
-            std::all_of(
-                    index.id_map.begin(),
-                    index.id_map.end(),
-                    [&](idx_t id) { return above(id) <= index.next_id; }),
-            "an id is not below next_id");
+    check_ids(index.id_map, index.next_id, place);
 }
 
 template <class IndexT>
@@ -524,6 +531,49 @@ std::unique_ptr<IndexIDTableTemplate<IndexT>> read_id_table(
     read_vector(f, index->id_map, index->ntotal, "id_map");
     index->index = read_nested<IndexT>(f, io_flags).release();
     check_id_table<IndexT>(*index, Place(*f));
+    return index;
+}
+
+// Indexes with ids of their own, written as a table and the index without it.
+
+template <class IndexT>
+void write_with_ids(const IndexT& index, IOWriter* f) {
+    const auto& table =
+            *id_table_of(index).template as<IndexIDTableTemplate<IndexT>>();
+    write_header<IndexT>(index, f);
+    write_value(f, int64_t(table.next_id));
+    write_vector(f, table.id_map);
+    write_without_ids(&index, f);
+}
+
+template <class IndexT>
+void check_with_ids(const IndexT& index, const std::string& file) {
+    const auto& table =
+            *id_table_of(index).template as<IndexIDTableTemplate<IndexT>>();
+    const Place place(file);
+    place.require(
+            table.id_map.size() == size_t(index.ntotal),
+            "its ids and its vectors do not fit");
+    check_ids(table.id_map, table.next_id, place);
+}
+
+template <class IndexT>
+std::unique_ptr<IndexT> read_with_ids(IOReader* f, int io_flags) {
+    const Header header = read_header<IndexT>(f);
+    const auto next_id = read_value<int64_t>(f, "next_id");
+    std::vector<idx_t> ids;
+    read_vector(f, ids, header.ntotal, "ids");
+    auto index = read_nested<IndexT>(f, io_flags);
+    auto* own = dynamic_cast<HasIds<IndexT>*>(index.get());
+    check_file(
+            own && !own->id_table() && index->ntotal == header.ntotal &&
+                    index->d == header.d &&
+                    (header.ntotal == 0 || !lists_keep_ids(*index) ||
+                     ids_are_positions(*index)),
+            f,
+            "its ids and its index do not fit");
+    check_ids(ids, next_id, Place(*f));
+    own->set_ids(std::move(ids), next_id);
     return index;
 }
 
@@ -564,7 +614,7 @@ void check_pre_transform(
 
 template <class Class>
 std::unique_ptr<Class> read_pre_transform(IOReader* f, int io_flags) {
-    auto index = std::make_unique<Class>();
+    auto index = make_known<Class>();
     index->own_fields = true;
     read_header<Index>(f).apply(*index);
     const auto n = read_value_in<int32_t>(f, "transformations", 0, max_chain);
@@ -610,7 +660,7 @@ void check_refine(const faiss::IndexRefine& index, const Place& place) {
 
 template <class Refine>
 std::unique_ptr<Refine> read_refine(IOReader* f, int io_flags) {
-    auto index = std::make_unique<Refine>();
+    auto index = make_known<Refine>();
     index->own_fields = true;
     index->own_refine_index = true;
     read_header<Index>(f).apply(*index);
@@ -785,7 +835,7 @@ void check_hnsw(const Class& index, const Place& place) {
 template <class Class>
 std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     const Header header = read_header<Index>(f);
-    auto index = std::make_unique<Class>();
+    auto index = make_known<Class>();
     // new versions of FAISS store the metric in the graph; the graph's
     // generator is too large for the stack
     index->hnsw = std::make_unique<faiss::IndexHNSW>(
@@ -972,15 +1022,35 @@ IndexCodec<IndexT> registered_codec(const ClassEntry<IndexT>& entry) {
             }};
 }
 
+template <class IndexT>
+IndexCodec<IndexT> codec_with_ids() {
+    return {"WithIds",
+            typeid(HasIds<IndexT>),
+            [](const IndexT* index, IOWriter* f) { write_with_ids(*index, f); },
+            read_with_ids<IndexT>,
+            [](const IndexT* index, const std::string& file) {
+                if (const auto inside = find_codec_without_ids(*index)) {
+                    inside->check(index, file);
+                }
+                check_with_ids(*index, file);
+            }};
+}
+
 } // namespace
 
 template <class IndexT>
 std::optional<IndexCodec<IndexT>> find_codec(const IndexT& index) {
+    return id_table_of(index) ? codec_with_ids<IndexT>()
+                              : find_codec_without_ids(index);
+}
+
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec_without_ids(const IndexT& index) {
     if (class_table<IndexT>().knows(index)) {
         return registered_codec(class_table<IndexT>().find(index));
     }
     for (const IndexCodec<IndexT>& codec : codecs<IndexT>()) {
-        if (codec.type == typeid(index)) {
+        if (codec.type == AnyIndex(index).type()) {
             return codec;
         }
     }
@@ -992,6 +1062,9 @@ std::optional<IndexCodec<IndexT>> find_codec(const std::string& name) {
     if (const auto entry = class_table<IndexT>().find(name)) {
         return registered_codec(*entry);
     }
+    if (name == "WithIds") {
+        return codec_with_ids<IndexT>();
+    }
     for (const IndexCodec<IndexT>& codec : codecs<IndexT>()) {
         if (codec.name == name) {
             return codec;
@@ -1002,6 +1075,10 @@ std::optional<IndexCodec<IndexT>> find_codec(const std::string& name) {
 
 template std::optional<IndexCodec<Index>> find_codec(const Index& index);
 template std::optional<IndexCodec<IndexBinary>> find_codec(
+        const IndexBinary& index);
+template std::optional<IndexCodec<Index>> find_codec_without_ids(
+        const Index& index);
+template std::optional<IndexCodec<IndexBinary>> find_codec_without_ids(
         const IndexBinary& index);
 template std::optional<IndexCodec<Index>> find_codec(const std::string& name);
 template std::optional<IndexCodec<IndexBinary>> find_codec(

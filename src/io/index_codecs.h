@@ -35,4 +35,8 @@ std::optional<IndexCodec<IndexT>> find_codec(const IndexT& index);
 template <class IndexT>
 std::optional<IndexCodec<IndexT>> find_codec(const std::string& name);
 
+/// The codec of an index as if its ids were positions.
+template <class IndexT>
+std::optional<IndexCodec<IndexT>> find_codec_without_ids(const IndexT& index);
+
 } // namespace faiss_ext

@@ -34,6 +34,7 @@
 #include "indexes/fast_scan.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/with_ids.h"
 #include "io/newer_faiss.h"
 #include "maps/map_strings.h"
 
@@ -215,7 +216,7 @@ std::unique_ptr<IndexBinary> make_storage(
         return make_registered<IndexBinary>(nbits, part, faiss::METRIC_L2);
     }
     if (s == "BFlat") {
-        return std::make_unique<IndexBinaryFlatSIMD>(nbits);
+        return make_with_ids<IndexBinaryFlatSIMD>(nbits);
     }
     // replace each number by #; FAISS accepts any numbers and fails later, or
     // never
@@ -282,7 +283,7 @@ std::unique_ptr<Index> make_hnsw(
     if (!vectors) {
         flat.fail("a graph needs KFlat behind it", {"KFlat(<kernel>)"});
     }
-    auto index = std::make_unique<IndexHNSWKernel>(vectors, m);
+    auto index = make_with_ids<IndexHNSWKernel>(vectors, m);
     storage.release();
     index->own_fields = true;
     return index;
@@ -329,7 +330,7 @@ std::unique_ptr<IndexT> with_id_map(
 /// Moves the transformations that FAISS put before an index into an
 /// IndexPreTransformSIMD.
 std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
-    auto made = std::make_unique<IndexPreTransformSIMD>();
+    auto made = make_with_ids<IndexPreTransformSIMD>();
     made->own_fields = true;
     made->verify_chain = false;
     made->d = index->d;
@@ -416,7 +417,7 @@ std::unique_ptr<Index> make_with_refine(
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
     auto base = make_index(d, base_part, metric);
-    auto index = std::make_unique<IndexRefineKernel>(base.get(), refine.get());
+    auto index = make_with_ids<IndexRefineKernel>(base.get(), refine.get());
     index->own_fields = true;
     index->own_refine_index = true;
     base.release();
@@ -598,12 +599,12 @@ std::unique_ptr<Index> make_core(
                                       ",Refine(KFlat(...))", "the end"});
         }
         if (storage_part->str() == "AFlat") {
-            return std::make_unique<IndexAsymmetricHash>(
+            return make_with_ids<IndexAsymmetricHash>(
                     *make_hash(d, head), metric);
         }
         auto [hash, storage] =
                 make_hash_and_storage(d, head, *storage_part, {"AFlat"});
-        auto index = std::make_unique<IndexKernelHash>(
+        auto index = make_with_ids<IndexKernelHash>(
                 hash.get(), storage.get(), metric);
         index->own_fields = true;
         hash.release();
@@ -748,7 +749,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     }
     auto [hash, storage] = make_hash_and_storage(d, parts[0], *storage_part);
     auto index =
-            std::make_unique<IndexBinaryKernelHash>(hash.get(), storage.get());
+            make_with_ids<IndexBinaryKernelHash>(hash.get(), storage.get());
     index->own_fields = true;
     hash.release();
     storage.release();

@@ -522,6 +522,13 @@ bool has_codec_inside(const IndexBinary* index) {
 /// Precedes an object of FAISS's inside one of ours.
 constexpr char faiss_magic[] = "Fais";
 
+template <class T>
+void write_for_faiss(const T* object, IOWriter* f) {
+    write_bytes(f, faiss_magic, magic_size);
+    write_with_length(
+            [&](IOWriter* part) { Kind<T>::faiss_write(object, part); }, f);
+}
+
 void check_ours(const VectorTransform* vt, const std::string& file) {
     const auto check = [&](const char* field, int value) {
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -563,6 +570,9 @@ void check_ours(const IndexT* index, const std::string& file) {
     }
     if (const auto codec = find_codec<IndexT>(*index)) {
         codec->check(index, file);
+        if (id_table_of(*index)) {
+            Kind<IndexT>::check(*index);
+        }
     } // otherwise write_body reports it
 }
 
@@ -587,9 +597,20 @@ void write_nested(const T* object, IOWriter* f) {
         write_bytes(f, Kind<T>::magic, magic_size);
         write_body(object, f);
     } else {
-        write_bytes(f, faiss_magic, magic_size);
-        write_with_length(
-                [&](IOWriter* part) { Kind<T>::faiss_write(object, part); }, f);
+        write_for_faiss(object, f);
+    }
+}
+
+template <class IndexT>
+void write_without_ids(const IndexT* index, IOWriter* f) {
+    const auto codec = find_codec_without_ids(*index);
+    if (codec) {
+        const Nesting nesting(f->name);
+        write_bytes(f, Kind<IndexT>::magic, magic_size);
+        write_string(f, codec->name);
+        codec->write(index, f);
+    } else {
+        write_for_faiss(index, f);
     }
 }
 
@@ -620,6 +641,8 @@ template void check_sound(
         const VectorTransform* object,
         const std::string& file);
 template void write_nested(const Index* object, IOWriter* f);
+template void write_without_ids(const Index* index, IOWriter* f);
+template void write_without_ids(const IndexBinary* index, IOWriter* f);
 template void write_nested(const IndexBinary* object, IOWriter* f);
 template void write_nested(const VectorTransform* object, IOWriter* f);
 template std::unique_ptr<Index> read_nested(IOReader* f, int io_flags);
@@ -636,7 +659,8 @@ bool holds_ours(const AnyIndex& index) {
     }
     const auto chain = transforms_of(index);
     const auto parts = parts_of(index);
-    return facts_of(index).is_foreign_to_faiss.value_or(false) ||
+    return id_table_of(index) ||
+            facts_of(index).is_foreign_to_faiss.value_or(false) ||
             std::any_of(
                     chain.begin(),
                     chain.end(),

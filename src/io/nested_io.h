@@ -14,6 +14,10 @@ namespace faiss_ext {
 template <class T>
 void write_nested(const T* object, faiss::IOWriter* f);
 
+/// Writes an index as if its ids were positions.
+template <class IndexT>
+void write_without_ids(const IndexT* index, faiss::IOWriter* f);
+
 /** Throws if an object, or a part of it at any depth, could not be read after
  * writing; the message says why. Call it before write_nested.
  *

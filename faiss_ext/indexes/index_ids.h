@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Ids of your choice, for the indexes that factory strings make.
+//
+// Every index of this library that index_factory, index_binary_factory,
+// read_index or clone_index makes takes ids: add_with_ids works without `IDMap`
+// in the string, and remove_ids leaves the ids of the other vectors as they
+// are. The first of these calls gives the index a table of its ids, with the
+// rules of IndexIDTable; until then, ids are positions. Indexes that you
+// construct by yourself get ids from an IndexIDTable around them.
+
+#pragma once
+
+#include <functional>
+#include <typeinfo>
+#include <vector>
+
+#include <faiss/Index.h>
+#include <faiss/IndexBinary.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/index_tree.h>
+
+namespace faiss_ext {
+
+/// Replaces vectors as IndexIDTable::update_vectors does. Throws
+/// UnsupportedError if the index takes no ids, or cannot replace vectors.
+void update_vectors(
+        faiss::Index& index,
+        idx_t n,
+        const idx_t* ids,
+        const float* x);
+void update_vectors(
+        faiss::IndexBinary& index,
+        idx_t n,
+        const idx_t* ids,
+        const uint8_t* codes);
+
+/// Replaces the vectors whose ids are there, and adds the others. Returns how
+/// many were replaced.
+idx_t upsert(faiss::Index& index, idx_t n, const float* x, const idx_t* ids);
+idx_t upsert(
+        faiss::IndexBinary& index,
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* ids);
+
+/// For each of n ids, whether there is a vector with it.
+void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found);
+
+/// An index that can have a table of ids.
+template <class IndexT>
+struct HasIds {
+    virtual ~HasIds() = default;
+
+    /// The table, or null as long as ids are positions.
+    virtual IndexIDTableTemplate<IndexT>* id_table() const = 0;
+
+    /** Changes the index by calls of the table.
+     *
+     * The table is made if there is none; if f throws or returns false, a new
+     * one is deleted again. Returns false, and does not call f, if the inverted
+     * lists of the index have other ids than positions, as those of some files.
+     */
+    virtual bool change(
+            const std::function<bool(IndexIDTableTemplate<IndexT>&)>& f) = 0;
+
+    /// Gives all vectors ids. next_id is above all that were ever given.
+    virtual void set_ids(std::vector<idx_t> ids, idx_t next_id) = 0;
+
+    /// The class of the index; typeid gives one derived from it.
+    virtual const std::type_info& index_class() const = 0;
+
+    /// The index as a pointer to an object of this class.
+    virtual const void* as_index_class() const = 0;
+};
+
+} // namespace faiss_ext

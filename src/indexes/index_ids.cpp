@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/index_ids.h>
+
+#include <algorithm>
+
+#include "core/errors.h"
+#include "indexes/index_facts.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// Calls f with the table of the ids of an index, which may be the index
+/// itself.
+template <class IndexT, class F>
+void change(IndexT& index, const char* method, F&& f) {
+    using Table = IndexIDTableTemplate<IndexT>;
+    const auto call = [&](Table& table) {
+        f(table);
+        return true;
+    };
+    auto* own = dynamic_cast<HasIds<IndexT>*>(&index);
+    if (auto* table = dynamic_cast<Table*>(&index)) {
+        f(*table);
+    } else if (!own || !own->change(call)) {
+        throw UnsupportedError(
+                AnyIndex(index).class_name() + "::" + method +
+                ": the index has no ids that it could replace; put an IndexIDTable around it, or IDMap at the beginning of its string");
+    }
+}
+
+template <class IndexT, class X>
+idx_t upsert_to(IndexT& index, idx_t n, const X* x, const idx_t* ids) {
+    idx_t replaced = 0;
+    change(index, "upsert", [&](auto& table) {
+        replaced = table.upsert(n, x, ids);
+    });
+    return replaced;
+}
+
+} // namespace
+
+void update_vectors(
+        faiss::Index& index,
+        idx_t n,
+        const idx_t* ids,
+        const float* x) {
+    change(index, "update_vectors", [&](auto& table) {
+        table.update_vectors(n, ids, x);
+    });
+}
+
+void update_vectors(
+        faiss::IndexBinary& index,
+        idx_t n,
+        const idx_t* ids,
+        const uint8_t* codes) {
+    change(index, "update_vectors", [&](auto& table) {
+        table.update_vectors(n, ids, codes);
+    });
+}
+
+idx_t upsert(faiss::Index& index, idx_t n, const float* x, const idx_t* ids) {
+    return upsert_to(index, n, x, ids);
+}
+
+idx_t upsert(
+        faiss::IndexBinary& index,
+        idx_t n,
+        const uint8_t* codes,
+        const idx_t* ids) {
+    return upsert_to(index, n, codes, ids);
+}
+
+void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
+    const AnyIndex own = id_table_of(index);
+    const AnyIndex& table = own ? own : index;
+    if (const auto* floats = table.as<IndexIDTable>()) {
+        floats->contains(n, ids, found);
+    } else if (const auto* codes = table.as<IndexBinaryIDTable>()) {
+        codes->contains(n, ids, found);
+    } else {
+        const std::vector<bool> holds = holds_ids(index, {ids, ids + n});
+        std::copy(holds.begin(), holds.end(), found);
+    }
+}
+
+} // namespace faiss_ext

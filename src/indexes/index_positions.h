@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The index behind a table of ids that belongs to another index.
+
+#pragma once
+
+#include <string>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/index_tree.h>
+
+namespace faiss_ext {
+
+/// Knows the vectors of another index, its owner, by their positions. See
+/// with_ids.h.
+template <class IndexT>
+struct IndexPositions : IndexT {
+    IndexT* owner;
+    std::string owner_name; ///< the class of the owner, for messages
+
+    /// The index whose methods run in this thread, called by the table of its
+    /// ids.
+    static thread_local const void* inside;
+
+    IndexPositions(IndexT& index, const std::string& name)
+            : owner(&index), owner_name(name) {
+        static_cast<IndexT&>(*this) = index;
+    }
+};
+
+template <class IndexT>
+thread_local const void* IndexPositions<IndexT>::inside = nullptr;
+
+/// The id that add gives to the next vector of an index without a table.
+idx_t next_id_of_lists(const AnyIndex& index);
+
+/// Whether inverted lists or a part of an index keep ids, if it has no table.
+bool lists_keep_ids(const AnyIndex& index);
+
+/// Whether the ids of an index without a table are known, and positions.
+bool ids_are_positions(const AnyIndex& index);
+
+} // namespace faiss_ext

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MIT
+// Index classes that can keep ids of the user's choice; see index_ids.h.
+
+#pragma once
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <faiss/impl/DistanceComputer.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/index_ids.h>
+
+#include "core/errors.h"
+#include "indexes/index_compat.h"
+#include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
+#include "indexes/selected_places.h"
+#include "indexes/translated_params.h"
+
+namespace faiss_ext {
+
+template <class C>
+using BaseIndex = std::conditional_t<
+        std::is_base_of_v<faiss::Index, C>,
+        faiss::Index,
+        faiss::IndexBinary>;
+
+/// An index of class C by the positions of its vectors: the index behind the
+/// table of ids of this index.
+template <class C>
+struct PositionsOf : IndexPositions<BaseIndex<C>> {
+    using IndexT = BaseIndex<C>;
+    using component_t = typename IndexT::component_t;
+    using distance_t = typename IndexT::distance_t;
+
+    explicit PositionsOf(C& index)
+            : IndexPositions<IndexT>(
+                      index,
+                      AnyIndex(static_cast<IndexT&>(index)).class_name()) {}
+
+    /// Calls of the index made from within its own methods mean positions.
+    struct Inside {
+        const void* before;
+        explicit Inside(const C& index)
+                : before(std::exchange(
+                          IndexPositions<IndexT>::inside,
+                          &index)) {}
+        ~Inside() {
+            IndexPositions<IndexT>::inside = before;
+        }
+    };
+
+    C& index() const {
+        return static_cast<C&>(*this->owner);
+    }
+
+    void synchronize() {
+        this->ntotal = index().ntotal;
+    }
+
+    void train(idx_t n, const component_t* x) override {
+        const Inside inside(index());
+        index().C::train(n, x);
+    }
+
+    void add(idx_t n, const component_t* x) override {
+        const Inside inside(index());
+        index().C::add(n, x);
+        synchronize();
+    }
+
+    void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t*)
+            FAISS_EXT_OVERRIDE_1_10 {
+        if constexpr (requires(C & c) { c.add_sa_codes(n, codes, nullptr); }) {
+            const Inside inside(index());
+            index().C::add_sa_codes(n, codes, nullptr);
+            synchronize();
+        }
+    }
+
+    void search(
+            idx_t n,
+            const component_t* x,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override {
+        const Inside inside(index());
+        index().C::search(n, x, k, distances, labels, params);
+    }
+
+    void range_search(
+            idx_t n,
+            const component_t* x,
+            distance_t radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params) const override {
+        const Inside inside(index());
+        index().C::range_search(n, x, radius, result, params);
+    }
+
+    void reconstruct(idx_t key, component_t* recons) const override {
+        const Inside inside(index());
+        index().C::reconstruct(key, recons);
+    }
+
+    void reset() override {
+        const Inside inside(index());
+        index().C::reset();
+        synchronize();
+    }
+
+    size_t remove_ids(const faiss::IDSelector& sel) override {
+        const Inside inside(index());
+        const size_t removed = index().C::remove_ids(sel);
+        synchronize();
+        return removed;
+    }
+
+    void merge_from(IndexT& other, idx_t) override {
+        auto& source = dynamic_cast<PositionsOf&>(other);
+        {
+            const Inside inside(index());
+            const bool has_lists = lists_keep_ids(&index());
+            index().C::merge_from(
+                    source.index(), has_lists ? index().ntotal : 0);
+        }
+        synchronize();
+        source.synchronize();
+    }
+
+    void check_compatible_for_merge(const IndexT& other) const override {
+        const Inside inside(index());
+        index().C::check_compatible_for_merge(
+                dynamic_cast<const PositionsOf&>(other).index());
+    }
+};
+
+/// An index of class C that can have a table of ids.
+template <class C>
+struct WithIds : C, HasIds<BaseIndex<C>> {
+    using IndexT = BaseIndex<C>;
+    using Table = IndexIDTableTemplate<IndexT>;
+    using component_t = typename IndexT::component_t;
+    using distance_t = typename IndexT::distance_t;
+
+    using C::C;
+    WithIds() = default;
+
+    Table* id_table() const override {
+        return ids ? &ids->table : nullptr;
+    }
+
+    bool change(const std::function<bool(Table&)>& f) override {
+        if (ids) {
+            f(ids->table);
+            return true;
+        }
+        if (!has_positions()) {
+            return false;
+        }
+        std::vector<idx_t> positions(this->ntotal);
+        std::iota(positions.begin(), positions.end(), idx_t(0));
+        set_ids(std::move(positions), this->ntotal);
+        std::unique_ptr<WithIds, void (*)(WithIds*)> undo(
+                this, [](WithIds* index) { index->ids = nullptr; });
+        if (f(ids->table)) {
+            undo.release();
+        }
+        return true;
+    }
+
+    void set_ids(std::vector<idx_t> all, idx_t next_id) override {
+        ids = std::make_unique<Ids>(*this, std::move(all), next_id);
+    }
+
+    const std::type_info& index_class() const override {
+        return typeid(C);
+    }
+
+    const void* as_index_class() const override {
+        return static_cast<const C*>(this);
+    }
+
+    void add(idx_t n, const component_t* x) override {
+        if (uses_ids()) {
+            ids->table.add(n, x);
+        } else {
+            C::add(n, x);
+        }
+    }
+
+    void add_with_ids(idx_t n, const component_t* x, const idx_t* xids)
+            override {
+        const auto add = [&](Table& table) {
+            table.add_with_ids(n, x, xids);
+            return n > 0;
+        };
+        // FAISS's lists call it without ids from add
+        if (is_called_inside() || !xids || !change(add)) {
+            C::add_with_ids(n, x, xids);
+        }
+    }
+
+    void search(
+            idx_t n,
+            const component_t* x,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override {
+        if (uses_ids()) {
+            ids->table.search(n, x, k, distances, labels, params);
+        } else {
+            C::search(n, x, k, distances, labels, params);
+        }
+    }
+
+    void range_search(
+            idx_t n,
+            const component_t* x,
+            distance_t radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override {
+        if (uses_ids()) {
+            ids->table.range_search(n, x, radius, result, params);
+        } else {
+            C::range_search(n, x, radius, result, params);
+        }
+    }
+
+    void search_and_reconstruct(
+            idx_t n,
+            const component_t* x,
+            idx_t k,
+            distance_t* distances,
+            idx_t* labels,
+            component_t* recons,
+            const faiss::SearchParameters* params = nullptr) const override {
+        if (uses_ids()) {
+            ids->table.search_and_reconstruct(
+                    n, x, k, distances, labels, recons, params);
+        } else {
+            C::search_and_reconstruct(
+                    n, x, k, distances, labels, recons, params);
+        }
+    }
+
+    void reconstruct(idx_t key, component_t* recons) const override {
+        if (uses_ids()) {
+            ids->table.reconstruct(key, recons);
+        } else {
+            C::reconstruct(key, recons);
+        }
+    }
+
+    void reconstruct_n(idx_t i0, idx_t ni, component_t* recons) const override {
+        if (uses_ids()) {
+            ids->table.reconstruct_n(i0, ni, recons);
+        } else {
+            C::reconstruct_n(i0, ni, recons);
+        }
+    }
+
+#if FAISS_EXT_HAS_ADD_SA_CODES
+    void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
+            override {
+        const auto add = [&](Table& table) {
+            table.add_sa_codes(n, codes, xids);
+            return n > 0;
+        };
+        if (is_called_inside() || (!ids && !xids) || !change(add)) {
+            C::add_sa_codes(n, codes, xids);
+        }
+    }
+#endif
+
+    size_t remove_ids(const faiss::IDSelector& sel) override {
+        // the table of an index in front removes by positions
+        if (is_called_inside() || dynamic_cast<const PlaceSelector*>(&sel)) {
+            return C::remove_ids(sel);
+        }
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !is_from_id_map(sel),
+                "%s::remove_ids: an IndexIDMap in front of an index that keeps ids itself would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
+                AnyIndex(static_cast<IndexT&>(*this)).class_name().c_str());
+        size_t removed = 0;
+        const auto remove = [&](Table& table) {
+            removed = table.remove_ids(sel);
+            return removed > 0;
+        };
+        return change(remove) ? removed : C::remove_ids(sel);
+    }
+
+    void reset() override {
+        if (uses_ids()) {
+            ids->table.reset();
+        } else {
+            C::reset();
+        }
+    }
+
+    void merge_from(IndexT& other, idx_t add_id = 0) override {
+        auto* source = dynamic_cast<WithIds*>(&other);
+        const bool have_tables = ids || (source && source->ids);
+        // with this add_id, ids that are positions stay so
+        const bool has_lists = lists_keep_ids(this);
+        const bool needs_table =
+                add_id != this->ntotal && (add_id != 0 || has_lists);
+        if (is_called_inside() || !source || source == this ||
+            !(have_tables || needs_table)) {
+            C::merge_from(other, source && !has_lists ? 0 : add_id);
+            return;
+        }
+        C::check_compatible_for_merge(other);
+        bool is_done = false;
+        change([&](Table& table) {
+            source->change([&](Table& from) {
+                table.merge_from(from, add_id);
+                is_done = true;
+                return true;
+            });
+            return is_done;
+        });
+        if (!is_done) {
+            FAISS_EXT_THROW_IF_NOT_MSG(
+                    !have_tables,
+                    "cannot merge: the inverted lists of one index have ids of their own");
+            C::merge_from(other, add_id);
+        }
+    }
+
+   protected:
+    bool is_called_inside() const {
+        return IndexPositions<IndexT>::inside == static_cast<const C*>(this);
+    }
+
+    /// Whether a call from outside means ids of a table.
+    bool uses_ids() const {
+        return ids && !is_called_inside();
+    }
+
+    Table& table() const {
+        return ids->table;
+    }
+
+   private:
+    struct Ids {
+        PositionsOf<C> positions;
+        Table table;
+
+        Ids(C& index, std::vector<idx_t> all, idx_t next_id)
+                : positions(index),
+                  table(&positions, std::move(all), next_id) {}
+    };
+    std::unique_ptr<Ids> ids;
+
+    /// Whether the ids of all vectors are positions. Lists from files may have
+    /// other ones.
+    bool has_positions() const {
+        return this->ntotal == 0 || !lists_keep_ids(this) ||
+                ids_are_positions(static_cast<const IndexT&>(*this));
+    }
+};
+
+/// Adds the methods that only float indexes have.
+template <class C>
+struct FloatWithIds : WithIds<C> {
+    using WithIds<C>::WithIds;
+    FloatWithIds() = default;
+
+    faiss::DistanceComputer* get_distance_computer() const override {
+        std::unique_ptr<faiss::DistanceComputer> distances(
+                C::get_distance_computer());
+        return this->uses_ids()
+                ? new DistancesById(this->table(), std::move(distances))
+                : distances.release();
+    }
+
+   private:
+    /// Computes distances to vectors by their ids.
+    struct DistancesById : faiss::DistanceComputer {
+        const IndexIDTable& table;
+        std::unique_ptr<faiss::DistanceComputer> distances;
+
+        DistancesById(
+                const IndexIDTable& table,
+                std::unique_ptr<faiss::DistanceComputer> distances)
+                : table(table), distances(std::move(distances)) {}
+
+        void set_query(const float* x) override {
+            distances->set_query(x);
+        }
+        float operator()(idx_t id) override {
+            return (*distances)(table.position_of(id));
+        }
+        float symmetric_dis(idx_t a, idx_t b) override {
+            return distances->symmetric_dis(
+                    table.position_of(a), table.position_of(b));
+        }
+    };
+};
+
+/// Adds search_scores, for indexes that have it.
+template <class C>
+struct ScoresWithIds : FloatWithIds<C> {
+    using FloatWithIds<C>::FloatWithIds;
+    ScoresWithIds() = default;
+
+    void search_scores(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* scores,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override {
+        if (!this->uses_ids()) {
+            C::search_scores(n, x, k, scores, labels, params);
+            return;
+        }
+        const typename PositionsOf<C>::Inside inside(*this);
+        const TranslatedParams translated(this->table(), params);
+        C::search_scores(n, x, k, scores, labels, translated.get());
+        this->table().to_ids(n * k, labels);
+    }
+};
+
+struct FlatKernelWithIds : ScoresWithIds<IndexFlatKernel> {
+    using ScoresWithIds::ScoresWithIds;
+    FlatKernelWithIds() = default;
+
+    void permute_entries(const idx_t* perm) override {
+        if (this->uses_ids()) {
+            throw UnsupportedError(
+                    "IndexFlatKernel::permute_entries: vectors with ids have no order");
+        }
+        IndexFlatKernel::permute_entries(perm);
+    }
+
+   protected:
+    void compare_subset(
+            Subset what,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* out,
+            const idx_t* labels) const override {
+        if (!this->uses_ids()) {
+            IndexFlatKernel::compare_subset(what, n, x, k, out, labels);
+            return;
+        }
+        std::vector<idx_t> positions(n * k);
+        table().to_positions(n * k, labels, positions.data());
+        IndexFlatKernel::compare_subset(what, n, x, k, out, positions.data());
+    }
+};
+
+template <class C>
+constexpr bool is_of_faiss = std::is_same_v<C, faiss::IndexHNSW> ||
+        std::is_same_v<C, faiss::IndexPreTransform> ||
+        std::is_same_v<C, faiss::IndexRefine> ||
+        std::is_same_v<C, faiss::IndexRefineFlat>;
+
+/// The class of indexes of class C that can have a table of ids.
+template <class C>
+struct ClassWithIds {
+    using type = std::conditional_t<
+            std::is_base_of_v<faiss::Index, C>,
+            FloatWithIds<C>,
+            WithIds<C>>;
+};
+template <>
+struct ClassWithIds<IndexFlatKernel> {
+    using type = FlatKernelWithIds;
+};
+template <>
+struct ClassWithIds<IndexHNSWKernel> {
+    using type = ScoresWithIds<IndexHNSWKernel>;
+};
+
+/// Makes an index of class C that can have a table of ids.
+template <class C, class... Args>
+std::unique_ptr<C> make_with_ids(Args&&... args) {
+    return std::make_unique<typename ClassWithIds<C>::type>(
+            std::forward<Args>(args)...);
+}
+
+/// Makes an index of FAISS's class C, or one of this library that can have a
+/// table of ids.
+template <class C, class... Args>
+std::unique_ptr<C> make_known(Args&&... args) {
+    if constexpr (is_of_faiss<C>) {
+        return std::make_unique<C>(std::forward<Args>(args)...);
+    } else {
+        return make_with_ids<C>(std::forward<Args>(args)...);
+    }
+}
+
+} // namespace faiss_ext
