@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The list of index classes that factory strings and files know by a name.
-// Indexes that are made of other indexes, such as FAISS's wrappers, have their
-// own grammar: see io/index_factory.h.
+// FAISS's wrappers and those of this library have their own grammar: see
+// io/index_factory.h.
 
 #pragma once
 
@@ -29,7 +29,8 @@ ClassTable<faiss::IndexBinary>& class_table();
  * and have a default constructor. I::fields() lists its parameters and its
  * stored data. register_index_class adds more, such as its search parameters. d
  * and the metric are set before I::init() is called; before I::restore(),
- * ntotal and is_trained are set as well.
+ * ntotal and is_trained are set as well. If I has other indexes inside,
+ * IndexClass::take_parts gets them next.
  */
 template <class I>
 void register_index(const std::string& name) {

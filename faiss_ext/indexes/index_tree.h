@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -100,6 +101,31 @@ struct SearchParameter {
     std::string expected() const;
 };
 
+namespace internal {
+
+template <class IndexT>
+using Owned = std::vector<std::unique_ptr<IndexT>>;
+
+template <class C>
+struct OwnedPartsOf {
+    using type = Owned<std::conditional_t<
+            std::is_base_of_v<faiss::Index, C>,
+            faiss::Index,
+            faiss::IndexBinary>>;
+};
+
+template <>
+struct OwnedPartsOf<const AnyIndex> {
+    using type = std::variant<Owned<faiss::Index>, Owned<faiss::IndexBinary>>;
+};
+
+} // namespace internal
+
+/// Parts for an index of class C: a vector of std::unique_ptr<faiss::Index>, or
+/// of std::unique_ptr<faiss::IndexBinary> if C is binary.
+template <class C>
+using OwnedParts = typename internal::OwnedPartsOf<C>::type;
+
 /** The description of the indexes of class C. All members are optional. If a
  * class leaves one out, that of its base class is used. If no base class has
  * it, the default is none, unless the member names another one.
@@ -107,6 +133,21 @@ struct SearchParameter {
 template <class C>
 struct IndexClass {
     std::function<std::vector<IndexPart>(const C&)> parts;
+
+    /** Makes an index of a registered class (register_index) the owner of its
+     * parts, after its fields were set by a string or read from a file. `parts`
+     * must list them in this order from then on. Throws if they do not fit; the
+     * index is destroyed then.
+     *
+     * If `parts` lists n parts before, which may be null, their number is n.
+     * If it lists none, their number must be checked. None is null. Each has
+     * the dimension and the metric of the index, and its ntotal, or all have it
+     * together if divides_vectors.
+     *
+     * Files contain the parts of such a class behind its fields. If it has one
+     * part, `NAME(...),<index>` makes it in factories.
+     */
+    std::function<void(C&, OwnedParts<C> parts)> take_parts;
 
     /// The transformations that vectors pass on their way to the parts, such as
     /// a hash.
@@ -187,7 +228,7 @@ struct IndexClass {
             params_for_selected;
 
     /// Whether all functions check their input and the sizes of the parts. By
-    /// default true for registered classes (register_index).
+    /// default true for registered classes (register_index) without take_parts.
     std::optional<bool> checks_calls;
 
     /// Whether each vector is in one of the parts. By default it is in all of
@@ -347,11 +388,11 @@ namespace internal {
 /// only list of them, is an error of the compiler.
 template <class Facts>
 auto all_facts(Facts& facts) {
-#define FAISS_EXT_FACTS                                                        \
-    parts, transforms, kernel, settings, parameters, string, ids, ids_in_part, \
-            transformed, next_id, counts, exceptions, check, extra_memory,     \
-            prepare_moves, unused_places, keeps_ids, selects,                  \
-            params_for_selected, checks_calls, divides_vectors,                \
+#define FAISS_EXT_FACTS                                                       \
+    parts, take_parts, transforms, kernel, settings, parameters, string, ids, \
+            ids_in_part, transformed, next_id, counts, exceptions, check,     \
+            extra_memory, prepare_moves, unused_places, keeps_ids, selects,   \
+            params_for_selected, checks_calls, divides_vectors,               \
             is_foreign_to_faiss, remedy
     auto& [FAISS_EXT_FACTS] = facts;
     return std::tie(FAISS_EXT_FACTS);
@@ -378,6 +419,18 @@ std::function<R(const AnyIndex&, Args...)> on_any(
     }
     return [f](const AnyIndex& index, Args... args) {
         return f(const_cast<I&>(*index.as<std::remove_const_t<I>>()), args...);
+    };
+}
+
+template <class C, class IndexT>
+std::function<void(const AnyIndex&, OwnedParts<const AnyIndex>)> on_any(
+        const std::function<void(C&, Owned<IndexT>)>& f) {
+    if (!f) {
+        return nullptr;
+    }
+    return [f](const AnyIndex& index, OwnedParts<const AnyIndex> parts) {
+        f(const_cast<C&>(*index.as<C>()),
+          std::get<Owned<IndexT>>(std::move(parts)));
     };
 }
 

@@ -245,21 +245,6 @@ std::string fields_behind_number(
     return comma == std::string::npos ? "" : text.substr(comma + 1);
 }
 
-/// The string of an index inside another one; empty if the factory would take
-/// it for something else there: ID maps come first in a string, Refine last.
-std::string string_inside(const AnyIndex& index) {
-    const bool is_outer = index.as<faiss::IndexIDMap>() ||
-            index.as<faiss::IndexBinaryIDMap>() ||
-            index.as<faiss::IndexRefine>();
-    return is_outer ? "" : index_string(index);
-}
-
-/// The string of an index behind others; empty if that has none there.
-std::string string_behind(const std::string& front, const AnyIndex& index) {
-    const std::string text = string_inside(index);
-    return text.empty() ? "" : front + "," + text;
-}
-
 /// The string of indexes of these classes; empty for classes derived from them,
 /// which are other indexes.
 template <class... Classes, class IndexT>

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <faiss_ext/indexes/index_tree.h>
@@ -18,6 +20,21 @@ const IndexFacts& facts_of(const AnyIndex& index);
 
 /// The facts about FAISS's classes and those of this library.
 void register_known_index_classes();
+
+/// Whether the class of an index has take_parts.
+bool takes_parts(const AnyIndex& index);
+
+/// Calls take_parts of the class of an index. Throws unless the index then has
+/// these parts.
+template <class IndexT>
+void give_parts(IndexT& index, std::vector<std::unique_ptr<IndexT>> parts);
+
+/// The string of an index inside another one; empty if the factory would take
+/// it for something else there: ID maps come first in a string, Refine last.
+std::string string_inside(const AnyIndex& index);
+
+/// The string of an index behind others; empty if that has none there.
+std::string string_behind(const std::string& front, const AnyIndex& index);
 
 /// The table of ids that an index has of its own, or none.
 AnyIndex id_table_of(const AnyIndex& index);

@@ -16,6 +16,8 @@
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexRefine.h>
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
@@ -77,7 +79,7 @@ bool is_registered(const IndexT& index) {
 IndexFacts registered_facts() {
     IndexFacts facts;
     facts.string = [](const AnyIndex& any) {
-        return any.visit([](const auto& index) {
+        std::string text = any.visit([](const auto& index) {
             using Base = std::remove_cvref_t<decltype(index)>;
             const auto entry = class_table<Base>().find(index);
             const std::string fields = fields_to_string(
@@ -85,8 +87,12 @@ IndexFacts registered_facts() {
                     dynamic_cast<const HasFields&>(*entry.make()));
             return entry.name + (fields.empty() ? "" : "(" + fields + ")");
         });
+        if (takes_parts(any)) {
+            const auto parts = parts_of(any);
+            text = parts.size() == 1 ? string_behind(text, parts[0].index) : "";
+        }
+        return text;
     };
-    facts.checks_calls = true;
     facts.is_foreign_to_faiss = true;
     return facts;
 }
@@ -100,13 +106,18 @@ std::unique_ptr<IndexFacts> collect_facts(
             take_all(*facts, entry.facts);
         }
     }
-    if (index.visit([](const auto& i) { return is_registered(i); })) {
+    const bool has_fields =
+            index.visit([](const auto& i) { return is_registered(i); });
+    if (has_fields) {
         take_all(*facts, registered_facts());
     }
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
         if (entry->matches(index)) {
             take_all(*facts, entry->facts);
         }
+    }
+    if (has_fields && !facts->checks_calls) {
+        facts->checks_calls = !facts->take_parts;
     }
     return facts;
 }
@@ -257,6 +268,40 @@ const Kernel* kernel_of(const AnyIndex& index) {
     const auto& kernel = facts_of(index).kernel;
     return kernel ? kernel(index) : nullptr;
 }
+
+bool takes_parts(const AnyIndex& index) {
+    return bool(facts_of(index).take_parts);
+}
+
+template <class IndexT>
+void give_parts(IndexT& index, std::vector<std::unique_ptr<IndexT>> parts) {
+    const int expected = int(parts_of(index).size());
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            expected == 0 || int(parts.size()) == expected,
+            "%s has %d parts, expected %d",
+            AnyIndex(index).class_name().c_str(),
+            int(parts.size()),
+            expected);
+    std::vector<const IndexT*> given, taken;
+    for (const auto& part : parts) {
+        given.push_back(part.get());
+    }
+    facts_of(index).take_parts(index, std::move(parts));
+    for (const IndexPart& part : parts_of(index)) {
+        taken.push_back(part.index.as<IndexT>());
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            taken == given,
+            "%s does not have the parts that its take_parts was given, in their order",
+            AnyIndex(index).class_name().c_str());
+}
+
+template void give_parts(
+        faiss::Index& index,
+        std::vector<std::unique_ptr<faiss::Index>> parts);
+template void give_parts(
+        faiss::IndexBinary& index,
+        std::vector<std::unique_ptr<faiss::IndexBinary>> parts);
 
 // Texts.
 
@@ -422,6 +467,18 @@ std::string index_string(const AnyIndex& index) {
             !uses_callback(index),
             "a CallbackKernel has no factory string: it is a function");
     return found;
+}
+
+std::string string_inside(const AnyIndex& index) {
+    const bool is_outer = index.as<faiss::IndexIDMap>() ||
+            index.as<faiss::IndexBinaryIDMap>() ||
+            index.as<faiss::IndexRefine>();
+    return is_outer ? "" : index_string(index);
+}
+
+std::string string_behind(const std::string& front, const AnyIndex& index) {
+    const std::string text = string_inside(index);
+    return text.empty() ? "" : front + "," + text;
 }
 
 // Search parameters.

@@ -370,12 +370,50 @@ std::unique_ptr<IndexBinaryFlatSIMD> read_binary_flat(IOReader* f, int) {
     return index;
 }
 
-// Registered classes of indexes, written as their fields.
+// Registered classes of indexes, written as their fields and the parts that
+// they take over.
+
+constexpr int32_t max_parts = 1 << 20;
 
 template <class IndexT>
 void write_registered(const IndexT& index, IOWriter* f) {
     write_header<IndexT>(index, f);
     write_fields(dynamic_cast<const HasFields&>(index), f);
+    if (takes_parts(index)) {
+        const std::vector<IndexPart> parts = parts_of(index);
+        write_value(f, int32_t(parts.size()));
+        for (const IndexPart& part : parts) {
+            write_nested<IndexT>(part.index.as<IndexT>(), f);
+        }
+    }
+}
+
+/// Checks the parts that an index has taken over.
+template <class IndexT>
+void check_taken_parts(const IndexT& index, const Place& place) {
+    const std::vector<IndexPart> parts = parts_of(index);
+    place.require(
+            parts.size() <= size_t(max_parts),
+            "it has " + std::to_string(parts.size()) +
+                    " parts, expected at most " + std::to_string(max_parts));
+    for (const IndexPart& part : parts) {
+        const std::string name = part.name;
+        const auto* inside = part.index.as<IndexT>();
+        place.require(
+                inside,
+                "its " + name + " takes other vectors than it does: " +
+                        "one of the two is a binary index");
+        place.require(
+                part.is_quantizer || inside->d == index.d,
+                "its " + name + " has " + std::to_string(inside->d) +
+                        " dimensions, expected " + std::to_string(index.d));
+        place.require(
+                !part.by_position || labels_are_below(inside, inside->ntotal),
+                "the ids of its " + name +
+                        " are not the positions of its vectors");
+    }
+    check_counts<IndexT>(index, place);
+    check_parts<IndexT>(index, place.file);
 }
 
 template <class IndexT>
@@ -383,15 +421,29 @@ void check_registered(const IndexT& index, const Place& place) {
     const auto& fields = dynamic_cast<const HasFields&>(index);
     check_fields_in_file(fields, place.file);
     place.pass([&] { fields.check_restorable(); });
+    if (takes_parts(index)) {
+        check_taken_parts(index, place);
+    }
 }
 
 template <class IndexT>
 std::unique_ptr<IndexT> read_registered(
         const ClassEntry<IndexT>& entry,
-        IOReader* f) {
+        IOReader* f,
+        int io_flags) {
     auto index = entry.make();
     read_header<IndexT>(f).apply(*index);
     read_fields(dynamic_cast<HasFields&>(*index), f);
+    if (takes_parts(*index)) {
+        const auto n = read_value_in<int32_t>(f, "parts", 0, max_parts);
+        std::vector<std::unique_ptr<IndexT>> parts;
+        for (int i = 0; i < n; i++) {
+            parts.push_back(read_nested<IndexT>(f, io_flags));
+        }
+        const Place place(*f);
+        place.pass([&] { give_parts(*index, std::move(parts)); });
+        check_taken_parts(*index, place);
+    }
     return index;
 }
 
@@ -651,14 +703,12 @@ void write_group(const Group& index, IOWriter* f) {
     }
 }
 
-constexpr int32_t max_group = 1 << 20;
-
 template <class Group, class IndexT>
 void check_group(const Group& index, const Place& place) {
     place.require(
-            index.count() >= 1 && index.count() <= max_group,
+            index.count() >= 1 && index.count() <= max_parts,
             "it has " + std::to_string(index.count()) +
-                    " parts, expected 1 to " + std::to_string(max_group));
+                    " parts, expected 1 to " + std::to_string(max_parts));
     for (int i = 0; i < index.count(); i++) {
         place.require(
                 index.at(i)->d == index.d &&
@@ -681,7 +731,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
         index = std::make_unique<Group>(header.d, threaded);
     }
     own_group(*index);
-    const auto n = read_value_in<int32_t>(f, "count", 1, max_group);
+    const auto n = read_value_in<int32_t>(f, "count", 1, max_parts);
     for (int i = 0; i < n; i++) {
         auto part = read_nested<IndexT>(f, io_flags);
         // check this while we own the part: if addIndex refuses it, the group
@@ -963,7 +1013,9 @@ IndexCodec<IndexT> registered_codec(const ClassEntry<IndexT>& entry) {
             [](const IndexT* index, IOWriter* f) {
                 write_registered(*index, f);
             },
-            [entry](IOReader* f, int) { return read_registered(entry, f); },
+            [entry](IOReader* f, int io_flags) {
+                return read_registered(entry, f, io_flags);
+            },
             [](const IndexT* index, const std::string& file) {
                 check_header(*index, file);
                 check_registered(*index, Place(file));

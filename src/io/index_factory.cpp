@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -31,6 +32,7 @@
 #include "core/string_token.h"
 #include "hashes/hash_strings.h"
 #include "indexes/fast_scan.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/with_ids.h"
 #include "io/newer_faiss.h"
@@ -48,6 +50,26 @@ Token whole_index(const std::string& text) {
     return whole(is_faiss_ext_string(text) ? without_spaces(text) : text);
 }
 
+/// Returns whether the objects of a registered class get the index that their
+/// string has behind their own.
+template <class IndexT>
+bool is_wrapper(const ClassEntry<IndexT>& entry) {
+    return takes_parts(*entry.make());
+}
+
+/// The forms of the registered classes.
+template <class IndexT>
+std::vector<std::string> registered_forms() {
+    std::vector<std::string> forms;
+    for (const std::string& name : class_table<IndexT>().names()) {
+        const bool wraps = is_wrapper(*class_table<IndexT>().find(name));
+        const bool is_binary = std::is_same_v<IndexT, IndexBinary>;
+        const char* behind = is_binary ? ",<binary index>" : ",<index>";
+        forms.push_back(name + "(...)" + (wraps ? behind : ""));
+    }
+    return forms;
+}
+
 std::vector<std::string> index_forms() {
     std::vector<std::string> forms = hash_forms();
     for (std::string& form : forms) {
@@ -57,8 +79,8 @@ std::vector<std::string> index_forms() {
     for (const std::string& form : map_forms()) {
         forms.push_back(form + ",<index>");
     }
-    for (const std::string& name : class_table<Index>().names()) {
-        forms.push_back(name + "(...)");
+    for (const std::string& form : registered_forms<Index>()) {
+        forms.push_back(form);
     }
     forms.push_back("HNSW<M>,KFlat(<kernel>)");
     forms.push_back("IDMap,...");
@@ -85,6 +107,14 @@ bool is_codes(const Token& part) {
     return is_registered<IndexBinary>(part);
 }
 
+/// Returns whether a token begins with a registered index that gets the one
+/// behind it.
+template <class IndexT>
+bool is_wrapper(const Token& part) {
+    return is_registered<IndexT>(part) &&
+            is_wrapper(*class_table<IndexT>().find(TokenHead(part).letters));
+}
+
 template <class IndexT>
 std::unique_ptr<IndexT> make_registered(
         int d,
@@ -102,6 +132,57 @@ std::unique_ptr<IndexT> make_registered(
     return index;
 }
 
+/// Returns what follows the first part of a string, an index. Throws if it is
+/// missing, or if it must come first in the whole string.
+/// @param expected  the message if it is missing
+Token behind_first(
+        const Token& part,
+        const std::string& expected,
+        const std::vector<std::string>& examples) {
+    const Token head = part.split()[0];
+    if (head.end == part.end) {
+        throw_parse_error(*part.text, part.end, expected, examples);
+    }
+    const Token behind = {part.text, head.end + 1, part.end};
+    const Token first = behind.split()[0];
+    if (first.str() == "IDMap" || first.str() == "IDMap2") {
+        first.fail(first.str() + " must come first in the string");
+    }
+    return behind;
+}
+
+std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
+std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part);
+
+/// Makes an index of a registered class around the index behind it.
+template <class IndexT>
+std::unique_ptr<IndexT> make_wrapper(
+        int d,
+        const Token& part,
+        faiss::MetricType metric) {
+    constexpr bool is_binary = std::is_same_v<IndexT, IndexBinary>;
+    const Token head = part.split()[0];
+    const Token behind = behind_first(
+            part,
+            "expected an index inside " + TokenHead(head).letters,
+            is_binary ? std::vector<std::string>{",BFlat", ",BIVF1024"}
+                      : std::vector<std::string>{",Flat", ",KFlat(...)"});
+    auto index = make_registered<IndexT>(d, head, metric);
+    std::vector<std::unique_ptr<IndexT>> parts(1);
+    if constexpr (is_binary) {
+        parts[0] = make_binary_index(d, behind);
+    } else {
+        parts[0] = make_index(d, behind, metric);
+    }
+    index->is_trained = index->is_trained && parts[0]->is_trained;
+    try {
+        give_parts(*index, std::move(parts));
+    } catch (const faiss::FaissException& e) {
+        head.fail(message_of(e));
+    }
+    return index;
+}
+
 /// Returns the forms of binary indexes that can store the codes of a hash.
 /// @param more  further accepted forms
 std::vector<std::string> storage_forms(std::vector<std::string> more) {
@@ -113,9 +194,9 @@ std::vector<std::string> storage_forms(std::vector<std::string> more) {
              "BIVF<nlist>",
              "BIVF<nlist>_HNSW<M>",
              "BHNSW<M>"});
-    for (const std::string& name : class_table<IndexBinary>().names()) {
-        if (name != "BKFlat") {
-            more.push_back(name + "(...)");
+    for (const std::string& form : registered_forms<IndexBinary>()) {
+        if (form != "BKFlat(...)") {
+            more.push_back(form);
         }
     }
     return more;
@@ -128,6 +209,9 @@ std::unique_ptr<IndexBinary> make_storage(
         std::vector<std::string> forms = {}) {
     forms = storage_forms(std::move(forms));
     const std::string s = part.str();
+    if (is_wrapper<IndexBinary>(part)) {
+        return make_wrapper<IndexBinary>(nbits, part, faiss::METRIC_L2);
+    }
     if (is_codes(part)) {
         return make_registered<IndexBinary>(nbits, part, faiss::METRIC_L2);
     }
@@ -243,8 +327,6 @@ std::unique_ptr<IndexT> with_id_map(
     return index;
 }
 
-std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
-
 /// Moves the transformations that FAISS put before an index into an
 /// IndexPreTransformSIMD.
 std::unique_ptr<Index> with_fast_transforms(std::unique_ptr<Index> index) {
@@ -295,18 +377,10 @@ std::unique_ptr<Index> make_mapped(
         const Token& part,
         faiss::MetricType metric) {
     const Token head = part.split()[0];
-    if (head.end == part.end) {
-        throw_parse_error(
-                *part.text,
-                part.end,
-                "expected an index for the mapped vectors",
-                {",Flat", ",IVF1024,PQ32", ",HNSW32"});
-    }
-    const Token behind = {part.text, head.end + 1, part.end};
-    const Token first = behind.split()[0];
-    if (first.str() == "IDMap" || first.str() == "IDMap2") {
-        first.fail(first.str() + " must come first in the string");
-    }
+    const Token behind = behind_first(
+            part,
+            "expected an index for the mapped vectors",
+            {",Flat", ",IVF1024,PQ32", ",HNSW32"});
     std::unique_ptr<Index> index;
     if (const int dims = output_dimension(head)) {
         index = make_index(dims, behind, metric);
@@ -483,13 +557,24 @@ make_hash_and_storage(
     if (nbits <= 0 || nbits % 8 != 0) {
         make_hash(d, part); // throws if the hash is invalid
     }
-    if (TokenHead(storage_part).letters == "BKFlat") {
-        storage_part.fail(
-                "this index cannot store the codes of a hash, which are compared by Hamming distance",
-                {"BFlat"});
+    for (const Token& one : storage_part.split()) {
+        if (TokenHead(one).letters == "BKFlat") {
+            one.fail(
+                    "this index cannot store the codes of a hash, which are compared by Hamming distance",
+                    {"BFlat"});
+        }
     }
     auto storage = make_storage(nbits, storage_part, std::move(forms));
     return {make_hash(d, part), std::move(storage)};
+}
+
+/// Returns the binary index behind a hash, if there is one and nothing else.
+std::optional<Token> storage_behind(const std::vector<Token>& parts) {
+    if (parts.size() == 2 ||
+        (parts.size() > 2 && is_wrapper<IndexBinary>(parts[1]))) {
+        return Token{parts[0].text, parts[1].begin, parts.back().end};
+    }
+    return std::nullopt;
 }
 
 /// Makes an index without IDMap and Refine.
@@ -498,9 +583,9 @@ std::unique_ptr<Index> make_core(
         const std::vector<Token>& parts,
         faiss::MetricType metric) {
     const Token& head = parts[0];
-    const Token& second = parts.back();
     if (is_hash(head)) {
-        if (parts.size() != 2) {
+        const auto storage_part = storage_behind(parts);
+        if (!storage_part) {
             const size_t at = parts.size() == 1 ? head.end : parts[2].begin - 1;
             throw_parse_error(
                     *head.text,
@@ -513,12 +598,12 @@ std::unique_ptr<Index> make_core(
                             : std::vector<std::string>{
                                       ",Refine(KFlat(...))", "the end"});
         }
-        if (second.str() == "AFlat") {
+        if (storage_part->str() == "AFlat") {
             return make_with_ids<IndexAsymmetricHash>(
                     *make_hash(d, head), metric);
         }
         auto [hash, storage] =
-                make_hash_and_storage(d, head, second, {"AFlat"});
+                make_hash_and_storage(d, head, *storage_part, {"AFlat"});
         auto index = make_with_ids<IndexKernelHash>(
                 hash.get(), storage.get(), metric);
         index->own_fields = true;
@@ -529,8 +614,9 @@ std::unique_ptr<Index> make_core(
     if (is_vectors(head) && parts.size() == 1) {
         return make_registered<Index>(d, head, metric);
     }
-    if (is_hnsw(head) && parts.size() == 2 && is_vectors(second)) {
-        return make_hnsw(d, head, second, metric);
+    if (is_hnsw(head) && parts.size() > 1 && is_vectors(parts[1]) &&
+        (parts.size() == 2 || is_wrapper<Index>(parts[1]))) {
+        return make_hnsw(d, head, parts[1], metric);
     }
     const bool is_graph =
             is_hnsw(head) && parts.size() > 2 && is_vectors(parts[1]);
@@ -608,6 +694,10 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
             return make_mapped(
                     d, {part.text, parts[first].begin, part.end}, metric);
         }
+        if (is_wrapper<Index>(parts[first])) {
+            return make_wrapper<Index>(
+                    d, {part.text, parts[first].begin, part.end}, metric);
+        }
         return make_core(
                 d,
                 std::vector<Token>(parts.begin() + first, parts.end()),
@@ -626,6 +716,7 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
 }
 
 std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
+    const NestingGuard inside(part);
     const std::vector<Token> parts = part.split();
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(
@@ -634,7 +725,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 make_binary_index(d, part.after(name.size() + 1)));
     }
     const bool is_of_faiss = !is_faiss_ext_string(part.str());
-    if (parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) {
+    if ((parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) ||
+        is_wrapper<IndexBinary>(parts[0])) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 d % 8 == 0,
                 "the number of bits is %d, expected a multiple of 8",
@@ -645,7 +737,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
         return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(d, part.str().c_str())));
     }
-    if (!is_hash(parts[0]) || parts.size() != 2) {
+    const auto storage_part = storage_behind(parts);
+    if (!is_hash(parts[0]) || !storage_part) {
         part.fail(
                 "unknown binary index '" + part.str() + "'",
                 storage_forms(
@@ -654,7 +747,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                          "IDMap,...",
                          "IDMap2,..."}));
     }
-    auto [hash, storage] = make_hash_and_storage(d, parts[0], parts[1]);
+    auto [hash, storage] = make_hash_and_storage(d, parts[0], *storage_part);
     auto index =
             make_with_ids<IndexBinaryKernelHash>(hash.get(), storage.get());
     index->own_fields = true;
