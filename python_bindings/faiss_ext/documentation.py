@@ -64,7 +64,7 @@ class FloatIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, with consecutive ids from ntotal.
+        """Adds vectors, with consecutive ids above all that were given.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class FloatIndexMethods:
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors with given ids, if the index supports it.
+        """Adds vectors with given ids, which must not be in use.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class FloatIndexMethods:
             An index that was made and trained in the same way. It is empty
             afterwards.
         add_id : int, optional
-            A number to add to the ids of that index, if it stores ids.
+            A number to add to the ids of that index.
         """
 
     def check_compatible_for_merge(self, otherIndex: "faiss.Index") -> None:
@@ -339,7 +339,7 @@ class BinaryIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds codes, with consecutive ids from ntotal.
+        """Adds codes, with consecutive ids above all that were given.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class BinaryIndexMethods:
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds codes with given ids, if the index supports it.
+        """Adds codes with given ids, which must not be in use.
 
         Parameters
         ----------
@@ -509,7 +509,7 @@ class BinaryIndexMethods:
             An index that was made and trained in the same way. It is empty
             afterwards.
         add_id : int, optional
-            A number to add to the ids of that index, if it stores ids.
+            A number to add to the ids of that index.
         """
 
     def check_compatible_for_merge(self, other: "faiss.IndexBinary") -> None:
@@ -548,7 +548,7 @@ class HashedIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, with consecutive ids from ntotal.
+        """Adds vectors, with consecutive ids above all that were given.
 
         Parameters
         ----------
@@ -557,7 +557,7 @@ class HashedIndexMethods:
         """
 
     def add_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds vectors with given ids, if the storage supports it.
+        """Adds vectors with given ids, which must not be in use.
 
         Parameters
         ----------
@@ -660,7 +660,7 @@ class HashedIndexMethods:
         """
 
     def add_codes(self, x: "ArrayLike") -> None:
-        """Adds codes, with consecutive ids from ntotal.
+        """Adds codes, with consecutive ids above all that were given.
 
         Parameters
         ----------
@@ -669,7 +669,7 @@ class HashedIndexMethods:
         """
 
     def add_codes_with_ids(self, x: "ArrayLike", ids: "ArrayLike") -> None:
-        """Adds codes with given ids, if the storage supports it.
+        """Adds codes with given ids, which must not be in use.
 
         Parameters
         ----------

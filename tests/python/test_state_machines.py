@@ -38,8 +38,8 @@ def hamming_by(index):
 class Machine(RuleBasedStateMachine):
     """An index of `string`, and the same as lists of ids and rows of POOL."""
 
-    string, ids, k_factor = "KFlat(chi2)", "places", None
-    removes = merges = ranges = filters = True
+    string, k_factor = "KFlat(chi2)", None
+    removes = replaces = merges = ranges = filters = True
     make_distance = staticmethod(lambda index: chi2)
     exact = True
 
@@ -54,27 +54,28 @@ class Machine(RuleBasedStateMachine):
     def begin(self):
         self.index = self.make()
         self.model = []  # (id, row of POOL)
-        self.next_id = 1000
+        self.next_id = 0  # above all that were given
         inner = self.index
         while isinstance(inner, faiss.IndexIDMap):
             inner = inner.index
         self.distance = self.make_distance(faiss.downcast_index(inner) if inner is not self.index else inner)
 
-    def fill(self, index, which):
-        added = []
-        for i, row in enumerate(which):
-            id = self.next_id if self.ids == "given" else index.ntotal + i
-            self.next_id += 1
-            added.append((id, row))
-        if self.ids == "given":
-            index.add_with_ids(POOL[which], np.array([id for id, _ in added], dtype="int64"))
+    def fill(self, index, which, first, gap):
+        """Adds rows, with ids of their own if gap is not 0."""
+        ids = [first + i * max(gap, 1) for i in range(len(which))]
+        if gap:
+            index.add_with_ids(POOL[which], np.array(ids, dtype="int64"))
         else:
             index.add(POOL[which])
-        return added
+        return list(zip(ids, which))
 
-    @rule(which=rows)
-    def add(self, which):
-        self.model += self.fill(self.index, which)
+    def next_of(self, model, least):
+        return max([least, *(id + 1 for id, _ in model)])
+
+    @rule(which=rows, gap=st.integers(0, 3))
+    def add(self, which, gap):
+        self.model += self.fill(self.index, which, self.next_id, gap)
+        self.next_id = self.next_of(self.model, self.next_id)
 
     @rule(which=rows, at=st.integers(0, 5), bad=st.sampled_from([np.nan, np.inf, -1.0]))
     def add_what_is_refused(self, which, at, bad):
@@ -83,23 +84,20 @@ class Machine(RuleBasedStateMachine):
             return
         x[at % len(x), 3] = bad
         with pytest.raises(RuntimeError):
-            if self.ids == "given":
-                self.index.add_with_ids(x, np.arange(len(x)))
-            else:
-                self.index.add(x)
+            self.index.add_with_ids(x, self.next_id + np.arange(len(x)))
+        with pytest.raises(RuntimeError):
+            self.index.add(x)
 
     @precondition(lambda self: self.removes)
-    @rule(low=st.integers(0, 1060), size=st.integers(0, 8), as_array=st.booleans())
+    @rule(low=st.integers(0, 60), size=st.integers(0, 8), as_array=st.booleans())
     def remove(self, low, size, as_array):
-        if self.ids != "given":
-            low %= 60
         ids = np.arange(low, low + size)
         left = [(id, row) for id, row in self.model if id not in ids]
         selector = faiss.IDSelectorBatch(ids) if as_array else faiss.IDSelectorRange(low, low + size)
         assert self.index.remove_ids(selector) == len(self.model) - len(left)
-        self.model = list(enumerate(row for _, row in left)) if self.ids == "places" else left
+        self.model = left
 
-    @precondition(lambda self: self.ids == "given" and self.model)
+    @precondition(lambda self: self.replaces and self.model)
     @rule(which=rows, at=st.integers(0, 1000), adds=st.booleans())
     def replace(self, which, at, adds):
         """Replaces vectors; with `adds`, the last one is new."""
@@ -118,7 +116,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self.index.update_vectors(ids, POOL[which[:count]])
 
-    @precondition(lambda self: self.ids == "given" and self.model)
+    @precondition(lambda self: self.replaces and self.model)
     @rule(which=rows, unknown=st.booleans())
     def update_what_is_refused(self, which, unknown):
         if not which:
@@ -132,20 +130,29 @@ class Machine(RuleBasedStateMachine):
         with pytest.raises(RuntimeError):
             self.index.update_vectors(ids, x)
 
-    @precondition(lambda self: self.ids == "given")
     @rule()
     def ids_are_known(self):
         ids = [id for id, _ in self.model]
         assert sorted(self.index.ids()) == sorted(ids)
-        assert self.index.contains([*ids, 3, self.next_id]).tolist() == [True] * len(ids) + [False] * 2
+        assert self.index.contains([*ids, -3, self.next_id]).tolist() == [True] * len(ids) + [False] * 2
+
+    @precondition(lambda self: self.model)
+    @rule(which=rows, at=st.integers(0, 1000))
+    def add_an_id_in_use(self, which, at):
+        if which:
+            ids = self.next_id + np.arange(len(which))
+            ids[-1] = self.model[at % len(self.model)][0]
+            with pytest.raises(RuntimeError, match="already in use"):
+                self.index.add_with_ids(POOL[which], ids)
 
     @precondition(lambda self: self.merges)
-    @rule(which=rows)
-    def merge(self, which):
+    @rule(which=rows, gap=st.integers(0, 3))
+    def merge(self, which, gap):
         other = self.make()
-        added = self.fill(other, which)
-        self.index.merge_from(other, 0)
-        self.model += [(len(self.model) + i if self.ids == "places" else id, row) for i, (id, row) in enumerate(added)]
+        added = self.fill(other, which, 0, gap)
+        self.index.merge_from(other, self.next_id)
+        self.model += [(self.next_id + id, row) for id, row in added]
+        self.next_id = self.next_of(self.model, self.next_id)
 
     @rule(how=st.sampled_from(["file", "clone", "copy"]))
     def renew(self, how):
@@ -157,7 +164,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def reset(self):
         self.index.reset()
-        self.model = []
+        self.model, self.next_id = [], 0
 
     def truth(self, q):
         if not self.model:
@@ -186,10 +193,9 @@ class Machine(RuleBasedStateMachine):
             np.testing.assert_allclose(distances[0, :count], np.sort(truth)[:count], rtol=1e-3, atol=1e-3)
 
     @precondition(lambda self: self.filters)
-    @rule(row=st.integers(0, len(POOL) - 1), k=st.integers(1, 30), low=st.integers(0, 1060), size=st.integers(0, 60),
+    @rule(row=st.integers(0, len(POOL) - 1), k=st.integers(1, 30), low=st.integers(0, 60), size=st.integers(0, 60),
           kind=st.sampled_from(["ids", "mask", "range", "function", "selector"]))
     def search_filtered(self, row, k, low, size, kind):
-        low = low if self.ids == "given" else low % 60
         allowed = range(low, low + size)
         filter = {"ids": np.array([*allowed, 5], "int64"), "mask": np.isin(np.arange(2000), allowed), "range": allowed,
                   "function": lambda ids: np.isin(ids, allowed),
@@ -226,19 +232,20 @@ class Machine(RuleBasedStateMachine):
 CASES = {
     "KFlat": {},
     "KFlatBytes": {"string": "KFlat(intersection,store=u8)", "make_distance": staticmethod(lambda index: intersection)},
-    "IDMap2": {"string": "IDMap2,KFlat(chi2)", "ids": "given"},
+    "IDMap2": {"string": "IDMap2,KFlat(chi2)"},
     "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
-    "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by),
-                  "ids": "given"},
-    "Refine": {"string": "IDMap,SIK64(gaussian,gamma=0.001),BFlat,Refine(KFlat(chi2))", "ids": "given",
+    "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
+    "Refine": {"string": "IDMap,SIK64(gaussian,gamma=0.001),BFlat,Refine(KFlat(chi2))",
                "k_factor": 100},
-    "RefinedLists": {"string": "IDMap,KIVF2(nprobe=2),Refine(KFlat(chi2))", "ids": "given", "k_factor": 100},
-    "RefinedCodeLists": {"string": "IDMap,SIK64(gaussian,gamma=0.001),BIVF2,Refine(KFlat(chi2))", "ids": "given",
+    "RefinedLists": {"string": "IDMap,KIVF2(nprobe=2),Refine(KFlat(chi2))", "k_factor": 100},
+    "RefinedCodeLists": {"string": "IDMap,SIK64(gaussian,gamma=0.001),BIVF2,Refine(KFlat(chi2))",
                          "k_factor": 100, "exact": False, "ranges": False, "filters": False},
-    "Refined": {"string": "KIVF2(nprobe=2),Refine(KFlat(chi2))", "removes": False, "k_factor": 100},
+    "Refined": {"string": "KIVF2(nprobe=2),Refine(KFlat(chi2))", "k_factor": 100},
+    "CodeLists": {"string": "SIK64(gaussian,gamma=0.001),BIVF2", "make_distance": staticmethod(hamming_by),
+                  "exact": False, "ranges": False, "filters": False},
     "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by),
-                 "filters": False},
-    "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "merges": False, "ranges": False, "exact": False},
+                 "replaces": False, "filters": False},
+    "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "replaces": False, "merges": False, "ranges": False, "exact": False},
 }
 for name, attributes in CASES.items():
     case = type(name, (Machine,), attributes).TestCase
