@@ -241,7 +241,7 @@ TEST(AllocationFailures, AddingToHashTables) {
     const Floats x = clustered_histograms(n, d, 3, 20, 1);
     const Floats more = clustered_histograms(9, d, 3, 20, 2);
     std::vector<idx_t> ids(9);
-    std::iota(ids.begin(), ids.end(), 5);
+    std::iota(ids.begin(), ids.end(), 1000);
     for (const std::string text :
          {"AHK64(chi2),BHash8", "AHK64(chi2),BHash2x8"}) {
         for (const bool with_ids : {false, true}) {

@@ -53,6 +53,11 @@ std::unique_ptr<IndexIVFPQ4> filled(
     return index;
 }
 
+/// An index like one of a string, without a table of ids.
+std::unique_ptr<IndexIVFPQ4> filled_without_table(const std::string& text) {
+    return std::make_unique<IndexIVFPQ4>(*filled(text));
+}
+
 /// Returns the quantised vectors.
 std::vector<float> quantized(const IndexIVFPQ4& index) {
     std::vector<float> x(index.ntotal * index.d);
@@ -408,7 +413,7 @@ TEST(IndexIVFPQ4, IdsOfTheCallers) {
 
 TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
     const Floats x = vectors(n, 1);
-    const auto index = filled("KIVF4");
+    const auto index = filled_without_table("KIVF4");
     const auto add_one = [&](IndexIVFPQ4& to) {
         const idx_t before = to.next_id;
         to.add(1, x.data());
@@ -428,7 +433,7 @@ TEST(IndexIVFPQ4, IdsAreNeverGivenTwice) {
     index->add_with_ids(1, x.data(), &negative);
     EXPECT_EQ(add_one(*index), far + 1);
 
-    const auto other = filled("KIVF4");
+    const auto other = filled_without_table("KIVF4");
     other->merge_from(*index, 10);
     EXPECT_EQ(index->next_id, 0);
     EXPECT_EQ(add_one(*other), far + 12);
@@ -486,8 +491,8 @@ TEST(IndexIVFPQ4, DistancesAreNotNegative) {
 // Adding in small batches, removing and merging gives the same as one add.
 TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     const auto x = vectors(n, 1), q = vectors(nq, 2);
-    const auto whole = filled("KIVF16(M=6,nprobe=3)");
-    const auto pieces = filled("KIVF16(M=6,nprobe=3)");
+    const auto whole = filled_without_table("KIVF16(M=6,nprobe=3)");
+    const auto pieces = filled_without_table("KIVF16(M=6,nprobe=3)");
     pieces->reset();
     for (idx_t i = 0; i < n; i += 37) {
         pieces->add(std::min<idx_t>(37, n - i), &x[i * d]);
@@ -509,7 +514,7 @@ TEST(IndexIVFPQ4, ChangesLeaveTheSameVectors) {
     params.sel = &selector;
     expect_same(search(*pieces, q, 40), search(*whole, q, 40, &params));
 
-    const auto rest = filled("KIVF16(M=6,nprobe=3)");
+    const auto rest = filled_without_table("KIVF16(M=6,nprobe=3)");
     rest->reset();
     rest->add(400, &x[300 * d]);
     pieces->merge_from(*rest, 300);
@@ -557,7 +562,8 @@ TEST(IndexIVFPQ4, SearchesWidenUntilAllSelectedAreFound) {
 // With and without a direct map, after all operations.
 TEST(IndexIVFPQ4, DirectMap) {
     const auto x = vectors(n, 1);
-    const auto plain = filled("KIVF16(M=6)"), mapped = filled("KIVF16(M=6)");
+    const auto plain = filled_without_table("KIVF16(M=6)"),
+               mapped = filled_without_table("KIVF16(M=6)");
     mapped->make_direct_map();
     const auto expect_equal = [&] {
         std::vector<float> one(d), other(d);
@@ -587,7 +593,7 @@ TEST(IndexIVFPQ4, DirectMap) {
     const auto ids = std::vector<idx_t>{1500, -3, 200};
     both([&](IndexIVFPQ4& index) { index.add_with_ids(3, &x[0], &ids[0]); });
     both([&](IndexIVFPQ4& index) {
-        const auto other = filled("KIVF16(M=6)");
+        const auto other = filled_without_table("KIVF16(M=6)");
         other->remove_ids(faiss::IDSelectorRange(0, 900));
         index.merge_from(*other, 200);
     });

@@ -375,8 +375,8 @@ TEST(Mapped, MergedIntoOthers) {
         write(index, name);
         const auto source = mapped<T>(name), copy = clone(index);
         EXPECT_GT(mappings_of(name), 0);
-        to.merge_from(*source);
-        expected.merge_from(*copy);
+        to.merge_from(*source, to.ntotal);
+        expected.merge_from(*copy, expected.ntotal);
         expect_finds_the_same(expected, to);
         EXPECT_EQ(source->ntotal, 0);
         EXPECT_EQ(mappings_of(name), 0);
@@ -411,7 +411,7 @@ TEST(Mapped, WhatChangesThrows) {
                 {{[&] { copy->train(n, x.data()); }, refusal},
                  {[&] { copy->add(n, x.data()); }, refusal},
                  {[&] { copy->remove_ids(all); }, refusal},
-                 {[&] { copy->merge_from(*index); }, refusal}});
+                 {[&] { copy->merge_from(*index, n); }, refusal}});
         EXPECT_EQ(index->ntotal, n);
         expect_finds_the_same(*index, *copy);
         copy->reset();
@@ -434,7 +434,7 @@ TEST(Mapped, WhatChangesThrows) {
             {{[&] { copy->train(n, codes.data()); }, refusal},
              {[&] { copy->add(n, codes.data()); }, refusal},
              {[&] { copy->remove_ids(all); }, refusal},
-             {[&] { copy->merge_from(*index); }, refusal}});
+             {[&] { copy->merge_from(*index, n); }, refusal}});
     expect_finds_the_same(*index, *copy);
     copy->reset();
     add(*copy, n, 1);

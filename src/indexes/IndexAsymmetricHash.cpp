@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "core/slices.h"
 #include "indexes/blocked_scan.h"
+#include "indexes/index_positions.h"
 #include "indexes/no_vectors.h"
 #include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
@@ -453,6 +454,7 @@ std::function<void()> IndexAsymmetricHash::prepare_moves(
 
 void IndexAsymmetricHash::check_compatible_for_merge(
         const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,

@@ -21,6 +21,7 @@
 #include "core/hamming.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/hamming_hits.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/hamming_scan.h"
@@ -503,6 +504,7 @@ void IndexBinaryFlatKernel::merge_from(
 
 void IndexBinaryFlatKernel::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryFlatKernel*>(&other) &&
                     &other != this && other.d == d,

@@ -17,6 +17,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/hamming_hits.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 #include "simd/hamming_scan.h"
@@ -260,6 +261,7 @@ void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryFlatSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this && source->d == d,

@@ -26,6 +26,7 @@
 #include "core/parallel.h"
 #include "indexes/hamming_hits.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/list_moves.h"
 #include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
@@ -514,6 +515,7 @@ void IndexBinaryIVFSIMD::reset() {
 
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             lists && lists != this,

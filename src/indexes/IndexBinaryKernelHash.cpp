@@ -7,6 +7,7 @@
 #include "core/errors.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 
 namespace faiss_ext {
 
@@ -138,6 +139,7 @@ void IndexBinaryKernelHash::merge_from(
 
 void IndexBinaryKernelHash::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
     auto* source = dynamic_cast<const IndexBinaryKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexBinaryKernelHash");

@@ -20,6 +20,7 @@
 #include "core/field_files.h"
 #include "core/hamming.h"
 #include "core/parallel.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
 
@@ -537,6 +538,7 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryPermuted::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryPermuted*>(&other) &&
                     &other != this && other.d == d,

@@ -26,6 +26,7 @@
 #include "core/parallel.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/gathered_rows.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/row_codec.h"
 #include "indexes/row_scores.h"
@@ -747,6 +748,7 @@ void IndexFlatKernel::reset() {
 
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
     rows("IndexFlatKernel::merge_from");
@@ -763,7 +765,10 @@ void IndexFlatKernel::check_compatible_for_merge(
                 others.c_str(),
                 metric_name(source->metric_type).c_str());
     }
-    IndexFlatCodes::check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d == other.d && AnyIndex(other).type() == AnyIndex(*this).type(),
+            "cannot merge: expected another %s with the same dimension",
+            AnyIndex(*this).class_name().c_str());
 }
 
 void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {

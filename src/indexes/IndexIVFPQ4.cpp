@@ -25,6 +25,7 @@
 #include "core/slices.h"
 #include "indexes/incomplete_rows.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/k_means.h"
 #include "indexes/pq4_codes.h"
 #include "indexes/range_result.h"
@@ -1019,6 +1020,7 @@ void IndexIVFPQ4::reset() {
 }
 
 void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
     const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);

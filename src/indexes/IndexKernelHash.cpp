@@ -15,6 +15,7 @@
 #include "core/hamming.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/no_vectors.h"
 
 namespace faiss_ext {
@@ -213,6 +214,7 @@ void IndexKernelHash::merge_from(faiss::Index& other, idx_t add_id) {
 
 void IndexKernelHash::check_compatible_for_merge(
         const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
     auto* source = dynamic_cast<const IndexKernelHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexKernelHash");

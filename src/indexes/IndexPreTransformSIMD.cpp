@@ -25,6 +25,7 @@
 #include "core/scratch.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/search_params.h"
 #include "projections/principal_components.h"
 
@@ -393,6 +394,7 @@ void IndexPreTransformSIMD::prepend_transform(
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
+    check_ids_for_merge(*this, other);
     check_counts_with(*this, index);
     check_counts(other);
     auto* source = dynamic_cast<IndexPreTransform*>(&other);

@@ -21,6 +21,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
@@ -418,6 +419,7 @@ size_t IndexRefineKernel::remove_ids(const faiss::IDSelector&) {
 
 void IndexRefineKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexRefineKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && source != this,

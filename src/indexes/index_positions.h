@@ -8,6 +8,9 @@
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/index_tree.h>
 
+#include "core/errors.h"
+#include "indexes/index_facts.h"
+
 namespace faiss_ext {
 
 /// Knows the vectors of another index, its owner, by their positions. See
@@ -38,5 +41,15 @@ bool lists_keep_ids(const AnyIndex& index);
 
 /// Whether the ids of an index without a table are known, and positions.
 bool ids_are_positions(const AnyIndex& index);
+
+/// Throws if a merge by positions would lose the ids of the other index. Its
+/// own table may merge it so.
+template <class C, class IndexT>
+void check_ids_for_merge(const C& index, const IndexT& other) {
+    const bool is_of_tables = IndexPositions<IndexT>::inside == &index;
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            is_of_tables || !id_table_of(other),
+            "cannot merge: the other index has a table of ids; an index that a factory string makes can have one, too");
+}
 
 } // namespace faiss_ext
