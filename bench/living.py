@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import datasets  # noqa: E402
 
 K, PASSES = 10, 3
-OURS = ["IDMap,KFlat(chi2)", "IDMap,AHK512(chi2),BFlat,Refine(KFlat(chi2))",
-        "IDMap,AHK512(chi2),BIVF256,Refine(KFlat(chi2))",
-        "IDMap,HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))", "IDMap,HNSW32,KFlat(chi2)"]
+OURS = ["KFlat(chi2)", "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
+        "AHK512(chi2),BIVF256,Refine(KFlat(chi2))",
+        "HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))", "HNSW32,KFlat(chi2)"]
 PEERS = ["IDMap,Flat", "IVF256,Flat"]
 PARTS = (0.001, 0.01, 0.1, 0.5, 1)
 

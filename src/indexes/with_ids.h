@@ -311,7 +311,13 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         const bool have_tables = ids || (source && source->ids);
         const bool forgets_maps = have_tables && source &&
                 (has_direct_map(this) || has_direct_map(source));
-        if (!forgets_maps || is_called_inside()) {
+        if (forgets_maps && !is_called_inside()) {
+            return;
+        }
+        if (source) { // ids do not matter: merge_from takes both tables
+            const typename PositionsOf<C>::Inside inside(*this);
+            C::check_compatible_for_merge(other);
+        } else {
             C::check_compatible_for_merge(other);
         }
     }

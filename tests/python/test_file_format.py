@@ -180,6 +180,20 @@ def test_indexes_are_written_as_documented(string, filled):
         assert np.array_equal(values["id_map"], faiss.vector_to_array(index.id_map))
 
 
+@pytest.mark.parametrize("string", ["KFlat(linear)", "KIVF4(M=8)", "SIK16(gaussian),BIVF4", "KFlat(linear),Refine(KFlat(chi2))"])
+def test_tables_of_ids(string):
+    index = faiss.index_factory(64, string)
+    index.train(X[:300])
+    index.add_with_ids(X[:100], np.arange(100) + 7)
+    values = read(faiss.serialize_index(index), "index")
+    assert values["next_id"] == 107 and np.array_equal(values["ids"], np.arange(100) + 7)
+    check_header(values["header"], index)
+    inside = values["index"]
+    while "header" not in inside:
+        inside = next(v for v in inside.values() if isinstance(v, dict))
+    check_header(inside["header"], index)
+
+
 def test_wrappers_put_together_by_hand():
     for index in by_hand():
         values = read(faiss.serialize_index(fill(index, X[:300])), "index")
