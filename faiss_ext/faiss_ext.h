@@ -43,6 +43,7 @@
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
+#include <faiss_ext/indexes/SearchParametersRefine.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>

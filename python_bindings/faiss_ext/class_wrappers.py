@@ -1370,6 +1370,44 @@ def check_scalars(the_class):
             setattr(the_class, name, checked_scalars(method, name))
 
 
+# ------------------------------------------------------ search parameters
+
+def wrap_search_parameters():
+    make = swig.SearchParametersRefine.__init__
+
+    def __init__(
+            self, k_factor: float, *,
+            base_params: "faiss.SearchParameters | None" = None,
+            sel: "faiss.IDSelector | None" = None) -> None:
+        """Search parameters of an index with Refine(KFlat(...)).
+
+        Parameters
+        ----------
+        k_factor : float
+            Candidates per result, in place of the index's k_factor.
+        base_params : faiss.SearchParameters, optional
+            Parameters of the index in front, in place of its own settings.
+        sel : faiss.IDSelector, optional
+            Selects the results. Not together with base_params, which can have
+            a selector of its own.
+        """
+        where = "SearchParametersRefine"
+        check_k_factor(k_factor, f"{where}: k_factor")
+        make(self)
+        self.k_factor = k_factor
+        for name, value, kind in (
+                ("base_params", base_params, faiss.SearchParameters),
+                ("sel", sel, faiss.IDSelector)):
+            if value is not None:
+                if not isinstance(value, kind):
+                    raise TypeError(f"{where}: {name} must be "
+                                    f"faiss.{kind.__name__}, got {shown(value)}")
+                setattr(self, name, value)
+        self.referenced_objects = [base_params, sel]
+
+    swig.SearchParametersRefine.__init__ = __init__
+
+
 # -------------------------------------------------------------------- ids
 
 # without derived ones
@@ -1760,6 +1798,7 @@ wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
 wrap_ids()
+wrap_search_parameters()
 wrap_settings()
 name_arguments_of_methods()
 for the_class in subclasses(object):

@@ -304,6 +304,9 @@ void IndexRefineKernel::search(
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !sel || params != how.base_params,
                 "IndexRefineKernel::search: a selector needs Refine(KFlat(...)), or IndexRefineSearchParameters that contain it");
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !dynamic_cast<const SearchParametersRefine*>(params),
+                "IndexRefineKernel::search: SearchParametersRefine needs Refine(KFlat(...))");
         IndexRefine::search(n, x, k, distances, labels, params);
         guard.rethrow();
         return;

@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 
 #include <faiss/IndexBinary.h>
 #include <faiss/IndexBinaryHash.h>
@@ -14,6 +16,7 @@
 #include <faiss/impl/IDSelector.h>
 #include <faiss/invlists/BlockInvertedLists.h>
 
+#include <faiss_ext/indexes/SearchParametersRefine.h>
 #include <faiss_ext/indexes/search_limits.h>
 
 #include "core/errors.h"
@@ -50,7 +53,23 @@ inline void check_ef(int ef, const char* name, const char* where) {
 struct RefineSearch {
     float k_factor;
     const faiss::SearchParameters* base_params;
+    std::unique_ptr<faiss::SearchParameters> plain = nullptr; ///< owned
 };
+
+/// Reads parameters of this library.
+inline RefineSearch refine_search(const SearchParametersRefine& params) {
+    check_k_factor(params.k_factor, "search of a Refine index");
+    if (!params.sel) {
+        return {params.k_factor, params.base_params};
+    }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !params.base_params,
+            "search of a Refine index: a selector beside base_params must be in base_params");
+    auto plain = std::make_unique<faiss::SearchParameters>();
+    plain->sel = params.sel;
+    const faiss::SearchParameters* base_params = plain.get();
+    return {params.k_factor, base_params, std::move(plain)};
+}
 
 /// Reads the settings from the index or the search parameters. Plain search
 /// parameters, which hold only a selector, are passed to the index in front.
@@ -61,11 +80,15 @@ RefineSearch refine_search(
     if (!params || is_plain(params)) {
         return {index.k_factor, params};
     }
+    if (const auto* ours =
+                dynamic_cast<const SearchParametersRefine*>(params)) {
+        return refine_search(*ours);
+    }
     if constexpr (requires { sizeof(Params); }) {
         const auto* refine = dynamic_cast<const Params*>(params);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 refine,
-                "search of a Refine index: the search parameters are of another class, expected IndexRefineSearchParameters");
+                "search of a Refine index: the search parameters are of another class, expected SearchParametersRefine or IndexRefineSearchParameters");
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
@@ -73,10 +96,8 @@ RefineSearch refine_search(
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_FMT(
-                "search of a Refine index: search parameters other than faiss.SearchParameters need FAISS 1.8.0 or newer; this is %d.%d.%d",
-                FAISS_VERSION_MAJOR,
-                FAISS_VERSION_MINOR,
-                FAISS_VERSION_PATCH);
+                "search of a Refine index: the search parameters are a %s, expected SearchParametersRefine",
+                type_name(typeid(*params)).c_str());
     }
 }
 
@@ -89,6 +110,10 @@ const faiss::SearchParameters* params_inside(
                 dynamic_cast<const faiss::SearchParametersPreTransform*>(
                         params)) {
         return pre->index_params;
+    }
+    if (const auto* ours =
+                dynamic_cast<const SearchParametersRefine*>(params)) {
+        return ours->base_params;
     }
     if constexpr (requires { sizeof(Params); }) {
         if (const auto* refine = dynamic_cast<const Params*>(params)) {
@@ -117,6 +142,9 @@ void set_params_inside(
     if (auto* pre =
                 dynamic_cast<faiss::SearchParametersPreTransform*>(&params)) {
         pre->index_params = value;
+    }
+    if (auto* ours = dynamic_cast<SearchParametersRefine*>(&params)) {
+        ours->base_params = value;
     }
     if constexpr (requires { sizeof(Params); }) {
         if (auto* refine = dynamic_cast<Params*>(&params)) {

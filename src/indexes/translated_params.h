@@ -68,6 +68,7 @@ class TranslatedParams {
                         faiss::SearchParametersIVF,
                         faiss::IVFPQSearchParameters,
                         faiss::SearchParametersPreTransform,
+                        SearchParametersRefine,
                         faiss::IndexRefineSearchParameters>(*params));
         faiss::SearchParameters* copy = copies.back().get();
         FAISS_EXT_THROW_IF_NOT_FMT(

@@ -119,6 +119,36 @@ def test_masks_are_over_ids():
     assert (index.search(QUERIES, 1, filter=[])[1] == -1).all()
 
 
+@pytest.mark.parametrize("front", ["AHK64(chi2),BFlat", "HKM1(chi2),PCAR8,KIVF8(nprobe=4)", "HNSW8,KFlat(chi2)"])
+def test_k_factor_of_one_search(front):
+    index = filled(f"{front},Refine(KFlat(chi2))", np.arange(N) + 10)
+    q = X[:20]
+    for k_factor in (1, 7.5):
+        index.k_factor = k_factor
+        expected = index.search(q, 5)
+        index.k_factor = 3
+        found = index.search(q, 5, params=faiss_ext.SearchParametersRefine(k_factor))
+        assert np.array_equal(found[0], expected[0]) and np.array_equal(found[1], expected[1])
+    assert index.k_factor == 3
+    selector = faiss.IDSelectorRange(10, 300)
+    expected = index.search(q, 5, filter=selector)
+    found = index.search(q, 5, params=faiss_ext.SearchParametersRefine(k_factor=3, sel=selector))
+    assert np.array_equal(found[1], expected[1]) and (found[1] < 300).all()
+    if "KIVF" in front:
+        lists = faiss.SearchParametersIVF(nprobe=8)
+        wide = index.search(q, 5, params=faiss_ext.SearchParametersRefine(3, base_params=lists))
+        faiss_ext.set_index_parameter(index, "nprobe", 8)
+        assert np.array_equal(index.search(q, 5)[1], wide[1])
+        with pytest.raises(RuntimeError, match="must be in base_params"):
+            index.search(q, 5, params=faiss_ext.SearchParametersRefine(3, base_params=lists, sel=selector))
+    with pytest.raises(ValueError, match="k_factor must be a number from 1"):
+        faiss_ext.SearchParametersRefine(0.5)
+    with pytest.raises(TypeError, match="sel must be faiss.IDSelector, got 3"):
+        faiss_ext.SearchParametersRefine(2, sel=3)
+    with pytest.raises(RuntimeError, match="search parameters"):
+        filled("KFlat(chi2)").search(q, 5, params=faiss_ext.SearchParametersRefine(2))
+
+
 @pytest.mark.parametrize("string", ["HKM1(chi2),SQ8", "IDMap,HKM1(chi2),SQ8", "HKM1(chi2),HNSW8_SQ8",
                                     "SQ8,Refine(KFlat(chi2))", "AHK64(chi2),BIVF8"])
 def test_training_without_vectors(string):
