@@ -645,10 +645,23 @@ def test_misspelt_names(string):
     ("KFlat(chi2,store=fp16)", "f16"), ("AHK64(chi2,centre=1),BFlat", "center"), ("SIK64(gaussian,sigma=2),BFlat", "gamma"),
     ("KFlat(tanimoto)", "jaccard"), ("KFlat(chi2,store=float16)", "f16"), ("KFlat(chi2,store=uint8)", "u8"),
     ("KFlat(gaussian(gama=1))", "gamma"), ("AHK64(chi2),bflat", "BFlat"), ("kflat", "KFlat"), ("kflat(chi2)", "KFlat"),
-    ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK")])
+    ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK"),
+    ("hnsw32,KFlat(chi2)", "HNSW"), ("hnsw32", "HNSW"), ("HNSW32,flat", "Flat"), ("ivf16,Flat", "IVF"),
+    ("pca8,KFlat(chi2)", "PCA"), ("l2norm,KFlat(chi2)", "L2norm"), ("opq8_16,KFlat(chi2)", "OPQ"),
+    ("hkm1(chi2),KFlat(chi2)", "HKM"), ("AHK64(chi2),bhnsw8", "BHNSW"), ("AHK64(chi2),bhash4x8", "BHash"),
+    ("AHK64(chi2),bivf4", "BIVF"), ("KFlat(chi2),refine(KFlat(js))", "Refine"), ("KFlat(chi2),rflat", "RFlat"),
+    ("KFlat(l1)", "laplacian"), ("KFlat(L2)", "gaussian"), ("KFlat(manhattan)", "laplacian"),
+    ("KFlat(euclidean)", "gaussian"), ("KFlat(ip)", "linear")])
 def test_names_that_were_probably_meant(string, meant):
     with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
         faiss.index_factory(D, string)
+
+
+@pytest.mark.parametrize("string, meant", [
+    ("bivf4", "BIVF"), ("bkflat(jaccard)", "BKFlat"), ("IDMap2,bhash8", "BHash"), ("idmap2,BFlat", "IDMap2"), ("SIK64(gaussian),bhnsw8", "BHNSW")])
+def test_names_that_were_probably_meant_for_codes(string, meant):
+    with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
+        faiss_ext.index_binary_factory(64, string)
 
 
 @pytest.mark.parametrize("name, meant", [("rbf", "gaussian"), ("laplace", "laplacian"), ("kflat", "KFlat"), ("BKflat", "BKFlat")])
@@ -664,6 +677,13 @@ def test_the_hint_at_sigma_is_right():
     sigma = 2
     value = faiss_ext.kernel_factory(f"gaussian(gamma={1 / sigma**2})")(x, y)
     assert value == pytest.approx(np.exp(-((x - y) ** 2).sum() / (2 * sigma**2)), rel=1e-5)
+
+
+@pytest.mark.parametrize("string", ["Flat,HNSW8,KFlat(chi2)", "AHK64(chi2),BHash8x", "PCAX8,KFlat(chi2)"])
+def test_no_guess_of_the_name_that_was_given(string):
+    with pytest.raises(RuntimeError) as caught:
+        faiss.index_factory(D, string)
+    assert not re.search(r"did you mean (HNSW|BHash|PCAX)\?", str(caught.value))
 
 
 def test_no_guess_of_a_name_that_is_like_none():
