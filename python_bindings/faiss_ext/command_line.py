@@ -645,12 +645,21 @@ def run_bench(args):
     best = found.optimal_pts  # points into `found`, which must stay alive
     rows = [
         {"parameters": point.key, "recall": point.perf,
-         "queries_per_second": len(queries) / point.t}
+         "queries_per_second": len(queries) / point.t,
+         "usual_queries_per_second":
+             len(queries) / space.usual_times[point.key]}
         for point in map(best.at, range(best.size())) if point.t > 0]
+
+    def rate(row):
+        usual = (f"{row['usual_queries_per_second']:,.0f} to "
+                 if space.is_disturbed else "")
+        return f"{usual}{row['queries_per_second']:,.0f}"
+
+    width = max([12, *(len(rate(row)) for row in rows)])
     show(args, rows, [
-        f"{'recall':>8} {'queries/s':>12}  parameters", *(
-            f"{row['recall']:8.3f} {row['queries_per_second']:12,.0f}  "
-            f"{row['parameters']}" for row in rows)])
+        f"{'recall':>8} {'queries/s':>{width}}  parameters", *(
+            f"{row['recall']:8.3f} {rate(row):>{width}}  {row['parameters']}"
+            for row in rows)])
     return 0
 
 

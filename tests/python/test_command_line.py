@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
+from faiss_ext import timing
 from faiss_ext.command_line import main
 
 from helpers import BASE, COUNTS, QUERIES, made
@@ -367,8 +369,18 @@ def test_bench_measures_recall(run, folder):
         _, ids = index.search(QUERIES, 10)
         recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, true)])
         assert row["recall"] == pytest.approx(recall, abs=2e-3)  # (ties)
-        assert row["queries_per_second"] > 0
+        assert 0 < row["usual_queries_per_second"] <= row["queries_per_second"]
     assert run("bench", "index", "queries.npy", "queries.npy", "chi2")[0] == 1
+
+
+def test_bench_shows_the_range_of_rates_on_a_busy_machine(run, monkeypatch):
+    for is_busy in (False, True):
+        monkeypatch.setattr(timing.Timer, "is_disturbed", property(lambda self: is_busy))
+        status, out, err = run("bench", "index", "base.npy", "queries.npy", "chi2", "--settings", 3)
+        assert status == 0 and is_busy == ("kept the machine busy" in err)
+        head, *rows = out.splitlines()
+        assert rows and all(bool(re.search(r" [\d,]+ to [\d,]+  ", row)) == is_busy for row in rows)
+        assert {row.index("k_factor=") for row in rows} == {head.index("parameters")}
 
 
 def test_bench_keeps_to_the_parameters_that_are_given(run, folder):
