@@ -23,6 +23,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/selected_places.h"
+#include "indexes/supported_calls.h"
 
 namespace faiss_ext {
 
@@ -66,7 +67,12 @@ class TranslatedParams {
    public:
     template <class Table>
     TranslatedParams(const Table& table, const faiss::SearchParameters* params)
-            : result(translated(table, params)) {}
+            : result(translated(table, params)) {
+        if (auto own = params_of_its_class(*table.index, result)) {
+            copies.push_back(std::move(own));
+            result = copies.back().get();
+        }
+    }
 
     const faiss::SearchParameters* get() const {
         return result;
@@ -182,6 +188,7 @@ TranslatedParams checked_search(
     check_input(*table.index, n, x, name.c_str());
     check_parts(table);
     check_params_for(*table.index, params, name.c_str());
+    check_params_supported(*table.index, params, name.c_str());
     return TranslatedParams(table, params);
 }
 
@@ -404,6 +411,8 @@ void IndexIDTableTemplate<IndexT>::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     const auto inside = checked_search(*this, "range_search", n, x, params);
+    check_range_search_supported(
+            *this->index, named<IndexT>("range_search").c_str());
     this->index->range_search(n, x, radius, result, inside.get());
     for (size_t i = 0; i < result->lims[result->nq]; i++) {
         result->labels[i] = id_at(result->labels[i]);

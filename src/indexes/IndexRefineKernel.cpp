@@ -25,6 +25,7 @@
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "indexes/supported_calls.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -293,6 +294,10 @@ void IndexRefineKernel::search(
     KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
+    if (!is_plain(how.base_params)) {
+        check_params_supported(
+                *base_index, how.base_params, "search of a Refine index");
+    }
     if (ntotal == 0) { // FAISS's flat indexes may not write labels
         std::fill_n(distances, n * k, worst_of(metric_type));
         std::fill_n(labels, n * k, -1);
@@ -349,6 +354,9 @@ void IndexRefineKernel::range_search(
     KernelExceptionGuard guard(this);
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, where);
+    if (!is_plain(how.base_params)) {
+        check_params_supported(*base_index, how.base_params, where);
+    }
     const faiss::IDSelector* sel = selector_inside(how.base_params);
     const double first = 16 * how.k_factor;
     std::vector<std::vector<Hit>> found(n);
