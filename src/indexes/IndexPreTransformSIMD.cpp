@@ -366,8 +366,7 @@ struct ParamsBehind {
 
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
     check_all_counts(index);
-    if (dynamic_cast<const faiss::IndexFlatCodes*>(&index) ||
-        dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+    if (!keeps_ids(index)) {
         check_ids(i0, ni, index.ntotal, "IndexPreTransformSIMD::reconstruct");
     }
 }
