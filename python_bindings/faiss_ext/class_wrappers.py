@@ -470,7 +470,8 @@ def name_arguments_of_methods():
         for name, method in list(vars(the_class).items()):
             is_static = isinstance(method, staticmethod)
             function = method.__func__ if is_static else method
-            if (name.startswith("_") or name.endswith("_c") or name in TAKE_K
+            if (name.startswith("_") or name.endswith("_c")
+                    or name in TAKE_K | RANGE_SEARCHES
                     or not inspect.isfunction(function)):
                 continue
             kinds = {**function.__annotations__, "return": None}.values()

@@ -91,6 +91,9 @@ struct Candidates {
             double wanted,
             idx_t least)
             : params(given), sel(selector_inside(given)) {
+        if (!sel && is_plain(given)) {
+            params = nullptr; // they say nothing
+        }
         if (sel && is_plain(given)) {
             wider = params_for_selected(*index.base_index, selected);
             params = wider.get();
@@ -308,7 +311,13 @@ void IndexRefineKernel::search(
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !sel || params != how.base_params,
                 "IndexRefineKernel::search: a selector needs Refine(KFlat(...)), or IndexRefineSearchParameters that contain it");
-        IndexRefine::search(n, x, k, distances, labels, params);
+        IndexRefine::search(
+                n,
+                x,
+                k,
+                distances,
+                labels,
+                is_plain(params) ? nullptr : params);
         guard.rethrow();
         return;
     }
