@@ -356,6 +356,14 @@ def test_info_of_other_metrics(run, folder):
     assert "metric" not in run("info", "BKFlat(jaccard)", "-d", 64)[1]
 
 
+@pytest.mark.parametrize("name, said", [
+    ("folder/none.index", "'folder/none.index' is neither a file nor a factory string"),
+    ("base.npy", "base.npy: not an index, or a damaged one")])
+def test_info_does_not_quote_faiss(run, name, said):
+    status, _, err = run("info", name)
+    assert status == 1 and err.strip() == f"faiss_ext: {said}"
+
+
 def test_bench_measures_recall(run, folder):
     index = faiss.read_index(str(folder / "index"))
     exact = faiss.index_factory(64, "KFlat(chi2)")
@@ -430,7 +438,7 @@ def test_recommend_says_which(run):
     (["search", "index", "queries.npy", "--threads", "99999999999999"], 2, "from 1 to 1024"),
     (["search", "index", "queries.npy:x"], 1, "has no part 'x'"),
     (["recommend", "base.npy", "chi2", "-n", "5"], 1, "n is 5, expected at least"),
-    (["info", "gone"], 1, "could not parse index string gone"),
+    (["info", "gone"], 1, "is neither a file nor a factory string"),
     (["info", "KFlat(chi2)", "-d", "99999999999"], 2, "from 1 to 16777216"),
     (["info", "KFlat(chi2)", "-d", "100000000000000000000"], 2, "from 1 to 16777216"),
     (["search", "index", "large.npy"], 1, "component 0 of vector 0 is NaN or infinite as float32"),
