@@ -94,12 +94,11 @@ class Truth:
 def timer_of(index, queries, parameters=()):
     """A Timer of a search for the K nearest, with search parameters [(name, value)]."""
 
-    def search():
+    def set_parameters():
         for name, value in parameters:
             faiss_ext.set_index_parameter(index, name, value)
-        return index.search(queries, K)
 
-    return timing.Timer(search, faiss.omp_get_max_threads())
+    return timing.Timer(lambda: index.search(queries, K), faiss.omp_get_max_threads(), set_parameters)
 
 
 def file_size(index):
@@ -157,7 +156,7 @@ class Demo:
         costs = build(self.exact, data.base)
         self.gamma = None if kernel in HISTOGRAM_KERNELS else self.exact.kernel.gamma
         self.truth = Truth(self.exact, data.queries)
-        self._add(entry, self.exact, {}, costs)
+        self._add([self._tried(entry, self.exact, {}, costs)])
         store = narrowest_store(self.exact.kernel, self.truth, data.base, 0)
         self.plan = demo_indexes.Plan(kernel, self.gamma, len(data.base), data.d, store, lengths, seed)
 
@@ -190,39 +189,54 @@ class Demo:
         """Measures an index with its search parameters raised as far as they are worth it.
 
         Candidates are not raised where that adds nothing, nor effort where a second setting has found everything; nor
-        either where a search was long, and slower than the exact scan.
+        either where a search is long, and slower than the exact scan. All settings are timed in turn.
         """
-        complete = 0
-        slowest = min(self.rows[0].queries_per_s, len(self.data.queries) / LONG_S)
+        complete, trials = 0, []
         for effort in entry.efforts:
             last = -1.0
             for k_factor in entry.k_factors:
                 both = {entry.effort: effort, "k_factor": k_factor}
                 given = {name: value for name, value in both.items() if value is not None}
-                row = self._add(entry, index, given, costs)
+                row, timer = self._tried(entry, index, given, costs)
+                trials.append((row, timer))
+                is_slow = self._is_slow(timer)
                 if recall(row) < last + GAIN:
                     break
                 last = recall(row)
-                if last >= ENOUGH or row.queries_per_s < slowest:
+                if last >= ENOUGH or is_slow:
                     break
             complete += last >= ENOUGH
-            if complete == 2 or row.queries_per_s < slowest:
+            if complete == 2 or is_slow:
                 break
+        self._add(trials)
 
-    def _add(self, entry, index, parameters, costs):
+    def _is_slow(self, timer):
+        """Whether a search is long, and slower than the exact scan."""
+        exact = self.timers[self.rows[0].method]
+        if timer.least > LONG_S:
+            timer.turn()  # the first one may have had to wait
+        return timer.least > max(exact.least, LONG_S) and timing.is_slower(timer, exact)
+
+    def _tried(self, entry, index, parameters, costs):
+        """A row without its speed, and a timer that has had one turn."""
         timer = timer_of(index, self.data.queries, list(parameters.items()))
+        timer.prepare()
         _, labels = timer.call()
-        timing.take_turns([timer], MIN_TIMING_S)
+        timer.turn()
         recalls = tuple(self.truth.recall(labels, r) for r in RANKS)
         build_s, bytes_per_vector = costs
         setting = " ".join(f"{name}={value}" for name, value in parameters.items())
-        row = self._rated(Row(entry, setting, bytes_per_vector, build_s, 0.0, recalls, labels), timer)
-        self.rows.append(row)
-        self.timers[row.method] = timer
+        return Row(entry, setting, bytes_per_vector, build_s, 0.0, recalls, labels), timer
+
+    def _add(self, trials):
+        """Times pairs of rows and timers in turn, and adds the rows."""
+        timing.take_turns([timer for _, timer in trials], MIN_TIMING_S, timing.are_steady, turns=1)
+        for row, timer in trials:
+            self.rows.append(self._rated(row, timer))
+            self.timers[row.method] = timer
         if len(self.rows) > 1:  # others' indexes need not be kept
             named = {row.method for row in demo_tables.compared(self.rows)}
             self.timers = {method: timer for method, timer in self.timers.items() if method in named}
-        return row
 
 
 def read(arguments):

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
@@ -57,6 +58,21 @@ std::unique_ptr<faiss::Index> filled(const std::string& text) {
     return index;
 }
 
+/// All that is shown of an index and of the indexes inside it.
+std::string shown(faiss::Index& index) {
+    std::string all = index_text(index) + "\n" + index_string(index);
+    for (const std::string& setting : settings_of(index)) {
+        all += "\n" + setting;
+    }
+    for (const SearchParameter& parameter : search_parameters(index)) {
+        all += "\n" + parameter.name + "=" + std::to_string(parameter.get());
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        all += "\n" + std::string(part.name) + ": " + index_text(part.index);
+    }
+    return all;
+}
+
 struct EachIndex : testing::TestWithParam<Row> {
     void SetUp() override {
         omp_set_num_threads(1); // OpenMP's threads are not tested here
@@ -72,9 +88,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EachIndex, SearchesOfOneIndex) {
     const auto index = filled(GetParam().text);
     const auto expected = search(*index, q, 5);
+    const std::string text = shown(*index);
     at_once([&](int t) {
         for (int i = 0; i < 3; i++) {
             expect_same(search(*index, q, 5), expected);
+            EXPECT_EQ(shown(*index), text);
             const idx_t one = (t + i) % nq;
             search(*index, rows(q, d, one, one + 1), 2);
         }

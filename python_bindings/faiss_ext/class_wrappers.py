@@ -188,7 +188,7 @@ def in_words(method, self, name, args, kwargs):
     try:
         return method(self, *args, **kwargs)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        words = words_for(error, method, self, args, kwargs)
+        words = words_for(error, method, self, name, args, kwargs)
         if words is None:
             raise
         kind = (RuntimeError if isinstance(error, RuntimeError)
@@ -242,7 +242,19 @@ def part_without(name, index):
     return next(filter(None, (part_without(name, part) for part in parts)), None)
 
 
-def words_for(error, method, self, args, kwargs):
+def keyword_hint(self, name, kwargs):
+    """What to write instead of keyword arguments that do not exist; or ""."""
+    if "sel" in kwargs or "filter" in kwargs:
+        return ("; filter=... takes ids, a mask or a selector" if name in FILTERED
+                else "; search takes filter=...")
+    known = [key for key in kwargs if key in settings_of(self)]
+    if known:
+        return (f"; faiss_ext.set_index_parameter(index, {known[0]!r}, value) "
+                "sets it in the index")
+    return ""
+
+
+def words_for(error, method, self, name, args, kwargs):
     """What to say of an error of FAISS or SWIG; None for other errors."""
     if isinstance(error, RuntimeError) and not isinstance(
             error, NotImplementedError):  # SWIG's, for overloads
@@ -255,7 +267,9 @@ def words_for(error, method, self, args, kwargs):
             return (f"search parameters are not supported by {text(self)} in "
                     f"FAISS {faiss.__version__}; faiss_ext.set_index_parameter "
                     "sets them in the index")
-        return problem
+        return problem + keyword_hint(
+            self, name, {key: value for key, value in kwargs.items()
+                         if key not in signature.parameters})
     is_check_of_faiss = (isinstance(error, AssertionError)
                          and module_of(error) == faiss_wrappers.__name__)
     if is_check_of_faiss or is_of_swig(error):
@@ -456,7 +470,8 @@ def name_arguments_of_methods():
         for name, method in list(vars(the_class).items()):
             is_static = isinstance(method, staticmethod)
             function = method.__func__ if is_static else method
-            if (name.startswith("_") or name.endswith("_c") or name in TAKE_K
+            if (name.startswith("_") or name.endswith("_c")
+                    or name in TAKE_K | RANGE_SEARCHES
                     or not inspect.isfunction(function)):
                 continue
             kinds = {**function.__annotations__, "return": None}.values()

@@ -280,8 +280,14 @@ def read_of(magic, path, source, mmap):
         if magic in MAGICS:  # the message already names the file
             raise
         raise VectorFileError(
-            f"{path}: not an index, or a damaged one: {message_of(error)}"
+            f"{path}: not an index, or a damaged one{own_words(error)}"
         ) from None
+
+
+def own_words(error):
+    """What faiss_ext says of an error, behind a colon. FAISS's text would name
+    its functions."""
+    return f": {message_of(error)}" if hasattr(error, "place") else ""
 
 
 def shards_of(path, mmap=False):
@@ -554,8 +560,8 @@ def run_info(args):
                        else faiss.index_factory)
             index = factory(args.d or 128, args.index)
         except RuntimeError as error:
-            raise ValueError(f"{args.index!r} is neither a file nor a "
-                             f"string: {message_of(error)}") from None
+            raise ValueError(f"{args.index!r} is neither a file nor a factory "
+                             f"string{own_words(error)}") from None
         size = None
     found = hash_of(index)
     theory = [] if found is None else theory_of(found)
@@ -645,12 +651,21 @@ def run_bench(args):
     best = found.optimal_pts  # points into `found`, which must stay alive
     rows = [
         {"parameters": point.key, "recall": point.perf,
-         "queries_per_second": len(queries) / point.t}
+         "queries_per_second": len(queries) / point.t,
+         "usual_queries_per_second":
+             len(queries) / space.usual_times[point.key]}
         for point in map(best.at, range(best.size())) if point.t > 0]
+
+    def rate(row):
+        usual = (f"{row['usual_queries_per_second']:,.0f} to "
+                 if space.is_disturbed else "")
+        return f"{usual}{row['queries_per_second']:,.0f}"
+
+    width = max([12, *(len(rate(row)) for row in rows)])
     show(args, rows, [
-        f"{'recall':>8} {'queries/s':>12}  parameters", *(
-            f"{row['recall']:8.3f} {row['queries_per_second']:12,.0f}  "
-            f"{row['parameters']}" for row in rows)])
+        f"{'recall':>8} {'queries/s':>{width}}  parameters", *(
+            f"{row['recall']:8.3f} {rate(row):>{width}}  {row['parameters']}"
+            for row in rows)])
     return 0
 
 

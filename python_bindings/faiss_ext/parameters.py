@@ -2,6 +2,7 @@
 """Search parameters of an index by name, and their tuning."""
 
 import abc
+import functools
 import math
 import numbers
 import operator
@@ -183,6 +184,12 @@ class ParameterSpace(faiss.ParameterSpace):
         Least time for which a search is repeated, in seconds.
     thread_over_batches : bool
         Has no effect.
+    is_disturbed : bool
+        Whether other programs slowed down the last explore.
+    usual_times : dict of str to float
+        For each key of the last explore, the time of the median search in
+        seconds. If explore was disturbed, the true time lies between `t` of the
+        operating point and this.
 
     Examples
     --------
@@ -196,7 +203,8 @@ class ParameterSpace(faiss.ParameterSpace):
     >>> space.set_index_parameters(index, best.key)
     """
 
-    is_disturbed = False  # whether other programs slowed down explore
+    is_disturbed = False
+    usual_times: "dict[str, float]" = {}
 
     def initialize(self, index: "faiss.Index | faiss.IndexBinary") -> None:
         """Sets the ranges to values worth trying for an index, replacing
@@ -371,9 +379,12 @@ class ParameterSpace(faiss.ParameterSpace):
         any parameter takes more time and finds more. With `n_experiments` 0,
         all combinations are tried one after the other.
 
-        Each search is repeated until its fastest time is clear, and for at
-        least `min_test_duration` seconds. With one thread, processor time is
-        measured.
+        Then all combinations that were tried are searched in turn, so that a
+        busy moment of the machine affects all of them, until the fastest times
+        of the best ones are clear, and each for at least `min_test_duration`
+        seconds. t is the fastest time. With one thread, processor time is
+        measured. If `verbose`, the times that are printed are those of the
+        first search.
         """
         where = "ParameterSpace.explore"
         settings_of_root(index, where)
@@ -395,30 +406,45 @@ class ParameterSpace(faiss.ParameterSpace):
         self.ranges()  # none is empty
         n = self.n_combinations()
         order = self._order(n)
-        points = faiss.OperatingPoints()
-        self.is_disturbed = False
-        tried = []
+        rough = faiss.OperatingPoints()
+        trials, found, k = [], [], int(crit.nnn)
+        is_slower = functools.lru_cache(maxsize=None)(timing.is_slower)
         try:
             self._set(index, self._combination(order[0]))
-            index.search(xq[:self.batchsize], int(crit.nnn))
+            index.search(xq[:self.batchsize], k)
             for i, cno in enumerate(order):
                 key = self.combination_name(cno)
                 head = f"  {i}/{len(order)}: cno={cno} {key}"
                 if (self.n_experiments
-                        and self._is_hopeless(cno, tried, points)):
+                        and self._is_hopeless(cno, trials, is_slower)):
                     if self.verbose:
                         print(f"{head} skip")
                     continue
-                self._set(index, self._combination(cno))
-                D, I, t = self._timed_search(index, xq, int(crit.nnn))
-                perf = evaluation(crit, D, I)
-                is_best = points.add(perf, t, key, cno)
-                tried.append((cno, perf, t))
+                timer = self._timer(index, xq, k, cno, found)
+                timer.turn()
+                D, I = (np.concatenate(parts) for parts in zip(*found))
+                found.clear()
+                perf = evaluation(crit, D.astype("float32", copy=False), I)
+                del D, I
+                trials.append(Trial(cno, perf, timer))
+                t = timer.least
+                is_best = rough.add(perf, t, key, cno)
                 if self.verbose:
                     print(f"{head} perf={perf:.3f} t={t:.6f} s"
                           f"{' *' if is_best else ''}")
+            timing.take_turns(
+                [trial.timer for trial in trials], self.min_test_duration,
+                lambda _: timing.are_steady(timers_of_best(trials)), turns=1)
         finally:
             before.apply()
+        self.is_disturbed = any(
+            timer.is_disturbed for timer in timers_of_best(trials))
+        self.usual_times = {
+            self.combination_name(trial.cno): trial.timer.middle
+            for trial in trials}
+        points = faiss.OperatingPoints()
+        for cno, perf, timer in trials:
+            points.add(perf, timer.least, self.combination_name(cno), cno)
         return points
 
     def _order(self, n):
@@ -432,34 +458,55 @@ class ParameterSpace(faiss.ParameterSpace):
         faiss.rand_perm(faiss.swig_ptr(rest), n - 2, 1234)
         return [0, n - 1, *(rest + 1).tolist()][:self.n_experiments]
 
-    def _is_hopeless(self, cno, tried, points):
+    def _is_hopeless(self, cno, trials, is_slower):
         """Whether the measurements so far rule out a combination.
 
         They do if one of them finds as much as the combination can, in no more
         time than it must take.
         """
-        most_perf, least_t = 1.0, 0.0
-        for other, perf, t in tried:
-            if self.combination_ge(cno, other):
-                least_t = max(least_t, t)
-            if self.combination_ge(other, cno):
-                most_perf = min(most_perf, perf)
-        return points.t_for_perf(most_perf) <= least_t
+        most_perf = min([1.0, *(trial.perf for trial in trials
+                                if self.combination_ge(trial.cno, cno))])
+        if most_perf <= 0:
+            return True
+        timers = [trial.timer for trial in trials if trial.perf >= most_perf]
+        smaller = [trial.timer for trial in trials
+                   if self.combination_ge(cno, trial.cno)]
+        if not timers or not smaller:
+            return False
+        fastest = min(timers, key=operator.attrgetter("least"))
+        slowest = max(smaller, key=operator.attrgetter("least"))
+        return fastest.least <= slowest.least and not (
+            fastest is not slowest and is_slower(fastest, slowest))
 
-    def _timed_search(self, index, xq, k):
-        """Distances, ids, and the time of a search for all queries, in
-        seconds."""
-        found = []
+    def _timer(self, index, xq, k, cno, found):
+        """A timer of a search for all queries with a combination of the
+        values. The results replace those in the list `found`."""
+        pairs = self._combination(cno)
 
         def search():
             found[:] = [index.search(xq[i:i + self.batchsize], k)
                         for i in range(0, len(xq), self.batchsize)]
 
-        timer = timing.Timer(search, faiss.omp_get_max_threads())
-        timing.take_turns([timer], self.min_test_duration)
-        self.is_disturbed |= timer.is_disturbed
-        D, I = (np.concatenate(parts) for parts in zip(*found))
-        return D.astype("float32", copy=False), I, timer.least
+        return timing.Timer(search, faiss.omp_get_max_threads(),
+                            lambda: self._set(index, pairs))
+
+
+class Trial(NamedTuple):
+    """A combination that explore has tried."""
+
+    cno: int
+    perf: float
+    timer: timing.Timer
+
+
+def timers_of_best(trials):
+    """The timers of the trials that find more than all faster ones."""
+    best, most_perf = [], -math.inf
+    for trial in sorted(trials, key=lambda t: (t.timer.least, -t.perf)):
+        if trial.perf > most_perf:
+            best.append(trial.timer)
+            most_perf = trial.perf
+    return best or [trial.timer for trial in trials]
 
 
 def evaluation(crit, D, I):

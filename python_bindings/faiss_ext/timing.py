@@ -41,17 +41,20 @@ class Timer:
         A function without arguments.
     threads : int
         Number of threads that the call may use.
+    prepare : callable
+        Called before each turn; its time does not count.
     turns : list of float
         Seconds per call in each turn: processor time with one thread,
         otherwise wall-clock time.
     """
 
-    def __init__(self, call, threads):
-        self.call, self.threads = call, threads
+    def __init__(self, call, threads, prepare=lambda: None):
+        self.call, self.threads, self.prepare = call, threads, prepare
         self.turns = []
         self.waited = False  # whether the fastest turn had to wait to run
 
     def turn(self):
+        self.prepare()
         calls, seconds = 0, 0
         wall, processor = Stopwatch(), time.process_time()
         while calls == 0 or seconds < TURN_S:
@@ -75,9 +78,14 @@ class Timer:
         return sorted(self.turns)[len(self.turns) // 2]
 
     @property
+    def is_steady(self):
+        """Whether half the turns are close to the fastest one."""
+        return self.middle <= VARIES * self.least
+
+    @property
     def is_disturbed(self):
         """Whether other programs may have slowed down even the fastest turn."""
-        return self.middle > VARIES * self.least or (
+        return not self.is_steady or (
             self.threads > 1 and (self.waited or is_loaded()))
 
 
@@ -93,16 +101,20 @@ def are_apart(timers):
     """Whether half the turns of the fastest call are faster than all turns of
     the next.
 
-    A single call is compared with itself: half its turns must be close to the
-    fastest one.
+    A single call must be steady.
     """
     order = sorted(timers, key=lambda timer: timer.least)
     if len(order) == 1:
-        return order[0].middle <= VARIES * order[0].least
+        return order[0].is_steady
     return order[0].middle < order[1].least
 
 
-def take_turns(timers, shortest=0.0, are_clear=are_apart):
+def are_steady(timers):
+    """Whether half the turns of each call are close to its fastest one."""
+    return all(timer.is_steady for timer in timers)
+
+
+def take_turns(timers, shortest=0.0, are_clear=are_apart, turns=0):
     """Times calls in turn until it is clear which is the fastest.
 
     Parameters
@@ -113,8 +125,10 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
         Least time for the turns of each call, in seconds.
     are_clear : callable
         Whether the timers have had enough turns.
+    turns : int
+        Number of earlier turns of each call that count.
     """
-    all_turns, turns = Stopwatch(), 0
+    all_turns = Stopwatch()
     while True:
         for timer in timers:
             timer.turn()
@@ -125,6 +139,16 @@ def take_turns(timers, shortest=0.0, are_clear=are_apart):
             continue
         if turns >= MOST or passed > LONG_S or are_clear(timers):
             return
+
+
+def is_slower(timer, other):
+    """Whether one call is slower than another one, from a few new turns of
+    both. Earlier turns do not count: the machine may have been busy then.
+    """
+    both = [Timer(each.call, each.threads, each.prepare)
+            for each in (timer, other)]
+    take_turns(both, are_clear=lambda timers: True)
+    return both[0].least > both[1].least
 
 
 def least(call, threads, shortest=0.0):

@@ -29,6 +29,16 @@ const OtherName other_names[] = {
         {"cos", "cosine"},
         {"cosinesimilarity", "cosine"},
         {"angular", "cosine"},
+        {"l1",
+         "laplacian",
+         "it is exp(-gamma |x - y|_1), in the order of L1 distances"},
+        {"manhattan", "laplacian"},
+        {"cityblock", "laplacian"},
+        {"l2",
+         "gaussian",
+         "it is exp(-gamma |x - y|^2 / 2), in the order of L2 distances"},
+        {"euclidean", "gaussian"},
+        {"ip", "linear"},
         {"dot", "linear"},
         {"dotproduct", "linear"},
         {"innerproduct", "linear"},
@@ -72,12 +82,23 @@ const OtherName other_names[] = {
         {"uint8", "u8"},
         {"byte", "u8"}};
 
+/// The first word of a text, which may stand behind a comma.
 std::string first_word(const std::string& text) {
-    const auto end = std::find_if_not(text.begin(), text.end(), [](char c) {
+    const auto begin = text.begin() + (text.starts_with(',') ? 1 : 0);
+    const auto end = std::find_if_not(begin, text.end(), [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
                 c == '-';
     });
-    return std::string(text.begin(), end);
+    return std::string(begin, end);
+}
+
+/// Whether a number follows the first word of an accepted text: `HNSW<M>`.
+bool has_number(const std::string& accepted, const std::string& word) {
+    return accepted.find(word + "<") <= 1;
+}
+
+std::string without_number(const std::string& word) {
+    return word.substr(0, word.find_first_of("0123456789"));
 }
 
 std::string lower(std::string text) {
@@ -126,16 +147,20 @@ std::string name_hint(
         }
     }
     std::string best;
+    bool is_given = false;        // the best is what was given
     size_t least = wanted.size(); // with more edits it is another word
     for (const std::string& text : accepted) {
         const std::string word = first_word(text);
-        const size_t n = edits(wanted, lower(word));
+        const bool numbered = has_number(text, word);
+        const std::string compared = numbered ? without_number(wanted) : wanted;
+        const size_t n = edits(compared, lower(word));
         if (n <= word.size() / 5 && n < least) {
             least = n;
             best = word;
+            is_given = word == (numbered ? without_number(given) : given);
         }
     }
-    if (best.empty() || best == given) {
+    if (best.empty() || is_given) {
         return "";
     }
     return "did you mean " + best + "?" +

@@ -22,6 +22,7 @@
 #include "indexes/add_to_storage.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
+#include "indexes/supported_calls.h"
 
 namespace faiss_ext {
 
@@ -164,6 +165,7 @@ void HashAndStorage::search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "search");
     check_params_for(*storage, params, "search");
+    check_params_supported(*storage, params, "search");
     check_parameters(*storage);
     check_counts_inside();
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -194,6 +196,8 @@ void HashAndStorage::range_search_codes(
         const faiss::SearchParameters* params) const {
     check_codes(n, codes, "range_search");
     check_params_for(*storage, params, "range_search");
+    check_range_search_supported(*storage, "range_search");
+    check_params_supported(*storage, params, "range_search");
     check_parameters(*storage);
     check_counts_inside();
     if (is_ours(*storage) || n == 0) {

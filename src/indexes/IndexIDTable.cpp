@@ -20,6 +20,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/selected_places.h"
+#include "indexes/supported_calls.h"
 #include "indexes/translated_params.h"
 
 namespace faiss_ext {
@@ -103,6 +104,7 @@ TranslatedParams checked_search(
     check_input(*table.index, n, x, name.c_str());
     check_parts(table);
     check_params_for(*table.index, params, name.c_str());
+    check_params_supported(*table.index, params, name.c_str());
     return TranslatedParams(table, params);
 }
 
@@ -369,6 +371,7 @@ void IndexIDTableTemplate<IndexT>::range_search(
         const faiss::SearchParameters* params) const {
     const auto inside =
             checked_search(*this, named("range_search"), n, x, params);
+    check_range_search_supported(*this->index, named("range_search").c_str());
     this->index->range_search(n, x, radius, result, inside.get());
     to_ids(idx_t(result->lims[result->nq]), result->labels);
 }

@@ -27,6 +27,7 @@
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/search_params.h"
+#include "indexes/supported_calls.h"
 #include "projections/principal_components.h"
 
 namespace faiss_ext {
@@ -312,6 +313,15 @@ void check_same_chain(
     }
 }
 
+/// Throws if a transformation of FAISS cannot be inverted.
+void check_inverses(
+        const std::vector<faiss::VectorTransform*>& chain,
+        const char* where) {
+    for (const faiss::VectorTransform* transform : chain) {
+        check_inverse_supported(*transform, where);
+    }
+}
+
 faiss::Index* not_null(faiss::Index* index) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             index, "IndexPreTransformSIMD: the index is null");
@@ -335,6 +345,7 @@ const faiss::SearchParameters* params_behind(
     }
     params = pre ? pre->index_params : params;
     check_params_for(index, params, where);
+    check_params_supported(index, params, where);
     return params;
 }
 
@@ -348,20 +359,15 @@ struct ParamsBehind {
             const faiss::SearchParameters* given,
             const char* where)
             : params(params_behind(index, given, where)) {
-        // FAISS's lists take no plain parameters
-        if (is_plain(params) && dynamic_cast<const faiss::IndexIVF*>(&index) &&
-            selects(index)) {
-            own = params_for_selected(index, 1);
-            own->sel = params->sel;
-            params = own.get();
-        }
+        // FAISS's lists and graphs take no plain parameters
+        own = params_of_its_class(index, params);
+        params = own ? own.get() : params;
     }
 };
 
 void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
     check_all_counts(index);
-    if (dynamic_cast<const faiss::IndexFlatCodes*>(&index) ||
-        dynamic_cast<const faiss::IndexHNSW*>(&index)) {
+    if (!keeps_ids(index)) {
         check_ids(i0, ni, index.ntotal, "IndexPreTransformSIMD::reconstruct");
     }
 }
@@ -599,6 +605,7 @@ void IndexPreTransformSIMD::range_search(
     check_counts_with(*this, index);
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::range_search");
+    check_range_search_supported(*index, "IndexPreTransformSIMD::range_search");
     const auto xt = transformed_for_index(n, x, "range_search");
     index->range_search(n, xt.data(), radius, result, behind.params);
 }
@@ -615,6 +622,11 @@ void IndexPreTransformSIMD::search_and_reconstruct(
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
     check_no_blocks(*this, "IndexPreTransformSIMD::search_and_reconstruct");
+    check_inverses(chain, "IndexPreTransformSIMD::search_and_reconstruct");
+    check_params_supported_with_vectors(
+            *index,
+            behind.params,
+            "IndexPreTransformSIMD::search_and_reconstruct");
     IndexPreTransform::search_and_reconstruct(
             n, x, k, distances, labels, recons, behind.params);
 }
@@ -636,6 +648,7 @@ void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     check_direct_map(
             dynamic_cast<const faiss::IndexIVF*>(index),
             "IndexPreTransformSIMD::reconstruct");
+    check_inverses(chain, "IndexPreTransformSIMD::reconstruct");
     IndexPreTransform::reconstruct(key, recons);
 }
 
@@ -643,6 +656,7 @@ void IndexPreTransformSIMD::reconstruct_n(idx_t i0, idx_t ni, float* recons)
         const {
     check_counts_with(*this, index);
     check_positions(*index, i0, ni);
+    check_inverses(chain, "IndexPreTransformSIMD::reconstruct_n");
     IndexPreTransform::reconstruct_n(i0, ni, recons);
 }
 

@@ -26,6 +26,7 @@
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "indexes/supported_calls.h"
 #include "simd/top_k.h"
 
 namespace faiss_ext {
@@ -91,6 +92,9 @@ struct Candidates {
             double wanted,
             idx_t least)
             : params(given), sel(selector_inside(given)) {
+        if (!sel && is_plain(given)) {
+            params = nullptr; // they say nothing
+        }
         if (sel && is_plain(given)) {
             wider = params_for_selected(*index.base_index, selected);
             params = wider.get();
@@ -294,6 +298,10 @@ void IndexRefineKernel::search(
     KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
+    if (!is_plain(how.base_params)) {
+        check_params_supported(
+                *base_index, how.base_params, "search of a Refine index");
+    }
     if (ntotal == 0) { // FAISS's flat indexes may not write labels
         std::fill_n(distances, n * k, worst_of(metric_type));
         std::fill_n(labels, n * k, -1);
@@ -307,7 +315,13 @@ void IndexRefineKernel::search(
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !dynamic_cast<const SearchParametersRefine*>(params),
                 "IndexRefineKernel::search: SearchParametersRefine needs Refine(KFlat(...))");
-        IndexRefine::search(n, x, k, distances, labels, params);
+        IndexRefine::search(
+                n,
+                x,
+                k,
+                distances,
+                labels,
+                is_plain(params) ? nullptr : params);
         guard.rethrow();
         return;
     }
@@ -353,6 +367,9 @@ void IndexRefineKernel::range_search(
     KernelExceptionGuard guard(this);
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, where);
+    if (!is_plain(how.base_params)) {
+        check_params_supported(*base_index, how.base_params, where);
+    }
     const faiss::IDSelector* sel = selector_inside(how.base_params);
     const double first = 16 * how.k_factor;
     std::vector<std::vector<Hit>> found(n);

@@ -271,6 +271,8 @@ void check_params_for(
     if (dynamic_cast<const faiss::IndexFlat*>(&index) ||
         dynamic_cast<const faiss::IndexScalarQuantizer*>(&index)) {
         known_params(params, where);
+    } else if (dynamic_cast<const faiss::IndexIVF*>(&index)) {
+        known_params<faiss::SearchParametersIVF>(params, where);
     } else if (
             const auto* graph = dynamic_cast<const faiss::IndexHNSW*>(&index)) {
         const auto* given =

@@ -119,9 +119,9 @@ void check_faiss_input(
 /// quantizers would end the process.
 void check_training(const AnyIndex& index, idx_t n, const char* where);
 
-/// Throws if FAISS's flat indexes, scalar quantizers or graphs would ignore
-/// search parameters of this class. Indexes of this library check them in
-/// search.
+/// Throws if search parameters are not of the class that FAISS's flat indexes,
+/// scalar quantizers, lists or graphs want. Indexes of this library check them
+/// in search.
 void check_params_for(
         const faiss::Index& index,
         const faiss::SearchParameters* params,

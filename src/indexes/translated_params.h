@@ -17,6 +17,7 @@
 
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/supported_calls.h"
 
 namespace faiss_ext {
 
@@ -42,7 +43,12 @@ class TranslatedParams {
    public:
     template <class Table>
     TranslatedParams(const Table& table, const faiss::SearchParameters* params)
-            : result(translated(table, params)) {}
+            : result(translated(table, params)) {
+        if (auto own = params_of_its_class(*table.index, result)) {
+            copies.push_back(std::move(own));
+            result = copies.back().get();
+        }
+    }
 
     const faiss::SearchParameters* get() const {
         return result;

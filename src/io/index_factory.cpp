@@ -425,6 +425,16 @@ std::unique_ptr<Index> make_with_refine(
     return index;
 }
 
+/// The forms of indexes, and of FAISS's usual transformations in front of them.
+std::vector<std::string> in_front_forms() {
+    std::vector<std::string> forms = index_forms();
+    for (const char* transform :
+         {"PCA<dims>", "PCAR<dims>", "OPQ<M>_<dims>", "RR<dims>", "L2norm"}) {
+        forms.push_back(std::string(transform) + ",<index>");
+    }
+    return forms;
+}
+
 /// Throws an error that says why the tokens before one of our parts are
 /// invalid.
 [[noreturn]] void fail_in_front(const Token& front, const Token& behind) {
@@ -448,7 +458,7 @@ std::unique_ptr<Index> make_with_refine(
             "'" + front.str() +
                     "' is not a transformation that FAISS can put in front of " +
                     behind.str(),
-            index_forms());
+            in_front_forms());
 }
 
 /** Refuses numbers in a string of FAISS's parts for which FAISS makes indexes
@@ -596,7 +606,9 @@ std::unique_ptr<Index> make_core(
                             ? std::vector<
                                       std::string>{",BFlat", ",BIVF1024", ",AFlat"}
                             : std::vector<std::string>{
-                                      ",Refine(KFlat(...))", "the end"});
+                                      ",Refine(KFlat(...))",
+                                      ",RFlat",
+                                      "the end"});
         }
         if (storage_part->str() == "AFlat") {
             return make_with_ids<IndexAsymmetricHash>(
@@ -625,7 +637,7 @@ std::unique_ptr<Index> make_core(
                 *head.text,
                 is_graph ? parts[1].end : head.end,
                 "unexpected text",
-                {",Refine(...)", "the end"});
+                {",Refine(...)", ",RFlat", "the end"});
     }
     head.fail("unknown index '" + head.str() + "'", index_forms());
 }
@@ -724,6 +736,15 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 name,
                 make_binary_index(d, part.after(name.size() + 1)));
     }
+    const auto fail = [&](const std::string& problem) {
+        part.fail(
+                problem,
+                storage_forms(
+                        {"BKFlat(...)",
+                         "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
+                         "IDMap,...",
+                         "IDMap2,..."}));
+    };
     const bool is_of_faiss = !is_faiss_ext_string(part.str());
     if ((parts.size() == 1 && (is_of_faiss || is_codes(parts[0]))) ||
         is_wrapper<IndexBinary>(parts[0])) {
@@ -731,21 +752,20 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                 d % 8 == 0,
                 "the number of bits is %d, expected a multiple of 8",
                 d);
-        return make_storage(d, part);
+        return make_storage(d, part, {"BKFlat(...)"});
     }
     if (is_of_faiss) {
-        return with_simd_hamming(std::unique_ptr<IndexBinary>(
-                faiss::index_binary_factory(d, part.str().c_str())));
+        try {
+            return with_simd_hamming(std::unique_ptr<IndexBinary>(
+                    faiss::index_binary_factory(d, part.str().c_str())));
+        } catch (const std::exception& e) {
+            fail("neither faiss_ext nor FAISS makes a binary index from '" +
+                 part.str() + "'; FAISS says: " + message_of(e));
+        }
     }
     const auto storage_part = storage_behind(parts);
     if (!is_hash(parts[0]) || !storage_part) {
-        part.fail(
-                "unknown binary index '" + part.str() + "'",
-                storage_forms(
-                        {"BKFlat(...)",
-                         "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
-                         "IDMap,...",
-                         "IDMap2,..."}));
+        fail("unknown binary index '" + part.str() + "'");
     }
     auto [hash, storage] = make_hash_and_storage(d, parts[0], *storage_part);
     auto index =

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,18 @@ def test_constructors_take_keywords():
     assert index.hash.seed == 7 and index.storage.d == 64
     with pytest.raises(ValueError, match="window"):
         faiss_ext.HomogeneousKernelMap(4, faiss_ext.Chi2Kernel(), window="round")
+
+
+@pytest.mark.parametrize("module, is_error", [
+    ("faiss_ext.parameters", True), ("faiss_ext", True), ("test_api", True), ("helpers", True), ("dask.base", False)])
+def test_deprecated_calls_of_ours_are_errors(module, is_error):
+    with warnings.catch_warnings(record=True) as seen:
+        try:
+            warnings.warn_explicit("old", DeprecationWarning, "file.py", 1, module)
+        except DeprecationWarning:
+            assert is_error
+        else:
+            assert not is_error and len(seen) == 1
 
 
 def test_dir_has_public_names_only():

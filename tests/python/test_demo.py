@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -444,15 +445,23 @@ def test_effort_is_raised_as_far_as_it_is_worth_it(measure, monkeypatch):
         """Of a sweep where each setting has that recall."""
         found = []
 
-        def add(entry, index, parameters, costs):
+        def searched(speed):
+            return SimpleNamespace(least=len(demo.data.queries) / speed, turn=lambda: None)
+
+        def tried(entry, index, parameters, costs):
             assert list(parameters) == ["nprobe", "k_factor"]
             key = tuple(parameters.values())
             found.append(key)
-            speed, recall = 10.0 if key in slow else 50.0, recalls(*key)
-            return measure.Row(entry, "", 1, 1.0, speed, (recall, recall), None)
+            recall = recalls(*key)
+            return measure.Row(entry, "", 1, 1.0, 0.0, (recall, recall), None), searched(10 if key in slow else 50)
 
-        monkeypatch.setattr(demo, "_add", add)
+        demo.timers = {demo.rows[0].method: searched(30)}
+        monkeypatch.setattr(demo, "_tried", tried)
+        monkeypatch.setattr(demo, "_add", lambda trials: added.extend(trials))
+        monkeypatch.setattr(measure.timing, "is_slower", lambda one, other: one.least > other.least)
+        added = []
         demo._sweep(entry, None, (1.0, 1))
+        assert len(added) == len(found)
         return found
 
     # more candidates add nothing
@@ -549,7 +558,7 @@ def test_what_the_conclusion_compares_is_timed_in_turn(measure, monkeypatch):
         costs = measure.build(index, demo.data.base)
         if entry is exact:
             demo.truth = measure.Truth(index, demo.data.queries)
-        demo._add(entry, index, {}, costs)
+        demo._add([demo._tried(entry, index, {}, costs)])
     for method, timer in demo.timers.items():
         timer.call = lambda method=method, call=timer.call: (searched.append(method), call())
     assert list(demo.timers) == [row.method for row in measure.demo_tables.compared(demo.rows)[:len(demo.timers)]]
@@ -562,6 +571,45 @@ def test_what_the_conclusion_compares_is_timed_in_turn(measure, monkeypatch):
         if row.method in before:
             turns = demo.timers[row.method].turns
             assert turns[:len(before[row.method])] == before[row.method] and row.queries_per_s == 20 / min(turns)
+
+
+def test_settings_of_one_index_are_timed_in_turn(measure, monkeypatch):
+    demo = measure.Demo.__new__(measure.Demo)
+    rng = np.random.default_rng(1)
+    demo.data = measure.datasets.Dataset("some", rng.random((500, 8), "float32"), rng.random((20, 8), "float32"))
+    exact = measure.demo_indexes.exact("chi2")
+    scan = exact.make(8)
+    costs = measure.build(scan, demo.data.base)
+    demo.rows, demo.timers, demo.truth = [], {}, measure.Truth(scan, demo.data.queries)
+    demo._add([demo._tried(exact, scan, {}, costs)])
+    entries = measure.demo_indexes.Plan("chi2", None, 500, 8, ",store=f16", [64], 1).entries()
+    entry = next(entry for entry in entries if len(entry.efforts) * len(entry.k_factors) > 3)
+    searched, timer_of = [], measure.timer_of
+
+    def recorded(index, queries, parameters=()):
+        timer = timer_of(index, queries, parameters)
+        call = timer.call
+        timer.call = lambda: (searched.append(dict(parameters)), call())[1]
+        return timer
+
+    monkeypatch.setattr(measure, "timer_of", recorded)
+    monkeypatch.setattr(measure.timing, "TURN_S", 0)  # one call a turn
+    index = entry.make(8)
+    demo._sweep(entry, index, measure.build(index, demo.data.base))
+    n = len(demo.rows) - 1
+    settings, turns = searched[:2 * n:2], searched[2 * n:]
+    assert n > 1 and settings == searched[1:2 * n:2]  # each once for its results, and once for a first time
+    assert len(turns) >= 2 * n and turns == settings * (len(turns) // n)
+
+
+@pytest.mark.parametrize("seconds, is_slow", [([0.5], False), ([2, 0.5], False), ([2, 2], True), ([2, 1.5], True)])
+def test_a_search_that_once_had_to_wait_is_not_slow(measure, monkeypatch, seconds, is_slow):
+    demo = measure.Demo.__new__(measure.Demo)
+    exact, timer = SimpleNamespace(least=0.1), SimpleNamespace(least=seconds[0])
+    timer.turn = lambda: setattr(timer, "least", min(seconds[:2]))
+    demo.rows, demo.timers = [SimpleNamespace(method="exact")], {"exact": exact}
+    monkeypatch.setattr(measure.timing, "is_slower", lambda one, other: True)
+    assert demo._is_slow(timer) == is_slow
 
 
 def test_the_contact_sheet_frames_misses(measure, tmp_path):

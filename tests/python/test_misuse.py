@@ -645,10 +645,23 @@ def test_misspelt_names(string):
     ("KFlat(chi2,store=fp16)", "f16"), ("AHK64(chi2,centre=1),BFlat", "center"), ("SIK64(gaussian,sigma=2),BFlat", "gamma"),
     ("KFlat(tanimoto)", "jaccard"), ("KFlat(chi2,store=float16)", "f16"), ("KFlat(chi2,store=uint8)", "u8"),
     ("KFlat(gaussian(gama=1))", "gamma"), ("AHK64(chi2),bflat", "BFlat"), ("kflat", "KFlat"), ("kflat(chi2)", "KFlat"),
-    ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK")])
+    ("HNSW32,kflat(chi2)", "KFlat"), ("kivf16", "KIVF"), ("sik512(gaussian),BFlat", "SIK"),
+    ("hnsw32,KFlat(chi2)", "HNSW"), ("hnsw32", "HNSW"), ("HNSW32,flat", "Flat"), ("ivf16,Flat", "IVF"),
+    ("pca8,KFlat(chi2)", "PCA"), ("l2norm,KFlat(chi2)", "L2norm"), ("opq8_16,KFlat(chi2)", "OPQ"),
+    ("hkm1(chi2),KFlat(chi2)", "HKM"), ("AHK64(chi2),bhnsw8", "BHNSW"), ("AHK64(chi2),bhash4x8", "BHash"),
+    ("AHK64(chi2),bivf4", "BIVF"), ("KFlat(chi2),refine(KFlat(js))", "Refine"), ("KFlat(chi2),rflat", "RFlat"),
+    ("KFlat(l1)", "laplacian"), ("KFlat(L2)", "gaussian"), ("KFlat(manhattan)", "laplacian"),
+    ("KFlat(euclidean)", "gaussian"), ("KFlat(ip)", "linear")])
 def test_names_that_were_probably_meant(string, meant):
     with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
         faiss.index_factory(D, string)
+
+
+@pytest.mark.parametrize("string, meant", [
+    ("bivf4", "BIVF"), ("bkflat(jaccard)", "BKFlat"), ("IDMap2,bhash8", "BHash"), ("idmap2,BFlat", "IDMap2"), ("SIK64(gaussian),bhnsw8", "BHNSW")])
+def test_names_that_were_probably_meant_for_codes(string, meant):
+    with pytest.raises(RuntimeError, match=rf"did you mean {meant}\?"):
+        faiss_ext.index_binary_factory(64, string)
 
 
 @pytest.mark.parametrize("name, meant", [("rbf", "gaussian"), ("laplace", "laplacian"), ("kflat", "KFlat"), ("BKflat", "BKFlat")])
@@ -664,6 +677,13 @@ def test_the_hint_at_sigma_is_right():
     sigma = 2
     value = faiss_ext.kernel_factory(f"gaussian(gamma={1 / sigma**2})")(x, y)
     assert value == pytest.approx(np.exp(-((x - y) ** 2).sum() / (2 * sigma**2)), rel=1e-5)
+
+
+@pytest.mark.parametrize("string", ["Flat,HNSW8,KFlat(chi2)", "AHK64(chi2),BHash8x", "PCAX8,KFlat(chi2)"])
+def test_no_guess_of_the_name_that_was_given(string):
+    with pytest.raises(RuntimeError) as caught:
+        faiss.index_factory(D, string)
+    assert not re.search(r"did you mean (HNSW|BHash|PCAX)\?", str(caught.value))
 
 
 def test_no_guess_of_a_name_that_is_like_none():
@@ -817,6 +837,10 @@ def without_ids(string):
 FLOAT_STRINGS = strings_of("indexes")
 FLOAT_STRINGS += [f"IDMap2,{s}" for s in FLOAT_STRINGS if without_ids(s)]
 FLOAT_STRINGS += ["KIVF4,Refine(KFlat(chi2))", "IDMap,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"]
+# what FAISS has behind a map
+FAISS_STRINGS = ["PQ8np", "PQ8x4fs", "IVF4,PQ8x4fs", "IVF4,PQ8np", "IVF4,SQ8", "IVF4,PQ8+8", "LSH", "ITQ16,LSH", "SQ8",
+                 "HNSW8", "HNSW8,SQ8", "NSG8,Flat", "PQ8np,Refine(KFlat(linear))"]
+FAISS_STRINGS = [f"HKM1(chi2),{s}" for s in FAISS_STRINGS] + ["IDMap,HKM1(chi2),PQ8np", "IDMap2,HKM1(chi2),HNSW8"]
 HASHED_STRINGS = [f"RHBE64,{s}" for s in strings_of("storages")]
 HASHED_STRINGS += [f"{name},{s}" for s in HASHED_STRINGS if without_ids(s) for name in ("IDMap", "IDMap2")]
 CODE_STRINGS = ["BKFlat(jaccard)", "BFlat", "BIVF4", "BPerm(M=5,B=3)"]
@@ -869,6 +893,8 @@ def test_no_code_searches_the_text_of_an_error():
 # what FAISS, SWIG and Python's wrappers say of what is inside
 RAW = re.compile(r"Error in |in method '|Wrong number or type|replacement_|<locals>|handle_Index|\bC\+\+|std::|"
                  r"not implemented|' failed$|must be real number|cannot be interpreted", re.DOTALL)
+
+
 QUOTE = ": Error in "  # begins what FAISS says, behind the name of the method
 
 
@@ -889,12 +915,13 @@ def made_of(string):
     return index, x[:3]
 
 
-def outcome(call, *numbers):
-    """What a call returns, or the error, which has to read well."""
+def outcome(call, *numbers, quotes=True):
+    """What a call returns, or the error, which has to read well. It may quote FAISS if `quotes`."""
     try:
         found = call(*numbers)
     except (TypeError, ValueError, RuntimeError) as error:
-        first = str(error).split("\n")[0].split(QUOTE)[0]
+        first = str(error).split("\n")[0]
+        first = first.split(QUOTE)[0] if quotes else first
         assert first and not RAW.search(first), f"{type(error).__name__}: {first}"
         assert len(str(error)) < 600, str(error)
         return error
@@ -955,6 +982,19 @@ def test_errors_of_wrong_arguments_read_well(string):
                   lambda: index.reconstruct_batch([1, 2])]
     for call in calls:
         outcome(call)
+
+
+@pytest.mark.parametrize("string", [*FLOAT_STRINGS, *HASHED_STRINGS, *CODE_STRINGS, *FAISS_STRINGS])
+def test_searches_that_faiss_refuses_do_not_quote_it(string):
+    index, q = made_of(string)
+    selected = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 9))
+    for params in (faiss.SearchParameters(), selected, faiss.SearchParametersIVF(), faiss.SearchParametersHNSW()):
+        outcome(lambda: index.search(q, 3, params=params), quotes=False)
+        outcome(lambda: index.range_search(q, 1, params=params), quotes=False)
+        outcome(lambda: index.search_and_reconstruct(q, 3, params=params), quotes=False)
+    for call in (lambda: index.search(q, 3, filter=[1, 2]), lambda: index.range_search(q, 1, filter=[1, 2]),
+                 lambda: index.range_search(q, 1), lambda: index.search_and_reconstruct(q, 3), lambda: index.reconstruct(10**6)):
+        outcome(call, quotes=False)
 
 
 @pytest.mark.parametrize("string", [
@@ -1326,7 +1366,7 @@ def test_single_distances_that_a_class_does_not_compute():
                      faiss.__version__ != "1.7.3", reason="newer versions search it by range"))])
 def test_methods_that_a_part_of_faiss_does_not_support(string, name, arguments, part, instead):
     index = filled(string, histograms(60))
-    with pytest.raises(RuntimeError, match=rf"^IndexPreTransformSIMD\.\w+: {part} does not support \w+; {instead}$") as caught:
+    with pytest.raises(RuntimeError, match=rf"^IndexPreTransformSIMD(\.|::)\w+: {part} does not support \w+( in FAISS [\d.]+)?; {instead}$") as caught:
         getattr(index, name)(*arguments)
     assert caught.value.unsupported and index.ntotal == 60
 
@@ -1567,8 +1607,54 @@ def test_a_selector_where_none_can_be_used():
     index = faiss.index_binary_factory(D, "SIK64(gaussian),BHash8")
     index.train(x)
     index.add(x)
-    with pytest.raises(RuntimeError, match="IndexBinaryKernelHash.search: .*search params not supported"):
+    with pytest.raises(RuntimeError, match=r"search: IndexBinaryHash does not support filters in FAISS [\d.]+; BFlat and BIVF do") as caught:
         index.search(x, 3, params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 5)))
+    assert caught.value.unsupported
+    with pytest.raises(RuntimeError, match="set_index_parameter"):
+        index.search(x, 3, params=faiss.SearchParameters())
+
+
+@pytest.mark.parametrize("string, part", [
+    ("SIK64(gaussian),BHash8", "IndexBinaryHash"), ("IDMap2,SIK64(gaussian),BHash4x8", "IndexBinaryMultiHash"),
+    ("SIK64(gaussian),BHNSW8", "IndexBinaryHNSW"), ("HKM1(chi2),PQ8x4fs", "IndexPQFastScan"), ("HKM1(chi2),LSH", "IndexLSH"),
+    ("HKM1(chi2),PQ8np", "IndexPQ"), ("HKM1(chi2),IVF4,PQ8+8", "IndexIVFPQR"), ("HKM1(chi2),IVF4,ITQ16,SH1.2", "IndexIVFSpectralHash"),
+    ("HKM1(chi2),IVF4,PQ8x4fs", "IndexIVFPQFastScan"), ("HKM1(chi2),NSG8,Flat", "IndexNSGFlat")])
+def test_filters_that_a_part_of_faiss_does_not_support(string, part):
+    x = histograms(300)
+    index = filled(string, x)
+    expected = index.search(x[:3], 2)
+    for call in (lambda: index.search(x[:3], 2, filter=[1, 2]), lambda: index.range_search(x[:3], 1, filter=[1, 2]),
+                 lambda: index.search(x[:3], 2, params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 5)))):
+        try:
+            call()
+        except RuntimeError as error:
+            assert error.unsupported and re.search(rf"{part} does not support (filters|range_search) in FAISS [\d.]+; ", str(error))
+        else:
+            assert faiss.__version__ != "1.7.3"  # newer versions do more
+    assert_equal(index.search(x[:3], 2), expected)
+    refined = filled(string + ",Refine(KFlat(chi2))", x)
+    assert (refined.search(x[:3], 1, filter=[7])[1] == 7).all()
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),HNSW8", "IDMap2,HKM1(chi2),HNSW8", "HKM1(chi2),IVF4,PQ8np"])
+def test_plain_parameters_where_faiss_wants_its_own(string):
+    x = histograms(300)
+    index = filled(string, x)
+    I = index.search(x[:20], 5, filter=range(0, 150))[1]
+    assert (I < 150).all() and (I >= 0).any()
+    assert_equal(index.search(x[:20], 5, params=faiss.SearchParameters()), index.search(x[:20], 5))
+
+
+def test_keywords_that_search_does_not_have_say_what_to_write():
+    index = filled("KIVF4,Refine(KFlat(chi2))", histograms(300))
+    for given, said in ((dict(sel=faiss.IDSelectorRange(0, 3)), "filter=... takes ids"),
+                        (dict(nprobe=3), r"set_index_parameter\(index, 'nprobe', value\)"),
+                        (dict(k_factor=3), r"set_index_parameter\(index, 'k_factor', value\)")):
+        for call in (lambda: index.search(histograms(2), 3, **given), lambda: index.range_search(histograms(2), 3, **given)):
+            with pytest.raises(TypeError, match=f"unexpected keyword argument.*{said}"):
+                call()
+    with pytest.raises(TypeError, match="search takes filter="):
+        index.assign(histograms(2), 3, filter=[1])
 
 
 def test_what_is_not_a_file():

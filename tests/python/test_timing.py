@@ -146,20 +146,104 @@ def test_a_recommendation_says_that_it_cannot_tell(clocks):
     assert f"Too close to tell which is faster: {found.string}; {tried[1].string}" in text
 
 
-def test_tuning_does_not_see_a_stalled_search(clocks):
-    index = faiss.index_factory(64, "KFlat(chi2)")
+def test_calls_are_prepared_before_the_clock_starts(clocks):
+    now, order = clocks(), []
+    timer = timing.Timer(lambda: (order.append("call"), now.call(0.01)()), 4, lambda: (order.append("prepare"), now.call(5)()))
+    timing.take_turns([timer])
+    assert timer.least == pytest.approx(0.01)
+    assert order == ["prepare", "call"] * timing.FEWEST
+
+
+def test_earlier_turns_count(clocks):
+    timers = timers_of(clocks(), [0.01, 0.02], 4)
+    for timer in timers:
+        timer.turn()
+    timing.take_turns(timers, turns=1)
+    assert [len(timer.turns) for timer in timers] == [timing.FEWEST] * 2
+
+
+def test_the_slower_call_is_found_in_a_busy_moment(clocks):
+    slow, fast = timers_of(clocks([0, 3.0] + [2.0] * 20), [0.02, 0.01], 4)
+    for timer in (slow, fast):
+        timer.turn()
+    assert slow.least < fast.least  # which has waited
+    assert timing.is_slower(slow, fast) and not timing.is_slower(fast, slow)
+    assert len(slow.turns) == len(fast.turns) == 1
+
+
+def explored(clocks, stalls, n_experiments):
+    """What explore finds if a search takes nprobe / 100 seconds, and waits: the space, and the best points."""
+    index = faiss.index_factory(64, "IVF64,Flat")
+    index.train(COUNTS)
     index.add(COUNTS)
-    now = clocks([7.0])
+    crit = faiss.IntersectionCriterion(20, 5)
+    exact = faiss.IndexFlatL2(64)
+    exact.add(COUNTS)
+    crit.set_groundtruth(None, exact.search(COUNTS[:20], 5)[1])
+    now, search, running = clocks(), index.search, []
+
+    def timed_search(x, k):
+        running.append(len(running))
+        now.call(index.nprobe / 100 + (stalls(len(running) - 1) if len(running) > 1 else 0))()
+        return search(x, k)
+
+    index.search = timed_search
     space = faiss_ext.ParameterSpace()
+    space.initialize(index)
+    space.n_experiments, space.verbose = n_experiments, 0
+    before = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(4)
+        found = space.explore(index, COUNTS[:20], crit)
+    finally:
+        faiss.omp_set_num_threads(before)
+    best = [found.optimal_pts.at(i) for i in range(found.optimal_pts.size())]
+    return space, [(point.key, point.perf, round(point.t, 6)) for point in best if point.key]
 
-    class Searched:
-        def search(self, x, k):
-            now.call(0.01)()
-            return index.search(x, k)
 
-    _, ids, seconds = space._timed_search(Searched(), COUNTS[:5], 3)
-    assert seconds == pytest.approx(0.01)
-    np.testing.assert_array_equal(ids, index.search(COUNTS[:5], 3)[1])
+@pytest.mark.parametrize("length, n_experiments", [(1, 0), (5, 0), (12, 0), (1, 500), (5, 500)])
+def test_a_busy_spell_does_not_change_which_settings_are_best(clocks, length, n_experiments):
+    quiet, expected = explored(clocks, lambda search: 0, n_experiments)
+    assert len(expected) == 3 and not quiet.is_disturbed
+    for first in range(1, 30):
+        _, found = explored(clocks, lambda search: 0.5 * (first <= search < first + length), n_experiments)
+        assert found == expected, first
+
+
+def test_where_it_cannot_be_told_there_is_a_range(clocks):
+    waits = np.random.default_rng(1).random(1000)
+    space, best = explored(clocks, lambda search: waits[search], 0)
+    assert space.is_disturbed
+    usual = [space.usual_times[key] for key, *_ in best]
+    assert all(most > t for most, (_, _, t) in zip(usual, best))
+
+
+def test_results_of_one_search_only_are_kept(clocks):
+    kept = []
+
+    class Kept(np.ndarray):
+        def __del__(self):
+            kept.remove(None)
+
+    index = faiss.index_factory(64, "IVF64,Flat")
+    index.train(COUNTS)
+    index.add(COUNTS)
+    search, most = index.search, []
+
+    def counted(x, k):
+        kept.append(None)
+        most.append(len(kept))
+        D, I = search(x, k)
+        return D.view(Kept), I
+
+    index.search = counted
+    space = faiss_ext.ParameterSpace()
+    space.initialize(index)
+    space.verbose, space.n_experiments = 0, 0
+    crit = faiss.IntersectionCriterion(20, 5)
+    crit.set_groundtruth(None, search(COUNTS[:20], 5)[1])
+    space.explore(index, COUNTS[:20], crit)
+    assert len(most) > 15 and max(most) <= 3
 
 
 def test_beside_busy_processes_the_order_stays():

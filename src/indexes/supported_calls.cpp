@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "indexes/supported_calls.h"
+
+#include <string>
+#include <vector>
+
+#include <faiss/IndexIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissException.h>
+
+#include <faiss_ext/core/Transform.h>
+
+#include "core/errors.h"
+#include "indexes/index_facts.h"
+#include "indexes/search_params.h"
+
+namespace faiss_ext {
+
+namespace {
+
+template <class F>
+bool fails(F&& call) {
+    try {
+        call();
+        return false;
+    } catch (const faiss::FaissException&) {
+        return true;
+    }
+}
+
+/// Whether the lists of an index refuse search parameters. IndexIVF::search
+/// would find out only in a search of vectors, some of it in a parallel loop,
+/// which ends the process.
+bool lists_refuse(const AnyIndex& index, const faiss::SearchParameters* given) {
+    const auto* lists = index.as<faiss::IndexIVF>();
+    const auto* params = dynamic_cast<const faiss::SearchParametersIVF*>(given);
+    if (!lists || !params) {
+        return false;
+    }
+    const auto has_no_scanner = [&](const faiss::IDSelector* sel) {
+        return fails(
+                [&] { delete lists->get_InvertedListScanner(false, sel); });
+    };
+    if (params->sel && has_no_scanner(params->sel) &&
+        !has_no_scanner(nullptr)) {
+        return true;
+    }
+    const auto fails_with = [&](const faiss::SearchParametersIVF* params) {
+        const std::vector<float> x(lists->d);
+        float coarse = 0, distance;
+        idx_t list = 0, label;
+        return fails([&] {
+            lists->search_preassigned(
+                    0,
+                    x.data(),
+                    1,
+                    &list,
+                    &coarse,
+                    &distance,
+                    &label,
+                    false,
+                    params);
+        });
+    };
+    return fails_with(params) && !fails_with(nullptr);
+}
+
+/// Whether an index refuses to be searched with search parameters.
+bool refuses(const AnyIndex& index, const faiss::SearchParameters* params) {
+    if (lists_refuse(index, params)) {
+        return true;
+    }
+    return fails([&] {
+        index.visit([&](const auto& i) {
+            using Component =
+                    typename std::remove_cvref_t<decltype(i)>::component_t;
+            using Distance =
+                    typename std::remove_cvref_t<decltype(i)>::distance_t;
+            const std::vector<Component> x(i.d);
+            Distance distance;
+            idx_t label;
+            i.search(0, x.data(), 1, &distance, &label, params);
+        });
+    });
+}
+
+bool refuses_range_search(const AnyIndex& index) {
+    return fails([&] {
+        index.visit([&](const auto& i) {
+            using Component =
+                    typename std::remove_cvref_t<decltype(i)>::component_t;
+            const std::vector<Component> x(i.d);
+            faiss::RangeSearchResult result(0);
+            i.range_search(0, x.data(), 1, &result);
+        });
+    });
+}
+
+/// Whether FAISS is to be asked.
+bool is_of_faiss(const AnyIndex& index) {
+    return index && !facts_of(index).checks_calls.value_or(false) &&
+            index.visit([](const auto& i) { return i.is_trained; });
+}
+
+/// The innermost part that refuses a call.
+template <class Refuses>
+AnyIndex refusing_part(const AnyIndex& index, const Refuses& refuses) {
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && is_of_faiss(part.index) &&
+            refuses(part.index)) {
+            return refusing_part(part.index, refuses);
+        }
+    }
+    return index;
+}
+
+[[noreturn]] void throw_unsupported_by(
+        const AnyIndex& part,
+        const std::string& what,
+        const std::string& advice,
+        const char* where) {
+    throw UnsupportedError(format_message(
+            "%s: %s does not support %s in FAISS %d.%d.%d; %s",
+            where,
+            part.class_name().c_str(),
+            what.c_str(),
+            FAISS_VERSION_MAJOR,
+            FAISS_VERSION_MINOR,
+            FAISS_VERSION_PATCH,
+            advice.c_str()));
+}
+
+[[noreturn]] void throw_params_unsupported(
+        const AnyIndex& part,
+        const faiss::SearchParameters& params,
+        const char* where) {
+    if (params.sel) {
+        throw_unsupported_by(
+                part,
+                "filters",
+                part.binary
+                        ? "BFlat and BIVF do, as does Refine(KFlat(...)) behind a hash"
+                        : "Refine(KFlat(...)) behind it does",
+                where);
+    }
+    throw_unsupported_by(
+            part,
+            is_plain(&params)
+                    ? "search parameters"
+                    : "search parameters of class " + type_name(typeid(params)),
+            "faiss_ext.set_index_parameter sets those of the index",
+            where);
+}
+
+} // namespace
+
+void check_params_supported(
+        const AnyIndex& index,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (!params || !is_of_faiss(index) || !refuses(index, params)) {
+        return;
+    }
+    // parameters of another class, or with other values, may do
+    const auto own = params_for_selected(index, 1);
+    own->sel = params->sel;
+    const auto refuses_own = [&](const AnyIndex& each) {
+        return refuses(each, own.get());
+    };
+    if (refuses_own(index) && !refuses(index, nullptr)) {
+        throw_params_unsupported(
+                refusing_part(index, refuses_own), *params, where);
+    }
+}
+
+void check_params_supported_with_vectors(
+        const faiss::Index& index,
+        const faiss::SearchParameters* params,
+        const char* where) {
+    if (!params || !is_of_faiss(index)) {
+        return;
+    }
+    const auto refuses_both = [&](const faiss::SearchParameters* params) {
+        return fails([&] {
+            std::vector<float> x(index.d), vectors(index.d);
+            float distance;
+            idx_t label;
+            index.search_and_reconstruct(
+                    0, x.data(), 1, &distance, &label, vectors.data(), params);
+        });
+    };
+    if (refuses_both(params) && !refuses(index, params) &&
+        !refuses_both(nullptr)) {
+        throw_unsupported_by(
+                index,
+                params->sel ? "search_and_reconstruct with filters"
+                            : "search_and_reconstruct with search parameters",
+                "use search and reconstruct",
+                where);
+    }
+}
+
+void check_range_search_supported(const AnyIndex& index, const char* where) {
+    if (is_of_faiss(index) && refuses_range_search(index) &&
+        !refuses(index, nullptr)) {
+        throw_unsupported_by(
+                refusing_part(index, refuses_range_search),
+                "range_search",
+                "use search, which finds the k nearest vectors",
+                where);
+    }
+}
+
+void check_inverse_supported(
+        const faiss::VectorTransform& vt,
+        const char* where) {
+    if (dynamic_cast<const Transform*>(&vt)) {
+        return; // it says so itself
+    }
+    const std::vector<float> y(vt.d_out);
+    std::vector<float> x(vt.d_in);
+    if (fails([&] { vt.reverse_transform(0, y.data(), x.data()); })) {
+        throw UnsupportedError(format_message(
+                "%s: vectors cannot be reconstructed, because %s has no inverse",
+                where,
+                type_name(typeid(vt)).c_str()));
+    }
+}
+
+std::unique_ptr<faiss::SearchParameters> params_of_its_class(
+        const AnyIndex& index,
+        const faiss::SearchParameters* params) {
+    if (!is_plain(params) || !is_of_faiss(index) || !refuses(index, params)) {
+        return nullptr;
+    }
+    auto own = params_for_selected(index, 1);
+    own->sel = params->sel;
+    return own;
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What FAISS's classes support depends on its version. FAISS is asked by calls
+// without vectors.
+
+#pragma once
+
+#include <memory>
+
+#include <faiss/VectorTransform.h>
+
+#include <faiss_ext/indexes/index_tree.h>
+
+namespace faiss_ext {
+
+/// Throws UnsupportedError if an index of FAISS cannot be searched with search
+/// parameters, or with a selector. Classes of this library check that in
+/// search. params may be null.
+void check_params_supported(
+        const AnyIndex& index,
+        const faiss::SearchParameters* params,
+        const char* where);
+
+/// The same for search_and_reconstruct.
+void check_params_supported_with_vectors(
+        const faiss::Index& index,
+        const faiss::SearchParameters* params,
+        const char* where);
+
+/// Throws UnsupportedError if an index of FAISS supports search, but not
+/// range_search.
+void check_range_search_supported(const AnyIndex& index, const char* where);
+
+/// Throws UnsupportedError if a transformation of FAISS cannot be inverted.
+void check_inverse_supported(
+        const faiss::VectorTransform& vt,
+        const char* where);
+
+/// Search parameters of the class that an index of FAISS wants, with the same
+/// selector; null if it takes these plain parameters, or if they are not plain.
+std::unique_ptr<faiss::SearchParameters> params_of_its_class(
+        const AnyIndex& index,
+        const faiss::SearchParameters* params);
+
+} // namespace faiss_ext
