@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds everything with clang's sanitizers, and runs the tests.
+# Builds the library and its tests with clang's sanitizers, and runs them.
 #
 #   scripts/sanitize.sh [cpp] [python] [coverage] [threads] [-- PYTEST ARGUMENT...]
 #
@@ -48,7 +48,7 @@ has() {
 }
 
 run_cpp() {
-    "$CMAKE" --build "$build" --parallel "$(build_jobs)"
+    "$CMAKE" --build "$build" --parallel "$(build_jobs)" --target tests
     local program
     for program in "$build"/tests/test_*; do
         if [[ -x "$program" && -f "$program" ]]; then

@@ -126,13 +126,66 @@ struct OwnedPartsOf<const AnyIndex> {
 template <class C>
 using OwnedParts = typename internal::OwnedPartsOf<C>::type;
 
+/** A function that computes a fact from an index of class I, or none. It is
+ * kept as a function of any index, so that all classes of indexes share its
+ * type, of which the compiler would otherwise make hundreds.
+ */
+template <class Signature>
+struct IndexFunction;
+
+template <class R, class... Args>
+struct IndexFunction<R(const AnyIndex&, Args...)>
+        : std::function<R(const AnyIndex&, Args...)> {
+    using std::function<R(const AnyIndex&, Args...)>::function;
+};
+
+template <class R, class I, class... Args>
+struct IndexFunction<R(I&, Args...)> {
+    IndexFunction<R(const AnyIndex&, Args...)> on_any;
+
+    IndexFunction() = default;
+
+    template <class F>
+    requires std::is_invocable_r_v<R, F&, I&, Args...> IndexFunction(F f)
+            : on_any([f](const AnyIndex& index, Args... args) -> R {
+                  const auto* own = index.as<std::remove_const_t<I>>();
+                  return f(const_cast<I&>(*own), args...);
+              }) {}
+
+    operator const IndexFunction<R(const AnyIndex&, Args...)>&() const {
+        return on_any;
+    }
+};
+
+/// Also a function that takes parts, which are of the kind of the index.
+template <class I, class IndexT>
+struct IndexFunction<void(I&, internal::Owned<IndexT>)> {
+    IndexFunction<void(const AnyIndex&, OwnedParts<const AnyIndex>)> on_any;
+
+    IndexFunction() = default;
+
+    template <class F>
+    requires std::is_invocable_v<F&, I&, internal::Owned<IndexT>> IndexFunction(
+            F f)
+            : on_any([f](const AnyIndex& index,
+                         OwnedParts<const AnyIndex> parts) {
+                  f(const_cast<I&>(*index.as<I>()),
+                    std::get<internal::Owned<IndexT>>(std::move(parts)));
+              }) {}
+
+    operator const IndexFunction<
+            void(const AnyIndex&, OwnedParts<const AnyIndex>)>&() const {
+        return on_any;
+    }
+};
+
 /** The description of the indexes of class C. All members are optional. If a
  * class leaves one out, that of its base class is used. If no base class has
  * it, the default is none, unless the member names another one.
  */
 template <class C>
 struct IndexClass {
-    std::function<std::vector<IndexPart>(const C&)> parts;
+    IndexFunction<std::vector<IndexPart>(const C&)> parts;
 
     /** Makes an index of a registered class (register_index) the owner of its
      * parts, after its fields were set by a string or read from a file. `parts`
@@ -147,68 +200,68 @@ struct IndexClass {
      * Files contain the parts of such a class behind its fields. If it has one
      * part, `NAME(...),<index>` makes it in factories.
      */
-    std::function<void(C&, OwnedParts<C> parts)> take_parts;
+    IndexFunction<void(C&, OwnedParts<C>)> take_parts;
 
     /// The transformations that vectors pass on their way to the parts, such as
     /// a hash.
-    std::function<std::vector<const faiss::VectorTransform*>(const C&)>
+    IndexFunction<std::vector<const faiss::VectorTransform*>(const C&)>
             transforms;
 
     /// The kernel under which the index itself compares vectors.
-    std::function<const Kernel*(const C&)> kernel;
+    IndexFunction<const Kernel*(const C&)> kernel;
 
     /// The settings that a text shows after the parts, such as `nprobe=8`.
-    std::function<std::vector<std::string>(const C&)> settings;
+    IndexFunction<std::vector<std::string>(const C&)> settings;
 
     /// The search parameters of the index without its parts. Parameters of
     /// parts are found through them.
-    std::function<std::vector<SearchParameter>(C&)> parameters;
+    IndexFunction<std::vector<SearchParameter>(C&)> parameters;
 
     /// The factory string; empty if there is none. By default it is made from
     /// the fields of a registered class (register_index).
-    std::function<std::string(const C&)> string;
+    IndexFunction<std::string(const C&)> string;
 
     /// The ids that reconstruct takes, in any order, if they are not positions.
-    std::function<std::vector<idx_t>(const C&)> ids;
+    IndexFunction<std::vector<idx_t>(const C&)> ids;
 
     /// Converts ids of the index to ids of a part; -1 if the part does not have
     /// the vector. By default they are the same.
-    std::function<std::vector<
+    IndexFunction<std::vector<
             idx_t>(const C&, size_t part, const std::vector<idx_t>& ids)>
             ids_in_part;
 
     /// n vectors as the parts see them. By default they are the same.
-    std::function<std::vector<float>(const C&, idx_t n, const float* x)>
+    IndexFunction<std::vector<float>(const C&, idx_t n, const float* x)>
             transformed;
 
     /// The id that add gives to its next vector. By default that of the part
     /// that is searched, or else ntotal.
-    std::function<idx_t(const C&)> next_id;
+    IndexFunction<idx_t(const C&)> next_id;
 
     /// Other counts that must equal ntotal, with their names.
-    std::function<std::vector<std::pair<std::string, idx_t>>(const C&)> counts;
+    IndexFunction<std::vector<std::pair<std::string, idx_t>>(const C&)> counts;
 
     /// Holds exceptions that a kernel has thrown inside FAISS's loops.
-    std::function<KernelExceptions*(const C&)> exceptions;
+    IndexFunction<KernelExceptions*(const C&)> exceptions;
 
     /// Throws if members were changed in a way that FAISS would not notice.
-    std::function<void(const C&)> check;
+    IndexFunction<void(const C&)> check;
 
     /// Bytes that n vectors like those in the index need in memory, in addition
     /// to their size in a file. By default the sum over the parts that are
     /// searched, or 0 without such parts.
-    std::function<double(const C&, idx_t n)> extra_memory;
+    IndexFunction<double(const C&, idx_t n)> extra_memory;
 
     /// Prepares the removal of vectors by their places, so that the last
     /// vectors take the places of removed ones. Ids that equal places change
     /// with them. Throws if the index cannot be changed. The result makes the
     /// change and does not fail; it is null if a part cannot remove by places.
     /// The moves must outlive it. Vectors that they move may be added before.
-    std::function<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
+    IndexFunction<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
     /// Vectors for which it has room that is not used, approximately. By
     /// default those of its only part if that is searched, or else 0.
-    std::function<idx_t(const C&)> unused_places;
+    IndexFunction<idx_t(const C&)> unused_places;
 
     /// Whether the index takes ids and keeps them after a removal. By default
     /// the answer of the part that is searched, or false without such a part.
@@ -223,7 +276,7 @@ struct IndexClass {
     /// for a search that finds about as large a part of the nearest ones as
     /// without a selector. By default those of the part that is searched with
     /// the parameters of the index, or else plain ones.
-    std::function<
+    IndexFunction<
             std::unique_ptr<faiss::SearchParameters>(const C&, double selected)>
             params_for_selected;
 
@@ -384,60 +437,30 @@ void compute_kernel_values(
 
 namespace internal {
 
-/// References to all facts of an IndexClass. A fact that is missing here, the
-/// only list of them, is an error of the compiler.
-template <class Facts>
-auto all_facts(Facts& facts) {
+// All facts of an IndexClass in their order. One that is missing here, the only
+// list of them, is an error of the compiler.
 #define FAISS_EXT_FACTS                                                       \
     parts, take_parts, transforms, kernel, settings, parameters, string, ids, \
             ids_in_part, transformed, next_id, counts, exceptions, check,     \
             extra_memory, prepare_moves, unused_places, keeps_ids, selects,   \
             params_for_selected, checks_calls, divides_vectors,               \
             is_foreign_to_faiss, remedy
+
+/// References to all facts of an IndexClass.
+template <class Facts>
+auto all_facts(Facts& facts) {
     auto& [FAISS_EXT_FACTS] = facts;
     return std::tie(FAISS_EXT_FACTS);
+}
+
+/// The same facts about any index.
+template <class C>
+IndexClass<const AnyIndex> on_any(const IndexClass<C>& facts) {
+    const auto& [FAISS_EXT_FACTS] = facts;
+    return {FAISS_EXT_FACTS};
+}
+
 #undef FAISS_EXT_FACTS
-}
-
-/// Calls f(fact, same fact) for each fact of two classes.
-template <class To, class From, class F>
-void for_each_fact(To& to, const From& from, F&& f) {
-    const auto call = [&](auto&... own) {
-        std::apply(
-                [&](auto&... other) { (f(own, other), ...); }, all_facts(from));
-    };
-    std::apply(call, all_facts(to));
-}
-
-/// Makes a function that takes an AnyIndex from one that takes an I, which may
-/// be const.
-template <class R, class I, class... Args>
-std::function<R(const AnyIndex&, Args...)> on_any(
-        const std::function<R(I&, Args...)>& f) {
-    if (!f) {
-        return nullptr;
-    }
-    return [f](const AnyIndex& index, Args... args) {
-        return f(const_cast<I&>(*index.as<std::remove_const_t<I>>()), args...);
-    };
-}
-
-template <class C, class IndexT>
-std::function<void(const AnyIndex&, OwnedParts<const AnyIndex>)> on_any(
-        const std::function<void(C&, Owned<IndexT>)>& f) {
-    if (!f) {
-        return nullptr;
-    }
-    return [f](const AnyIndex& index, OwnedParts<const AnyIndex> parts) {
-        f(const_cast<C&>(*index.as<C>()),
-          std::get<Owned<IndexT>>(std::move(parts)));
-    };
-}
-
-template <class T>
-std::optional<T> on_any(const std::optional<T>& fact) {
-    return fact;
-}
 
 void register_index_class(
         const std::type_info& type,
@@ -451,14 +474,10 @@ void forget_facts();
 
 template <class C>
 void register_index_class(const IndexClass<C>& facts) {
-    IndexClass<const AnyIndex> any;
-    internal::for_each_fact(any, facts, [](auto& to, const auto& from) {
-        to = internal::on_any(from);
-    });
     internal::register_index_class(
             typeid(C),
             [](const AnyIndex& index) { return index.as<C>() != nullptr; },
-            any);
+            internal::on_any(facts));
 }
 
 } // namespace faiss_ext

@@ -63,11 +63,17 @@ Table& table() {
 
 /// Takes the facts from `from` that `to` does not have.
 void take_all(IndexFacts& to, const IndexFacts& from) {
-    internal::for_each_fact(to, from, [](auto& own, const auto& other) {
+    const auto take = [](auto& own, const auto& other) {
         if (!own) {
             own = other;
         }
-    });
+    };
+    const auto call = [&](auto&... own) {
+        std::apply(
+                [&](auto&... other) { (take(own, other), ...); },
+                internal::all_facts(from));
+    };
+    std::apply(call, internal::all_facts(to));
 }
 
 template <class IndexT>

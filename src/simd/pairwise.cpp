@@ -344,7 +344,10 @@ HWY_NOINLINE void tile(
 }
 
 // 16 sums and 5 operands need 32 registers; 3 * 3 sums fit in 16 registers.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+// Emulated vectors are in memory anyway, and larger tiles compile for minutes.
+#if HWY_TARGET == HWY_EMU128
+constexpr size_t tile_size = 1;
+#elif HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr size_t tile_size = 4;
 #else
 constexpr size_t tile_size = 3;
