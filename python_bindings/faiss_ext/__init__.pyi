@@ -69,6 +69,7 @@ __all__ = [
     "ProjectionHash",
     "RandomFourierMap",
     "Recommendation",
+    "SearchParametersRefine",
     "ShardError",
     "ShardedIndex",
     "ShiftInvariantHash",
@@ -687,6 +688,17 @@ class PolynomialKernel(Kernel):
     degree: int
     c: float
     def __init__(self, degree: int, c: float = ...) -> None: ...
+
+class SearchParametersRefine(faiss.SearchParameters):
+    k_factor: float
+    base_params: faiss.SearchParameters
+    def __init__(
+        self,
+        k_factor: float,
+        *,
+        base_params: faiss.SearchParameters | None = ...,
+        sel: faiss.IDSelector | None = ...,
+    ) -> None: ...
 
 class StructuredProjection(Projection):
     def __init__(self) -> None: ...

@@ -259,6 +259,7 @@ def test_every_class_of_the_page_occurs(tmp_path):
     used.clear()
     for string in STRINGS:
         test_indexes_are_written_as_documented(string, True)
+    test_tables_of_ids("KFlat(linear)")
     test_wrappers_put_together_by_hand()
     test_binary_indexes_and_transformations()
     test_vectors_that_stay_in_their_file(tmp_path)

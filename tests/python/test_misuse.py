@@ -1285,20 +1285,17 @@ def test_lists_of_blocks_behind_a_map():
 
 
 UNSUPPORTED = [
-    ("KFlat(chi2)", ["add_with_ids"]),
-    ("HNSW8,KFlat(chi2)", ["add_with_ids", "remove_ids", "merge_from", "sa_encode", "sa_decode", "sa_code_size"]),
-    ("KFlat(chi2),Refine(KFlat(chi2))", ["add_with_ids", "remove_ids"]),
+    ("HNSW8,KFlat(chi2)", ["remove_ids", "merge_from", "sa_encode", "sa_decode", "sa_code_size"]),
     ("KIVF4(M=4)", ["sa_encode", "sa_decode", "sa_code_size"]),
-    ("RHBE64,AFlat", ["add_with_ids", "sa_decode", "reconstruct"]),
-    ("RHBE64,BFlat", ["add_with_ids", "sa_decode", "reconstruct"]),
-    ("RHBE64,BPerm", ["add_with_ids"])]
+    ("RHBE64,AFlat", ["sa_decode", "reconstruct"]),
+    ("RHBE64,BFlat", ["sa_decode", "reconstruct"])]
 
 
 @pytest.mark.parametrize("string, names", UNSUPPORTED)
 def test_methods_that_a_class_does_not_support(string, names):
     x = histograms(60)
     index = filled(string, x)
-    arguments = {"add_with_ids": (x, np.arange(60)), "remove_ids": (np.arange(3),), "sa_code_size": (),
+    arguments = {"remove_ids": (np.arange(3),), "sa_code_size": (),
                  "merge_from": (index if "HNSW" in string else filled(string, x),), "sa_encode": (x,),
                  "sa_decode": (binary_codes(),), "reconstruct": (0,)}
     for name in names:
@@ -1307,6 +1304,19 @@ def test_methods_that_a_class_does_not_support(string, names):
         assert caught.value.unsupported, name
         assert name in str(caught.value) or "from their codes" in str(caught.value)
         assert index.ntotal == 60
+
+
+def test_indexes_made_from_classes_have_no_ids_of_their_own():
+    x = histograms(60)
+    index = faiss_ext.IndexFlatKernel(64, faiss_ext.GaussianKernel(0.1))
+    index.add(x)
+    for call, arguments in ((index.add_with_ids, (x, np.arange(60))), (index.upsert, (x, np.arange(60))),
+                            (index.update_vectors, (np.arange(60), x))):
+        with pytest.raises(RuntimeError, match="put an (IDMap|IndexIDTable)") as caught:
+            call(*arguments)
+        assert caught.value.unsupported and index.ntotal == 60
+    assert index.contains([0, 59, 60, -1]).tolist() == [True, True, False, False]
+    assert index.remove_ids(np.arange(2)) == 2 and index.ids().tolist() == list(range(58))
 
 
 @pytest.mark.parametrize("string, names", [
@@ -1359,7 +1369,6 @@ def test_single_distances_that_a_class_does_not_compute():
 
 @pytest.mark.parametrize("string, name, arguments, part, instead", [
     ("HKM1(chi2),HNSW8", "remove_ids", ([3],), "IndexHNSWFlat", "build the index again without the vectors"),
-    ("HKM1(chi2),Flat", "add_with_ids", (histograms(2), [3, 4]), "IndexFlat", "put an IDMap in front of the index"),
     ("HKM1(chi2),HNSW8", "sa_encode", (histograms(2),), "IndexHNSWFlat", "an index such as SQ8 or PQ encodes vectors"),
     pytest.param("HKM1(chi2),LSH", "range_search", (histograms(2), 1), "IndexLSH",
                  "use search, which finds the k nearest vectors", marks=pytest.mark.skipif(
@@ -1714,7 +1723,7 @@ def test_messages_are_bounded():
         index.prepend_transform(faiss.RandomRotationMatrix(4, 4))
     index.train(np.eye(4, dtype="float32"))
     with pytest.raises(RuntimeError) as error:
-        index.add_with_ids(np.eye(4, dtype="float32"), np.arange(4))
+        index.add_with_ids(np.eye(4, dtype="float32"), np.zeros(4, "int64"))
     assert len(str(error.value)) < 2000
     assert "more" in repr(index) and len(repr(index)) < 2000
     with pytest.raises((TypeError, ValueError)) as error:
