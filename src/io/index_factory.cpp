@@ -143,7 +143,7 @@ Token behind_first(
     if (head.end == part.end) {
         throw_parse_error(*part.text, part.end, expected, examples);
     }
-    const Token behind = {part.text, head.end + 1, part.end};
+    Token behind = {part.text, head.end + 1, part.end};
     const Token first = behind.split()[0];
     if (first.str() == "IDMap" || first.str() == "IDMap2") {
         first.fail(first.str() + " must come first in the string");
