@@ -137,7 +137,7 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
         : next_id(next_id) {
     static_cast<IndexT&>(*this) = *index;
     this->index = index;
-    this->id_map = std::move(ids);
+    this->id_map.swap(ids);
 }
 
 template <class IndexT>

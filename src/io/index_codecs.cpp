@@ -437,6 +437,7 @@ std::unique_ptr<IndexT> read_registered(
     if (takes_parts(*index)) {
         const auto n = read_value_in<int32_t>(f, "parts", 0, max_parts);
         std::vector<std::unique_ptr<IndexT>> parts;
+        parts.reserve(n);
         for (int i = 0; i < n; i++) {
             parts.push_back(read_nested<IndexT>(f, io_flags));
         }
