@@ -16,6 +16,13 @@
 #define FAISS_EXT_HAS_ADD_SA_CODES 0
 #endif
 
+/// Whether float indexes have search1 and search_subset.
+#if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 14
+#define FAISS_EXT_HAS_SEARCH1 1
+#else
+#define FAISS_EXT_HAS_SEARCH1 0
+#endif
+
 /// Whether methods exist for several types of numbers, such as add_ex.
 #if FAISS_VERSION_MAJOR > 1 || FAISS_VERSION_MINOR >= 13
 #define FAISS_EXT_HAS_NUMERIC_TYPES 1

@@ -164,7 +164,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
 
     /// Adds vectors encoded by sa_encode. xids must be null, since ids are
     /// positions.
-    void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
+    virtual void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
             FAISS_EXT_OVERRIDE_1_10;
 
     /// Reorders the vectors: vector perm[i] becomes vector i. perm is a

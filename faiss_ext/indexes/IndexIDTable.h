@@ -181,6 +181,7 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// The name of a method for messages: that of the index whose ids these
     /// are, or of the table.
     std::string named(const char* method) const;
+    [[noreturn]] void throw_cannot_remove() const;
     void check_unused(
             idx_t n,
             const idx_t* ids,

@@ -96,6 +96,7 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
     /// its ntotal is 0. FAISS's flat index behind it may have been mapped from
     /// a file.
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
 
     /** Returns the vectors after the first `count` transformations.
      *

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Ids of your choice, for the indexes that factory strings make.
 //
-// Every index of this library that index_factory, index_binary_factory,
-// read_index or clone_index makes takes ids: add_with_ids works without `IDMap`
+// The classes of this library take ids if index_factory, index_binary_factory,
+// read_index or clone_index made the index: add_with_ids works without `IDMap`
 // in the string, and remove_ids leaves the ids of the other vectors as they
 // are. The first of these calls gives the index a table of its ids, with the
 // rules of IndexIDTable; until then, ids are positions. Indexes that you
-// construct by yourself get ids from an IndexIDTable around them.
+// construct by yourself, and those of other programs, get ids from an
+// IndexIDTable around them.
+//
+// The virtual methods of FAISS take and return these ids. Members of the
+// classes know positions: IndexFlatCodes::codes, the lists of IndexBinaryIVF
+// and its search_preassigned, IndexHNSW::search_level_0. So do FAISS's own
+// functions in C++, such as faiss::write_index_binary. A selector or a kernel
+// that calls the index from within a search gets positions, too.
 
 #pragma once
 

@@ -24,7 +24,7 @@ def selector_of(filter, index, where):
                            and max(filter[0], filter[-1]) <= limits.max):
             raise ValueError(f"{where}: filter is {filter}, expected ids that "
                              "are 64-bit integers")
-        filter = np.arange(filter.start, filter.stop, filter.step)
+        filter = ids_in_range(filter, index)
     elif callable(filter) and not isinstance(filter, type):
         ids = ids_of(index)
         ids.flags.writeable = False
@@ -38,6 +38,17 @@ def selector_of(filter, index, where):
         check_mask(allowed, index, where)
         return selector_of_ids(np.flatnonzero(allowed))
     return selector_of_ids(as_keys(allowed, "filter", where))
+
+
+def ids_in_range(allowed, index):
+    """The ids in a range; only those of an index if the range is long."""
+    if (allowed.stop - allowed.start) // allowed.step <= 4 * index.ntotal + 1000:
+        return np.arange(allowed.start, allowed.stop, allowed.step)
+    ids = ids_of(index)
+    first, last = sorted((allowed[0], allowed[-1]))
+    inside = ids[(ids >= first) & (ids <= last)]
+    distance = inside.view("uint64") - np.uint64(first % 2**64)
+    return inside[distance % np.uint64(abs(allowed.step)) == 0]
 
 
 def selector_of_range(allowed, index):

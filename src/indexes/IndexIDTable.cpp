@@ -84,9 +84,26 @@ void check_input(
     check_batch(n, x, where);
 }
 
+/// The index whose vectors have the ids of a table.
+template <class IndexT>
+const IndexT* owner_of(const IndexIDTableTemplate<IndexT>& table) {
+    const auto* positions =
+            dynamic_cast<const IndexPositions<IndexT>*>(table.index);
+    return positions ? positions->owner : table.index;
+}
+
+/// The number of components of a vector.
+template <class IndexT>
+size_t length_of(const IndexIDTableTemplate<IndexT>& table) {
+    const int d = owner_of(table)->d;
+    return is_binary<IndexT> ? d / 8 : d;
+}
+
 template <class IndexT>
 void check_parts(const IndexIDTableTemplate<IndexT>& table) {
-    if (!table.index || table.index->ntotal != table.ntotal ||
+    const IndexT* owner = owner_of(table);
+    if (!owner || owner->ntotal != table.ntotal ||
+        table.index->ntotal != table.ntotal ||
         table.id_map.size() != size_t(table.ntotal)) {
         check_counts(static_cast<const IndexT&>(table));
     }
@@ -387,7 +404,7 @@ void IndexIDTableTemplate<IndexT>::search_and_reconstruct(
         const faiss::SearchParameters* params) const {
     const auto inside = checked_search(*this, named("search"), n, x, params);
     this->index->search(n, x, k, distances, labels, inside.get());
-    const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
+    const size_t length = length_of(*this);
     for (idx_t i = 0; i < n * k; i++) {
         component_t* to = recons + i * length;
         const idx_t position = std::exchange(labels[i], id_at(labels[i]));
@@ -412,7 +429,7 @@ void IndexIDTableTemplate<IndexT>::reconstruct_n(
         component_t* recons) const {
     check_parts(*this);
     const IdPositions& at = positions();
-    const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
+    const size_t length = length_of(*this);
     for (idx_t i = 0; i < ni; i++) {
         const idx_t position = at.find(i0 + i);
         FAISS_EXT_THROW_IF_NOT_FMT(
@@ -460,6 +477,7 @@ template <class IndexT>
 size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
     check_removal(*this, sel, named("remove_ids").c_str());
     check_parts(*this);
+    check_all_counts(*owner_of(*this));
     const std::vector<idx_t> holes = places_of(sel);
     if (holes.empty()) {
         return 0;
@@ -479,6 +497,9 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
         this->ntotal = this->index->ntotal;
         return holes.size();
     }
+    if (lists_keep_ids(owner_of(*this))) { // they would not renumber the rest
+        throw_cannot_remove();
+    }
     const PlaceSelector removed(holes, this->ntotal);
     std::vector<idx_t> kept;
     kept.reserve(moves.after);
@@ -490,15 +511,20 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
     try {
         this->index->remove_ids(removed);
     } catch (const UnsupportedError&) {
-        throw UnsupportedError(
-                named("remove_ids") + ": " +
-                part_that_keeps_places(this->index).class_name() +
-                " cannot remove vectors; build the index again without them");
+        throw_cannot_remove();
     }
     this->id_map = std::move(kept);
     this->ntotal = this->index->ntotal;
     known = nullptr;
     return holes.size();
+}
+
+template <class IndexT>
+void IndexIDTableTemplate<IndexT>::throw_cannot_remove() const {
+    throw UnsupportedError(
+            named("remove_ids") + ": " +
+            part_that_keeps_places(owner_of(*this)).class_name() +
+            " cannot remove vectors; build the index again without them");
 }
 
 template <class IndexT>
@@ -561,12 +587,13 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
             places.empty() ? nullptr : prepare_moves(this->index, moves);
     if (!move && !places.empty()) {
         throw UnsupportedError(
-                name + ": " + part_that_keeps_places(this->index).class_name() +
-                " cannot replace vectors; remove them and add the new ones");
+                name + ": " +
+                part_that_keeps_places(owner_of(*this)).class_name() +
+                " cannot replace vectors; if it can remove them, remove them and add the new ones");
     }
     std::vector<component_t> reordered;
     if (!added.empty() && !replaced.empty()) {
-        const size_t length = is_binary<IndexT> ? this->d / 8 : this->d;
+        const size_t length = length_of(*this);
         for (const auto& rows : {added, replaced}) {
             for (const idx_t i : rows) {
                 reordered.insert(

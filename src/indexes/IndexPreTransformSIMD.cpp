@@ -397,6 +397,39 @@ void IndexPreTransformSIMD::prepend_transform(
     IndexPreTransform::prepend_transform(transform);
 }
 
+namespace {
+
+/// The flat indexes behind two chains, if one can take the vectors of the
+/// other. FAISS requires that they are of the same class, which depends on
+/// whether the indexes have been in a file.
+std::pair<faiss::IndexFlat*, faiss::IndexFlat*> alike_flats(
+        const faiss::IndexPreTransform& to,
+        const faiss::IndexPreTransform* from) {
+    faiss::IndexFlat* flat = plain_flat(to.index);
+    faiss::IndexFlat* others = from ? plain_flat(from->index) : nullptr;
+    const bool are_alike = flat && others &&
+            flat->metric_type == others->metric_type && flat->d == others->d;
+    return are_alike ? std::pair(flat, others)
+                     : std::pair<faiss::IndexFlat*, faiss::IndexFlat*>();
+}
+
+} // namespace
+
+void IndexPreTransformSIMD::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    check_ids_for_merge(*this, other);
+    check_counts_with(*this, index);
+    check_counts(other);
+    const auto* source = dynamic_cast<const IndexPreTransform*>(&other);
+    if (alike_flats(*this, source).first) {
+        check_same_chain(chain, source->chain);
+    } else {
+        IndexPreTransform::check_compatible_for_merge(other);
+    }
+}
+
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             &other != this, "an index cannot be merged with itself");
@@ -404,12 +437,8 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     check_counts_with(*this, index);
     check_counts(other);
     auto* source = dynamic_cast<IndexPreTransform*>(&other);
-    faiss::IndexFlat* flat = plain_flat(index);
-    faiss::IndexFlat* others = source ? plain_flat(source->index) : nullptr;
-    if (flat && others && flat->metric_type == others->metric_type &&
-        flat->d == others->d && add_id == 0) {
-        // FAISS requires the same class, which depends on whether the indexes
-        // have been in a file
+    const auto [flat, others] = alike_flats(*this, source);
+    if (flat && add_id == 0) {
         check_same_chain(chain, source->chain);
         flat->add(others->ntotal, others->get_xb());
         others->reset();
@@ -545,7 +574,10 @@ void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::add: the index is not trained; call train first");
-    index->add(n, transformed_for_index(n, x, "add").data());
+    const auto xt = transformed_for_index(n, x, "add");
+    if (n > 0) { // FAISS's fast scan does not take no vectors
+        index->add(n, xt.data());
+    }
     ntotal = index->ntotal;
 }
 
@@ -591,6 +623,14 @@ void IndexPreTransformSIMD::search(
         return;
     }
     index->search(n, xt.data(), k, distances, labels, behind.params);
+    const faiss::IDSelector* sel = selector_inside(behind.params);
+    if (sel && dynamic_cast<const faiss::IndexFlat*>(index)) {
+        // for k = 1, FAISS 1.7.3 returns a vector if none is selected
+        for (idx_t i = 0; i < n * k; i++) {
+            labels[i] = labels[i] >= 0 && sel->is_member(labels[i]) ? labels[i]
+                                                                    : -1;
+        }
+    }
 }
 
 void IndexPreTransformSIMD::range_search(

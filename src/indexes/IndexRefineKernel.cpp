@@ -66,6 +66,9 @@ faiss::Index* checked(faiss::Index* base_index, faiss::Index* refine_index) {
 /// Throws unless the parts of an index fit.
 void check_parts(const IndexRefineKernel& index) {
     check_counts_with(index, index.base_index, index.refine_index);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !id_table_of(index.base_index) && !id_table_of(index.refine_index),
+            "IndexRefineKernel: a part has ids of its own, expected positions; give ids to the whole index");
     check_alike(*index.base_index, *index.refine_index);
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.d == index.refine_index->d,
@@ -254,7 +257,9 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     try {
         // exact search refuses invalid vectors, and can remove them
         refine_index->add(n, x);
-        base_index->add(n, x);
+        if (n > 0) { // FAISS's fast scan does not take no vectors
+            base_index->add(n, x);
+        }
         ntotal = refine_index->ntotal;
     } catch (...) {
         truncate(*refine_index, n0);

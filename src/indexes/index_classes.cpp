@@ -15,6 +15,7 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFAdditiveQuantizer.h>
 #include <faiss/IndexIVFFastScan.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
@@ -331,6 +332,10 @@ Action move_codes(IndexT& index, Codes& codes, const PlaceMoves& moves) {
 /// For an index with these parts, which hold all vectors.
 template <class IndexT, class... Parts>
 Action move_in_parts(IndexT& index, const PlaceMoves& moves, Parts*... parts) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            (... && !id_table_of(parts)),
+            "%s: a part of it has got ids of its own, so it cannot be changed; reset the index and add the vectors again",
+            AnyIndex(index).class_name().c_str());
     const std::vector<Action> actions{prepare_moves(parts, moves)...};
     if (std::any_of(actions.begin(), actions.end(), std::logical_not<>())) {
         return nullptr;
@@ -433,8 +438,16 @@ void register_wrappers() {
     positions.next_id = [](const Positions& i) {
         return next_id_of_lists(i.owner);
     };
-    positions.prepare_moves = [](Positions& i, const PlaceMoves& moves) {
-        return move_in_parts(i, moves, i.owner);
+    positions.prepare_moves = [](Positions& i,
+                                 const PlaceMoves& moves) -> Action {
+        const Action action = prepare_moves(i.owner, moves);
+        if (!action) {
+            return nullptr;
+        }
+        return [&i, &moves, action] {
+            action();
+            i.ntotal = moves.after;
+        };
     };
     positions.keeps_ids = false;
     positions.checks_calls = true;
@@ -487,6 +500,8 @@ IndexClass<IVF> ivf_class() {
         const bool is_known = typeid(i) == typeid(faiss::IndexIVFFlat) ||
                 typeid(i) == typeid(faiss::IndexIVFPQ) ||
                 typeid(i) == typeid(faiss::IndexIVFScalarQuantizer) ||
+                typeid(i) == typeid(faiss::IndexIVFResidualQuantizer) ||
+                typeid(i) == typeid(faiss::IndexIVFLocalSearchQuantizer) ||
                 typeid(i) == typeid(faiss::IndexBinaryIVF);
         return is_known ? prepare_list_moves(i, moves) : nullptr;
     };

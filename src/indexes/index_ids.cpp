@@ -13,11 +13,11 @@ namespace {
 /// Calls f with the table of the ids of an index, which may be the index
 /// itself.
 template <class IndexT, class F>
-void change(IndexT& index, const char* method, F&& f) {
+void change(IndexT& index, idx_t n, const char* method, F&& f) {
     using Table = IndexIDTableTemplate<IndexT>;
     const auto call = [&](Table& table) {
         f(table);
-        return true;
+        return n > 0;
     };
     auto* own = dynamic_cast<HasIds<IndexT>*>(&index);
     if (auto* table = dynamic_cast<Table*>(&index)) {
@@ -32,7 +32,7 @@ void change(IndexT& index, const char* method, F&& f) {
 template <class IndexT, class X>
 idx_t upsert_to(IndexT& index, idx_t n, const X* x, const idx_t* ids) {
     idx_t replaced = 0;
-    change(index, "upsert", [&](auto& table) {
+    change(index, n, "upsert", [&](auto& table) {
         replaced = table.upsert(n, x, ids);
     });
     return replaced;
@@ -45,7 +45,7 @@ void update_vectors(
         idx_t n,
         const idx_t* ids,
         const float* x) {
-    change(index, "update_vectors", [&](auto& table) {
+    change(index, n, "update_vectors", [&](auto& table) {
         table.update_vectors(n, ids, x);
     });
 }
@@ -55,7 +55,7 @@ void update_vectors(
         idx_t n,
         const idx_t* ids,
         const uint8_t* codes) {
-    change(index, "update_vectors", [&](auto& table) {
+    change(index, n, "update_vectors", [&](auto& table) {
         table.update_vectors(n, ids, codes);
     });
 }

@@ -66,7 +66,7 @@ struct UnequalCount {
                     std::to_string(index.ntotal()) +
                     " vectors and numbers new ones from " +
                     std::to_string(next) +
-                    " on, since others have been removed: reset() lets it begin at 0";
+                    " on: it has ids of its own, or others have been removed; reset() lets it begin at 0";
         }
     }
 };
@@ -148,6 +148,13 @@ bool has_direct_map(const AnyIndex& index) {
     return has_map;
 }
 
+void make_direct_maps(const AnyIndex& index) {
+    for_lists(index, [](const auto& lists) {
+        using Lists = std::remove_cvref_t<decltype(lists)>;
+        const_cast<Lists&>(lists).make_direct_map(true);
+    });
+}
+
 void forget_direct_maps(const AnyIndex& index) {
     for_lists(index, [](const auto& lists) {
         using Lists = std::remove_cvref_t<decltype(lists)>;
@@ -167,11 +174,23 @@ void check_removal(
 }
 
 bool ids_are_positions(const AnyIndex& index) {
+    if (!lists_keep_ids(index)) {
+        return true;
+    }
     try {
-        return are_all_positions(index_ids(index));
+        return next_id_of_lists(index) == index.ntotal() &&
+                are_all_positions(index_ids(index));
     } catch (const UnsupportedError&) {
         return false;
     }
+}
+
+bool part_has_table(const AnyIndex& index) {
+    const auto parts = parts_of(index);
+    return std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
+        return part.index &&
+                (id_table_of(part.index) || part_has_table(part.index));
+    });
 }
 
 bool labels_are_below(const AnyIndex& index, idx_t limit) {

@@ -64,6 +64,9 @@ void for_lists(const AnyIndex& index, F&& f) {
 /// FAISS neither merges them nor, if it is an array, removes from them.
 bool has_direct_map(const AnyIndex& index);
 
+/// Makes these maps, for lists without one.
+void make_direct_maps(const AnyIndex& index);
+
 /// Removes these maps. A removal behind an IndexIDTable makes them again.
 void forget_direct_maps(const AnyIndex& index);
 

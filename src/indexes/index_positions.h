@@ -39,8 +39,12 @@ idx_t next_id_of_lists(const AnyIndex& index);
 /// Whether inverted lists or a part of an index keep ids, if it has no table.
 bool lists_keep_ids(const AnyIndex& index);
 
-/// Whether the ids of an index without a table are known, and positions.
+/// Whether the ids of an index without a table are positions, also those of new
+/// vectors. Ids that are not known are none.
 bool ids_are_positions(const AnyIndex& index);
+
+/// Whether an index inside another one has a table of ids.
+bool part_has_table(const AnyIndex& index);
 
 /// Throws if a merge by positions would lose the ids of the other index. Its
 /// own table may merge it so.

@@ -827,11 +827,11 @@ std::unique_ptr<faiss::SearchParameters> params_for_selected(
 
 AnyIndex part_that_keeps_places(const AnyIndex& index) {
     for (const IndexPart& part : parts_of(index)) {
-        if (part.index && facts_of(index).prepare_moves && !part.is_quantizer) {
-            const AnyIndex found = part_that_keeps_places(part.index);
-            if (!facts_of(found).prepare_moves) {
-                return found;
-            }
+        const bool is_moved = part.index && facts_of(index).prepare_moves &&
+                !part.is_quantizer;
+        const PlaceMoves none(part.index ? part.index.ntotal() : 0, {});
+        if (is_moved && !prepare_moves(part.index, none)) {
+            return part_that_keeps_places(part.index);
         }
     }
     return index;

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "core/errors.h"
 #include "indexes/index_compat.h"
+#include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
 #include "indexes/selected_places.h"
@@ -165,7 +167,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             f(ids->table);
             return true;
         }
-        if (!has_positions()) {
+        if (!can_have_table()) {
             return false;
         }
         std::vector<idx_t> positions(this->ntotal);
@@ -285,8 +287,9 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
 
     size_t remove_ids(const faiss::IDSelector& sel) override {
         // a table or an ID map in front of this index removes by positions
-        if (is_called_inside() || dynamic_cast<const PlaceSelector*>(&sel) ||
-            (!ids && is_from_id_map(sel))) {
+        const bool is_by_position =
+                is_from_id_map(sel) || dynamic_cast<const PlaceSelector*>(&sel);
+        if (is_called_inside() || (!ids && is_by_position)) {
             return C::remove_ids(sel);
         }
         check_removal(this, sel, "remove_ids");
@@ -299,15 +302,19 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     }
 
     void reset() override {
-        if (uses_ids()) {
+        if (uses_ids() && is_being_merged) { // the table is in use
             ids->table.reset();
         } else {
             C::reset();
+            if (!is_called_inside()) {
+                ids = nullptr;
+            }
         }
     }
 
     void check_compatible_for_merge(const IndexT& other) const override {
         const auto* source = dynamic_cast<const WithIds*>(&other);
+        check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);
         const bool forgets_maps = have_tables && source &&
                 (has_direct_map(this) || has_direct_map(source));
@@ -324,6 +331,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
 
     void merge_from(IndexT& other, idx_t add_id = 0) override {
         auto* source = dynamic_cast<WithIds*>(&other);
+        check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);
         // with this add_id, ids that are positions stay so
         const bool has_lists = lists_keep_ids(this);
@@ -335,17 +343,22 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             return;
         }
         check_compatible_for_merge(other);
-        forget_direct_maps(this); // FAISS merges no lists that have them
-        forget_direct_maps(source);
         bool is_done = false;
+        const WithoutDirectMaps maps(this, source, is_done);
         change([&](Table& table) {
             source->change([&](Table& from) {
+                source->is_being_merged = true;
+                const std::unique_ptr<bool, void (*)(bool*)> end(
+                        &source->is_being_merged,
+                        [](bool* flag) { *flag = false; });
                 table.merge_from(from, add_id);
-                is_done = true;
-                return true;
+                return is_done = true;
             });
             return is_done;
         });
+        if (is_done) {
+            source->ids = nullptr;
+        }
         if (!is_done) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     !have_tables,
@@ -373,6 +386,43 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     }
 
    private:
+    bool is_being_merged = false; ///< into another index
+
+    /// Removes the direct maps of two indexes for a merge: FAISS merges no
+    /// lists that have them. Makes them again if the merge fails.
+    struct WithoutDirectMaps {
+        AnyIndex indexes[2];
+        bool had_map[2];
+        const bool& is_done;
+
+        WithoutDirectMaps(WithIds* to, WithIds* from, const bool& is_done)
+                : indexes{to, from},
+                  had_map{has_direct_map(to), has_direct_map(from)},
+                  is_done(is_done) {
+            forget_direct_maps(to);
+            forget_direct_maps(from);
+        }
+
+        ~WithoutDirectMaps() {
+            for (int i = 0; i < 2; i++) {
+                if (had_map[i] && !is_done) {
+                    make_direct_maps(indexes[i]);
+                }
+            }
+        }
+    };
+
+    /// Throws if another index, null if it cannot have a table, has no ids for
+    /// the table of this one.
+    void check_kind_for_merge(const WithIds* other) const {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                other || !ids || is_called_inside(),
+                "cannot merge: this index has a table of ids, so the other one must be an %s made by a factory string, too",
+                AnyIndex(static_cast<const IndexT&>(*this))
+                        .class_name()
+                        .c_str());
+    }
+
     struct Ids {
         PositionsOf<C> positions;
         Table table;
@@ -383,11 +433,22 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     };
     std::unique_ptr<Ids> ids;
 
-    /// Whether the ids of all vectors are positions. Lists from files may have
-    /// other ones.
-    bool has_positions() const {
-        return this->ntotal == 0 || !lists_keep_ids(this) ||
-                ids_are_positions(static_cast<const IndexT&>(*this));
+    /// Whether a table can know the vectors by positions. Lists from files may
+    /// have other ids, and some cannot remove by positions.
+    bool can_have_table() {
+        if (part_has_table(this) || !ids_are_positions(this)) {
+            return false;
+        }
+        if (!lists_keep_ids(this)) {
+            return true;
+        }
+        const bool has_map = has_direct_map(this);
+        const PlaceMoves none(this->ntotal, {});
+        const bool can_move = bool(prepare_moves(this, none));
+        if (!has_map) {
+            forget_direct_maps(this);
+        }
+        return can_move;
     }
 };
 
@@ -404,6 +465,41 @@ struct FloatWithIds : WithIds<C> {
                                 : distances.release();
     }
 
+#if FAISS_EXT_HAS_SEARCH1
+    void search1(
+            const float* x,
+            faiss::ResultHandler& handler,
+            faiss::SearchParameters* params = nullptr) const override {
+        refuse_by_position("search1");
+        C::search1(x, handler, params);
+    }
+
+    void search_subset(
+            idx_t n,
+            const float* x,
+            idx_t k_base,
+            const idx_t* base_labels,
+            idx_t k,
+            float* distances,
+            idx_t* labels) const override {
+        refuse_by_position("search_subset");
+        C::search_subset(n, x, k_base, base_labels, k, distances, labels);
+    }
+#endif
+
+   protected:
+    /// Throws if a method, which knows positions only, is called from outside
+    /// and the index has a table.
+    void refuse_by_position(const char* method) const {
+        if (this->uses_ids()) {
+            throw UnsupportedError(
+                    AnyIndex(static_cast<const faiss::Index&>(*this))
+                            .class_name() +
+                    "::" + method +
+                    ": the index has a table of ids, and this method knows only positions");
+        }
+    }
+
    private:
     /// Computes distances to vectors by their ids.
     struct DistancesById : faiss::DistanceComputer {
@@ -418,16 +514,25 @@ struct FloatWithIds : WithIds<C> {
         void set_query(const float* x) override {
             distances->set_query(x);
         }
+        // For ids that are not there they return the worst distance, since
+        // FAISS calls them in parallel loops.
         float operator()(idx_t id) override {
             const idx_t at = index.table().position_of(id);
             const typename PositionsOf<C>::Inside inside(index);
-            return (*distances)(at);
+            return at < 0 ? worst() : (*distances)(at);
         }
         float symmetric_dis(idx_t a, idx_t b) override {
             const idx_t at_a = index.table().position_of(a),
                         at_b = index.table().position_of(b);
             const typename PositionsOf<C>::Inside inside(index);
-            return distances->symmetric_dis(at_a, at_b);
+            return at_a < 0 || at_b < 0 ? worst()
+                                        : distances->symmetric_dis(at_a, at_b);
+        }
+
+        float worst() const {
+            constexpr float most = std::numeric_limits<float>::max();
+            return index.metric_type == faiss::METRIC_INNER_PRODUCT ? -most
+                                                                    : most;
         }
     };
 };
@@ -461,12 +566,17 @@ struct FlatKernelWithIds : ScoresWithIds<IndexFlatKernel> {
     FlatKernelWithIds() = default;
 
     void permute_entries(const idx_t* perm) override {
-        if (this->uses_ids()) {
-            throw UnsupportedError(
-                    "IndexFlatKernel::permute_entries: vectors with ids have no order");
-        }
+        refuse_by_position("permute_entries");
         IndexFlatKernel::permute_entries(perm);
     }
+
+#if !FAISS_EXT_HAS_ADD_SA_CODES
+    void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
+            override {
+        refuse_by_position("add_sa_codes");
+        IndexFlatKernel::add_sa_codes(n, codes, xids);
+    }
+#endif
 
    protected:
     void compare_subset(

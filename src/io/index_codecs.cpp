@@ -506,9 +506,10 @@ void check_ids(
         idx_t next_id,
         const Place& place) {
     place.require(are_unique(ids), "an id occurs twice, or is -1");
-    const bool are_below = std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
-        return above(id) <= next_id;
-    });
+    const bool are_below =
+            next_id >= 0 && std::all_of(ids.begin(), ids.end(), [&](idx_t id) {
+                return above(id) <= next_id;
+            });
     place.require(are_below, "an id is not below next_id");
 }
 
@@ -568,9 +569,7 @@ std::unique_ptr<IndexT> read_with_ids(IOReader* f, int io_flags) {
     auto* own = dynamic_cast<HasIds<IndexT>*>(index.get());
     check_file(
             own && !own->id_table() && index->ntotal == header.ntotal &&
-                    index->d == header.d &&
-                    (header.ntotal == 0 || !lists_keep_ids(*index) ||
-                     ids_are_positions(*index)),
+                    index->d == header.d && ids_are_positions(*index),
             f,
             "its ids and its index do not fit");
     check_ids(ids, next_id, Place(*f));

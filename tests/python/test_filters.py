@@ -119,10 +119,24 @@ def test_masks_are_over_ids():
     assert (index.search(QUERIES, 1, filter=[])[1] == -1).all()
 
 
+def test_long_ranges_take_no_memory():
+    index = filled("KFlat(chi2)", np.arange(N) * 3 - 100)
+    for allowed in (range(-1000, 10**15, 6), range(10**15 + 2, -10**15, -6), range(-2**63, 2**63, 5)):
+        ids = index.search(QUERIES[:5], 20, filter=allowed)[1]
+        assert all(id in allowed for id in ids.ravel()) and (ids != -1).all()
+
+
+def test_flat_behind_a_map_finds_only_selected_vectors():
+    index = filled("HKM1(chi2),Flat", np.arange(N) + 10)
+    for k in (1, 2):
+        for nothing in ([], range(5, 9), lambda ids: ids < 0):
+            assert (index.search(QUERIES[:3], k, filter=nothing)[1] == -1).all()
+
+
 @pytest.mark.parametrize("front", ["AHK64(chi2),BFlat", "HKM1(chi2),PCAR8,KIVF8(nprobe=4)", "HNSW8,KFlat(chi2)"])
 def test_k_factor_of_one_search(front):
     index = filled(f"{front},Refine(KFlat(chi2))", np.arange(N) + 10)
-    q = X[:20]
+    q = QUERIES[:20]
     for k_factor in (1, 7.5):
         index.k_factor = k_factor
         expected = index.search(q, 5)
