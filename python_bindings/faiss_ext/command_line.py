@@ -637,7 +637,8 @@ def run_add(args):
             f"{args.index}: {class_name(index)} of FAISS {faiss.__version__} "
             "takes no more vectors; build the index again")
     if args.ids is None:
-        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
+        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
+                      ) and not hasattr(index, "upsert"):
             raise UsageError(f"{args.index}: its vectors have ids of your own; "
                              "--ids gives those of the new ones")
         x = vectors_for(index, vectors_of(args.vectors), args.vectors)
