@@ -59,7 +59,7 @@ from .index_tree import part_that_compares, parts_of, transforms_of
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
-from .vector_files import VectorFileError, read_vectors
+from .vector_files import VectorFileError, lazy_vectors, read_vectors
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -162,6 +162,10 @@ def arguments():
                      "BKFlat(jaccard), take packed bits")
     sub.add_argument("-o", "--output", required=True,
                      help="file to write the index to")
+    sub.add_argument("--ids", metavar="IDS",
+                     help="the id of each vector, in the same order: a file of "
+                     "ids, or a list such as 3,17,20-30 (default: positions in "
+                     "the file, from 0)")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
                      help="where a KFlat of floats, alone or in Refine, finds "
                      "the vectors: memory copies them into the index, file "
@@ -439,10 +443,14 @@ def run_build(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
+    ids = None
+    if args.ids is not None:
+        ids = as_many(ids_given(args.ids), args,
+                      lazy_vectors(path, part).shape[0])
     stopwatch = Stopwatch()
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet)
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
     seconds = stopwatch.seconds
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
@@ -612,13 +620,19 @@ def vectors_with_ids(args, index):
     """The vectors of a file and their ids, as many."""
     x = vectors_for(index, vectors_of(args.vectors), args.vectors)
     given = ids_given(args.ids)
-    n = (given.ids.stop - given.ids.start if isinstance(given.ids, range)
-         else len(given.ids))
-    if n != len(x):
-        raise VectorFileError(f"{args.ids}: {n:,} ids, but {args.vectors} has "
-                              f"{len(x):,} vectors")
-    given.ids = np.asarray(given.ids, dtype="int64")
+    given.ids = as_many(given, args, len(x))
     return x, given
+
+
+def as_many(given, args, n):
+    """An array of ids; raises VectorFileError if there are not n of them."""
+    ids = given.ids
+    there = (ids.stop - ids.start if isinstance(ids, range)  # len() may fail
+             else len(ids))
+    if there != n:
+        raise VectorFileError(f"{args.ids}: {there:,} ids, but {args.vectors} "
+                              f"has {n:,} vectors")
+    return np.asarray(ids, dtype="int64")
 
 
 def finish(args, index, words, **counts):

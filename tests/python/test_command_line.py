@@ -626,6 +626,7 @@ def test_searches_with_a_filter(run, folder, string):
         D, I = index.search(x[:9], 3, filter=allowed)
         assert found["I"] == I.tolist() and found["D"] == D.tolist()
         assert set(I.ravel()) <= {*allowed, -1} and (I >= 0).any()
+        assert json.loads(run("search", "living", "first.npy", "-k", 3, "--filter", words, "--json", "--mmap")[1])["I"] == found["I"]
     status, _, err = run("search", "living", "first.npy", "--filter", "5-4")
     assert status == 2 and "LOW-HIGH" in err
 
@@ -675,6 +676,28 @@ def test_a_change_that_fails_leaves_the_file(run, folder, string, words, message
     assert (folder / "living").read_bytes() == before and not list(folder.glob(".faiss_ext_*"))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))", "HKM1(chi2),KIVF4", "HNSW8,KFlat(chi2)", "BFlat",
+                                    "IVF4,Flat"])
+def test_an_index_is_built_with_ids(run, folder, string):
+    x = BITS if string == "BFlat" else X
+    np.save(folder / "x.npy", x)
+    ids = np.random.default_rng(0).permutation(10**6)[:len(x)]
+    np.savetxt(folder / "ids.txt", ids, "%d")
+    assert run("build", "x.npy", string, "-o", "with_ids", "--ids", "ids.txt", "--quiet")[0] == 0
+    assert run("build", "x.npy", string, "-o", "positions", "--quiet")[0] == 0
+    found, positions = (index_of(str(folder / name)).search(x[:20], 1) for name in ("with_ids", "positions"))
+    np.testing.assert_array_equal(found[0], positions[0])
+    unique = [len(set(index_of(str(folder / "positions")).search(x[q:q + 1], 2)[0][0])) == 2 for q in range(20)]
+    np.testing.assert_array_equal(found[1][unique], ids[positions[1]][unique])
+    for words, status, message in (
+            (("--ids", "0-3"), 1, f"0-3: 4 ids, but x.npy has {len(x):,} vectors"), (("--ids", "-"), 2, "- is not a file"),
+            (("--ids", f"0-{len(x) - 1}", "--exact", "file"), string.endswith(("KFlat(chi2)", "KFlat(chi2))")) and "HNSW" not in string,
+             "--exact memory")):
+        found = run("build", "x.npy", string, "-o", "again", "--quiet", *words)
+        assert found[0] == status and (message in found[2] or not status)
+
+
 def test_what_cannot_be_changed(run, folder, tmp_path):
     started(folder, "KFlat(chi2)")
     os.mkfifo(tmp_path / "pipe")
@@ -683,6 +706,8 @@ def test_what_cannot_be_changed(run, folder, tmp_path):
         assert run("build", "x.npy", string, "-o", name, "--exact", "file", "--quiet")[0] == 0
     write(made("Flat", X), folder / "faiss's")
     write(made("IDMap2,Flat", X), folder / "map")
+    assert [json.loads(run("search", name, "first.npy", "-k", 3, "--filter", "4-7", "--json")[1])["I"] for name in ("mapped", "refined")] == [
+        index_of(str(folder / name)).search(X[:9], 3, filter=range(4, 8))[1].tolist() for name in ("mapped", "refined")]
     for words, status, message in (
             (("add", tmp_path / "pipe", "x.npy"), 2, "is a pipe or device"), (("add", "living", "x.npy", "-o", tmp_path / "pipe"), 2, "is a pipe or device"),
             (("add", "living", tmp_path / "pipe"), 1, "is a pipe or device"), (("remove", "living", "--ids", tmp_path / "pipe"), 1, "pipe or device"),
