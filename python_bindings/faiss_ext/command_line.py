@@ -307,6 +307,17 @@ def refuse_dash(word):
                          "input nor writes standard output")
 
 
+def check_inputs_stay(output, *words):
+    """Raises UsageError if the output is one of the input files, as FILE or
+    FILE:NAME."""
+    for word in filter(None, words):
+        path = file_and_part(word)[0]
+        if (os.path.exists(path) and os.path.exists(output)
+                and os.path.samefile(path, output)):
+            raise UsageError(
+                f"the output would overwrite {path}; choose another file")
+
+
 MAGICS = {b"FxIB": True, b"FxIx": False}
 
 
@@ -445,6 +456,7 @@ def run_build(args):
               else faiss.METRIC_INNER_PRODUCT)
     ids = None
     if args.ids is not None:
+        check_inputs_stay(args.output, args.ids)
         ids = as_many(ids_given(args.ids), args,
                       lazy_vectors(path, part).shape[0])
     stopwatch = Stopwatch()
@@ -482,11 +494,7 @@ def run_search(args):
             raise UsageError(
                 f"the output must be an .npz or .csv file, got {args.output}")
         check_writable(args.output)
-        for given in (args.index, file_and_part(args.queries)[0]):
-            if (os.path.exists(args.output)
-                    and os.path.samefile(args.output, given)):
-                raise UsageError(
-                    f"the output would overwrite {given}; choose another file")
+        check_inputs_stay(args.output, args.index, args.queries, args.filter)
     queries = vectors_for(index, x, args.queries)
     radius = args.radius
     if radius is not None and isinstance(index, faiss.IndexBinary):
@@ -577,12 +585,10 @@ def check_class(index, path):
 def index_to_change(args):
     """The index of a command that changes it; checks where it will be
     written."""
-    inputs = [args.index]
-    for word in (getattr(args, "vectors", None), args.ids):
-        if word is not None:
-            refuse_dash(word)
-            inputs.append(file_and_part(word)[0])
+    inputs = [getattr(args, "vectors", None), args.ids]
     output = args.output or args.index
+    for word in inputs:
+        refuse_dash(word)
     for path in (args.index, output):
         refuse_dash(path)
         if os.path.isdir(path):
@@ -593,11 +599,7 @@ def index_to_change(args):
             raise UsageError(f"{path}: is a pipe or device, expected a file, "
                              "which is replaced as a whole")
     check_writable(output)
-    for path in inputs[1:]:
-        if (os.path.exists(path) and os.path.exists(output)
-                and os.path.samefile(path, output)):
-            raise UsageError(
-                f"the output would overwrite {path}; choose another file")
+    check_inputs_stay(output, *inputs)
     index = index_of(args.index)
     file = mapped_file(index)
     if file is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from .vector_files import (
-    VectorFileError, absent, errors_named, npz_array, pyarrow_of)
+    NOT_A_NAME, VectorFileError, absent, errors_named, npz_array, pyarrow_of)
 
 SUFFIXES = (".npy", ".npz", ".parquet", ".csv", ".txt")
 LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -199,7 +199,9 @@ def ids_of_text(path, name):
                 continue
             if width is None:
                 width = len(words)
-                has_names = not any(map(is_number, words))
+                has_names = not any(
+                    is_number(word) or NOT_A_NAME.fullmatch(word)
+                    for word in words)
                 column = column_of(path, name, words if has_names else [],
                                    width)
                 if has_names:
@@ -241,5 +243,6 @@ def id_of(word, at):
         raise VectorFileError(f"{at}: expected an integer as id, got "
                               f"{word[:100]!r}")
     if len(word) > 20 or not LIMITS.min <= int(word) <= LIMITS.max:
-        raise VectorFileError(f"{at}: id {word[:100]} does not fit into 64 bits")
+        raise VectorFileError(
+            f"{at}: id {word[:100]} does not fit into 64 bits")
     return int(word)

@@ -27,6 +27,9 @@ WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet")
 MOST_COMPRESSED = 1100  # largest compression ratio; deflate's is 1,032
 DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
 IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
+# in the first line of a CSV file, neither a number nor a name
+NOT_A_NAME = re.compile(r"[\d\s.+-]+|0x[\da-f]+|na|n/a|null|none",
+                        re.IGNORECASE)
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4",
              0x0D: ">f4", 0x0E: ">f8"}
 
@@ -376,8 +379,7 @@ def _check_first_line(path, first, rest, separator, has_names):
             f"numbers in the next, separated by {separator!r}, got "
             f"{first.strip()[:200]!r}")
     for word in words:
-        if re.fullmatch(r"[\d\s.+-]+|0x[\da-f]+|na|n/a|null|none", word,
-                        re.IGNORECASE):
+        if NOT_A_NAME.fullmatch(word):
             raise VectorFileError(f"{path}: {word!r} in the first line is "
                                   "neither a number nor a name")
 

@@ -701,6 +701,7 @@ def test_an_index_is_built_with_ids(run, folder, string):
 def test_what_cannot_be_changed(run, folder, tmp_path):
     started(folder, "KFlat(chi2)")
     os.mkfifo(tmp_path / "pipe")
+    (folder / "ids.csv").write_text("3\n")
     faiss_ext.build_shards([BASE[:300], BASE[300:]], "KFlat(chi2)", folder=tmp_path / "shards", progress=False)
     for string, name in (("KFlat(chi2)", "mapped"), ("AHK64(chi2),BFlat,Refine(KFlat(chi2))", "refined")):
         assert run("build", "x.npy", string, "-o", name, "--exact", "file", "--quiet")[0] == 0
@@ -718,8 +719,12 @@ def test_what_cannot_be_changed(run, folder, tmp_path):
             (("add", "mapped", "first.npy"), 1, "reads its vectors from"), (("remove", "refined", "--ids", "3"), 1, "reads its vectors from"),
             (("remove", "faiss's", "--ids", "3"), 1, "IndexFlatL2 is a class of FAISS"), (("search", "faiss's", "x.npy", "--filter", "3"), 1, "class of FAISS"),
             (("update", "living", "x.npy"), 2, "--ids"), (("remove", "living"), 2, "--ids"), (("remove", "living", "--ids", "5-4"), 2, "LOW-HIGH"),
+            (("search", "living", "x.npy", "--filter", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
+            (("build", "x.npy", "KFlat(chi2)", "--ids", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
+            (("remove", "living", "--ids", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
             (("add", "living", "x.npy", "-o", "x.npy"), 2, "would overwrite x.npy"), (("add", "x.npy", "x.npy"), 2, "would overwrite x.npy"),
-            (("add", "map", "x.npy"), 2, "--ids gives those of the new ones"), (("add", "gone", "x.npy"), 1, "gone: cannot be read"), (("add", "queries.npy", "x.npy"), 1, "queries.npy: not an index")):
+            (("add", "map", "x.npy"), 2, "--ids gives those of the new ones"), (("add", "gone", "x.npy"), 1, "gone: cannot be read"),
+            (("add", "queries.npy", "x.npy"), 1, "queries.npy: not an index")):
         found, out, err = run(*words)
         assert found == status and out == "" and message in err and "Traceback" not in err, (words, err)
     assert run("add", "faiss's", "first.npy")[:2] == (0, f"faiss's: 9 added, with ids from {len(X)} to {len(X) + 8}; {len(X) + 9:,} vectors now\n")

@@ -58,6 +58,7 @@ def test_files(write, name, data, part):
     ("i.parquet", {"a": [1, None]}, None, "row 1 of column 'a' is empty"), ("i.parquet", {"a": [1.0, 1.5]}, "a", "row 1 is 1.5"),
     ("i.parquet", {"a": [1], "b": [2]}, None, "which column of integers? It has a, b"), ("i.parquet", {"a": ["x"]}, None, "it has no column of integers"),
     ("i.txt", "", None, "empty file"), ("i.csv", "id\n", None, "it has no ids"), ("i.csv", "id\n\n3\n2.5\n", None, "line 4: expected an integer as id, got '2.5'"),
+    ("i.txt", "1 2\n3\n", None, "line 1: expected an integer as id, got '1 2'"), ("i.txt", "NA\n3\n", None, "line 1: expected an integer"),
     ("i.txt", "1\nnan\n", None, "line 2: expected an integer as id, got 'nan'"), ("i.txt", "1\n1e3\n", None, "line 2: expected an integer"),
     ("i.txt", "1\n\n-1\n", None, "line 3: the id is -1"), ("i.txt", "8\n9\n\n8\n", None, "line 4: id 8 is already"),
     ("i.txt", "1\n9223372036854775808\n", None, "line 2: id 9223372036854775808 does not fit"), ("i.txt", "1\n" + "9" * 5000, None, "does not fit"),
