@@ -690,8 +690,8 @@ def test_the_old_index_is_replaced_not_overwritten(files, string):
 
 
 def test_a_file_that_changes_during_the_build(files, small_blocks, monkeypatch):
-    def change(index, rows, begin, add=out_of_core.add):
-        add(index, rows, begin)
+    def change(index, rows, begin, ids, add=out_of_core.add):
+        add(index, rows, begin, ids)
         os.utime(files / "f32.npy", (1, 1))
 
     monkeypatch.setattr(out_of_core, "add", change)
