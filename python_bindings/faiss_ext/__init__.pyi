@@ -2060,6 +2060,7 @@ def build_from(
     seed: Any = ...,
     parameters: Any = ...,
     progress: Any = ...,
+    ids: Any = ...,
 ) -> Any: ...
 def build_shards(
     partitions: Any,

@@ -6,10 +6,20 @@
   search      search an index for the vectors of a file
   info        show the parts of an index or a factory string, and its theory
   bench       measure recall and speed of an index, by search parameters
+  add         add vectors to an index
+  update      replace vectors of an index
+  remove      remove vectors from an index
 
 Files of vectors: .npy, .npz, .fvecs, .bvecs, .hdf5, .parquet, .csv, and
 MNIST's images. FILE:NAME selects an array of .npz or HDF5, or a column of
 Parquet.
+
+IDS is a file of integers, or a list of ids and ranges such as 3,17,20-30, in
+which 20-30 includes 20 and 30. Files: .npy, .npz, .parquet, or .csv and .txt
+with an id per line. FILE:NAME selects an array or a column.
+
+add, update and remove replace the index's file when the new one is complete.
+After an error or Ctrl-C the old file is unchanged.
 
 Exit status:
     0 on success
@@ -36,8 +46,11 @@ from .advice import (
     recommend, trained_kernel)
 from .errors import message_of, reworded
 from .extend_faiss import read_index_binary
-from .files import check_writable, replacing
-from .out_of_core import about_vector, build_from, number_of_bytes
+from .files import check_writable, replacing, write_index
+from .filters import ids_of
+from .id_files import listed_ids, read_ids
+from .out_of_core import (
+    about_vector, build_from, number_of_bytes, takes_one_add_only)
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
@@ -46,7 +59,7 @@ from .index_tree import part_that_compares, parts_of, transforms_of
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
-from .vector_files import VectorFileError, read_vectors
+from .vector_files import VectorFileError, lazy_vectors, read_vectors
 
 KERNEL_VALUES = (0.99, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 
@@ -149,6 +162,10 @@ def arguments():
                      "BKFlat(jaccard), take packed bits")
     sub.add_argument("-o", "--output", required=True,
                      help="file to write the index to")
+    sub.add_argument("--ids", metavar="IDS",
+                     help="the id of each vector, in the same order: a file of "
+                     "ids, or a list such as 3,17,20-30 (default: positions in "
+                     "the file, from 0)")
     sub.add_argument("--exact", choices=("memory", "file"), default="memory",
                      help="where a KFlat of floats, alone or in Refine, finds "
                      "the vectors: memory copies them into the index, file "
@@ -176,6 +193,9 @@ def arguments():
                         help="number of neighbours (default: 10)")
     either.add_argument("--radius", type=float,
                         help="search by range instead of for k neighbours")
+    sub.add_argument("--filter", metavar="IDS",
+                     help="search only the vectors with these ids: a file of "
+                     "ids, or a list such as 3,17,20-30")
     sub.add_argument("-o", "--output",
                      help="file of results: .npz with D and I, and with "
                      "--radius also lims; or .csv with a line per result")
@@ -206,7 +226,41 @@ def arguments():
                      metavar="N",
                      help="largest number of settings to try (default: 40)")
     add_parameters(sub)
+
+    sub = command("add", run_add, "Adds vectors to the index in a file.")
+    add_changes(sub)
+    sub.add_argument("vectors", help="file of vectors")
+    sub.add_argument("--ids", metavar="IDS",
+                     help="an id for each vector, in the same order, none of "
+                     "which the index has: a file of ids, or a list such as "
+                     "3,17,20-30 (default: the ids that follow the index's)")
+
+    sub = command("update", run_update,
+                  "Replaces vectors of the index in a file.")
+    add_changes(sub)
+    sub.add_argument("vectors", help="file of the new vectors")
+    sub.add_argument("--ids", metavar="IDS", required=True,
+                     help="the id of each vector, in the same order: a file of "
+                     "ids, or a list such as 3,17,20-30")
+    sub.add_argument("--upsert", action="store_true",
+                     help="add the vectors whose ids the index does not have "
+                     "(default: an error)")
+
+    sub = command("remove", run_remove,
+                  "Removes vectors from the index in a file.")
+    add_changes(sub)
+    sub.add_argument("--ids", metavar="IDS", required=True,
+                     help="ids of the vectors: a file of ids, or a list such "
+                     "as 3,17,20-30; ids that the index does not have are "
+                     "counted and ignored")
     return parser
+
+
+def add_changes(sub):
+    sub.add_argument("index", help="file of the index")
+    sub.add_argument("-o", "--output", metavar="FILE",
+                     help="write the changed index to this file, and leave "
+                     "the first one as it is")
 
 
 def add_mmap(sub):
@@ -235,6 +289,33 @@ def file_and_part(word):
 
 def vectors_of(word):
     return read_vectors(*file_and_part(word))
+
+
+def ids_given(word):
+    """The ids in a file, or in a list such as 3,17,20-30."""
+    refuse_dash(word)
+    try:
+        listed = listed_ids(word)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return read_ids(*file_and_part(word)) if listed is None else listed
+
+
+def refuse_dash(word):
+    if word == "-":
+        raise UsageError("- is not a file: this command neither reads standard "
+                         "input nor writes standard output")
+
+
+def check_inputs_stay(output, *words):
+    """Raises UsageError if the output is one of the input files, as FILE or
+    FILE:NAME."""
+    for word in filter(None, words):
+        path = file_and_part(word)[0]
+        if (os.path.exists(path) and os.path.exists(output)
+                and os.path.samefile(path, output)):
+            raise UsageError(
+                f"the output would overwrite {path}; choose another file")
 
 
 MAGICS = {b"FxIB": True, b"FxIx": False}
@@ -302,6 +383,35 @@ def size_of(path):
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
+def vectors_for(index, x, name):
+    """Vectors of a file in the form that an index takes."""
+    width, bits = index.d, False
+    if isinstance(index, faiss.IndexBinary):
+        hash = hash_of(index)
+        bits = hash is None
+        width = index.d // 8 if bits else hash.d_in
+        if bits and x.dtype != np.uint8:
+            raise VectorFileError(f"{name}: the index takes packed bits, "
+                                  f"uint8, got {x.dtype}")
+    if not bits:
+        x = as_floats(x, name)
+    if x.shape[1] != width:
+        raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
+                              f"the index takes {width}")
+    return x
+
+
+@contextlib.contextmanager
+def naming(file):
+    """Names the file in errors about one of its vectors."""
+    try:
+        yield
+    except RuntimeError as error:
+        if about_vector(error) is not None:
+            raise reworded(error, f"{file}: {error}") from None
+        raise
+
+
 def set_all(index, parameters):
     for name, value in parameters:
         set_index_parameter(index, name, value)
@@ -350,10 +460,15 @@ def run_build(args):
     path, part = file_and_part(args.vectors)
     metric = (faiss.METRIC_L2 if args.metric == "l2"
               else faiss.METRIC_INNER_PRODUCT)
+    ids = None
+    if args.ids is not None:
+        check_inputs_stay(args.output, args.ids)
+        ids = as_many(ids_given(args.ids), args,
+                      lazy_vectors(path, part).shape[0])
     stopwatch = Stopwatch()
     index = build_from(
         path, args.string, args.memory, args.output, part, args.exact, metric,
-        args.train, args.seed, dict(args.parameter), not args.quiet)
+        args.train, args.seed, dict(args.parameter), not args.quiet, ids)
     seconds = stopwatch.seconds
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
@@ -385,26 +500,8 @@ def run_search(args):
             raise UsageError(
                 f"the output must be an .npz or .csv file, got {args.output}")
         check_writable(args.output)
-        for given in (args.index, file_and_part(args.queries)[0]):
-            if (os.path.exists(args.output)
-                    and os.path.samefile(args.output, given)):
-                raise UsageError(
-                    f"the output would overwrite {given}; choose another file")
-    queries, width = x, index.d
-    if isinstance(index, faiss.IndexBinary):
-        hash = hash_of(index)
-        width = index.d // 8 if hash is None else hash.d_in
-        if hash is None and x.dtype != np.uint8:
-            raise VectorFileError(f"{args.queries}: the index takes packed "
-                                  f"bits, uint8, got {x.dtype}")
-        if hash is not None:
-            queries = as_floats(x, args.queries)
-    else:
-        queries = as_floats(x, args.queries)
-    if queries.shape[1] != width:
-        raise VectorFileError(
-            f"{args.queries}: vectors of {queries.shape[1]} components, the "
-            f"index takes {width}")
+        check_inputs_stay(args.output, args.index, args.queries, args.filter)
+    queries = vectors_for(index, x, args.queries)
     radius = args.radius
     if radius is not None and isinstance(index, faiss.IndexBinary):
         if not (radius.is_integer() and abs(radius) < 2**31):
@@ -422,20 +519,17 @@ def run_search(args):
         for name, value in args.parameter:
             shards.set_parameter(name, value)
     searched = index if shards is None else shards
+    filter = filter_given(args, index)
     stopwatch = Stopwatch()
-    try:
+    with naming(args.queries):
         if radius is None:
-            D, I = searched.search(queries, args.k or 10)
+            D, I = searched.search(queries, args.k or 10, **filter)
             arrays = {"D": D, "I": I}
         else:
-            lims, D, I = searched.range_search(queries, radius)
+            lims, D, I = searched.range_search(queries, radius, **filter)
             if isinstance(index, faiss.IndexBinary):  # FAISS returns floats
                 D = D.astype("int32")
             arrays = {"lims": lims, "D": D, "I": I}
-    except RuntimeError as error:
-        if about_vector(error) is not None:
-            raise reworded(error, f"{args.queries}: {error}") from None
-        raise
     seconds = stopwatch.seconds
     if args.output is not None:
         whole = io.BytesIO()  # zipfile prints errors if a write fails
@@ -468,11 +562,161 @@ def run_search(args):
     return 0
 
 
+def filter_given(args, index):
+    """The arguments of a search with --filter."""
+    if args.filter is None:
+        return {}
+    if os.path.isdir(args.index):
+        raise UsageError("--filter is for an index in a file, but "
+                         f"{args.index} is a folder")
+    check_class(index, args.index)
+    return {"filter": ids_given(args.filter).ids}
+
+
 def results_of(arrays, q):
     """Ids and distances of a query's results."""
     part = slice(*arrays["lims"][q:q + 2]) if "lims" in arrays else q
     return [(i, distance) for i, distance
             in zip(arrays["I"][part], arrays["D"][part]) if i >= 0]
+
+
+def check_class(index, path):
+    """Raises VectorFileError for an index without the methods for ids."""
+    if not hasattr(index, "upsert"):
+        raise VectorFileError(
+            f"{path}: {class_name(index)} is a class of FAISS, expected an "
+            "index of faiss_ext, which can filter and change vectors by ids")
+
+
+def index_to_change(args):
+    """The index of a command that changes it; checks where it will be
+    written."""
+    inputs = [getattr(args, "vectors", None), args.ids]
+    output = args.output or args.index
+    for word in inputs:
+        refuse_dash(word)
+    for path in (args.index, output):
+        refuse_dash(path)
+        if os.path.isdir(path):
+            raise VectorFileError(f"{path}: is a folder, expected the file of "
+                                  "an index; folders of shards cannot be "
+                                  "changed")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise UsageError(f"{path}: is a pipe or device, expected a file, "
+                             "which is replaced as a whole")
+    check_writable(output)
+    check_inputs_stay(output, *inputs)
+    index = index_of(args.index)
+    file = mapped_file(index)
+    if file is not None:
+        raise VectorFileError(
+            f"{args.index}: the index reads its vectors from {file} and cannot "
+            "be changed; build it again with --exact memory")
+    return index
+
+
+def mapped_file(index):
+    """The file of vectors that an index reads, or None."""
+    if isinstance(index, swig.IndexFileKernel):
+        return index.path
+    inside = [part.index for part in parts_of(index)]
+    return next((file for file in map(mapped_file, filter(None, inside))
+                 if file is not None), None)
+
+
+def vectors_with_ids(args, index):
+    """The vectors of a file and their ids, as many."""
+    x = vectors_for(index, vectors_of(args.vectors), args.vectors)
+    given = ids_given(args.ids)
+    given.ids = as_many(given, args, len(x))
+    return x, given
+
+
+def as_many(given, args, n):
+    """An array of ids; raises VectorFileError if there are not n of them."""
+    ids = given.ids
+    there = (ids.stop - ids.start if isinstance(ids, range)  # len() may fail
+             else len(ids))
+    if there != n:
+        raise VectorFileError(f"{args.ids}: {there:,} ids, but {args.vectors} "
+                              f"has {n:,} vectors")
+    return np.asarray(ids, dtype="int64")
+
+
+def finish(args, index, words, **counts):
+    """Writes a changed index, and shows what has been done."""
+    output = args.output or args.index
+    write_index(index, output)
+    counts["n"] = index.ntotal
+    show(args, counts, [f"{output}: {words}; {index.ntotal:,} vectors now"])
+    return 0
+
+
+def run_add(args):
+    index = index_to_change(args)
+    if takes_one_add_only(index) and index.ntotal > 0:
+        raise VectorFileError(
+            f"{args.index}: {class_name(index)} of FAISS {faiss.__version__} "
+            "takes no more vectors; build the index again")
+    if args.ids is None:
+        if isinstance(index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)
+                      ) and not hasattr(index, "upsert"):
+            raise UsageError(f"{args.index}: its vectors have ids of your own; "
+                             "--ids gives those of the new ones")
+        x = vectors_for(index, vectors_of(args.vectors), args.vectors)
+        before = ids_of(index)
+        with naming(args.vectors):
+            index.add(x)
+        ids = np.setdiff1d(ids_of(index), before)
+    else:
+        check_class(index, args.index)
+        x, given = vectors_with_ids(args, index)
+        ids = given.ids
+        used = np.flatnonzero(index.contains(ids))
+        if len(used):
+            raise VectorFileError(
+                f"{given.place(used[0])}: id {ids[used[0]]} is already in use; "
+                "update replaces its vector")
+        with naming(args.vectors):
+            index.add_with_ids(x, ids)
+    first, last = int(ids.min()), int(ids.max())
+    return finish(args, index, f"{len(x):,} added, with ids from {first} to "
+                  f"{last}", added=len(x), first_id=first, last_id=last)
+
+
+def run_update(args):
+    index = index_to_change(args)
+    check_class(index, args.index)
+    x, given = vectors_with_ids(args, index)
+    missing = np.flatnonzero(~index.contains(given.ids))
+    if len(missing) and not args.upsert:
+        raise VectorFileError(
+            f"{given.place(missing[0])}: {args.index} has no vector with id "
+            f"{given.ids[missing[0]]}; --upsert adds it")
+    with naming(args.vectors):
+        if args.upsert:
+            index.upsert(x, given.ids)
+        else:
+            index.update_vectors(given.ids, x)
+    replaced = len(x) - len(missing)
+    return finish(args, index, f"{replaced:,} replaced, {len(missing):,} added",
+                  replaced=replaced, added=len(missing))
+
+
+def run_remove(args):
+    index = index_to_change(args)
+    check_class(index, args.index)
+    ids = ids_given(args.ids).ids
+    if isinstance(ids, range):
+        known = ids_of(index)
+        there = known[(known >= ids.start) & (known < ids.stop)]
+        missing = ids.stop - ids.start - len(there)
+    else:
+        there = ids[index.contains(ids)]
+        missing = len(ids) - len(there)
+    removed = index.remove_ids(there)
+    return finish(args, index, f"{removed:,} removed, {missing:,} not found",
+                  removed=removed, not_found=missing)
 
 
 def tree(index):

@@ -11,12 +11,13 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from ._version import __version__
-from .arguments import python_number
+from .arguments import as_new_ids, python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
 from .errors import reworded
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
+from .id_files import repeated
 from .index_tree import (
     hash_in_front, part_that_stores, real, transforms_of)
 from .parameters import set_index_parameter
@@ -134,10 +135,13 @@ def train_with(index, sample, numbers, progress, place_of=str):
             raise reworded(error, located(error, place_of, numbers)) from None
 
 
-def add(index, rows, begin):
-    """Adds rows, which are those from `begin` on for errors."""
+def add(index, rows, begin, ids=None):
+    """Adds rows, which are those from `begin` on for errors and among ids."""
     try:
-        index.add(rows)
+        if ids is None:
+            index.add(rows)
+        else:
+            index.add_with_ids(rows, ids[begin : begin + len(rows)])
     except RuntimeError as error:
         raise reworded(error, located(
             error, str, range(begin, begin + len(rows)))) from None
@@ -280,7 +284,7 @@ def block_name(begin):
 
 def build_from(path, string, memory=None, output=None, part=None, exact="file",
                metric=faiss.METRIC_L2, train=100_000, seed=1234,
-               parameters=None, progress=True):
+               parameters=None, progress=True, ids=None):
     """Builds an index of a file of vectors, which may be larger than memory.
 
     The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
@@ -316,6 +320,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         Parameters of the index by name.
     progress : bool, optional
         Whether to show progress and rate on stderr.
+    ids : array_like of int64, shape (n,), optional
+        The id of each vector of the file; by default its position. Needs
+        exact="memory" if the string has a `KFlat` without `store=`. An
+        interrupted build with ids starts again.
 
     Returns
     -------
@@ -359,6 +367,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         string, source.d, source.dtype, metric, parameters, source.name)
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
                   progress)
+    if ids is not None:
+        ids = checked_ids(ids, build, made, string)
     if output is not None:
         output = os.path.abspath(output)
         check_writable(output)
@@ -368,10 +378,10 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         folder = BlockFolder(output + ".build")
     with contextlib.ExitStack() as stack:
         try:
-            if output is None or (
+            if output is None or ids is not None or (
                     source.n <= build.block and not folder.has(STATE)):
                 build.train()
-                build.fill()
+                build.fill(ids)
             else:
                 build.resume(folder, stack.enter_context(folder.building({
                     "string": str(string), "metric": int(metric),
@@ -414,6 +424,22 @@ def checked(string, exact, train, seed, parameters):
                          f"{train} and {seed}")
     return train, seed, {name: python_number(value)
                          for name, value in (parameters or {}).items()}
+
+
+def checked_ids(ids, build, made, string):
+    """Checks the ids of a build."""
+    ids = as_new_ids(ids, build.source.n, "build_from")
+    at = repeated(ids)
+    if at is not None:
+        raise ValueError(f"ids: id {ids[at]} of vector {at} is also that of an "
+                         "earlier one")
+    if build.exact is not None:
+        raise ValueError('ids: a KFlat that reads the vectors from the file '
+                         'takes none; use exact="memory" (--exact memory)')
+    if not hasattr(made, "upsert") and not swig._keeps_ids(made):
+        raise ValueError(
+            f"ids: {string} takes none; IDMap,{string} does")
+    return ids
 
 
 def made_from(string, d, dtype, metric, parameters, name):
@@ -531,12 +557,12 @@ class Build:
                 count(end - begin)
                 begin = end
 
-    def fill(self):
+    def fill(self, ids=None):
         """Adds all vectors, without a folder."""
         for begin, rows in self.blocks():
             if self.base is not None:
                 empty = 0 if begin else size_of(self.base)
-                add(self.base, rows, begin)
+                add(self.base, rows, begin, ids)
                 if begin == 0:
                     self.check_size(self.base, size_of(self.base) - empty)
                     reserve(self.base, self.source.n)

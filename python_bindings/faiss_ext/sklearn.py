@@ -31,6 +31,7 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import as_array, python_number
+from .out_of_core import takes_one_add_only
 from .parameters import index_parameters, set_index_parameter
 
 __all__ = ["KernelNeighbors", "KernelNeighborsTransformer"]
@@ -139,6 +140,58 @@ class _IndexNeighbors(
         self.index_ = index
         self.n_samples_fit_ = self._n_features_out = len(X)
         self._fit_X = X
+        return self
+
+    def partial_fit(
+        self: _Estimator, X: ArrayLike, y: Any = None
+    ) -> _Estimator:
+        """Adds vectors to the index; the first call fits the estimator.
+
+        An index that needs training is trained on the first batch only, so the
+        first batch should be like all others. If the index needs no training,
+        as KFlat with all parameters of its kernel, neighbours are the same as
+        after one fit on all batches. Graphs (HNSW) are approximately the same.
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+            More training vectors, whose positions follow those of the vectors
+            before them.
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the index of FAISS, such as IVF8,PQ4x4fs of FAISS before 1.7.4,
+            takes only one batch.
+
+        Examples
+        --------
+        >>> from faiss_ext.sklearn import KernelNeighbors
+        >>> neighbors = KernelNeighbors("KFlat(linear)", n_neighbors=2)
+        >>> neighbors = neighbors.partial_fit([[0], [3]]).partial_fit([[1]])
+        >>> neighbors.kneighbors([[4]], return_distance=False)
+        array([[1, 2]])
+        """
+        if not hasattr(self, "index_"):
+            return self.fit(X, y)
+        self._check_parameters()
+        X = self._vectors(X, reset=False)
+        if takes_one_add_only(self.index_):
+            raise ValueError(f"the index {self.index!r} takes no more vectors "
+                             f"with FAISS {faiss.__version__}; call fit with "
+                             "all of them")
+        together = np.concatenate([self._fit_X, X])
+        with _threads(self.n_jobs):
+            self.index_.add(X)
+        self.n_samples_fit_ = self._n_features_out = len(together)
+        self._fit_X = together
         return self
 
     def __getstate__(self):

@@ -25,7 +25,11 @@ SUFFIXES = (".fvecs", ".bvecs", ".npy", ".npz", ".hdf5", ".h5", ".parquet",
             ".csv")
 WITH_PARTS = (".npz", ".hdf5", ".h5", ".parquet")
 MOST_COMPRESSED = 1100  # largest compression ratio; deflate's is 1,032
+DIMENSIONS = {1: "one dimension", 2: "two dimensions"}
 IDX_NAME = re.compile(r".*-idx\d-ubyte(\.gz)?$|.*\.idx\d-ubyte(\.gz)?$")
+# in the first line of a CSV file, neither a number nor a name
+NOT_A_NAME = re.compile(r"[\d\s.+-]+|0x[\da-f]+|na|n/a|null|none",
+                        re.IGNORECASE)
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4",
              0x0D: ">f4", 0x0E: ">f8"}
 
@@ -286,6 +290,12 @@ def _read_npy(path):
 
 
 def _read_npz(path, name):
+    return _checked_array(path, npz_array(path, name, ndim=2))
+
+
+def npz_array(path, name, ndim):
+    """An array of an .npz file. Without a name, the only one with `ndim`
+    dimensions."""
     with zipfile.ZipFile(path) as file:
         arrays = []
         for info in file.infolist():
@@ -294,19 +304,19 @@ def _read_npz(path, name):
             key = info.filename.removesuffix(".npy")
             with file.open(info) as member:
                 shape, dtype = _npy_header(member)
-            if len(shape) == 2 if name is None else key == name:
+            if len(shape) == ndim if name is None else key == name:
                 found = info, shape, dtype
-            if len(shape) == 2:
+            if len(shape) == ndim:
                 arrays.append(key)
         if name not in arrays and (name is not None or len(arrays) != 1):
-            raise VectorFileError(
-                f"{path}: {_absent('array of two dimensions', name, arrays)}")
+            kind = f"array of {DIMENSIONS[ndim]}"
+            raise VectorFileError(f"{path}: {absent(kind, name, arrays)}")
         info, shape, dtype = found
         _check_size(path, shape, dtype.itemsize)
         with file.open(info) as member:
             vectors = np.lib.format.read_array(member, allow_pickle=False)
             member.read(1)  # zipfile checks the checksum at the end
-    return _checked_array(path, vectors)
+    return vectors
 
 
 def _npy_header(file):
@@ -369,8 +379,7 @@ def _check_first_line(path, first, rest, separator, has_names):
             f"numbers in the next, separated by {separator!r}, got "
             f"{first.strip()[:200]!r}")
     for word in words:
-        if re.fullmatch(r"[\d\s.+-]+|0x[\da-f]+|na|n/a|null|none", word,
-                        re.IGNORECASE):
+        if NOT_A_NAME.fullmatch(word):
             raise VectorFileError(f"{path}: {word!r} in the first line is "
                                   "neither a number nor a name")
 
@@ -408,7 +417,7 @@ def _open_hdf5(path, name):
             file.visititems(visit)
             if name is not None or len(arrays) != 1:
                 raise VectorFileError(
-                    f"{path}: {_absent('array of two dimensions', name, arrays)}")
+                    f"{path}: {absent('array of two dimensions', name, arrays)}")
             name = arrays[0]
         data = file[name]
         if not os.path.samefile(data.file.filename, path):
@@ -444,7 +453,8 @@ def _lies_as_numpy_has_it(data):
     return size > 0 and data.id.get_storage_size() == size
 
 
-def _read_parquet(path, name):
+def pyarrow_of(path):
+    """The module that reads a Parquet file."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -452,6 +462,11 @@ def _read_parquet(path, name):
         raise VectorFileError(
             f"{path}: Parquet files need pyarrow (pip install pyarrow)"
         ) from error
+    return pyarrow
+
+
+def _read_parquet(path, name):
+    pyarrow = pyarrow_of(path)
     schema = pyarrow.parquet.read_schema(path)
     lists = [field.name for field in schema
              if pyarrow.types.is_list(field.type)
@@ -461,7 +476,7 @@ def _read_parquet(path, name):
         name = lists[0]
     if name not in lists:
         raise VectorFileError(
-            f"{path}: {_absent('column of lists', name, lists)}")
+            f"{path}: {absent('column of lists', name, lists)}")
     column = pyarrow.parquet.read_table(path, columns=[name])[name]
     if len(column) == 0:
         return np.empty((0, 0), dtype="float32")
@@ -486,7 +501,7 @@ def _read_parquet(path, name):
     return _checked_array(path, values.reshape(len(rows), int(lengths[0])))
 
 
-def _absent(what, name, names):
+def absent(what, name, names):
     if not names:
         return f"it has no {what}"
     there = ", ".join(names)

@@ -14,10 +14,11 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from faiss_ext import timing
-from faiss_ext.command_line import main
+from faiss_ext import command_line, timing
+from faiss_ext.command_line import index_of, main
+from faiss_ext.files import replacing
 
-from helpers import BASE, COUNTS, QUERIES, made
+from helpers import BASE, COUNTS, QUERIES, X, made
 
 STRING = "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))"
 
@@ -553,3 +554,231 @@ def test_an_interrupted_build_leaves_the_old_file(folder):
     assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err
     assert (folder / "index").read_bytes() == before
     assert not list(folder.glob(".faiss_ext_*"))
+
+
+# ------------------------------------------------- changes of an index's file
+
+BITS = np.packbits(COUNTS > 8, axis=1)
+CHANGING = ["KFlat(chi2)", "AHK64(chi2),BFlat", "AHK64(chi2),BIVF4", "HKM1(chi2),KIVF4", "AHK64(chi2),BFlat,Refine(KFlat(chi2))",
+            "HKM1(chi2),KIVF4,Refine(KFlat(chi2))", "IDMap,KFlat(chi2)", "BFlat", "BIVF4", "IDMap2,BFlat", "binary AHK64(chi2),BFlat"]
+
+
+def started(folder, string):
+    """An index of 50 vectors with the ids 100 to 149, in a file; the vectors that it takes."""
+    binary = string.startswith(("B", "binary", "IDMap2,B"))
+    x = BITS if binary and "AHK" not in string else X
+    np.save(folder / "x.npy", x)
+    np.save(folder / "first.npy", x[:9])
+    index = (faiss_ext.index_binary_factory if binary else faiss.index_factory)(64, string.removeprefix("binary "))
+    index.train(x)
+    index.add_with_ids(x[:50], np.arange(100, 150))
+    write(index, folder / "living")
+    return index, x
+
+
+def write(index, path):
+    (faiss_ext.write_index_binary if isinstance(index, faiss.IndexBinary) else faiss.write_index)(index, str(path))
+
+
+def same(folder, name, index, x):
+    """Whether a file holds the same vectors as an index, with the same ids."""
+    found = index_of(str(folder / name))
+    np.testing.assert_array_equal(np.sort(found.ids()), np.sort(index.ids()))
+    for (D, I), (E, J) in zip(zip(*found.search(x[:20], 8)), zip(*index.search(x[:20], 8))):
+        np.testing.assert_array_equal(D, E)
+        assert sorted(zip(D, I))[:(D < D[-1]).sum()] == sorted(zip(E, J))[:(E < E[-1]).sum()]  # (ties)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("string", CHANGING)
+def test_vectors_are_added_replaced_and_removed(run, folder, string):
+    index, x = started(folder, string)
+    np.save(folder / "new.npy", x[50:53])
+    (folder / "new.csv").write_text("id\n7\n1000\n8\n")
+    status, out, err = run("add", "living", "new.npy", "--ids", "new.csv")
+    assert (status, out, err) == (0, "living: 3 added, with ids from 7 to 1000; 53 vectors now\n", "")
+    index.add_with_ids(x[50:53], [7, 1000, 8])
+    same(folder, "living", index, x)
+
+    status, out, _ = run("add", "living", "new.npy", "--json")
+    index.add(x[50:53])
+    same(folder, "living", index, x)
+    assert status == 0 and json.loads(out) == {
+        "added": 3, "first_id": int(index.ids().max()) - 2, "last_id": int(index.ids().max()), "n": 56}
+
+    before = (folder / "living").read_bytes()
+    status, out, _ = run("update", "living", "new.npy", "--ids", "101,7,120", "-o", "other")
+    assert status == 0 and out == "other: 3 replaced, 0 added; 56 vectors now\n"
+    assert (folder / "living").read_bytes() == before
+    index.update_vectors([101, 7, 120], x[50:53])
+    same(folder, "other", index, x)
+
+    status, out, _ = run("update", "other", "new.npy", "--ids", "148-150", "--upsert")
+    assert status == 0 and out == "other: 2 replaced, 1 added; 57 vectors now\n"
+    index.upsert(x[50:53], [148, 149, 150])
+    same(folder, "other", index, x)
+
+    np.save(folder / "gone.npy", [100, 103, 5000])
+    status, out, _ = run("remove", "other", "--ids", "gone.npy")
+    assert status == 0 and out == "other: 2 removed, 1 not found; 55 vectors now\n"
+    assert run("remove", "other", "--ids", "7,130-140", "--json") == (0, '{"removed": 12, "not_found": 0, "n": 43}\n', "")
+    assert run("remove", "other", "--ids", f"142-{2**63 - 1}")[1].startswith(f"other: {(index.ids() > 141).sum()} removed")
+    index.remove_ids(np.r_[100, 103, 7, 130:141, 142:151, 1000:1100])
+    same(folder, "other", index, x)
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "BFlat", "BKFlat(jaccard)"])
+def test_all_vectors_can_be_removed(run, folder, string):
+    index, x = started(folder, string)
+    assert run("remove", "living", "--ids", "100-149")[1] == "living: 50 removed, 0 not found; 0 vectors now\n"
+    assert run("add", "living", "x.npy")[0] == 0
+    np.testing.assert_array_equal(index_of(str(folder / "living")).search(x[:20], 1)[0], index.search(x[:20], 1)[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("string", CHANGING)
+def test_searches_with_a_filter(run, folder, string):
+    index, x = started(folder, string)
+    (folder / "allowed.txt").write_text("104\n107\n103\n")
+    for words, allowed in (("allowed.txt", [104, 107, 103]), ("103,104-105", [103, 104, 105]), ("110-120", range(110, 121))):
+        found = json.loads(run("search", "living", "first.npy", "-k", 3, "--filter", words, "--json")[1])
+        D, I = index.search(x[:9], 3, filter=allowed)
+        assert found["I"] == I.tolist() and found["D"] == D.tolist()
+        assert set(I.ravel()) <= {*allowed, -1} and (I >= 0).any()
+        assert json.loads(run("search", "living", "first.npy", "-k", 3, "--filter", words, "--json", "--mmap")[1])["I"] == found["I"]
+    status, _, err = run("search", "living", "first.npy", "--filter", "5-4")
+    assert status == 2 and "LOW-HIGH" in err
+
+
+@pytest.mark.parametrize("string, radius", [("KFlat(chi2)", 0.5), ("AHK64(chi2),BFlat", 20), ("BFlat", 20)])
+def test_ranges_with_a_filter(run, folder, string, radius):
+    index, x = started(folder, string)
+    lims, D, I = index.range_search(x[:9], radius, filter=range(103, 120))
+    found = json.loads(run("search", "living", "first.npy", "--radius", radius, "--filter", "103-119", "--json")[1])
+    assert found["lims"] == lims.tolist() and found["I"] == I.tolist() and 0 < len(I) < len(index.range_search(x[:9], radius)[2])
+
+
+@pytest.mark.parametrize("string, words, message", [
+    ("HNSW8,KFlat(chi2)", ("remove", "--ids", "100"), "build the index again"),
+    ("HNSW8,KFlat(chi2)", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
+    ("HNSW8,KFlat(chi2)", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
+    ("AHK64(chi2),BHash8", ("remove", "--ids", "100"), "build the index again"),
+    ("BKFlat(jaccard)", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
+    ("KFlat(chi2)", ("add", "first.npy", "--ids", "149-157"), "149-157: row 0: id 149 is already in use"),
+    ("AHK64(chi2),BFlat", ("add", "first.npy", "--ids", "used.csv"), "used.csv: line 3: id 107 is already in use"),
+    ("KFlat(chi2)", ("add", "first.npy", "--ids", "1-3"), "1-3: 3 ids, but first.npy has 9 vectors"),
+    ("KFlat(chi2)", ("add", "first.npy", "--ids", f"0-{2**63 - 1}"), "9,223,372,036,854,775,808 ids, but"),
+    ("KFlat(chi2)", ("update", "first.npy", "--ids", "145-153"), "row 5: living has no vector with id 150; --upsert adds it"),
+    ("BFlat", ("update", "first.npy", "--ids", "145-153"), "row 5: living has no vector with id 150"),
+    ("KFlat(chi2)", ("remove", "--ids", "empty.npy"), "empty.npy: it has no ids"),
+    ("KFlat(chi2)", ("remove", "--ids", "half.npy"), "half.npy: expected integers as ids, got float64; row 1 is 1.5"),
+    ("KFlat(chi2)", ("remove", "--ids", "1,,2"), "1,,2: cannot be read: No such file"),
+    ("KFlat(chi2)", ("add", "wrong.npy"), "wrong.npy: IndexFlatKernel::add: component 3 of vector 2 is -5"),
+    ("KFlat(chi2)", ("update", "wrong.npy", "--ids", "100-108"), "component 3 of vector 2 is -5"),
+    ("KFlat(chi2)", ("add", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
+    ("KFlat(chi2)", ("add", "no.npy"), "no.npy: it has no vectors"),
+    ("BFlat", ("add", "wrong.npy"), "takes packed bits, uint8, got float32"),
+    ("KFlat(chi2)", ("add", "first.npy", "-o", "gone/x"), "there is no folder")])
+def test_a_change_that_fails_leaves_the_file(run, folder, string, words, message):
+    _, x = started(folder, string)
+    before = (folder / "living").read_bytes()
+    wrong = X[:9].copy()
+    wrong[2, 3] = -5
+    np.save(folder / "wrong.npy", wrong)
+    np.save(folder / "narrow.npy", X[:9, :5])
+    np.save(folder / "no.npy", X[:0])
+    np.save(folder / "empty.npy", np.empty(0, "int64"))
+    np.save(folder / "half.npy", [1, 1.5])
+    (folder / "used.csv").write_text("id\n3\n107\n" + "\n".join(map(str, range(10, 17))))
+    status, out, err = run(words[0], "living", *words[1:])
+    assert status == 1 and out == "" and message in err and err.startswith("faiss_ext: ") and "Traceback" not in err
+    assert (folder / "living").read_bytes() == before and not list(folder.glob(".faiss_ext_*"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))", "HKM1(chi2),KIVF4", "HNSW8,KFlat(chi2)", "BFlat",
+                                    "IVF4,Flat"])
+def test_an_index_is_built_with_ids(run, folder, string):
+    x = BITS if string == "BFlat" else X
+    np.save(folder / "x.npy", x)
+    ids = np.random.default_rng(0).permutation(10**6)[:len(x)]
+    np.savetxt(folder / "ids.txt", ids, "%d")
+    assert run("build", "x.npy", string, "-o", "with_ids", "--ids", "ids.txt", "--quiet")[0] == 0
+    assert run("build", "x.npy", string, "-o", "positions", "--quiet")[0] == 0
+    found, positions = (index_of(str(folder / name)).search(x[:20], 1) for name in ("with_ids", "positions"))
+    np.testing.assert_array_equal(found[0], positions[0])
+    unique = [len(set(index_of(str(folder / "positions")).search(x[q:q + 1], 2)[0][0])) == 2 for q in range(20)]
+    np.testing.assert_array_equal(found[1][unique], ids[positions[1]][unique])
+    for words, status, message in (
+            (("--ids", "0-3"), 1, f"0-3: 4 ids, but x.npy has {len(x):,} vectors"), (("--ids", "-"), 2, "- is not a file"),
+            (("--ids", f"0-{len(x) - 1}", "--exact", "file"), string.endswith(("KFlat(chi2)", "KFlat(chi2))")) and "HNSW" not in string,
+             "--exact memory")):
+        found = run("build", "x.npy", string, "-o", "again", "--quiet", *words)
+        assert found[0] == status and (message in found[2] or not status)
+
+
+def test_what_cannot_be_changed(run, folder, tmp_path):
+    started(folder, "KFlat(chi2)")
+    os.mkfifo(tmp_path / "pipe")
+    (folder / "ids.csv").write_text("3\n")
+    faiss_ext.build_shards([BASE[:300], BASE[300:]], "KFlat(chi2)", folder=tmp_path / "shards", progress=False)
+    for string, name in (("KFlat(chi2)", "mapped"), ("AHK64(chi2),BFlat,Refine(KFlat(chi2))", "refined")):
+        assert run("build", "x.npy", string, "-o", name, "--exact", "file", "--quiet")[0] == 0
+    write(made("Flat", X), folder / "faiss's")
+    write(made("IDMap2,Flat", X), folder / "map")
+    assert [json.loads(run("search", name, "first.npy", "-k", 3, "--filter", "4-7", "--json")[1])["I"] for name in ("mapped", "refined")] == [
+        index_of(str(folder / name)).search(X[:9], 3, filter=range(4, 8))[1].tolist() for name in ("mapped", "refined")]
+    for words, status, message in (
+            (("add", tmp_path / "pipe", "x.npy"), 2, "is a pipe or device"), (("add", "living", "x.npy", "-o", tmp_path / "pipe"), 2, "is a pipe or device"),
+            (("add", "living", tmp_path / "pipe"), 1, "is a pipe or device"), (("remove", "living", "--ids", tmp_path / "pipe"), 1, "pipe or device"),
+            (("add", "-", "x.npy"), 2, "- is not a file"), (("add", "living", "-"), 2, "- is not a file"),
+            (("remove", "living", "--ids", "-"), 2, "- is not a file"), (("add", "living", "x.npy", "-o", "-"), 2, "- is not a file"),
+            (("add", tmp_path / "shards", "x.npy"), 1, "folders of shards cannot be changed"),
+            (("search", tmp_path / "shards", "x.npy", "--filter", "3"), 2, "is for an index in a file"),
+            (("add", "mapped", "first.npy"), 1, "reads its vectors from"), (("remove", "refined", "--ids", "3"), 1, "reads its vectors from"),
+            (("remove", "faiss's", "--ids", "3"), 1, "IndexFlatL2 is a class of FAISS"), (("search", "faiss's", "x.npy", "--filter", "3"), 1, "class of FAISS"),
+            (("update", "living", "x.npy"), 2, "--ids"), (("remove", "living"), 2, "--ids"), (("remove", "living", "--ids", "5-4"), 2, "LOW-HIGH"),
+            (("search", "living", "x.npy", "--filter", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
+            (("build", "x.npy", "KFlat(chi2)", "--ids", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
+            (("remove", "living", "--ids", "ids.csv", "-o", "ids.csv"), 2, "would overwrite ids.csv"),
+            (("add", "living", "x.npy", "-o", "x.npy"), 2, "would overwrite x.npy"), (("add", "x.npy", "x.npy"), 2, "would overwrite x.npy"),
+            (("add", "map", "x.npy"), 2, "--ids gives those of the new ones"), (("add", "gone", "x.npy"), 1, "gone: cannot be read"),
+            (("add", "queries.npy", "x.npy"), 1, "queries.npy: not an index")):
+        found, out, err = run(*words)
+        assert found == status and out == "" and message in err and "Traceback" not in err, (words, err)
+    assert run("add", "faiss's", "first.npy")[:2] == (0, f"faiss's: 9 added, with ids from {len(X)} to {len(X) + 8}; {len(X) + 9:,} vectors now\n")
+
+
+@pytest.mark.parametrize("words", [("add", "living", "x.npy"), ("update", "living", "first.npy", "--ids", "100-108"), ("remove", "living", "--ids", "100")])
+def test_a_change_whose_writing_fails_leaves_the_file(run, folder, monkeypatch, words):
+    started(folder, "KFlat(chi2)")
+    before = (folder / "living").read_bytes()
+
+    def interrupted(index, path):
+        with replacing(path) as file:
+            file.write(b"half")
+            raise error
+
+    monkeypatch.setattr(command_line, "write_index", interrupted)
+    for error, status in ((KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 1)):
+        found, out, err = run(*words)
+        assert found == status and out == "" and "Traceback" not in err
+        assert (folder / "living").read_bytes() == before and not list(folder.glob(".faiss_ext_*"))
+
+
+def test_a_change_that_is_killed_leaves_the_file(folder):
+    np.save(folder / "wide.npy", np.zeros((60000, 784), "float32"))
+    write(made("KFlat(chi2)", np.zeros((2, 784), "float32")), folder / "living")
+    before = (folder / "living").read_bytes()
+    for _ in range(100):  # on a busy machine it may be done before it is seen to write
+        process = in_process(folder, "add", "living", "wide.npy")
+        while process.poll() is None and not list(folder.glob(".faiss_ext_*")):
+            time.sleep(0.001)
+        process.kill()
+        process.communicate(timeout=600)
+        for file in folder.glob(".faiss_ext_*"):
+            file.unlink()
+        if process.returncode != 0:
+            break
+        (folder / "living").write_bytes(before)
+    assert process.returncode == -signal.SIGKILL and (folder / "living").read_bytes() == before

@@ -189,6 +189,34 @@ def test_the_index_is_that_of_the_array(files, small_blocks, string):
         assert not os.path.exists(f"{output}.build")
 
 
+@pytest.mark.parametrize("string", [
+    "KFlat(chi2)", "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "HNSW8,KFlat(chi2)", "IDMap2,Flat", "IVF8,Flat"])
+def test_ids_of_ones_own(files, small_blocks, string):
+    ids = np.random.default_rng(0).permutation(10**6)[:N]
+    expected = faiss.index_factory(64, string)
+    expected.train(X)
+    for begin in range(0, N, 400):
+        expected.add_with_ids(X[begin : begin + 400], ids[begin : begin + 400])
+    for output in (None, files / "out"):
+        index = faiss_ext.build_from(files / "f32.npy", string, output=output, exact="memory", progress=False, ids=ids.tolist())
+        same_results(index, expected)
+    same_results(faiss.read_index(str(output)), expected)
+    assert not os.path.exists(f"{output}.build")
+
+
+def test_wrong_ids(files):
+    ids = np.arange(N)
+    twice = np.r_[ids[:-1], 3]
+    for string, exact, given, error, message in (
+            ("KFlat(chi2)", "memory", ids[1:], ValueError, f"expected {N} ids"), ("KFlat(chi2)", "memory", ids - 1, ValueError, "an id is -1"),
+            ("KFlat(chi2)", "memory", ids + 0.5, TypeError, "ids must be integers"),
+            ("IVF4,Flat", "memory", twice, ValueError, f"id 3 of vector {N - 1} is also"),
+            ("KFlat(chi2)", "file", ids, ValueError, 'use exact="memory"'), ("Flat", "file", ids, ValueError, "Flat takes none; IDMap,Flat does")):
+        with pytest.raises(error, match=message):
+            faiss_ext.build_from(files / "f32.npy", string, output=files / "out", exact=exact, progress=False, ids=given)
+        assert not (files / "out").exists()
+
+
 def test_packed_bits(tmp_path, small_blocks):
     bits = np.packbits(X > 8, axis=1)
     np.save(tmp_path / "x.npy", bits)
@@ -662,8 +690,8 @@ def test_the_old_index_is_replaced_not_overwritten(files, string):
 
 
 def test_a_file_that_changes_during_the_build(files, small_blocks, monkeypatch):
-    def change(index, rows, begin, add=out_of_core.add):
-        add(index, rows, begin)
+    def change(index, rows, begin, ids, add=out_of_core.add):
+        add(index, rows, begin, ids)
         os.utime(files / "f32.npy", (1, 1))
 
     monkeypatch.setattr(out_of_core, "add", change)

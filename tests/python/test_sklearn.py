@@ -130,6 +130,53 @@ def test_what_was_fitted_does_not_change_with_the_callers_array():
     np.testing.assert_array_equal(neighbors.kneighbors(), before)
 
 
+@pytest.mark.parametrize("string", ["KFlat(gaussian(gamma=0.001))", "SIK128(gaussian(gamma=0.001)),BFlat"])
+@pytest.mark.parametrize("the_class", [KernelNeighbors, KernelNeighborsTransformer])
+def test_batches_give_what_one_fit_gives(string, the_class):
+    whole = the_class(string, n_neighbors=4).fit(TRAIN)
+    parts = the_class(string, n_neighbors=4)
+    for begin, end in ((0, 200), (200, 201), (201, 500)):
+        assert parts.partial_fit(TRAIN[begin:end]) is parts
+        assert parts.n_samples_fit_ == parts.index_.ntotal == end
+    for x in (None, TEST):
+        for a, b in zip(parts.kneighbors(x), whole.kneighbors(x)):
+            np.testing.assert_array_equal(a, b)
+    assert parts.transform(TEST).shape == (len(TEST), 500)
+    assert len(parts.get_feature_names_out()) == 500
+    for other in (pickle.loads(pickle.dumps(parts)), copy.deepcopy(parts)):
+        np.testing.assert_array_equal(other.partial_fit(TEST).kneighbors(TEST, 1)[1], parts.partial_fit(TEST).kneighbors(TEST, 1)[1])
+        assert other.n_samples_fit_ == 600
+        parts = the_class(string, n_neighbors=4).fit(TRAIN)
+    assert clone(parts).partial_fit(TEST).n_samples_fit_ == len(TEST)
+
+
+def test_only_the_first_batch_trains():
+    string = "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))"
+    neighbors = KernelNeighbors(string, parameters={"k_factor": 3}).partial_fit(TRAIN[:200]).partial_fit(TRAIN[200:])
+    index = faiss.index_factory(TRAIN.shape[1], string)
+    index.train(TRAIN[:200])
+    index.add(TRAIN)
+    index.k_factor = 3
+    np.testing.assert_array_equal(neighbors.kneighbors(TEST)[1], index.search(TEST, 5)[1])
+
+
+def test_a_batch_that_fails_changes_nothing():
+    neighbors = KernelNeighbors("KFlat(chi2)", n_neighbors=3).fit(BASE[:50])
+    before = neighbors.kneighbors()
+    wrong = BASE[50:60].copy()
+    wrong[3, 2] = -1
+    for batch, error in ((wrong, RuntimeError), (BASE[:2, :5], ValueError), (np.full((2, 64), np.nan), ValueError), (BASE[:0], ValueError)):
+        with pytest.raises(error):
+            neighbors.partial_fit(batch)
+    assert neighbors.n_samples_fit_ == neighbors.index_.ntotal == 50
+    np.testing.assert_array_equal(neighbors.kneighbors(), before)
+    batch = BASE[50:60].copy()
+    neighbors.partial_fit(batch)
+    before = neighbors.kneighbors()
+    batch *= 100  # the estimator has a copy
+    np.testing.assert_array_equal(neighbors.kneighbors(), before)
+
+
 def test_masked_values_are_refused():
     masked = np.ma.array(TEST[:3], mask=np.zeros_like(TEST[:3], bool))
     neighbors = KernelNeighbors(LINEAR, n_neighbors=3).fit(TRAIN)
