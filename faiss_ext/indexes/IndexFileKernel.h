@@ -84,7 +84,7 @@ struct IndexFileKernel : IndexFlatKernel {
 
     /// These throw: the vectors stay in their file.
     void add_sa_codes(idx_t n, const uint8_t* bytes, const idx_t* xids)
-            FAISS_EXT_OVERRIDE_1_10;
+            override;
     void permute_entries(const idx_t* perm) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
 
