@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <faiss/IndexIDMap.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
@@ -18,6 +20,7 @@
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
+#include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
@@ -312,7 +315,9 @@ TEST_P(EachIndexWithIds, NewIdsWereNeverGiven) {
         index->reset();
         EXPECT_EQ(index->ntotal, 0);
         index->add(2, x.data());
-        EXPECT_EQ(index_ids(*index), (std::vector<idx_t>{0, 1}));
+        std::vector<idx_t> two = index_ids(*index); // in the order of lists
+        std::sort(two.begin(), two.end());
+        EXPECT_EQ(two, (std::vector<idx_t>{0, 1}));
     }
 }
 
@@ -417,6 +422,139 @@ TEST(IndexWithIds, SearchesInSeveralThreads) {
         all_equal = all_equal && found.labels == expected.labels;
     }
     EXPECT_TRUE(all_equal);
+}
+
+std::unique_ptr<faiss::Index> filled(const char* text, const Floats& x) {
+    auto index = index_factory(d, text);
+    index->train(n, x.data());
+    const auto ids = random_ids(n);
+    index->add_with_ids(n, x.data(), ids.data());
+    return index;
+}
+
+// FAISS's lists leave holes after a removal.
+TEST(IndexWithIds, ListsThatCannotRemoveByPositions) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto ids = random_ids(n);
+    for (const char* text :
+         {"HKM1(chi2),IVF4,RQ4x4",
+
+          "HKM1(chi2),IVF4,ITQ16,SH1.2"}) {
+        SCOPED_TRACE(text);
+        const auto index = filled(text, x);
+        const auto found = search(*index, x, 1).labels;
+        const faiss::IDSelectorBatch sel(3, ids.data());
+        const bool removes = error_of([&] { index->remove_ids(sel); }).empty();
+        EXPECT_EQ(index->ntotal, removes ? n - 3 : n);
+        const auto now = search(*index, x, 1).labels;
+        for (idx_t i = 0; i < n; i++) {
+            if (!removes || !sel.is_member(found[i])) {
+                EXPECT_EQ(now[i], found[i]);
+            }
+        }
+    }
+}
+
+// A list may have ids of its own, as in files of earlier versions.
+TEST(IndexWithIds, ListsWithOtherIds) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto made = index_factory(d, "KIVF4");
+    made->train(n, x.data());
+    IndexIVFPQ4 plain(dynamic_cast<IndexIVFPQ4&>(*made)); // without a table
+    std::vector<idx_t> ids(50);
+    std::iota(ids.begin(), ids.end(), 1000);
+    plain.add_with_ids(50, x.data(), ids.data());
+    const auto index = clone_index(&plain);
+    const faiss::IDSelectorAll all;
+    EXPECT_EQ(index->remove_ids(all), 50u);
+    ids.resize(10);
+    index->add_with_ids(10, x.data(), ids.data());
+    const auto found = search(*index, rows(x, d, 0, 10), 1);
+    for (const idx_t id : found.labels) {
+        EXPECT_TRUE(id >= 1000 && id < 1010) << id;
+    }
+    EXPECT_EQ(index_ids(*index).size(), 10u);
+}
+
+TEST(IndexWithIds, MergesOnlyItsKind) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto index = filled("KFlat(chi2)", x);
+    IndexFlatKernel plain(dynamic_cast<IndexFlatKernel&>(*index));
+    EXPECT_TRUE(throws([&] { index->merge_from(plain); }, "table of ids"));
+    EXPECT_TRUE(throws([&] { plain.merge_from(*index); }, "table of ids"));
+    EXPECT_EQ(index->ntotal, n);
+    EXPECT_EQ(plain.ntotal, n);
+    // FAISS's flat index becomes one of another class in a file
+    const auto mapped = filled("HKM1(chi2),Flat", x);
+    const auto copy = clone_index(mapped.get());
+    mapped->merge_from(*copy, 100000);
+    EXPECT_EQ(mapped->ntotal, 2 * n);
+}
+
+TEST(IndexWithIds, PartsWithIdsAreRefused) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto index = index_factory(d, "PCA8,KFlat(linear)");
+    index->train(n, x.data());
+    index->add(10, x.data());
+    auto& part = *dynamic_cast<faiss::IndexPreTransform&>(*index).index;
+    const idx_t nine = 9;
+    upsert(part, 1, x.data(), &nine);
+    const auto found = search(*index, x, 3);
+    const faiss::IDSelectorRange first(0, 1);
+    // the part keeps the ids
+    EXPECT_EQ(index->remove_ids(first), 1u);
+    EXPECT_EQ(index->ntotal, 9);
+    EXPECT_EQ(part.ntotal, 9);
+    index->add(2, x.data());
+    EXPECT_EQ(index->ntotal, 11);
+
+    const auto refine = filled("KFlat(linear),Refine(KFlat(chi2))", x);
+    auto& base = *dynamic_cast<faiss::IndexRefine&>(*refine).base_index;
+    EXPECT_EQ(base.remove_ids(first), 1u);
+    base.add(1, x.data());
+    EXPECT_TRUE(throws([&] { search(*refine, x, 3); }, "ids of its own"));
+}
+
+TEST(IndexWithIds, CountsAreCheckedBeforeARemoval) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto ids = random_ids(n);
+    const faiss::IDSelectorBatch sel(1, ids.data());
+    for (const char* text :
+         {"SIK64(gaussian),BIVF4",
+          "SIK64(gaussian),BFlat",
+          "HKM1(chi2),IVF4,Flat",
+          "HKM1(chi2),PCAR8,KIVF4"}) {
+        const auto index = filled(text, x);
+        if (auto* hash = dynamic_cast<IndexKernelHash*>(index.get())) {
+            hash->storage->reset();
+        } else {
+            dynamic_cast<faiss::IndexPreTransform&>(*index).index->reset();
+        }
+        EXPECT_TRUE(
+                throws([&] { index->remove_ids(sel); }, "its parts do not fit"))
+                << text;
+    }
+}
+
+TEST(IndexWithIds, TakesNoVectorsWhereFaissDoesNot) {
+    for (const char* text :
+         {"HKM1(chi2),PQ12x4fs", "PQ12x4fs,Refine(KFlat(chi2))"}) {
+        const Floats x = normalized_histograms(n, d, 1);
+        const auto index = index_factory(d, text);
+        index->train(n, x.data());
+        index->add(0, x.data());
+        index->add_with_ids(0, x.data(), nullptr);
+        EXPECT_EQ(index->ntotal, 0);
+    }
+}
+
+TEST(IndexWithIds, UnknownIdsAreFarAway) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto index = filled("HKM1(chi2),Flat", x);
+    const std::unique_ptr<faiss::DistanceComputer> distances(
+            index->get_distance_computer());
+    distances->set_query(x.data());
+    EXPECT_EQ((*distances)(123456), std::numeric_limits<float>::max());
 }
 
 struct EachBinaryIndexWithIds : testing::TestWithParam<const char*> {};

@@ -306,8 +306,9 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             ids->table.reset();
         } else {
             C::reset();
-            if (!is_called_inside()) {
+            if (uses_ids()) { // with it go maps that it made
                 ids = nullptr;
+                forget_direct_maps(this);
             }
         }
     }
