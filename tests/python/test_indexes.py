@@ -717,7 +717,7 @@ def emptied(string):
 def test_emptied_lists_are_no_positions(string):
     index, x = emptied(string)
     outer = faiss_ext.IndexRefineKernel(index, faiss_ext.IndexFlatKernel(16, faiss_ext.kernel_factory("linear")))
-    with pytest.raises(RuntimeError, match=r"numbers new ones from 5 on.*reset\(\)"):
+    with pytest.raises(RuntimeError, match="a part has ids of its own"):
         outer.add(x)
     assert outer.ntotal == index.ntotal == 0
     index.reset()

@@ -1308,7 +1308,7 @@ def test_methods_that_a_class_does_not_support(string, names):
 
 def test_indexes_made_from_classes_have_no_ids_of_their_own():
     x = histograms(60)
-    index = faiss_ext.IndexFlatKernel(64, faiss_ext.GaussianKernel(0.1))
+    index = faiss_ext.IndexFlatKernel(16, faiss_ext.GaussianKernel(0.1))
     index.add(x)
     for call, arguments in ((index.add_with_ids, (x, np.arange(60))), (index.upsert, (x, np.arange(60))),
                             (index.update_vectors, (np.arange(60), x))):
