@@ -177,7 +177,7 @@ void check_params_supported_with_vectors(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
-    if (!params || !is_of_faiss(index)) {
+    if (!is_of_faiss(index)) {
         return;
     }
     const auto refuses_both = [&](const faiss::SearchParameters* params) {
@@ -189,8 +189,14 @@ void check_params_supported_with_vectors(
                     0, x.data(), 1, &distance, &label, vectors.data(), params);
         });
     };
-    if (refuses_both(params) && !refuses(index, params) &&
-        !refuses_both(nullptr)) {
+    if (refuses_both(nullptr)) {
+        if (!refuses(index, nullptr)) { // lists of fast scans, since 1.8
+            throw_unsupported_by(
+                    index, "search_and_reconstruct", "use search", where);
+        }
+        return;
+    }
+    if (params && refuses_both(params) && !refuses(index, params)) {
         throw_unsupported_by(
                 index,
                 params->sel ? "search_and_reconstruct with filters"

@@ -216,7 +216,7 @@ def test_search_parameters_of_refine():
             index_params=faiss.SearchParametersIVF(nprobe=4)))
     for a, b in zip(index.search(X[:50], 5, params=params), expected):
         np.testing.assert_array_equal(a, b)
-    with pytest.raises(RuntimeError, match="expected IndexRefineSearchParameters"):
+    with pytest.raises(RuntimeError, match="expected SearchParametersRefine or IndexRefineSearchParameters"):
         index.search(X[:5], 5, params=faiss.SearchParametersIVF(nprobe=4))
     params.k_factor = 2.0**60
     with pytest.raises(RuntimeError, match=r"k_factor is .*, expected a number from 1 to 1e\+09"):
