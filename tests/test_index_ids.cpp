@@ -293,7 +293,6 @@ TEST_P(EachIndexWithIds, BadCallsChangeNothing) {
 }
 
 TEST_P(EachIndexWithIds, NewIdsWereNeverGiven) {
-    const faiss::IDSelectorBatch last(1, &ids[n - 1]);
     for (faiss::Index* index : {own.get(), plain.get()}) {
         const idx_t gone = index == own.get() ? ids[n - 1] : n - 1;
         const faiss::IDSelectorBatch sel(1, &gone);
@@ -499,7 +498,6 @@ TEST(IndexWithIds, PartsWithIdsAreRefused) {
     auto& part = *dynamic_cast<faiss::IndexPreTransform&>(*index).index;
     const idx_t nine = 9;
     upsert(part, 1, x.data(), &nine);
-    const auto found = search(*index, x, 3);
     const faiss::IDSelectorRange first(0, 1);
     // the part keeps the ids
     EXPECT_EQ(index->remove_ids(first), 1u);

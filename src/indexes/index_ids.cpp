@@ -30,6 +30,13 @@ void change(IndexT& index, idx_t n, const char* method, F&& f) {
 }
 
 template <class IndexT, class X>
+void update_in(IndexT& index, idx_t n, const idx_t* ids, const X* x) {
+    change(index, n, "update_vectors", [&](auto& table) {
+        table.update_vectors(n, ids, x);
+    });
+}
+
+template <class IndexT, class X>
 idx_t upsert_to(IndexT& index, idx_t n, const X* x, const idx_t* ids) {
     idx_t replaced = 0;
     change(index, n, "upsert", [&](auto& table) {
@@ -45,9 +52,7 @@ void update_vectors(
         idx_t n,
         const idx_t* ids,
         const float* x) {
-    change(index, n, "update_vectors", [&](auto& table) {
-        table.update_vectors(n, ids, x);
-    });
+    update_in(index, n, ids, x);
 }
 
 void update_vectors(
@@ -55,9 +60,7 @@ void update_vectors(
         idx_t n,
         const idx_t* ids,
         const uint8_t* codes) {
-    change(index, n, "update_vectors", [&](auto& table) {
-        table.update_vectors(n, ids, codes);
-    });
+    update_in(index, n, ids, codes);
 }
 
 idx_t upsert(faiss::Index& index, idx_t n, const float* x, const idx_t* ids) {
