@@ -67,6 +67,7 @@ def sources(venv, tmp_path_factory):
     program = f"from scikit_build_core.build import build_sdist as b; print(b({str(folder)!r}))"
     name = run(venv / "bin" / "python", "-c", program, cwd=ROOT).splitlines()[-1]
     with tarfile.open(folder / name) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
     return folder / name[: -len(".tar.gz")]
 
