@@ -26,6 +26,7 @@
 #include <faiss_ext/hashes/SpectralHash.h>
 #include <faiss_ext/hashes/bits_for.h>
 #include <faiss_ext/hashes/hash_registry.h>
+#include <faiss_ext/indexes/GraphPlaces.h>
 #include <faiss_ext/indexes/HashAndStorage.h>
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>

@@ -214,9 +214,7 @@ TEST_P(EachIndex, Training) {
 }
 
 TEST_P(EachIndex, Adding) {
-    if (text.find("HNSW") == 0) {
-        GTEST_SKIP() << "a graph has to be built again then";
-    }
+    const bool is_graph = text.find("HNSW") == 0;
     const auto expected = trained();
     add(*expected, x);
     add(*expected, more);
@@ -228,11 +226,16 @@ TEST_P(EachIndex, Adding) {
             [&] { add(*index, more); },
             [&] {
                 ASSERT_EQ(index->ntotal, n);
-                ASSERT_EQ(bytes_of(*index), before);
+                // vertices of failed calls stay in a graph
+                ASSERT_TRUE(is_graph || bytes_of(*index) == before);
                 expect_same(search(*index, q, 5), found);
             });
     EXPECT_EQ(index->ntotal, n + 9);
-    EXPECT_EQ(bytes_of(*index), bytes_of(*expected));
+    if (is_graph) {
+        expect_same(search(*index, q, 5), search(*expected, q, 5));
+    } else {
+        EXPECT_EQ(bytes_of(*index), bytes_of(*expected));
+    }
 }
 
 /// After a failure the new entries are removed from FAISS's tables.
@@ -291,9 +294,10 @@ TEST_P(EachIndex, Changes) {
         GTEST_SKIP() << "lists keep ids themselves";
     }
     auto* index = dynamic_cast<IndexIDTable*>(made.get());
-    if (!index || text.find("HNSW") == 0) {
+    if (!index) {
         GTEST_SKIP() << "not changed by ids";
     }
+    const bool is_graph = text.find("HNSW") == 0;
     index->train(n, x.data());
     add(*index, x);
     Bytes before;
@@ -303,7 +307,7 @@ TEST_P(EachIndex, Changes) {
         found = search(*index, q, 5);
     };
     const auto unchanged = [&] {
-        ASSERT_EQ(bytes_of(*index), before);
+        ASSERT_TRUE(is_graph || bytes_of(*index) == before);
         expect_same(search(*index, q, 5), found);
     };
     const idx_t ids[] = {1003, 1040, 1059, 77, 78};

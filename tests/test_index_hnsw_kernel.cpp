@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -63,6 +64,12 @@ struct Graph {
     }
 };
 
+std::unique_ptr<faiss::Index> filled_flat(const std::vector<float>& x) {
+    auto flat = index_factory(d, "KFlat(linear)");
+    flat->add(idx_t(x.size() / d), x.data());
+    return flat;
+}
+
 TEST(IndexHNSWKernel, AFailedAddToAnEmptyIndexLeavesNothing) {
     const auto x = uniform_vectors(300, d, 1);
     Graph fresh;
@@ -83,40 +90,35 @@ TEST(IndexHNSWKernel, AFailedAddToAnEmptyIndexLeavesNothing) {
     }
 }
 
-TEST(IndexHNSWKernel, AFailedAddToOthersPutsItOutOfUse) {
+TEST(IndexHNSWKernel, AFailedAddLeavesTheOtherVectors) {
     const auto x = uniform_vectors(400, d, 2);
     Graph graph;
     IndexHNSWKernel& index = graph.index;
     index.add(200, x.data());
-    const auto before = search(index, x, 3);
-    EXPECT_TRUE(graph.fails_after(500, [&] { index.add(200, &x[200 * d]); }));
-    EXPECT_EQ(index.ntotal, 200);
-    EXPECT_EQ(graph.flat.ntotal, 200);
-    EXPECT_FALSE(index.graph_is_complete);
-    faiss::VectorIOWriter writer;
-    expect_throws(
-            {{[&] { index.add(1, x.data()); }, "incomplete"},
-             {[&] { search(index, x, 1); }, "incomplete"},
-             {[&] { range_search(index, x, 1); }, "incomplete"},
-             {[&] { write_index(&index, &writer); }, ""},
-             {[&] { faiss_ext::clone_index(&index); }, ""}});
-    // a failed rebuild loses no vectors
-    EXPECT_TRUE(graph.fails_after(300, [&] { index.rebuild(); }));
-    EXPECT_FALSE(index.graph_is_complete);
-    EXPECT_EQ(index.ntotal, 200);
-    index.rebuild();
-    EXPECT_TRUE(index.graph_is_complete);
-    EXPECT_GT(recall(search(index, x, 3).labels, before.labels, 3), 0.9);
+    index.hnsw.efSearch = 400;
+    const auto before = search(index, x, 10);
+    for (int calls : {1, 30, 100, 500, 1500}) {
+        SCOPED_TRACE(calls);
+        EXPECT_TRUE(
+                graph.fails_after(calls, [&] { index.add(200, &x[200 * d]); }));
+        EXPECT_EQ(index.ntotal, 200);
+        expect_same(search(index, x, 10), before);
+        expect_same(search(*faiss_ext::clone_index(&index), x, 10), before);
+    }
+    EXPECT_TRUE(graph.fails_after(100, [&] { index.compact(); }));
+    expect_same(search(index, x, 10), before);
     index.add(200, &x[200 * d]);
     EXPECT_EQ(index.ntotal, 400);
+    const auto exact = search(*filled_flat(x), x, 10).labels;
+    EXPECT_EQ(search(index, x, 10).labels, exact);
+    index.compact();
+    EXPECT_EQ(graph.flat.ntotal, 400);
+    EXPECT_EQ(search(index, x, 10).labels, exact);
 
-    // a reset helps, too, and errors in a search reach the caller
-    EXPECT_TRUE(graph.fails_after(10, [&] { index.add(1, x.data()); }));
-    index.reset();
-    EXPECT_TRUE(index.graph_is_complete);
-    index.add(10, x.data());
+    // errors in a search reach the caller
     EXPECT_TRUE(graph.fails_after(5, [&] { search(index, x, 3); }));
-    EXPECT_TRUE(index.graph_is_complete);
+    index.reset();
+    index.add(10, x.data());
     search(index, x, 1);
 }
 
@@ -156,7 +158,7 @@ TEST(IndexHNSWKernel, IsLeftAloneWhileItIsBuilt) {
         times++;
         expect_throws(
                 {{[&] { index.reset(); }, "being built"},
-                 {[&] { index.rebuild(); }, "being built"},
+                 {[&] { index.compact(); }, "being built"},
                  {[&] { index.add(1, x.data()); }, "being built"},
                  {[&] { search(index, rows(x, d, 0, 1), 1); }, "being built"},
                  {[&] { write_index(&index, &writer); }, "being built"}});
@@ -172,8 +174,7 @@ TEST(IndexHNSWKernel, IsLeftAloneWhileItIsBuilt) {
     const ProgressScope scope(
             [&](const char*, size_t, size_t) { index.reset(); },
             std::chrono::milliseconds(0));
-    EXPECT_TRUE(throws([&] { index.rebuild(); }, "being built"));
-    EXPECT_FALSE(index.graph_is_complete);
+    EXPECT_TRUE(throws([&] { index.compact(); }, "being built"));
     index.reset();
     EXPECT_TRUE(throws([&] { index.add(3000, x.data()); }, "being built"));
     EXPECT_EQ(index.ntotal, 0);
@@ -393,6 +394,195 @@ TEST(IndexHNSWKernel, AddingANewGroupAtOnceLinksItWithin) {
     const auto q = rows(x, d, 3000, 3300);
     const auto exact = search(*flat, q, 5);
     EXPECT_GT(recall(search(*index, q, 5).labels, exact.labels, 5), 0.9);
+}
+
+// ----------------------------------------------------------------- removal
+
+/// A graph, and the vectors that are in it by their ids.
+struct Collection {
+    const std::vector<float> x;
+    const std::unique_ptr<faiss::Index> index;
+    IndexHNSWKernel& graph;
+    std::vector<idx_t> rows; ///< of x, by place
+
+    Collection(std::vector<float> vectors, const char* text)
+            : x(std::move(vectors)),
+              index(faiss_ext::index_factory(d, text)),
+              graph(dynamic_cast<IndexHNSWKernel&>(*index)) {}
+
+    void add(idx_t begin, idx_t end) {
+        index->add(end - begin, &x[begin * d]);
+        for (idx_t row = begin; row < end; row++) {
+            rows.push_back(row);
+        }
+    }
+
+    /// Removes vectors by places; later ones move up.
+    void remove(const std::vector<idx_t>& places) {
+        const faiss::IDSelectorBatch sel(places.size(), places.data());
+        EXPECT_EQ(
+                graph.IndexHNSWKernel::remove_ids(sel),
+                std::set<idx_t>(places.begin(), places.end()).size());
+        std::vector<idx_t> kept;
+        for (idx_t place = 0; place < idx_t(rows.size()); place++) {
+            if (std::find(places.begin(), places.end(), place) ==
+                places.end()) {
+                kept.push_back(rows[place]);
+            }
+        }
+        rows = kept;
+    }
+
+    std::unique_ptr<faiss::Index> flat() const {
+        auto exact = faiss_ext::index_factory(
+                d, index_string(graph.storage).c_str());
+        for (const idx_t row : rows) {
+            exact->add(1, &x[row * d]);
+        }
+        return exact;
+    }
+};
+
+/// Removes and adds vectors in turn.
+void change_often(Collection& c, int seed) {
+    std::mt19937 random(seed);
+    idx_t next = idx_t(c.rows.size());
+    for (int step = 0; step < 12; step++) {
+        std::vector<idx_t> places(c.rows.size());
+        std::iota(places.begin(), places.end(), idx_t(0));
+        std::shuffle(places.begin(), places.end(), random);
+        places.resize(1 + random() % 40);
+        c.remove(places);
+        const idx_t more = 1 + random() % 40;
+        c.add(next, next + more);
+        next += more;
+    }
+}
+
+TEST(IndexHNSWKernel, RemovedVectorsAreNeverFoundAndOthersAlways) {
+    for (const char* text :
+         {"HNSW8,KFlat(chi2)", "HNSW16,KFlat(laplacian(gamma=1),store=f16)"}) {
+        SCOPED_TRACE(text);
+        Collection c(histograms(1500, 1), text);
+        c.add(0, 300);
+        change_often(c, 5);
+        EXPECT_GT(c.graph.num_removed(), 0);
+        c.graph.hnsw.efSearch = 1500;
+        const auto q = histograms(50, 2);
+        const auto exact = c.flat();
+        const auto expected = search(*exact, q, 10);
+        const auto expect_all = [&](const faiss::Index& index) {
+            EXPECT_EQ(index.ntotal, exact->ntotal);
+            expect_same(search(index, q, 10), expected);
+            const float radius = expected.distances[5];
+            EXPECT_EQ(
+                    range_search(index, q, radius),
+                    range_search(*exact, q, radius));
+            const faiss::IDSelectorRange sel(20, 200);
+            faiss::SearchParameters params;
+            params.sel = const_cast<faiss::IDSelectorRange*>(&sel);
+            expect_same(
+                    search(index, q, 10, &params),
+                    search(*exact, q, 10, &params));
+            std::vector<float> mine(d), theirs(d);
+            const std::unique_ptr<faiss::DistanceComputer> distance(
+                    index.get_distance_computer());
+            distance->set_query(q.data());
+            for (idx_t i = 0; i < index.ntotal; i += 17) {
+                index.reconstruct(i, mine.data());
+                exact->reconstruct(i, theirs.data());
+                EXPECT_EQ(mine, theirs);
+            }
+            EXPECT_EQ((*distance)(expected.labels[0]), expected.distances[0]);
+        };
+        expect_all(*c.index);
+        expect_all(*faiss_ext::clone_index(c.index.get()));
+        faiss::VectorIOWriter writer;
+        write_index(c.index.get(), &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        const auto read = read_index(&reader);
+        expect_all(*read);
+        // the same changes of both have the same result
+        read->add(100, &c.x[1000 * d]);
+        c.index->add(100, &c.x[1000 * d]);
+        expect_same(search(*read, q, 10), search(*c.index, q, 10));
+        std::vector<idx_t> last(100);
+        std::iota(last.begin(), last.end(), exact->ntotal);
+        c.rows.resize(exact->ntotal + 100);
+        c.remove(last);
+        expect_all(*c.index);
+        c.graph.compact();
+        EXPECT_EQ(c.graph.num_removed(), 0);
+        EXPECT_EQ(c.graph.storage->ntotal, exact->ntotal);
+        expect_all(*c.index);
+    }
+}
+
+TEST(IndexHNSWKernel, TheGraphAfterRemovalsDoesNotDependOnThreads) {
+    std::vector<int32_t> links;
+    for (int count : {1, 3}) {
+        const Threads threads(count);
+        Collection c(histograms(1500, 1), "HNSW8,KFlat(chi2)");
+        c.add(0, 300);
+        change_often(c, 5);
+        const auto& all = c.graph.hnsw.neighbors;
+        const std::vector<int32_t> now(all.data(), all.data() + all.size());
+        if (links.empty()) {
+            links = now;
+        }
+        EXPECT_EQ(now, links);
+    }
+}
+
+TEST(IndexHNSWKernel, VerticesOfRemovedVectorsAreUsedAgain) {
+    Collection c(histograms(4000, 1), "HNSW8,KFlat(chi2)");
+    c.add(0, 1000);
+    for (idx_t i = 1000; i < 4000; i += 50) {
+        std::vector<idx_t> first(50);
+        std::iota(first.begin(), first.end(), idx_t(0));
+        c.remove(first);
+        c.add(i, i + 50);
+    }
+    EXPECT_EQ(c.graph.ntotal, 1000);
+    EXPECT_LT(c.graph.storage->ntotal, 1200);
+    std::vector<idx_t> all(c.graph.ntotal);
+    std::iota(all.begin(), all.end(), idx_t(0));
+    c.remove(all);
+    EXPECT_EQ(c.graph.ntotal, 0);
+    EXPECT_EQ(search(*c.index, rows(c.x, d, 0, 1), 3).labels[0], -1);
+    c.add(0, 1000);
+    EXPECT_LT(c.graph.storage->ntotal, 1200);
+    c.graph.hnsw.efSearch = 1000;
+    const auto q = histograms(50, 2);
+    expect_same(search(*c.index, q, 10), search(*c.flat(), q, 10));
+}
+
+TEST(IndexHNSWKernel, ARenewedGraphFindsAsMuchAsAFreshOne) {
+    constexpr idx_t many = 5000, total = 4000, step = total / 20;
+    Collection c(histograms(total + total / 2, 1), "HNSW8,KFlat(chi2)");
+    c.add(0, total);
+    std::mt19937 random(3);
+    for (idx_t i = 0; i < total / 2; i += step) {
+        std::vector<idx_t> places(c.rows.size());
+        std::iota(places.begin(), places.end(), idx_t(0));
+        std::shuffle(places.begin(), places.end(), random);
+        places.resize(step);
+        c.remove(places);
+        c.add(total + i, total + i + step);
+    }
+    const auto fresh = faiss_ext::index_factory(d, "HNSW8,KFlat(chi2)");
+    std::vector<float> now;
+    for (const idx_t row : c.rows) {
+        now.insert(now.end(), &c.x[row * d], &c.x[(row + 1) * d]);
+    }
+    fresh->add(total, now.data());
+    const auto q = histograms(many, 2);
+    const auto exact = search(*c.flat(), q, 10).labels;
+    EXPECT_GT(
+            recall(search(*c.index, q, 10).labels, exact, 10),
+            recall(search(*fresh, q, 10).labels, exact, 10) -
+                    hoeffding(many, 2));
 }
 
 } // namespace

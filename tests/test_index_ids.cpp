@@ -374,6 +374,11 @@ TEST_P(EachIndexWithIds, Merge) {
 
 TEST_P(EachIndexWithIds, HandMadeMapsAreRightOrRefused) {
     plain->reset();
+    for (auto* index : {plain.get(), own.get()}) { // the graphs differ
+        if (auto* graph = dynamic_cast<IndexHNSWKernel*>(index)) {
+            graph->hnsw.efSearch = n;
+        }
+    }
     faiss::IndexIDMap map(plain.get());
     map.add_with_ids(n, x.data(), ids.data());
     const auto found = search(map, q, 5);

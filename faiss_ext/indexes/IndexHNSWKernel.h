@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
+
 #include <faiss/IndexHNSW.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/GraphPlaces.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 
 namespace faiss_ext {
@@ -26,23 +29,30 @@ namespace faiss_ext {
  * - `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`: the exact vectors
  *   re-rank the results
  *
- * Results are ordered by distance and then by id. A range search finds vectors
- * among those that a search would examine, ordered by id.
+ * Results are ordered by distance and then by id, or after removals by the
+ * number of the vertex. A range search finds vectors among those that a search
+ * would examine, ordered by id.
+ *
+ * **Removal.** A removed vector stays in the storage as a vertex that searches
+ * pass but never return. efSearch grows by the share of such vertices. As soon
+ * as they are a sixteenth of all vertices, the next change of the index links
+ * the others past them, and later vectors take their places in the storage.
+ * compact() drops them at once. `hnsw` and `storage` number vertices; ids of
+ * the index differ from these after a removal, so functions of faiss::HNSW
+ * return other numbers then.
  *
  * The graph depends on the vectors, their order and how they were divided into
- * calls of add, but not on the number of threads. Results do not depend on the
- * number of threads, nor on the division of queries into batches.
+ * calls of add and remove_ids, but not on the number of threads. Results do not
+ * depend on the number of threads, nor on the division of queries into batches.
  *
  * Exceptions of the kernel reach the caller, without a KernelExceptionGuard. If
- * add fails or is interrupted, the vectors of that call are removed. An index
- * that was empty is then as before. In any other index, the failed call may
- * have cut the graph: add and search throw until rebuild() or reset() is
- * called. A progress callback must not use the index: while one runs, all of
- * these functions throw.
+ * add fails or is interrupted, the vectors of that call are removed. A progress
+ * callback must not use the index: while one runs, all of these functions
+ * throw.
  */
 struct IndexHNSWKernel : faiss::IndexHNSW {
-    /// False after an add that failed or was interrupted.
-    bool graph_is_complete = true;
+    /// The vertices of the vectors.
+    GraphPlaces places;
 
     /**
      * @param storage  an IndexFlatKernel without vectors; deleted only if
@@ -85,20 +95,31 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
 
     void reset() override;
 
+    /// Computes distances to vectors by their ids.
+    faiss::DistanceComputer* get_distance_computer() const override;
+
+    /// Removes vectors. Later ones move up, as in faiss::IndexFlat.
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+    /// Removal by places; see IndexClass.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
+
+    /// Builds the graph again without removed vectors and frees their memory.
+    /// Ids stay as they are. Meanwhile the index needs memory for two graphs.
+    void compact();
+
+    /// Vertices of removed vectors, whose memory is still in use.
+    idx_t num_removed() const;
+
     // These throw UnsupportedError.
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
-    size_t remove_ids(const faiss::IDSelector& sel) override;
     void check_compatible_for_merge(const faiss::Index& other) const override;
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
     size_t sa_code_size() const override;
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
 
-    /// Builds the graph again from the stored vectors.
-    void rebuild();
-
-    /// Throws unless the graph is complete and has as many vertices as there
-    /// are vectors. `where` names the caller.
+    /// Throws unless the graph and the storage fit the vectors. `where` names
+    /// the caller.
     void check_graph(const char* where) const;
 
    private:
@@ -106,10 +127,24 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     /// it waits for.
     bool is_being_built = false;
 
+    struct BeingBuilt;
+
+    idx_t num_vertices() const;
     void check_not_being_built(const char* where) const;
-    void build(idx_t n0);
     IndexFlatKernel& vectors() const;
-    void add_or_roll_back(idx_t n, const float* x);
+    void link(const std::vector<int32_t>& vertices);
+    void link_past_many_removed();
+    std::vector<int32_t> choose_vertices(idx_t n);
+    void draw_levels(idx_t n);
+
+    void compare_selected(
+            const faiss::IDSelector& vertices,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* scores,
+            idx_t* labels) const;
+    void to_places(idx_t n, idx_t* vertices) const;
 
     template <class Found>
     void for_walks(

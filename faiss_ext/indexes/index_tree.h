@@ -77,6 +77,8 @@ struct IndexPart {
     bool is_quantizer = false;
     /// The index returns what this part returns for the transformed vectors.
     bool answers = false;
+    /// Vectors of the part that the index has removed, but the part has not.
+    idx_t num_removed = 0;
 };
 
 /// A number by which an index trades speed for quality.

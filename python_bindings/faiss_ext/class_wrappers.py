@@ -1255,7 +1255,7 @@ def wrap_float_indexes():
         """Raises an error: FAISS's function is for its own kinds of vectors,
         and would end the process."""
         raise unsupported("IndexHNSWKernel.link_singletons is not supported; "
-                          "rebuild makes the links again")
+                          "compact makes the links again")
 
     swig.IndexFlatKernel.permute_entries = permute_entries
     swig.IndexHNSWKernel.link_singletons = link_singletons

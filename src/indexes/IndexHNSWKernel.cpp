@@ -6,6 +6,8 @@
 #include <cinttypes>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,20 @@ IndexFlatKernel* checked(IndexFlatKernel* storage, int M) {
     return storage;
 }
 
+/// Selects vertices by the places of their vectors.
+struct VertexSelector : faiss::IDSelector {
+    const GraphPlaces& places;
+    const faiss::IDSelector* sel; ///< of places; null selects all
+
+    VertexSelector(const GraphPlaces& places, const faiss::IDSelector* sel)
+            : places(places), sel(sel) {}
+
+    bool is_member(idx_t vertex) const override {
+        const idx_t place = places.place(int32_t(vertex));
+        return place >= 0 && (!sel || sel->is_member(place));
+    }
+};
+
 } // namespace
 
 IndexHNSWKernel::IndexHNSWKernel(IndexFlatKernel* storage, int M)
@@ -60,32 +76,45 @@ void IndexHNSWKernel::check_not_being_built(const char* where) const {
             where);
 }
 
+idx_t IndexHNSWKernel::num_vertices() const {
+    return idx_t(hnsw.offsets.size()) - 1;
+}
+
+idx_t IndexHNSWKernel::num_removed() const {
+    return idx_t(places.places.size() - places.vertices.size());
+}
+
 void IndexHNSWKernel::check_graph(const char* where) const {
     check_not_being_built(where);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            graph_is_complete,
-            "IndexHNSWKernel::%s: an add that failed or was interrupted has left the graph incomplete; call rebuild(), or reset() and add the vectors again",
-            where);
-    check_counts_with(*this, storage);
-    if (hnsw.offsets.size() != size_t(ntotal) + 1) {
+    const idx_t total = ntotal + num_removed();
+    if (num_vertices() != total || !storage || storage->ntotal != total) {
         check_counts(*this);
     }
+    const bool has_places =
+            places.are_equal() || places.vertices.size() == size_t(ntotal);
+    const idx_t entry = hnsw.entry_point;
+    const bool can_begin = entry == -1
+            ? ntotal == 0
+            : entry < total && hnsw.levels[entry] == hnsw.max_level + 1;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            graph_fits(hnsw, ntotal),
-            "IndexHNSWKernel::%s: the graph's entry point, levels and links are inconsistent; call rebuild(), or reset() and add the vectors again",
+            has_places && can_begin && hnsw.levels.size() >= size_t(total) &&
+                    hnsw.neighbors.size() == hnsw.offsets.back(),
+            "IndexHNSWKernel::%s: the graph's entry point, levels and links are inconsistent; reset the index and add the vectors again",
             where);
 }
 
 void IndexHNSWKernel::add(idx_t n, const float* x) {
     check_graph("add");
     const size_t levels = hnsw.levels.size();
+    const idx_t total = num_vertices();
     FAISS_EXT_THROW_IF_NOT_FMT(
-            levels == size_t(ntotal) || levels == size_t(ntotal + n),
+            levels == size_t(total) ||
+                    (places.are_equal() && levels == size_t(total + n)),
             "IndexHNSWKernel::add: the graph has levels for %zu vectors, expected %" PRId64
             ", or %" PRId64 " with the new ones",
             levels,
-            int64_t(ntotal),
-            int64_t(ntotal + n));
+            int64_t(total),
+            int64_t(total + n));
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexHNSWKernel::add: the index is not trained; call train first");
@@ -93,44 +122,174 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     if (n == 0) {
         return;
     }
-    add_or_roll_back(n, x);
-}
-
-void IndexHNSWKernel::build(idx_t n0) {
-    struct Mark {
-        bool& flag;
-        explicit Mark(bool& flag) : flag(flag) {
-            flag = true;
-        }
-        ~Mark() {
-            flag = false;
-        }
-    };
-    const Mark mark(is_being_built);
-    build_graph(hnsw, vectors(), n0);
-}
-
-void IndexHNSWKernel::add_or_roll_back(idx_t n, const float* x) {
-    const idx_t n0 = ntotal;
-    const faiss::RandomGenerator random = hnsw.rng;
     IndexFlatKernel& flat = vectors();
+    const faiss::RandomGenerator random = hnsw.rng;
+    const PlaceSelector last = PlaceSelector::from(total, total + n);
+    const auto forget_new = [&] {
+        flat.remove_ids(last);
+        hnsw.rng = random;
+    };
+    flat.add(n, x);
+    std::vector<int32_t> added;
     try {
-        flat.add(n, x);
-        ntotal = flat.ntotal;
-        build(n0);
+        link_past_many_removed();
+        added = choose_vertices(n);
     } catch (...) {
-        if (flat.ntotal > n0) { // otherwise the vectors were refused
-            flat.remove_ids(PlaceSelector::from(n0, flat.ntotal));
-            ntotal = n0;
-            hnsw.rng = random;
-            if (n0 == 0) {
-                hnsw.reset();
-            } else {
-                graph_is_complete = false;
-            }
+        forget_new();
+        throw;
+    }
+    if (!places.are_equal()) {
+        places.append(added);
+    }
+    ntotal += n;
+    try {
+        link(added);
+    } catch (...) {
+        ntotal -= n;
+        if (total == 0) {
+            hnsw.reset();
+            forget_new();
+        } else {
+            places.list(ntotal + n);
+            places.remove_last(n);
         }
         throw;
     }
+}
+
+/// Returns the vertices of n new vectors, which are the last of the storage.
+/// The first vectors become new vertices; the last ones take unlinked ones.
+std::vector<int32_t> IndexHNSWKernel::choose_vertices(idx_t n) {
+    const idx_t total = num_vertices();
+    const PlaceMoves none(total + n, {});
+    const bool can_move = bool(faiss_ext::prepare_moves(storage, none));
+    const idx_t num_reused =
+            can_move ? std::min<idx_t>(n, places.unlinked.size()) : 0;
+    const idx_t num_new = n - num_reused;
+    std::vector<int32_t> added(num_new);
+    std::iota(added.begin(), added.end(), int32_t(total));
+    added.insert(
+            added.end(),
+            places.unlinked.rbegin(),
+            places.unlinked.rbegin() + num_reused);
+    places.reserve(ntotal + n, total + num_new);
+    const PlaceMoves moves = PlaceMoves::of_last(
+            total + n, {added.begin() + num_new, added.end()});
+    const auto move = faiss_ext::prepare_moves(storage, moves);
+    draw_levels(num_new);
+    if (num_reused > 0) {
+        move();
+    }
+    return added;
+}
+
+void IndexHNSWKernel::draw_levels(idx_t n) {
+    const size_t total = num_vertices(), levels = hnsw.levels.size();
+    try {
+        hnsw.prepare_level_tab(n, levels == total + n);
+    } catch (...) {
+        hnsw.levels.resize(levels);
+        hnsw.offsets.resize(total + 1);
+        hnsw.neighbors.resize(hnsw.offsets[total]);
+        throw;
+    }
+}
+
+struct IndexHNSWKernel::BeingBuilt {
+    bool& flag;
+    explicit BeingBuilt(bool& flag) : flag(flag) {
+        flag = true;
+    }
+    ~BeingBuilt() {
+        flag = false;
+    }
+};
+
+void IndexHNSWKernel::link(const std::vector<int32_t>& vertices) {
+    const BeingBuilt mark(is_being_built);
+    link_vertices(hnsw, vectors(), vertices, ntotal - vertices.size());
+}
+
+void IndexHNSWKernel::link_past_many_removed() {
+    const size_t num_passed = num_removed() - places.unlinked.size();
+    if (num_passed > 0 && 16 * num_passed >= size_t(num_vertices())) {
+        const BeingBuilt mark(is_being_built);
+        link_past_removed(hnsw, vectors(), places);
+    }
+}
+
+size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
+    check_graph("remove_ids");
+    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::remove_ids");
+    std::vector<bool> selected(ntotal);
+    for (idx_t place = 0; place < ntotal; place++) {
+        selected[place] = sel.is_member(place);
+    }
+    const auto removed = size_t(std::ranges::count(selected, true));
+    if (removed == 0) {
+        return 0;
+    }
+    link_past_many_removed();
+    places.list(ntotal);
+    idx_t kept = 0;
+    for (idx_t place = 0; place < ntotal; place++) {
+        const int32_t vertex = places.vertices[place];
+        places.places[vertex] = selected[place] ? -1 : int32_t(kept);
+        if (!selected[place]) {
+            places.vertices[kept++] = vertex;
+        }
+    }
+    places.vertices.resize(kept);
+    ntotal = kept;
+    return removed;
+}
+
+std::function<void()> IndexHNSWKernel::prepare_moves(const PlaceMoves& moves) {
+    check_graph("remove_ids");
+    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::remove_ids");
+    if (moves.before == moves.after) {
+        return [] {};
+    }
+    link_past_many_removed();
+    places.list(ntotal);
+    return [this, &moves] {
+        places.apply(moves);
+        ntotal = moves.after;
+    };
+}
+
+void IndexHNSWKernel::compact() {
+    check_graph("compact");
+    IndexFlatKernel& flat = vectors();
+    check_not_mapped(bool(flat.mapped), "IndexHNSWKernel::compact");
+    auto graph = std::make_unique<faiss::HNSW>(hnsw);
+    graph->reset();
+    graph->prepare_level_tab(ntotal);
+    auto codes = flat.codes;
+    const size_t size = flat.code_size;
+    codes.resize(ntotal * size);
+    for (idx_t place = 0; place < ntotal; place++) {
+        std::copy_n(
+                flat.codes.data() + places.vertex(place) * size,
+                size,
+                codes.data() + place * size);
+    }
+    auto exchange = [&, total = ntotal]() mutable {
+        std::swap(flat.codes, codes);
+        std::swap(flat.ntotal, total);
+    };
+    std::vector<int32_t> all(ntotal);
+    std::iota(all.begin(), all.end(), 0);
+    exchange();
+    try {
+        const BeingBuilt mark(is_being_built);
+        link_vertices(*graph, flat, std::move(all), 0);
+    } catch (...) {
+        exchange();
+        throw;
+    }
+    hnsw = std::move(*graph);
+    places = {};
 }
 
 template <class Found>
@@ -150,18 +309,26 @@ void IndexHNSWKernel::for_walks(
             name.c_str());
     const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
-            hnsw.levels.size() == size_t(ntotal),
+            hnsw.levels.size() == size_t(num_vertices()),
             "%s: the graph has levels for %zu vectors, expected %" PRId64,
             name.c_str(),
             hnsw.levels.size(),
-            int64_t(ntotal));
+            int64_t(num_vertices()));
     flat.kernel->check_input(n, x, d, name.c_str());
     const GraphSearch how = graph_search(hnsw, params, name.c_str());
     check_ef(how.ef, "efSearch", name.c_str());
-    const size_t kept = std::max<size_t>(how.ef, std::min(k, ntotal));
-    WalkLimits limits = {how.bounded_queue ? size_t(how.ef) : kept};
+    // of the vertices that a walk meets, some belong to removed vectors
+    const size_t num_met = num_vertices() - places.unlinked.size();
+    const auto widened = [&](size_t number) {
+        return places.are_equal() || ntotal == 0
+                ? number
+                : size_t(std::ceil(double(number) * num_met / ntotal));
+    };
+    const size_t ef = widened(how.ef);
+    const size_t kept = std::max(ef, widened(std::min(k, ntotal)));
+    WalkLimits limits = {how.bounded_queue ? ef : kept};
     if (how.bounded_queue && !how.check_relative_distance) {
-        limits = {kept, size_t(how.ef) + 1};
+        limits = {kept, ef + 1};
     }
     std::atomic<size_t> num_scores{0};
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {
@@ -219,8 +386,10 @@ void IndexHNSWKernel::search_scores(
             int64_t(k));
     constexpr float worst = std::numeric_limits<float>::max();
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
+    const VertexSelector wanted(places, sel);
+    const bool is_plain_selection = sel && is_plain(params);
     std::unique_ptr<faiss::SearchParameters> wider;
-    if (sel && is_plain(params)) {
+    if (is_plain_selection) {
         check_graph("search");
         const Selected selected(
                 *sel,
@@ -228,25 +397,31 @@ void IndexHNSWKernel::search_scores(
                 std::max<idx_t>(
                         4 * std::max<idx_t>(hnsw.efSearch, k), ntotal / 64));
         if (selected.few) {
-            vectors().search_scores(n, x, k, scores, labels, params);
+            std::vector<idx_t> vertices = *selected.few;
+            for (idx_t& vertex : vertices) {
+                vertex = places.vertex(vertex);
+            }
+            const PlaceSelector few(std::move(vertices), num_vertices());
+            compare_selected(few, n, x, k, scores, labels);
             return;
         }
         wider = params_for_selected(*this, selected.fraction);
         params = wider.get();
     }
+    const bool selects = sel || !places.are_equal();
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
         Frontier& selected = walk.selected;
-        if (sel) {
+        if (selects) {
             selected.clear(k);
             run([&](ScoredVertex v) {
-                if (sel->is_member(v.id)) {
+                if (wanted.is_member(v.id)) {
                     selected.push(v);
                 }
             });
         } else {
             run([](ScoredVertex) {});
         }
-        const Frontier& best = sel ? selected : walk.frontier;
+        const Frontier& best = selects ? selected : walk.frontier;
         for (idx_t j = 0; j < k; j++) {
             const ScoredVertex v =
                     size_t(j) < best.size() ? best[j] : ScoredVertex{NAN, -1};
@@ -256,8 +431,34 @@ void IndexHNSWKernel::search_scores(
         }
     };
     for_walks("search", n, x, k, params, search_one);
-    if (wider) {
-        complete_results(vectors(), *sel, n, x, k, scores, labels);
+    const bool passes_removed = !places.are_equal() && !sel && k <= ntotal;
+    if (is_plain_selection || passes_removed) {
+        complete_results(vectors(), wanted, n, x, k, scores, labels);
+    }
+    to_places(n * k, labels);
+}
+
+void IndexHNSWKernel::compare_selected(
+        const faiss::IDSelector& sel,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels) const {
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelector*>(&sel);
+    vectors().search_scores(n, x, k, scores, labels, &params);
+    to_places(n * k, labels);
+}
+
+void IndexHNSWKernel::to_places(idx_t n, idx_t* vertices) const {
+    if (places.are_equal()) {
+        return;
+    }
+    for (idx_t i = 0; i < n; i++) {
+        if (vertices[i] >= 0) {
+            vertices[i] = places.place(int32_t(vertices[i]));
+        }
     }
 }
 
@@ -275,12 +476,13 @@ void IndexHNSWKernel::range_search(
         return metric_type == faiss::METRIC_L2 ? value < radius
                                                : value > radius;
     };
+    const VertexSelector wanted(places, sel);
     std::vector<std::vector<ScoredVertex>> found(n);
     const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
         run([&](ScoredVertex v) {
             flat.kernel->values_of_scores(metric_type, 1, &v.score);
-            if (is_within(v.score) && (!sel || sel->is_member(v.id))) {
-                found[i].push_back(v);
+            if (is_within(v.score) && wanted.is_member(v.id)) {
+                found[i].push_back({v.score, int32_t(places.place(v.id))});
             }
         });
         std::sort(
@@ -301,8 +503,55 @@ void IndexHNSWKernel::reconstruct(idx_t key, float* recons) const {
 }
 
 void IndexHNSWKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    check_counts_with(*this, storage);
-    vectors().reconstruct_n(i0, ni, recons);
+    check_graph("reconstruct");
+    if (places.are_equal()) {
+        vectors().reconstruct_n(i0, ni, recons);
+        return;
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            i0 >= 0 && ni >= 0 && i0 <= ntotal - ni,
+            "IndexHNSWKernel::reconstruct: ids %" PRId64 " to %" PRId64
+            " were asked for, expected ids from 0 to %" PRId64,
+            int64_t(i0),
+            int64_t(i0 + ni - 1),
+            int64_t(ntotal - 1));
+    for (idx_t i = 0; i < ni; i++) {
+        vectors().reconstruct(places.vertex(i0 + i), recons + i * d);
+    }
+}
+
+namespace {
+
+/// Computes distances to vectors by their places.
+struct DistancesByPlace : faiss::DistanceComputer {
+    const GraphPlaces& places;
+    const std::unique_ptr<faiss::DistanceComputer> distances;
+
+    DistancesByPlace(
+            const GraphPlaces& places,
+            faiss::DistanceComputer* distances)
+            : places(places), distances(distances) {}
+
+    void set_query(const float* x) override {
+        distances->set_query(x);
+    }
+    float operator()(idx_t i) override {
+        return (*distances)(places.vertex(i));
+    }
+    float symmetric_dis(idx_t i, idx_t j) override {
+        return distances->symmetric_dis(places.vertex(i), places.vertex(j));
+    }
+};
+
+} // namespace
+
+faiss::DistanceComputer* IndexHNSWKernel::get_distance_computer() const {
+    check_graph("get_distance_computer");
+    std::unique_ptr<faiss::DistanceComputer> distances(
+            vectors().get_distance_computer());
+    return places.are_equal()
+            ? distances.release()
+            : new DistancesByPlace(places, distances.release());
 }
 
 void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
@@ -310,13 +559,6 @@ void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
             "IndexHNSWKernel",
             "add_with_ids",
             "put an IDMap in front of the index");
-}
-
-size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector&) {
-    throw_unsupported(
-            "IndexHNSWKernel",
-            "remove_ids",
-            "build the index again without the vectors");
 }
 
 void IndexHNSWKernel::check_compatible_for_merge(const faiss::Index&) const {
@@ -346,16 +588,7 @@ void IndexHNSWKernel::sa_decode(idx_t, const uint8_t*, float*) const {
 void IndexHNSWKernel::reset() {
     check_not_being_built("reset");
     IndexHNSW::reset();
-    graph_is_complete = true;
-}
-
-void IndexHNSWKernel::rebuild() {
-    check_not_being_built("rebuild");
-    graph_is_complete = false;
-    hnsw.reset();
-    build(0);
-    ntotal = vectors().ntotal;
-    graph_is_complete = true;
+    places = {};
 }
 
 } // namespace faiss_ext

@@ -127,9 +127,137 @@ class Builder {
         }
     }
 
+    /// Links vertices past removed ones.
+    void link_past(const GraphPlaces& places) {
+        const std::vector<Relinked> changed = relinked_past(places);
+        std::vector<Reverse> reverse;
+        for (const Relinked& r : changed) {
+            set_links(r.vertex, r.level, r.links);
+        }
+        for (const Relinked& r : changed) {
+            for (int32_t target : r.added) {
+                const auto back = links_of(hnsw, target, r.level);
+                if (std::find(back.begin(), back.end(), r.vertex) ==
+                    back.end()) {
+                    reverse.push_back({r.level, target, r.vertex});
+                }
+            }
+        }
+        link_back(std::move(reverse));
+    }
+
     size_t num_linked = 0;
 
    private:
+    /// New links of a vertex on a level.
+    struct Relinked {
+        int32_t vertex;
+        int level;
+        Links links;
+        Links added; ///< those that it did not have before
+    };
+
+    /// Selects links for the vertices that have links to removed ones.
+    std::vector<Relinked> relinked_past(const GraphPlaces& places) const {
+        constexpr idx_t block = 256;
+        const auto n = idx_t(hnsw.levels.size());
+        std::vector<std::vector<Relinked>> of_blocks((n + block - 1) / block);
+        parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
+            for (auto v = int32_t(begin); v < end; v++) {
+                for (int level = 0;
+                     places.place(v) >= 0 && level <= level_of(v);
+                     level++) {
+                    const auto links = links_of(hnsw, v, level);
+                    if (std::any_of(
+                                links.begin(), links.end(), [&](int32_t to) {
+                                    return places.place(to) < 0;
+                                })) {
+                        of_blocks[begin / block].push_back(
+                                relinked(v, level, places));
+                    }
+                }
+            }
+        });
+        std::vector<Relinked> all;
+        for (auto& found : of_blocks) {
+            std::move(found.begin(), found.end(), std::back_inserter(all));
+        }
+        return all;
+    }
+
+    /// Replaces each link to a removed vertex by one to the nearest vertex that
+    /// this one links to.
+    Relinked relinked(int32_t vertex, int level, const GraphPlaces& places)
+            const {
+        Relinked result{vertex, level, {}, {}};
+        Links passed;
+        for (const int32_t to : links_of(hnsw, vertex, level)) {
+            (places.place(to) < 0 ? passed : result.links).push_back(to);
+        }
+        const Scratch x(scores.d());
+        scores.decode(vertex, x.get());
+        for (const int32_t removed : passed) {
+            Links others = ends_of_paths(removed, level, places);
+            std::erase_if(others, [&](int32_t to) {
+                return to == vertex || contains(result.links, to);
+            });
+            if (!others.empty()) {
+                const Scratch values(others.size());
+                scores(x.get(), others.size(), others.data(), values.get());
+                const float* all = values.get();
+                const auto best =
+                        std::min_element(all, all + others.size()) - all;
+                result.links.push_back(others[best]);
+                result.added.push_back(others[best]);
+            }
+        }
+        return result;
+    }
+
+    /// The nearest vertices with vectors on paths that begin with the links of
+    /// a removed vertex and lead through removed ones, or none if these are
+    /// many.
+    Links ends_of_paths(int32_t removed, int level, const GraphPlaces& places)
+            const {
+        constexpr size_t most_passed = 64;
+        Links passed{removed}, ends;
+        for (size_t i = 0;
+             ends.empty() && i < std::min(passed.size(), most_passed);
+             i++) {
+            for (const int32_t to : links_of(hnsw, passed[i], level)) {
+                if (places.place(to) >= 0) {
+                    ends.push_back(to);
+                } else if (!contains(passed, to)) {
+                    passed.push_back(to);
+                }
+            }
+        }
+        return ends;
+    }
+
+    static bool contains(const Links& links, int32_t vertex) {
+        return std::find(links.begin(), links.end(), vertex) != links.end();
+    }
+
+    /// Selects links of a vertex among others. The first num_selected of them
+    /// were selected together before.
+    Links selected_for(
+            int32_t vertex,
+            const Links& others,
+            size_t num_selected,
+            size_t num_slots) const {
+        const Scratch x(scores.d()), values(others.size());
+        scores.decode(vertex, x.get());
+        scores(x.get(), others.size(), others.data(), values.get());
+        std::vector<Candidate> candidates;
+        for (size_t i = 0; i < others.size(); i++) {
+            candidates.push_back({{values[i], others[i]}, i < num_selected});
+        }
+        std::sort(candidates.begin(), candidates.end());
+        // leave room, or each of the next links would need a selection
+        return select_neighbors(scores, candidates, num_slots - num_slots / 5);
+    }
+
     /// Returns the size of the next round. It is small, so that most neighbours
     /// are in the graph already and comparing a round with itself takes little
     /// of the time.
@@ -141,7 +269,7 @@ class Builder {
         return hnsw.levels[vertex] - 1;
     }
 
-    std::span<int32_t> slots(int32_t vertex, int level) {
+    std::span<int32_t> slots(int32_t vertex, int level) const {
         const auto& cum = hnsw.cum_nneighbor_per_level;
         int32_t* all = hnsw.neighbors.data() + hnsw.offsets[vertex];
         return {all + cum[level], all + cum[level + 1]};
@@ -241,6 +369,10 @@ class Builder {
                 }
             }
         }
+        link_back(std::move(reverse));
+    }
+
+    void link_back(std::vector<Reverse> reverse) {
         std::stable_sort(
                 reverse.begin(),
                 reverse.end(),
@@ -278,18 +410,8 @@ class Builder {
         for (const Reverse& r : added) {
             ids.push_back(r.source);
         }
-        const Scratch x(scores.d()), values(ids.size());
-        scores.decode(vertex, x.get());
-        scores(x.get(), ids.size(), ids.data(), values.get());
-        std::vector<Candidate> candidates;
-        const size_t num_selected = level == 0 ? selected[vertex] : 0;
-        for (size_t i = 0; i < ids.size(); i++) {
-            candidates.push_back({{values[i], ids[i]}, i < num_selected});
-        }
-        std::sort(candidates.begin(), candidates.end());
-        // leave room, or each of the next links would need a selection
-        const size_t most = to.size() - to.size() / 5;
-        const Links links = select_neighbors(scores, candidates, most);
+        const Links links = selected_for(
+                vertex, ids, level == 0 ? selected[vertex] : 0, to.size());
         set_links(vertex, level, links);
         if (level == 0) {
             selected[vertex] = uint16_t(links.size());
@@ -304,29 +426,68 @@ class Builder {
     std::vector<std::vector<Links>> found; ///< by vertex of the round and level
 };
 
-/// Returns the vertices from the highest level down, in random order within a
-/// level.
-std::vector<int32_t> insertion_order(const faiss::HNSW& hnsw, idx_t n0) {
-    std::vector<int32_t> order(hnsw.levels.size() - n0);
-    std::iota(order.begin(), order.end(), int32_t(n0));
+/// Sorts vertices from the highest level down, in random order within a level.
+void put_in_insertion_order(
+        const faiss::HNSW& hnsw,
+        std::vector<int32_t>& vertices) {
     faiss::RandomGenerator random(789);
-    for (size_t i = 0; i < order.size(); i++) {
-        std::swap(order[i], order[i + random.rand_int(int(order.size() - i))]);
+    const size_t n = vertices.size();
+    for (size_t i = 0; i < n; i++) {
+        std::swap(vertices[i], vertices[i + random.rand_int(int(n - i))]);
     }
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-        return hnsw.levels[a] > hnsw.levels[b];
-    });
-    return order;
+    std::stable_sort(
+            vertices.begin(), vertices.end(), [&](int32_t a, int32_t b) {
+                return hnsw.levels[a] > hnsw.levels[b];
+            });
+}
+
+/// Lets searches begin at a vertex of the highest level that has one with a
+/// vector.
+void choose_entry_point(faiss::HNSW& hnsw, const GraphPlaces& places) {
+    hnsw.entry_point = hnsw.max_level = -1;
+    for (size_t v = 0; v < hnsw.levels.size(); v++) {
+        const int level = hnsw.levels[v] - 1;
+        if (level > hnsw.max_level && places.place(int32_t(v)) >= 0) {
+            hnsw.max_level = level;
+            hnsw.entry_point = int32_t(v);
+        }
+    }
 }
 
 } // namespace
 
-void build_graph(faiss::HNSW& hnsw, const IndexFlatKernel& vectors, idx_t n0) {
-    const size_t n = vectors.ntotal - n0;
-    hnsw.prepare_level_tab(n, hnsw.levels.size() == size_t(vectors.ntotal));
+void link_vertices(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        std::vector<int32_t> vertices,
+        size_t num_linked) {
+    put_in_insertion_order(hnsw, vertices);
     Builder builder(hnsw, vectors);
-    builder.num_linked = n0;
-    builder.insert(insertion_order(hnsw, n0));
+    builder.num_linked = num_linked;
+    builder.insert(vertices);
+}
+
+void link_past_removed(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        GraphPlaces& places) {
+    std::vector<int32_t> unlinked;
+    for (size_t v = 0; v < hnsw.levels.size(); v++) {
+        if (places.place(int32_t(v)) < 0) {
+            unlinked.push_back(int32_t(v));
+        }
+    }
+    Builder builder(hnsw, vectors);
+    builder.link_past(places);
+    choose_entry_point(hnsw, places);
+    for (const int32_t vertex : unlinked) {
+        int32_t* links = hnsw.neighbors.data();
+        std::fill(
+                links + hnsw.offsets[vertex],
+                links + hnsw.offsets[vertex + 1],
+                -1);
+    }
+    places.unlinked.swap(unlinked);
 }
 
 } // namespace faiss_ext

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Inserts vectors into the graph of a faiss::HNSW.
+// Changes of the graph of a faiss::HNSW: new vertices, and links past removed
+// ones.
 
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <faiss/impl/HNSW.h>
 
+#include <faiss_ext/indexes/GraphPlaces.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 
 namespace faiss_ext {
 
-/** Links the stored vectors from n0 on. Levels are drawn unless they are set
- * already.
+/** Links vertices, which have no links so far, to the graph and to each other.
+ * Their levels are set already.
  *
  * Vertices are inserted in rounds, from the highest level down and in random
  * order within a level, as in FAISS. On all threads, the vertices of a round
@@ -20,7 +25,30 @@ namespace faiss_ext {
  *
  * This is prefix doubling (Manohar et al., "ParlayANN", PPoPP 2024), which does
  * not compare the vertices of a round with each other.
+ *
+ * @param vectors     of all vertices, by their numbers
+ * @param num_linked  number of vertices that the graph links already
  */
-void build_graph(faiss::HNSW& hnsw, const IndexFlatKernel& vectors, idx_t n0);
+void link_vertices(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        std::vector<int32_t> vertices,
+        size_t num_linked);
+
+/** Links the vertices of vectors past removed ones, so that no link leads to
+ * these. Then adds the removed vertices to `unlinked`.
+ *
+ * A vertex that has links to removed vertices selects its links again, from the
+ * others and the links of the removed ones; vertices that it selects newly link
+ * back. This follows the consolidation of FreshDiskANN (Singh et al., arXiv
+ * 2105.09613, algorithm 4), which does not link back.
+ *
+ * If it fails, removed vertices may still have links, and none is in `unlinked`
+ * that was not there.
+ */
+void link_past_removed(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        GraphPlaces& places);
 
 } // namespace faiss_ext

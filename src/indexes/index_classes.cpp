@@ -728,23 +728,29 @@ void register_float_classes() {
     IndexClass<IndexHNSWKernel> graph;
     graph.selects = true;
     graph.parts = [](const IndexHNSWKernel& i) {
-        return Parts{{.name = "storage", .index = i.storage, .compares = true}};
+        return Parts{
+                {.name = "storage",
+                 .index = i.storage,
+                 .compares = true,
+                 .num_removed = i.num_removed()}};
     };
     graph.string = [](const IndexHNSWKernel& i) {
         return "HNSW" + links_of(i.hnsw) + "," + index_string(i.storage);
     };
     graph.counts = [](const IndexHNSWKernel& i) {
-        std::vector<std::pair<std::string, idx_t>> counts;
-        if (i.graph_is_complete) {
-            counts.push_back({"graph", idx_t(i.hnsw.offsets.size()) - 1});
-        }
-        return counts;
+        const idx_t num_vertices = i.hnsw.offsets.size() - 1;
+        return std::vector<std::pair<std::string, idx_t>>{
+                {"graph", num_vertices - i.num_removed()}};
     };
-    graph.check = [](const IndexHNSWKernel&) {}; // it may be incomplete
+    graph.check = [](const IndexHNSWKernel& i) { i.check_graph("check"); };
+    graph.prepare_moves = [](IndexHNSWKernel& i, const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
+    graph.unused_places = [](const IndexHNSWKernel& i) {
+        return i.num_removed();
+    };
     graph.checks_calls = true;
     graph.is_foreign_to_faiss = true;
-    graph.remedy =
-            "call rebuild(), or reset the index and add the vectors again";
     register_index_class(graph);
 
     auto hash = hash_class<IndexKernelHash>();

@@ -331,7 +331,7 @@ std::string unequal_counts(const AnyIndex& index) {
             sum += part.index.ntotal();
             names = std::string(part.name) + "s together";
         } else {
-            unequal.see(part.name, part.index.ntotal());
+            unequal.see(part.name, part.index.ntotal() - part.num_removed);
         }
         if (part.by_position) {
             unequal.see_positions(part.name, part.index);

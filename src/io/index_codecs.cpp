@@ -764,28 +764,35 @@ void write_hnsw(const faiss::IndexHNSW& index, IOWriter* f) {
     write_nested<Index>(index.storage, f);
 }
 
-/// Returns whether all links of a graph lead to its vectors.
-bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
+void write_kernel_graph(const IndexHNSWKernel& index, IOWriter* f) {
+    write_hnsw(index, f);
+    write_vector(f, index.places.places);
+    write_vector(f, index.places.unlinked);
+}
+
+/// Returns whether all links of a graph with n vertices lead to these. If all
+/// of them were removed, it has no entry point.
+bool is_sound(const faiss::HNSW& hnsw, int64_t n, bool has_entry) {
     const auto& cum = hnsw.cum_nneighbor_per_level;
     const int nlevels = int(cum.size()) - 1;
     bool good = nlevels >= 1 && cum[0] == 0 &&
-            hnsw.levels.size() == size_t(ntotal) &&
-            hnsw.offsets.size() == size_t(ntotal) + 1 && hnsw.offsets[0] == 0 &&
+            hnsw.levels.size() == size_t(n) &&
+            hnsw.offsets.size() == size_t(n) + 1 && hnsw.offsets[0] == 0 &&
             hnsw.max_level < nlevels &&
-            (ntotal == 0 ? hnsw.entry_point == -1
-                         : hnsw.entry_point >= 0 && hnsw.entry_point < ntotal &&
+            (!has_entry ? hnsw.entry_point == -1 && hnsw.max_level == -1
+                        : hnsw.entry_point >= 0 && hnsw.entry_point < n &&
                              hnsw.max_level >= 0 &&
                              hnsw.levels[hnsw.entry_point] ==
                                      hnsw.max_level + 1);
     for (int l = 0; good && l < nlevels; l++) {
         good = cum[l + 1] >= cum[l];
     }
-    for (int64_t i = 0; good && i < ntotal; i++) {
+    for (int64_t i = 0; good && i < n; i++) {
         const int level = hnsw.levels[i];
-        good = level >= 1 && level <= hnsw.max_level + 1 &&
+        good = level >= 1 && level <= nlevels &&
                 hnsw.offsets[i + 1] == hnsw.offsets[i] + cum[level];
     }
-    good = good && hnsw.neighbors.size() == hnsw.offsets[ntotal] &&
+    good = good && hnsw.neighbors.size() == hnsw.offsets[n] &&
             hnsw.assign_probas.size() == size_t(nlevels);
     double sum = 0;
     for (double p : hnsw.assign_probas) {
@@ -794,14 +801,13 @@ bool is_sound(const faiss::HNSW& hnsw, int64_t ntotal) {
     }
     good = good && sum > 0.99;
     // the target of a link must exist on the level of the link
-    for (int64_t i = 0; good && i < ntotal; i++) {
+    for (int64_t i = 0; good && i < n; i++) {
         for (int l = 0; good && l < hnsw.levels[i]; l++) {
             for (size_t j = hnsw.offsets[i] + cum[l];
                  good && j < hnsw.offsets[i] + cum[l + 1];
                  j++) {
                 const auto to = hnsw.neighbors[j];
-                good = to == -1 ||
-                        (to >= 0 && to < ntotal && hnsw.levels[to] > l);
+                good = to == -1 || (to >= 0 && to < n && hnsw.levels[to] > l);
             }
         }
     }
@@ -819,7 +825,17 @@ void check_hnsw(const Class& index, const Place& place) {
             index.check_graph("write_index");
         }
     });
-    place.require(is_sound(hnsw, index.ntotal), "its graph is broken");
+    int64_t num_vertices = index.ntotal;
+    bool has_entry = index.ntotal > 0;
+    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        num_vertices += index.num_removed();
+        has_entry = has_entry || hnsw.entry_point >= 0;
+        place.require(
+                index.places.fit(index.ntotal, num_vertices),
+                "the places of its vertices are broken");
+    }
+    place.require(
+            is_sound(hnsw, num_vertices, has_entry), "its graph is broken");
     place.require(
             index.storage->d == index.d,
             "its graph and its vectors do not fit");
@@ -854,6 +870,11 @@ std::unique_ptr<Class> read_hnsw(IOReader* f, int io_flags) {
     hnsw.efConstruction = read_value<int>(f, "efConstruction");
     hnsw.efSearch = read_value<int>(f, "efSearch");
     index->storage = read_nested<Index>(f, io_flags).release();
+    if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
+        read_vector(f, index->places.places, "places");
+        read_vector(f, index->places.unlinked, "unlinked");
+        index->places.find_vertices(index->ntotal);
+    }
     check_hnsw(*index, Place(*f));
     return index;
 }
@@ -967,7 +988,7 @@ std::vector<IndexCodec<Index>> make_index_codecs() {
                     check_hnsw<IndexHNSW>),
             codec<IndexHNSWKernel, Index>(
                     "HNSWKernel",
-                    write_hnsw,
+                    write_kernel_graph,
                     read_hnsw<IndexHNSWKernel>,
                     check_hnsw<IndexHNSWKernel>)};
     add_wrappers(codecs);

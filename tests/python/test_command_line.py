@@ -659,9 +659,9 @@ def test_ranges_with_a_filter(run, folder, string, radius):
 
 
 @pytest.mark.parametrize("string, words, message", [
-    ("HNSW8,KFlat(chi2)", ("remove", "--ids", "100"), "build the index again"),
-    ("HNSW8,KFlat(chi2)", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
-    ("HNSW8,KFlat(chi2)", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
+    ("AHK64(chi2),BHNSW8", ("remove", "--ids", "100"), "build the index again"),
+    ("AHK64(chi2),BHNSW8", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
+    ("AHK64(chi2),BHNSW8", ("update", "first.npy", "--ids", "149-157", "--upsert"), "cannot replace vectors"),
     ("AHK64(chi2),BHash8", ("remove", "--ids", "100"), "build the index again"),
     ("BKFlat(jaccard)", ("update", "first.npy", "--ids", "100-108"), "cannot replace vectors"),
     ("KFlat(chi2)", ("add", "first.npy", "--ids", "149-157"), "149-157: row 0: id 149 is already in use"),

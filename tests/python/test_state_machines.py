@@ -245,7 +245,7 @@ CASES = {
                   "exact": False, "ranges": False, "filters": False},
     "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by),
                  "replaces": False, "filters": False},
-    "Graph": {"string": "HNSW4,KFlat(chi2)", "removes": False, "replaces": False, "merges": False, "ranges": False, "exact": False},
+    "Graph": {"string": "HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
 }
 for name, attributes in CASES.items():
     case = type(name, (Machine,), attributes).TestCase

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
+
+namespace faiss_ext {
+
+/** Which vertices of a graph belong to the vectors of an index.
+ *
+ * An index numbers its vectors by their places from 0 on. The vertex of a
+ * removed vector stays in the graph, because paths to other vertices lead
+ * through it. Hence the vertices and the places differ after a removal.
+ *
+ * Until the first removal all vectors are empty, and each place is the vertex
+ * of the same number.
+ */
+struct GraphPlaces {
+    std::vector<int32_t> vertices; ///< by place
+    std::vector<int32_t> places;   ///< by vertex; -1 if its vector was removed
+    /// Removed vertices that no link leads to. New vectors get the last of them
+    /// first.
+    std::vector<int32_t> unlinked;
+
+    /// Whether vertices and places are equal.
+    bool are_equal() const {
+        return places.empty();
+    }
+
+    int32_t vertex(idx_t place) const {
+        return are_equal() ? int32_t(place) : vertices[place];
+    }
+
+    /// The place of a vertex, or -1 if its vector was removed.
+    idx_t place(int32_t vertex) const {
+        return are_equal() ? vertex : places[vertex];
+    }
+
+    /// Gives each of n vertices the place of the same number, if none was
+    /// removed so far. Does not fail after `reserve`.
+    void list(idx_t n);
+
+    /// Allocates memory for vectors and vertices.
+    void reserve(idx_t ntotal, idx_t num_vertices);
+
+    /// Gives new vertices the next places. The vertices must be new, or the
+    /// last unlinked ones in reverse order. Does not fail after `reserve`.
+    void append(const std::vector<int32_t>& added);
+
+    /// Removes vectors by their places. Does not fail.
+    void apply(const PlaceMoves& moves);
+
+    /// Removes the last vectors. Does not fail.
+    void remove_last(idx_t n);
+
+    /// Sets `vertices` of an index of ntotal vectors by `places`.
+    void find_vertices(idx_t ntotal);
+
+    /// Whether the numbers fit an index of ntotal vectors and a graph of
+    /// num_vertices vertices.
+    bool fit(idx_t ntotal, idx_t num_vertices) const;
+};
+
+} // namespace faiss_ext
