@@ -764,7 +764,7 @@ TEST_P(EachIndex, Ids) {
     const auto bytes = bytes_of(*index);
     size_t count = 0;
     const auto remove = [&] { count = index->remove_ids(selector); };
-    if (has(text, "BHNSW|,HNSW|BHash")) {
+    if (has(text, "BHNSW|,HNSW")) {
         EXPECT_TRUE(throws(remove));
         EXPECT_EQ(bytes_of(*index), bytes);
     } else {

@@ -44,6 +44,9 @@ struct PlaceMoves {
         }
     }
 
+    /// For each place before the removal, the place after it, or -1.
+    std::vector<idx_t> new_places() const;
+
     /// Moves rows of `size` bytes.
     void apply_to(uint8_t* rows, size_t size) const;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace faiss_ext {
 
@@ -32,6 +33,16 @@ PlaceMoves PlaceMoves::of_last(idx_t ntotal, const std::vector<idx_t>& to) {
         result.moves.push_back({from++, place});
     }
     return result;
+}
+
+std::vector<idx_t> PlaceMoves::new_places() const {
+    std::vector<idx_t> places(before);
+    std::iota(places.begin(), places.end(), idx_t(0));
+    for_removed([&](idx_t place) { places[place] = -1; });
+    for (const auto [from, to] : moves) {
+        places[from] = to;
+    }
+    return places;
 }
 
 void PlaceMoves::apply_to(uint8_t* rows, size_t size) const {

@@ -51,6 +51,7 @@
 
 #include "core/errors.h"
 #include "core/field_strings.h"
+#include "indexes/hash_table_moves.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -539,6 +540,9 @@ IndexClass<Hash> hash_tables_class() {
     IndexClass<Hash> tables;
     tables.parameters = hash_parameters<Hash>;
     tables.extra_memory = hash_memory<Hash>;
+    tables.prepare_moves = [](Hash& i, const PlaceMoves& moves) {
+        return prepare_table_moves(i, moves);
+    };
     return tables;
 }
 
