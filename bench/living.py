@@ -129,8 +129,12 @@ def main():
     filtered({name: indexes[name] for name in names}, x, queries, ids, rng)
     print("\nMicroseconds for each vector\n")
     print("| index | remove one | remove 1,000 | update 1,000 |\n|---|---|---|---|")
+    indexes["AHK512(chi2),BPerm(M=10)"] = build("AHK512(chi2),BPerm(M=10)", x, ids)
     for name, index in indexes.items():
         changes(name, index, x, ids, rng)
+    sets, codes = faiss.index_binary_factory(x.shape[1], "BKFlat(jaccard)"), np.packbits(x > np.median(x, axis=0), axis=1)
+    sets.add_with_ids(codes, ids)
+    changes("BKFlat(jaccard)", sets, codes, ids, rng)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -356,6 +357,30 @@ TEST_P(EachIndex, Changes) {
             },
             unchanged);
     EXPECT_EQ(labels, filtered.labels);
+}
+
+TEST(AllocationFailures, ChangesOfSets) {
+    omp_set_num_threads(1);
+    const auto index = index_binary_factory(64, "BKFlat(jaccard)");
+    const Bytes codes = random_bytes((n + 3) * 8, 1);
+    const uint8_t* more = &codes[n * 8];
+    index->add(n, codes.data());
+    Found<int32_t> found;
+    const auto save = [&] { found = search(*index, codes, 5); };
+    const auto unchanged = [&] {
+        expect_same(search(*index, codes, 5), found);
+    };
+    const idx_t ids[] = {3, 40, 59, 77};
+    const faiss::IDSelectorBatch some(4, ids);
+    save();
+    with_failures([&] { index->remove_ids(some); }, unchanged);
+    EXPECT_EQ(index->ntotal, n - 3);
+    const idx_t there[] = {1, 58}, mixed[] = {2, 77, 58};
+    save();
+    with_failures([&] { update_vectors(*index, 2, there, more); }, unchanged);
+    save();
+    with_failures([&] { upsert(*index, 3, more, mixed); }, unchanged);
+    EXPECT_EQ(index->ntotal, n - 2);
 }
 
 TEST_P(EachIndex, SearchesFilesAndCopies) {

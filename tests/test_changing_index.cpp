@@ -114,6 +114,7 @@ const std::vector<Row> rows_ = {
         {"HKM1(chi2),Flat", false},
         {"HKM1(chi2),PCA8,SQ8", false},
         {"SIK64(gaussian),BFlat,Refine(KFlat(chi2))", true},
+        {"SIK64(gaussian),BPerm(M=3,B=9),Refine(KFlat(chi2))", false},
         {"SIK64(gaussian),BIVF4,Refine(KFlat(chi2))", true},
         {"AHK64(chi2),AFlat,Refine(KFlat(chi2,store=f16))", false},
         {"KIVF4,Refine(KFlat(chi2))", true},
@@ -226,6 +227,8 @@ INSTANTIATE_TEST_SUITE_P(
         ChangingIndex,
         testing::ValuesIn([] {
             std::vector<Row> all = with_and_without_map(rows_);
+            // filters reject its candidates without replacing them
+            all.push_back({"SIK64(gaussian),BPerm(M=3,B=9)", false});
             all.insert(all.end(), lists_.begin(), lists_.end());
             return all;
         }()),

@@ -342,6 +342,108 @@ TEST(Changing, AddRemoveMergeReconstruct) {
     EXPECT_EQ(search(*index, one, 2).labels, (std::vector<idx_t>{0, -1}));
 }
 
+// Removals by places, mixed with all other changes.
+TEST(Changing, LastCodesTakeThePlacesOfRemovedOnes) {
+    const int d = 40;
+    const size_t size = d / 8;
+    const Codes pool = random_sets(4000, d, 17),
+                queries = random_sets(20, d, 18);
+    std::unique_ptr<faiss::IndexBinary> made = make(d);
+    Codes codes;
+    std::mt19937 random(19);
+    idx_t used = 0;
+    const auto next = [&](idx_t n) {
+        const auto first = pool.begin() + used * size;
+        used += n;
+        return Codes(first, first + n * size);
+    };
+    const auto some_places = [&](idx_t n) {
+        std::vector<idx_t> places(made->ntotal);
+        std::iota(places.begin(), places.end(), 0);
+        std::shuffle(places.begin(), places.end(), random);
+        places.resize(std::min<size_t>(places.size(), n));
+        return places;
+    };
+    const auto check = [&](const faiss::IndexBinary& index) {
+        ASSERT_EQ(index.ntotal, idx_t(codes.size() / size));
+        expect_same(search(index, queries, 9), expected(codes, queries, d, 9));
+        Codes copied(codes.size());
+        index.reconstruct_n(0, index.ntotal, copied.data());
+        EXPECT_EQ(copied, codes);
+    };
+    for (int round = 0; round < 120; round++) {
+        auto& index = dynamic_cast<IndexBinaryFlatKernel&>(*made);
+        const idx_t n = random() % 8;
+        const int kind = index.ntotal < 40 ? 0 : random() % 6;
+        if (kind <= 1) {
+            const Codes more = next(20);
+            index.add(20, more.data());
+            codes.insert(codes.end(), more.begin(), more.end());
+        } else if (kind == 2) {
+            auto holes = some_places(n);
+            std::sort(holes.begin(), holes.end());
+            const PlaceMoves moves(index.ntotal, holes);
+            index.prepare_moves(moves)();
+            moves.apply_to(codes.data(), size);
+            codes.resize(moves.after * size);
+        } else if (kind == 3) { // replace some
+            const auto to = some_places(n);
+            const auto moves = PlaceMoves::of_last(index.ntotal + n, to);
+            const auto move = index.prepare_moves(moves);
+            const Codes more = next(n);
+            index.add(n, more.data());
+            move();
+            codes.insert(codes.end(), more.begin(), more.end());
+            moves.apply_to(codes.data(), size);
+            codes.resize(moves.after * size);
+        } else if (kind == 4) { // later codes move up
+            const idx_t first = random() % index.ntotal;
+            const idx_t end = std::min(index.ntotal, first + n);
+            index.IndexBinaryFlatKernel::remove_ids( // a copy would keep ids
+                    faiss::IDSelectorRange(first, end));
+            codes.erase(
+                    codes.begin() + first * size, codes.begin() + end * size);
+        } else { // either index has changed by places, or both
+            const Codes more = next(10);
+            const auto other = make(d, more);
+            if (round % 2) {
+                const PlaceMoves moves(10, {3, 4});
+                other->prepare_moves(moves)();
+                Codes rest = more;
+                moves.apply_to(rest.data(), size);
+                codes.insert(
+                        codes.end(), rest.begin(), rest.begin() + 8 * size);
+            } else {
+                codes.insert(codes.end(), more.begin(), more.end());
+            }
+            index.merge_from(*other);
+        }
+        check(*made);
+        if (round % 10 == 9) {
+            made = clone_binary_index(made.get());
+            check(*made);
+        }
+    }
+    EXPECT_LT(used, 4000);
+    auto& index = dynamic_cast<IndexBinaryFlatKernel&>(*made);
+    std::vector<idx_t> all(index.ntotal);
+    std::iota(all.begin(), all.end(), 0);
+    const PlaceMoves moves(index.ntotal, all);
+    index.prepare_moves(moves)();
+    codes.clear();
+    check(index);
+}
+
+TEST(Changing, ListsThatWereChangedByHandAreRefused) {
+    const int d = 8;
+    const auto index = make(d, {1, 2, 4, 8});
+    const PlaceMoves moves(4, {1});
+    index->prepare_moves(moves)();
+    std::swap(index->lists[1].ids[0], index->lists[1].ids[1]);
+    const PlaceMoves more(3, {0});
+    EXPECT_TRUE(throws([&] { index->prepare_moves(more); }, "by hand"));
+}
+
 TEST(Files, AndCopies) {
     const int d = 64;
     const Codes codes = random_sets(100, d, 13),
@@ -369,27 +471,23 @@ TEST(Files, ListsThatDoNotFit) {
         faiss::VectorIOWriter writer;
         return throws([&] { write_index_binary(index.get(), &writer); });
     };
-    const auto first_list = [](IndexBinaryFlatKernel& index, size_t least) {
+    const auto first_list = [](IndexBinaryFlatKernel& index) {
         for (auto& list : index.lists) {
-            if (list.ids.size() >= least) {
+            if (!list.ids.empty()) {
                 return &list;
             }
         }
-        throw std::logic_error("all lists are shorter");
+        throw std::logic_error("all lists are empty");
     };
     EXPECT_FALSE(damaged([](auto&) {}));
     EXPECT_TRUE(damaged([&](auto& i) { i.ntotal++; }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->ids[0] = 50; }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->ids[0] = -1; }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->ids[0] = 50; }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->ids[0] = -1; }));
     EXPECT_TRUE(damaged([&](auto& i) {
-        auto* list = first_list(i, 2);
-        std::swap(list->ids[0], list->ids[1]);
-    }));
-    EXPECT_TRUE(damaged([&](auto& i) {
-        auto* list = first_list(i, 1);
+        auto* list = first_list(i);
         list->ids[0] = (list->ids[0] + 1) % 50; // a duplicate id
     }));
-    EXPECT_TRUE(damaged([&](auto& i) { first_list(i, 1)->codes[0] ^= 1; }));
+    EXPECT_TRUE(damaged([&](auto& i) { first_list(i)->codes[0] ^= 1; }));
 }
 
 TEST(Strings, OnlyKernelsOfSetsAndNotBehindAHash) {

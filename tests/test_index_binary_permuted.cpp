@@ -336,6 +336,57 @@ TEST_P(Dimensions, RemovingEqualsAFreshIndexOfTheRest) {
     }
 }
 
+// Few codes are found by binary search; many are removed in one pass.
+TEST_P(Dimensions, LastCodesTakeThePlacesOfRemovedOnes) {
+    const int n = 1200;
+    const Codes codes = repeated_codes(n, d, 60, 1),
+                more = repeated_codes(300, d, 60, 1);
+    std::mt19937 random(2);
+    for (const idx_t count : {1, 2, 300, n}) {
+        for (const bool is_replaced : {false, true}) {
+            for (const int M : {0, 9}) {
+                SCOPED_TRACE(testing::Message() << count << ' ' << M);
+                if (is_replaced && count == n) {
+                    continue;
+                }
+                std::vector<idx_t> places(n);
+                std::iota(places.begin(), places.end(), 0);
+                std::shuffle(places.begin(), places.end(), random);
+                places.resize(count);
+                const auto index = make(d, M, 4, codes);
+                Codes rest = codes;
+                if (is_replaced) {
+                    const Codes added = rows(more, size, 0, count);
+                    const auto moves = PlaceMoves::of_last(n + count, places);
+                    const auto move = index->prepare_moves(moves);
+                    index->add(count, added.data());
+                    move();
+                    rest = joined(rest, added);
+                    moves.apply_to(rest.data(), size);
+                } else {
+                    std::sort(places.begin(), places.end());
+                    const PlaceMoves moves(n, places);
+                    index->prepare_moves(moves)();
+                    moves.apply_to(rest.data(), size);
+                    rest.resize(moves.after * size);
+                }
+                rest.resize(index->ntotal * size);
+                expect_same_lists(*index, *make(d, M, 4, rest));
+            }
+        }
+    }
+}
+
+TEST(Removing, CodesThatWereChangedByHandAreRefused) {
+    const auto index = make(64, 2, 4, random_codes(600, 64, 1));
+    index->xb[0] ^= 1;
+    const PlaceMoves moves(600, {0});
+    EXPECT_TRUE(throws([&] { index->prepare_moves(moves); }, "rebuild()"));
+    index->rebuild();
+    index->prepare_moves(moves)();
+    EXPECT_EQ(index->ntotal, 599);
+}
+
 /// Returns the size in bytes, including the lists' own overhead.
 double size_of_lists(int M, int n, int d) {
     return M * (12.0 * n + 4.0 * d + 120);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <faiss/IndexBinary.h>
@@ -8,6 +9,7 @@
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/kernels/JaccardKernel.h>
 
 namespace faiss_ext {
@@ -39,7 +41,8 @@ namespace faiss_ext {
  * the codes that have as many ones as the query, and ends when no better code
  * can follow.
  *
- * Memory: d / 8 + 8 bytes for a code.
+ * Memory: d / 8 + 8 bytes for a code, and another 8 bytes from the first
+ * removal or replacement by ids of your own.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.
@@ -48,7 +51,7 @@ namespace faiss_ext {
 struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
     ClonePtr<JaccardKernel> kernel;
 
-    /// The codes with the same number of ones, by ascending id.
+    /// The codes with the same number of ones, in any order.
     struct List {
         std::vector<idx_t> ids;
         std::vector<uint8_t> codes; ///< size ids.size() * code_size
@@ -98,6 +101,11 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
             const faiss::SearchParameters* params = nullptr) const override;
 
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// See IndexClass::prepare_moves. The first call takes time proportional to
+    /// ntotal.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
+
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
@@ -105,7 +113,13 @@ struct IndexBinaryFlatKernel : faiss::IndexBinary, HasFields {
             const faiss::IndexBinary& other) const override;
 
    private:
+    /// By id, the list of a code and its position there. Empty until it is
+    /// needed; ids ascend in each list until then.
+    std::vector<uint64_t> places;
+
     void check_lists() const;
+    void fill_places();
+    uint64_t place_of(idx_t id) const;
 };
 
 } // namespace faiss_ext

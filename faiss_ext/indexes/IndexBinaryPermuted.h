@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <faiss/IndexBinary.h>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/PlaceMoves.h>
 
 namespace faiss_ext {
 
@@ -91,6 +93,12 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     /// Removes codes. Later codes move up to smaller ids, as in
     /// faiss::IndexBinaryFlat.
     size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// See IndexClass::prepare_moves. A change finds the removed codes in each
+    /// list by binary search and closes the gaps, so it copies up to 12 n bytes
+    /// for each list.
+    std::function<void()> prepare_moves(const PlaceMoves& moves);
+
     void reconstruct(idx_t key, uint8_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons) const override;
     void merge_from(faiss::IndexBinary& other, idx_t add_id = 0) override;
@@ -114,6 +122,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void check_codes() const;
     void check_size_in_file() const;
     void build_lists(idx_t n0);
+    size_t find_entry(const List& list, idx_t id) const;
+    void apply_to_few(const PlaceMoves& moves);
     template <class F>
     void keep_entries(F&& new_id); // new_id(old id); negative: entry is dropped
     void check_size(idx_t n) const;

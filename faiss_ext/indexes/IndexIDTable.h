@@ -103,7 +103,7 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
      * on the number of ids that the selector lists. Other selectors, such as
      * IDSelectorNot, are asked for each id. The first removal makes the table
      * that looks ids up. Some indexes cannot remove by position, such as
-     * IndexBinaryFlatKernel. Later vectors then move up, which takes time
+     * faiss::IndexPQFastScan. Later vectors then move up, which takes time
      * proportional to the size.
      */
     size_t remove_ids(const faiss::IDSelector& sel) override;

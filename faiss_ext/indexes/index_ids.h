@@ -52,6 +52,10 @@ idx_t upsert(
         const uint8_t* codes,
         const idx_t* ids);
 
+/// Whether an index has a table of ids of its own. Its ids are then not
+/// positions.
+bool has_id_table(const AnyIndex& index);
+
 /// For each of n ids, whether there is a vector with it.
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found);
 

@@ -43,6 +43,7 @@ class Shard:
         """opened : the arguments of read_shard that open this index again"""
         self._index = None if index is None else real(index)
         self.first, self.name, self.opened = first, name, opened
+        self.ntotal = opened[1]["ntotal"] if opened else index.ntotal
         self.parameters = {}
         self.lock = threading.RLock()
         self.size = None
@@ -55,6 +56,12 @@ class Shard:
                 for name, value in self.parameters.items():
                     set_index_parameter(index, name, value)
                 self._index = index
+            if (self._index.ntotal != self.ntotal
+                    or swig._has_id_table(self._index)):
+                raise ValueError(
+                    "the shard was changed after it was built, so its ids no "
+                    "longer continue those of the shards before it; build the "
+                    "index again")
             return self._index
 
     def __sizeof__(self):
@@ -528,7 +535,8 @@ class ShardedIndex:
         """Makes a faiss.IndexShards or faiss.IndexBinaryShards of the same shards.
 
         The shards must be in this process. They are shared with this index,
-        and so are their search parameters. In FAISS's index each shard ranks
+        and so are their search parameters. Once you have changed one of them,
+        this index raises an error. In FAISS's index each shard ranks
         its own candidates again, more in all than one index does: it finds the
         same neighbours, or nearer ones.
         """

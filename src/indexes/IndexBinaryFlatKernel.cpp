@@ -230,6 +230,21 @@ void scan_all(
             });
 }
 
+/// Packs the number of a list and a position in it.
+constexpr int position_bits = 48;
+
+uint64_t pack_place(size_t list, size_t position) {
+    return uint64_t(list) << position_bits | position;
+}
+
+size_t list_of(uint64_t place) {
+    return place >> position_bits;
+}
+
+size_t position_in_list(uint64_t place) {
+    return place & ((uint64_t(1) << position_bits) - 1);
+}
+
 /// Reserves memory, so that appending items cannot fail.
 template <class T>
 void make_room(std::vector<T>& items, size_t more) {
@@ -283,6 +298,14 @@ void IndexBinaryFlatKernel::init() {
 void IndexBinaryFlatKernel::restore() {
     init();
     check_restorable();
+    const bool ascend =
+            std::all_of(lists.begin(), lists.end(), [](const List& list) {
+                return std::is_sorted(list.ids.begin(), list.ids.end());
+            });
+    if (!ascend) {
+        places.resize(ntotal);
+        fill_places();
+    }
 }
 
 void IndexBinaryFlatKernel::check_restorable() const {
@@ -290,13 +313,12 @@ void IndexBinaryFlatKernel::check_restorable() const {
     std::vector<bool> seen(ntotal);
     for (int l = 0; l <= d; l++) {
         const List& list = lists[l];
-        idx_t last = -1;
         for (size_t i = 0; i < list.ids.size(); i++) {
             const idx_t id = list.ids[i];
             FAISS_EXT_THROW_IF_NOT_FMT(
-                    id > last && id < ntotal && !seen[id],
+                    id >= 0 && id < ntotal && !seen[id],
                     "IndexBinaryFlatKernel: id %" PRId64
-                    " of the list of codes with %d ones is out of order, out of range, or used twice",
+                    " of the list of codes with %d ones is out of range or used twice",
                     int64_t(id),
                     l);
             FAISS_EXT_THROW_IF_NOT_FMT(
@@ -306,7 +328,6 @@ void IndexBinaryFlatKernel::check_restorable() const {
                     int64_t(id),
                     l);
             seen[id] = true;
-            last = id;
         }
     }
 }
@@ -330,6 +351,27 @@ void IndexBinaryFlatKernel::check_lists() const {
             int64_t(ntotal));
 }
 
+/// Needs ntotal places.
+void IndexBinaryFlatKernel::fill_places() {
+    for (size_t l = 0; l < lists.size(); l++) {
+        for (size_t i = 0; i < lists[l].ids.size(); i++) {
+            places[lists[l].ids[i]] = pack_place(l, i);
+        }
+    }
+}
+
+uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
+    const uint64_t place = places.at(id);
+    const auto& ids = lists.at(list_of(place)).ids;
+    const size_t position = position_in_list(place);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            position < ids.size() && ids[position] == id,
+            "IndexBinaryFlatKernel: the lists were changed by hand, so code %" PRId64
+            " is not where it was",
+            int64_t(id));
+    return place;
+}
+
 void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
     check_batch(n, x, "IndexBinaryFlatKernel::add");
     check_lists();
@@ -343,9 +385,16 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
         make_room(lists[l].ids, more[l]);
         make_room(lists[l].codes, more[l] * code_size);
     }
+    const bool has_places = !places.empty();
+    if (has_places) {
+        make_room(places, n);
+    }
     for (idx_t i = 0; i < n; i++) {
         List& list = lists[ones[i]];
         const uint8_t* code = x + i * code_size;
+        if (has_places) {
+            places.push_back(pack_place(ones[i], list.ids.size()));
+        }
         list.ids.push_back(ntotal + i);
         list.codes.insert(list.codes.end(), code, code + code_size);
     }
@@ -355,6 +404,7 @@ void IndexBinaryFlatKernel::add(idx_t n, const uint8_t* x) {
 void IndexBinaryFlatKernel::reset() {
     lists.clear();
     lists.resize(d + 1);
+    places = {};
     ntotal = 0;
 }
 
@@ -453,7 +503,54 @@ size_t IndexBinaryFlatKernel::remove_ids(const faiss::IDSelector& sel) {
         list.ids.resize(to);
         list.codes.resize(to * code_size);
     }
+    if (!places.empty()) {
+        places.resize(kept);
+        fill_places();
+    }
     return std::exchange(ntotal, kept) - kept;
+}
+
+std::function<void()> IndexBinaryFlatKernel::prepare_moves(
+        const PlaceMoves& moves) {
+    check_lists();
+    if (places.empty() && moves.before > moves.after) {
+        check_restorable();
+        std::vector<uint64_t> empty(ntotal);
+        places.swap(empty);
+        fill_places();
+    }
+    const auto check = [this](idx_t id) {
+        if (id < ntotal) { // others are added before the change
+            place_of(id);
+        }
+    };
+    moves.for_removed(check);
+    for (const auto& move : moves.moves) {
+        check(move.from);
+    }
+    return [this, &moves] {
+        moves.for_removed([this](idx_t id) {
+            List& list = lists[list_of(places[id])];
+            const size_t position = position_in_list(places[id]);
+            const size_t last = list.ids.size() - 1;
+            if (position != last) {
+                list.ids[position] = list.ids[last];
+                std::memcpy(
+                        &list.codes[position * code_size],
+                        &list.codes[last * code_size],
+                        code_size);
+                places[list.ids[position]] = places[id];
+            }
+            list.ids.resize(last);
+            list.codes.resize(last * code_size);
+        });
+        for (const auto [from, to] : moves.moves) {
+            places[to] = places[from];
+            lists[list_of(places[to])].ids[position_in_list(places[to])] = to;
+        }
+        places.resize(std::min(places.size(), size_t(moves.after)));
+        ntotal = moves.after;
+    };
 }
 
 void IndexBinaryFlatKernel::reconstruct(idx_t key, uint8_t* recons) const {
@@ -464,6 +561,17 @@ void IndexBinaryFlatKernel::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
         const {
     check_lists();
     check_ids(i0, ni, ntotal, "IndexBinaryFlatKernel::reconstruct");
+    if (!places.empty()) {
+        for (idx_t i = 0; i < ni; i++) {
+            const uint64_t place = place_of(i0 + i);
+            const List& list = lists[list_of(place)];
+            std::memcpy(
+                    recons + i * code_size,
+                    &list.codes[position_in_list(place) * code_size],
+                    code_size);
+        }
+        return;
+    }
     for (const List& list : lists) {
         const auto first =
                 std::lower_bound(list.ids.begin(), list.ids.end(), i0);
@@ -490,9 +598,21 @@ void IndexBinaryFlatKernel::merge_from(
         make_room(lists[l].ids, source.lists[l].ids.size());
         make_room(lists[l].codes, source.lists[l].codes.size());
     }
+    const bool has_places = !places.empty() || !source.places.empty();
+    if (has_places) {
+        const bool is_new = places.empty();
+        make_room(places, ntotal + source.ntotal - places.size());
+        places.resize(ntotal + source.ntotal);
+        if (is_new) {
+            fill_places();
+        }
+    }
     for (int l = 0; l <= d; l++) {
         const List& from = source.lists[l];
         for (idx_t id : from.ids) {
+            if (has_places) {
+                places[ntotal + id] = pack_place(l, lists[l].ids.size());
+            }
             lists[l].ids.push_back(ntotal + id);
         }
         lists[l].codes.insert(

@@ -68,18 +68,95 @@ int common_prefix(
     return i;
 }
 
-/// Returns whether permuted code a comes before b.
+/// Returns whether permuted code a comes before b. Equal codes are ordered by
+/// id.
 bool before(
         const uint8_t* a,
         uint64_t a_prefix,
+        int32_t a_id,
         const uint8_t* b,
         uint64_t b_prefix,
+        int32_t b_id,
         const List& list) {
     if (a_prefix != b_prefix) {
         return a_prefix < b_prefix;
     }
     const int i = common_prefix(a, a_prefix, b, b_prefix, list);
-    return i < int(list.permutation.size()) && bit(b, list.permutation[i]);
+    return i < int(list.permutation.size()) ? bit(b, list.permutation[i])
+                                            : a_id < b_id;
+}
+
+/// An entry that is about to be removed has its id complemented.
+int32_t unmarked(int32_t id) {
+    return id < 0 ? ~id : id;
+}
+
+/// Returns the first position from begin to end whose entry does not come
+/// before a code with an id.
+size_t place_in_list(
+        const uint8_t* code,
+        uint64_t prefix,
+        int32_t id,
+        const List& list,
+        size_t begin,
+        size_t end,
+        const uint8_t* xb,
+        size_t code_size) {
+    size_t low = begin, high = end;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int32_t other = unmarked(list.ids[middle]);
+        if (before(xb + other * code_size,
+                   list.prefixes[middle],
+                   other,
+                   code,
+                   prefix,
+                   id,
+                   list)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/// Sorts an entry, whose id became smaller, among the equal codes before it.
+void sort_in(List& list, size_t at, const uint8_t* xb, size_t code_size) {
+    if (at > 0 && list.prefixes[at - 1] == list.prefixes[at] &&
+        list.ids[at - 1] > list.ids[at]) {
+        const int32_t id = list.ids[at];
+        const size_t to = place_in_list(
+                xb + id * code_size,
+                list.prefixes[at],
+                id,
+                list,
+                0,
+                at,
+                xb,
+                code_size);
+        const auto ids = list.ids.begin();
+        std::rotate(ids + to, ids + at, ids + at + 1);
+    }
+}
+
+/// Removes the marked entries, of which the first is at a position.
+void erase_marked(List& list, size_t first, idx_t count) {
+    const size_t n = list.ids.size();
+    int32_t* ids = list.ids.data();
+    uint64_t* prefixes = list.prefixes.data();
+    size_t to = first, marked = first;
+    for (; count > 0; count--) {
+        const size_t begin = marked + 1;
+        for (marked = count == 1 ? n : begin; marked < n && ids[marked] >= 0;) {
+            marked++;
+        }
+        std::copy(ids + begin, ids + marked, ids + to);
+        std::copy(prefixes + begin, prefixes + marked, prefixes + to);
+        to += marked - begin;
+    }
+    list.ids.resize(to);
+    list.prefixes.resize(to);
 }
 
 /// Sorts codes [n0, n) into a list that already holds the earlier ones.
@@ -94,31 +171,51 @@ void extend_list(
         int32_t id;
     };
     const auto less = [&](const Entry& a, const Entry& b) {
-        const uint8_t* x = xb + a.id * code_size;
-        const uint8_t* y = xb + b.id * code_size;
-        if (a.prefix != b.prefix) {
-            return a.prefix < b.prefix;
-        }
-        if (before(x, a.prefix, y, b.prefix, list)) {
-            return true;
-        }
-        return std::memcmp(x, y, code_size) == 0 && a.id < b.id;
+        return before(
+                xb + a.id * code_size,
+                a.prefix,
+                a.id,
+                xb + b.id * code_size,
+                b.prefix,
+                b.id,
+                list);
     };
-    std::vector<Entry> entries(n);
-    for (idx_t i = 0; i < n0; i++) {
-        entries[i] = {list.prefixes[i], list.ids[i]};
-    }
+    std::vector<Entry> entries(n - n0);
     for (idx_t i = n0; i < n; i++) {
-        entries[i] = {prefix_of(xb + i * code_size, list), int32_t(i)};
+        entries[i - n0] = {prefix_of(xb + i * code_size, list), int32_t(i)};
     }
-    std::sort(entries.begin() + n0, entries.end(), less);
-    std::inplace_merge(
-            entries.begin(), entries.begin() + n0, entries.end(), less);
+    std::sort(entries.begin(), entries.end(), less);
     list.prefixes.resize(n);
     list.ids.resize(n);
-    for (idx_t i = 0; i < n; i++) {
-        list.prefixes[i] = entries[i].prefix;
-        list.ids[i] = entries[i].id;
+    uint64_t* prefixes = list.prefixes.data();
+    int32_t* ids = list.ids.data();
+    size_t end = n0; // earlier entries that have not moved
+    for (size_t left = entries.size(); left > 0; left--) {
+        const Entry& entry = entries[left - 1];
+        const auto place = [&](size_t from, size_t to) {
+            return place_in_list(
+                    xb + entry.id * code_size,
+                    entry.prefix,
+                    entry.id,
+                    list,
+                    from,
+                    to,
+                    xb,
+                    code_size);
+        };
+        // many entries are near the last one
+        size_t begin = end;
+        for (size_t step = 1; begin > 0 && place(begin - 1, begin) < begin;
+             step *= 2) {
+            begin -= std::min(step, begin);
+        }
+        const size_t at = place(begin, end);
+        std::copy_backward(
+                prefixes + at, prefixes + end, prefixes + end + left);
+        std::copy_backward(ids + at, ids + end, ids + end + left);
+        prefixes[at + left - 1] = entry.prefix;
+        ids[at + left - 1] = entry.id;
+        end = at;
     }
 }
 
@@ -283,7 +380,8 @@ void IndexBinaryPermuted::keep_entries(F&& new_id) {
             const int32_t id = new_id(list.ids[i]);
             if (id >= 0) {
                 list.ids[to] = id;
-                list.prefixes[to++] = list.prefixes[i];
+                list.prefixes[to] = list.prefixes[i];
+                sort_in(list, to++, xb.data(), code_size);
             }
         }
         list.ids.resize(to);
@@ -372,19 +470,8 @@ std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
     for (int l = 0; l < int(lists.size()); l++) {
         const List& list = lists[l];
         const uint64_t prefix = prefix_of(x, list);
-        int32_t low = 0, high = int32_t(ntotal);
-        while (low < high) {
-            const int32_t middle = low + (high - low) / 2;
-            if (before(code(list.ids[middle]),
-                       list.prefixes[middle],
-                       x,
-                       prefix,
-                       list)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        const auto low = int32_t(place_in_list(
+                x, prefix, -1, list, 0, ntotal, xb.data(), code_size));
         windows[l] = {low, low, prefix};
         push(l, true);
         push(l, false);
@@ -510,6 +597,92 @@ size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
             kept == 0 ? 0 : std::min<size_t>(lists.size(), num_lists(kept)));
     keep_entries([&](int32_t id) { return new_id[id]; });
     return removed;
+}
+
+/// Throws if the code is not there, as the codes or lists were changed.
+size_t IndexBinaryPermuted::find_entry(const List& list, idx_t id) const {
+    const uint8_t* code = &xb[id * size_t(code_size)];
+    const size_t at = place_in_list(
+            code,
+            prefix_of(code, list),
+            int32_t(id),
+            list,
+            0,
+            list.ids.size(),
+            xb.data(),
+            code_size);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            at < list.ids.size() && list.ids[at] == id,
+            "IndexBinaryPermuted: code %" PRId64
+            " is not in its place in a sorted list; call rebuild()",
+            int64_t(id));
+    return at;
+}
+
+std::function<void()> IndexBinaryPermuted::prepare_moves(
+        const PlaceMoves& moves) {
+    // more are faster to remove in one pass than to find
+    constexpr idx_t part_to_find = 512;
+    check_codes();
+    std::vector<int32_t> new_id;
+    if (moves.before - moves.after > moves.before / part_to_find) {
+        new_id.resize(moves.before);
+        std::iota(new_id.begin(), new_id.end(), 0);
+        moves.for_removed([&](idx_t id) { new_id[id] = -1; });
+        for (const auto [from, to] : moves.moves) {
+            new_id[from] = int32_t(to);
+        }
+    } else {
+        parallel_blocks(lists.size(), 1, [&](idx_t l, idx_t) {
+            const auto check = [&](idx_t id) {
+                if (id < ntotal) { // others are added before the change
+                    find_entry(lists[l], id);
+                }
+            };
+            moves.for_removed(check);
+            for (const auto& move : moves.moves) {
+                check(move.from);
+            }
+        });
+    }
+    return [this, &moves, new_id = std::move(new_id)] {
+        const size_t nlists = moves.after == 0 ? 0 : num_lists(moves.after);
+        lists.resize(std::min(lists.size(), nlists));
+        if (new_id.empty()) {
+            apply_to_few(moves);
+        } else {
+            moves.apply_to(xb.data(), code_size);
+            keep_entries([&](int32_t id) { return new_id[id]; });
+        }
+        xb.resize(moves.after * size_t(code_size));
+        ntotal = moves.after;
+    };
+}
+
+/// Changes the lists and moves the codes.
+void IndexBinaryPermuted::apply_to_few(const PlaceMoves& moves) {
+    single_thread_after_fork();
+#pragma omp parallel for
+    for (size_t l = 0; l < lists.size(); l++) {
+        List& list = lists[l];
+        size_t first = list.ids.size();
+        moves.for_removed([&](idx_t id) {
+            const size_t at = find_entry(list, id);
+            list.ids[at] = int32_t(~id);
+            first = std::min(first, at);
+        });
+        erase_marked(list, first, moves.before - moves.after);
+    }
+    moves.apply_to(xb.data(), code_size);
+#pragma omp parallel for
+    for (size_t l = 0; l < lists.size(); l++) {
+        List& list = lists[l];
+        for (const auto [from, to] : moves.moves) {
+            const size_t at = find_entry(list, from);
+            list.ids[at] = int32_t(to);
+            sort_in(list, at, xb.data(), code_size);
+        }
+    }
 }
 
 void IndexBinaryPermuted::reconstruct(idx_t key, uint8_t* recons) const {

@@ -914,10 +914,18 @@ void register_binary_classes() {
     exact.kernel = [](const IndexBinaryFlatKernel& i) {
         return i.kernel.get();
     };
+    exact.prepare_moves = [](IndexBinaryFlatKernel& i,
+                             const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
     register_index_class(exact);
 
     IndexClass<IndexBinaryPermuted> permuted;
     permuted.selects = true;
+    permuted.prepare_moves = [](IndexBinaryPermuted& i,
+                                const PlaceMoves& moves) {
+        return i.prepare_moves(moves);
+    };
     permuted.settings = [](const IndexBinaryPermuted& i) {
         return Texts{
                 i.M ? setting("M", i.M) : setting("eps", i.eps),

@@ -75,6 +75,10 @@ idx_t upsert(
     return upsert_to(index, n, codes, ids);
 }
 
+bool has_id_table(const AnyIndex& index) {
+    return bool(id_table_of(index));
+}
+
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
     const AnyIndex own = id_table_of(index);
     const AnyIndex& table = own ? own : index;

@@ -223,12 +223,13 @@ bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
 
 namespace {
 
+/// @param where  for messages; null: the class of the index
 void check_itself(const AnyIndex& index, const char* where) {
     if (const auto& check = facts_of(index).check) {
         try {
             check(index);
         } catch (const faiss::FaissException&) {
-            rethrow_with_prefix(std::string(where) + ": ");
+            rethrow_with_prefix((where ? where : index.class_name()) + ": ");
         }
     }
 }
@@ -358,7 +359,7 @@ void check_counts(const AnyIndex& index) {
 
 void check_all_counts(const AnyIndex& index) {
     check_counts(index);
-    check_itself(index, index.class_name().c_str());
+    check_itself(index, nullptr);
     for (const IndexPart& part : parts_of(index)) {
         if (part.index) {
             check_all_counts(part.index);

@@ -171,7 +171,7 @@ def test_training_without_vectors(string):
 
 
 @pytest.mark.parametrize("string, part", [
-    ("IDMap,AHK64(chi2),BPerm,Refine(KFlat(chi2))", "IndexBinaryPermuted"),
+    ("IDMap,PQ4x4fs,Refine(KFlat(chi2))", "IndexPQFastScan"),
     ("IDMap,AHK64(chi2),BHNSW8,Refine(KFlat(chi2))", "IndexBinaryHNSW")])
 def test_parts_that_cannot_change_are_named(string, part):
     index = filled(string, np.arange(N))

@@ -247,6 +247,20 @@ def test_one_process_has_faiss_shards():
     assert isinstance(group, faiss.IndexShards) and group.ntotal == N
 
 
+@pytest.mark.parametrize("change", [
+    lambda shard: shard.remove_ids(np.array([3])), lambda shard: shard.add(X[:1]),
+    lambda shard: (shard.remove_ids(np.array([3])), shard.add_with_ids(X[:1], np.array([3])))])
+@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED])
+def test_shards_that_were_changed_are_refused(tmp_path, string, change):
+    index = built(PARTS, string)
+    change(faiss.downcast_index(index.to_faiss().at(2)))
+    D, I = np.zeros((1, 1), "float32"), np.full((1, 1), 450)
+    for call in (lambda: index.search(Q, 3), lambda: index.range_search(Q, 0.1), lambda: index.reconstruct(450), index.to_faiss,
+                 lambda: index.save(tmp_path / "changed"), lambda: faiss_ext.kernel_values(index, D, I, Q[:1])):
+        with pytest.raises(ValueError, match="changed after it was built"):
+            call()
+
+
 @given(st.integers(1, 4), st.integers(0, 9), st.integers(1, 12), st.booleans(), st.integers(0, 10**6))
 @settings(max_examples=200, deadline=None)
 def test_best_is_a_sort(rows, width, k, larger, seed):

@@ -244,7 +244,7 @@ CASES = {
     "CodeLists": {"string": "SIK64(gaussian,gamma=0.001),BIVF2", "make_distance": staticmethod(hamming_by),
                   "exact": False, "ranges": False, "filters": False},
     "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by),
-                 "replaces": False, "filters": False},
+                 "filters": False},
     "Graph": {"string": "HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
 }
 for name, attributes in CASES.items():
