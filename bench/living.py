@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: MIT
-"""A collection that changes: removals, updates and filtered searches of our indexes beside FAISS's.
+"""A collection that changes: removals, updates and filtered searches of our indexes beside other libraries.
 
-All indexes hold the same vectors under the same ids. Times are of one thread, the least of several passes in turn, and
-recall is that of the 10 nearest allowed vectors under chi2.
+    PYTHONPATH=build/python /usr/bin/python3 bench/living.py [--data FOLDER --dataset NAME] [--peers PYTHON]
 
-Prints Markdown.
+All indexes hold the same vectors under the same ids. Times are of one thread, the least of several passes. Ours search
+under chi2, and recall is that of the 10 nearest allowed vectors under chi2. Peers search under L2, which costs less, and
+their recall is that under L2.
+
+PYTHON is an interpreter with the newest faiss-cpu, hnswlib and usearch, or some of them, such as that of a virtual
+environment. Prints Markdown.
 """
 
 import argparse
+import json
+import os
+import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 import faiss
 import numpy as np
 
 import faiss_ext
+from living_peers import BREADTHS, K, NPROBES, PASSES, TARGET, fastest, seconds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import datasets  # noqa: E402
 
-K, PASSES = 10, 3
 OURS = ["KFlat(chi2)", "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
         "AHK512(chi2),BIVF256,Refine(KFlat(chi2))",
         "HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))", "HNSW32,KFlat(chi2)"]
-PEERS = ["IDMap,Flat", "IVF256,Flat"]
+THEIRS = ["IDMap,Flat", "IVF256,Flat"]  # of the FAISS that ours are linked with
 PARTS = (0.001, 0.01, 0.1, 0.5, 1)
 
 
@@ -34,6 +41,7 @@ def parse_args():
     parser.add_argument("--dataset", help="which, if there are several")
     parser.add_argument("--n", type=int, default=50_000, help="vectors")
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--peers", metavar="PYTHON", help="an interpreter with other libraries")
     return parser.parse_args()
 
 
@@ -54,12 +62,6 @@ def load(args, rng):
         return x[len(found.queries):], x[:len(found.queries)]
     order = rng.permutation(len(x))
     return x[order[args.queries:]], x[order[:args.queries]]
-
-
-def seconds(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def build(string, x, ids):
@@ -110,13 +112,87 @@ def filtered(indexes, x, queries, ids, rng):
         print(f"| {100 * part:g} % | " + " | ".join(cells) + " |")
 
 
+def effort_of(name):
+    """The parameter that says how much a search examines, and its values."""
+    if "IVF" in name:
+        return "nprobe", NPROBES
+    if "HNSW" in name:
+        return "efSearch", BREADTHS
+    return ("k_factor", [1, 2, 4, 8, 16, 32]) if "Refine" in name else (None, [0])
+
+
+def at_equal_recall(index, name, queries, subsets):
+    parameter, efforts = effort_of(name)
+
+    def search(effort, allowed):
+        if parameter:
+            faiss_ext.set_index_parameter(index, parameter, effort)
+        return index.search(queries, K, filter=allowed)[1]
+
+    return [fastest(lambda effort: search(effort, allowed), efforts, truth) for allowed, truth in subsets]
+
+
+def neighbours(index, x, queries, ids, subsets):
+    """The truth of each subset, for an index that compares all vectors."""
+    for allowed in subsets:
+        rows = np.arange(len(x)) if allowed is None else np.flatnonzero(np.isin(ids, allowed))
+        index.reset()
+        index.add(np.ascontiguousarray(x[rows]))
+        yield allowed, ids[rows[index.search(queries, K)[1]]]
+
+
+def row_of(name, replaced, rates):
+    cells = ["–" if replaced is None else f"{replaced:,.0f}"]
+    for cell in rates:
+        rate, recall = cell or (None, None)
+        cells.append("–" if recall is None else f"{rate:,.0f}" if rate else f"– ({recall:.3f})")
+    print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def beside_peers(python, indexes, x, queries, ids, rng):
+    """Prints replaced vectors and queries a second, of ours and of the libraries that an interpreter has."""
+    subsets = [np.sort(rng.choice(ids, int(part * len(ids)), replace=False)) for part in PARTS[:-1]] + [None]
+    print(f"\nVectors replaced a second, 1,000 in one call, and queries a second with recall@{K} of at least {TARGET} by the "
+          "part of the vectors that is allowed (otherwise the highest recall)\n")
+    print("| index | replaced | " + " | ".join("all" if part == 1 else f"{100 * part:g} %" for part in PARTS) + " |")
+    print("|---" * (len(PARTS) + 2) + "|")
+    order = rng.permutation(len(x))
+    old, of_new = ids[order[:1000]], x[order[1000:2000]]
+    ours = list(neighbours(faiss_ext.index_factory(x.shape[1], "KFlat(chi2)"), x, queries, ids, subsets))
+    for name, index in indexes.items():
+        rates = at_equal_recall(index, name, queries, ours)
+        can_change = "HNSW" not in name
+        row_of(f"`{name}`", 1000 / seconds(lambda: index.update_vectors(old, of_new)) if can_change else None, rates)
+    if not python:
+        print("\nPeers were left out: --peers PYTHON names an interpreter that has them.")
+        return
+    theirs = list(neighbours(faiss.IndexFlatL2(x.shape[1]), x, queries, ids, subsets))
+    data = {"x": x, "ids": ids, "queries": queries, "parts": len(PARTS), "old": old, "of_new": of_new,
+            "new": np.arange(1000) + ids.max() + 1}
+    for i, (allowed, truth) in enumerate(theirs):
+        data[f"truth{i}"] = truth
+        if allowed is not None:
+            data[f"allowed{i}"] = allowed
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file, **data)
+        file.flush()
+        script = Path(__file__).with_name("living_peers.py")
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run([python, script, file.name], env=env, stdout=subprocess.PIPE, check=True)
+    found = json.loads(done.stdout)
+    for name, row in found["rows"].items():
+        row_of(name, row["replaced"], row["rates"])
+    if found["missing"]:
+        print(f"\nNot installed: {', '.join(found['missing'])}.")
+
+
 def main():
     args = parse_args()
     faiss.omp_set_num_threads(1)
     rng = np.random.default_rng(1)
     x, queries = load(args, rng)
     ids = rng.permutation(10 * len(x))[:len(x)].astype("int64")
-    indexes = {name: build(name, x, ids) for name in OURS + PEERS}
+    indexes = {name: build(name, x, ids) for name in OURS + THEIRS}
     for name in OURS:
         if "Refine" in name:
             faiss_ext.set_index_parameter(indexes[name], "k_factor", 8)
@@ -127,6 +203,7 @@ def main():
     print("Queries a second (recall@10) by the part of the vectors that is allowed\n")
     print("| allowed | " + " | ".join(f"`{name}`" for name in names) + " |\n" + "|---" * (len(names) + 1) + "|")
     filtered({name: indexes[name] for name in names}, x, queries, ids, rng)
+    beside_peers(args.peers, {name: indexes[name] for name in OURS}, x, queries, ids, rng)
     print("\nMicroseconds for each vector\n")
     print("| index | remove one | remove 1,000 | update 1,000 |\n|---|---|---|---|")
     indexes["AHK512(chi2),BPerm(M=10)"] = build("AHK512(chi2),BPerm(M=10)", x, ids)

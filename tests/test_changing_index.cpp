@@ -100,6 +100,31 @@ TEST(Selected, CountsAndLists) {
     EXPECT_EQ(Selected(none, 10, 0).few, std::vector<idx_t>());
 }
 
+TEST(ListsForSelected, AreVisitedUntilEnoughAreMet) {
+    // ten lists of 100 vectors; those of the last three are selected
+    const faiss::IDSelectorRange sel(700, 1000), none(-2, -1);
+    const auto lists_for = [](const faiss::IDSelector& sel) {
+        return ListsForSelected(
+                sel,
+                2,
+                10,
+                1000,
+                [](size_t) { return size_t(100); },
+                [](size_t list, size_t i) { return idx_t(100 * list + i); });
+    };
+    const auto up = [](size_t i) { return idx_t(i); };
+    const auto down = [](size_t i) { return idx_t(9 - i); };
+    const auto some = lists_for(sel);
+    EXPECT_EQ(some.visited(10, up), 9u);
+    EXPECT_EQ(some.visited(10, down), 2u);
+    EXPECT_EQ(some.visited(8, up), std::nullopt);
+    EXPECT_EQ(some.first(), 10u);
+    EXPECT_EQ(lists_for(none).visited(10, up), 10u);
+    const faiss::IDSelectorRange all(0, 1000);
+    EXPECT_EQ(lists_for(all).visited(10, up), 2u);
+    EXPECT_EQ(lists_for(all).first(), 4u);
+}
+
 struct Row {
     std::string string;
     bool is_exact;

@@ -164,6 +164,26 @@ TEST(IndexBinaryIVFSIMD, EveryParameter) {
     }
 }
 
+// Plain parameters widen a search; those of lists say how wide it is.
+TEST(IndexBinaryIVFSIMD, SearchesWidenUntilAllSelectedAreFound) {
+    const int d = 64;
+    Lists lists(d, 3000, 31);
+    lists.index.nprobe = 1;
+    const Codes queries = random_codes(5, d, 3);
+    faiss::IDSelectorRange some(100, 200); // 34 codes
+    faiss::SearchParameters plain;
+    faiss::SearchParametersIVF one;
+    plain.sel = one.sel = &some;
+    one.nprobe = 1;
+    const auto few = search(lists.index, queries, 20, &one);
+    EXPECT_GT(std::count(few.labels.begin(), few.labels.end(), -1), 0);
+    for (const idx_t id : search(lists.index, queries, 20, &plain).labels) {
+        EXPECT_TRUE(some.is_member(id));
+    }
+    const auto all = search(lists.index, queries, 50, &plain);
+    EXPECT_EQ(std::count(all.labels.begin(), all.labels.end(), -1), 5 * 16);
+}
+
 TEST(IndexBinaryIVFSIMD, FindsTheDistancesThatFaissFinds) {
     const int d = 128;
     Lists lists(d, 5000, 40);

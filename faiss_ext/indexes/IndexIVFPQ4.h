@@ -116,8 +116,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
 
     /// Supports `params->sel`, and `nprobe` of SearchParametersIVF. With a
-    /// selector in plain faiss::SearchParameters, more lists are visited as the
-    /// selected part of the vectors shrinks, and until a query has k results.
+    /// selector in plain faiss::SearchParameters, each query visits lists until
+    /// it has met as many selected vectors as nprobe lists hold vectors on
+    /// average, estimated from a sample, and until it has k results.
     void search(
             idx_t n,
             const float* x,
@@ -165,16 +166,6 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     /// Bytes of the lists per vector, not counting unused room in partly filled
     /// blocks.
     size_t bytes_per_vector() const;
-
-   private:
-    void search_lists(
-            idx_t n,
-            const float* x,
-            idx_t k,
-            float* distances,
-            idx_t* labels,
-            idx_t nprobe,
-            const faiss::IDSelector* sel) const;
 };
 
 } // namespace faiss_ext

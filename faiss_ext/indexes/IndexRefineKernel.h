@@ -32,10 +32,11 @@ struct IndexRefineKernel : faiss::IndexRefine {
     void add(idx_t n, const float* x) override;
 
     /** With a selector, plain search parameters suffice for every version of
-     * FAISS. If it selects few vectors (at most ntotal / 64 or 4 k_factor * k),
-     * these are compared exactly. Otherwise base_index finds candidates among
-     * the selected ones. If it finds fewer than k, all selected vectors are
-     * compared, so no result is missing.
+     * FAISS. If it selects few vectors (at most 16,384 and ntotal / 4, or
+     * ntotal / 64, or 4 k_factor * k), these are compared exactly. Otherwise
+     * base_index finds candidates among the selected ones. If it finds fewer
+     * than k, or if more than one of k_factor results is in the farther half of
+     * the candidates, all selected vectors are compared.
      */
     void search(
             idx_t n,

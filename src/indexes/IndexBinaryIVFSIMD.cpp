@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "indexes/mapped_lists.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
+#include "indexes/selected_places.h"
 
 namespace faiss_ext {
 
@@ -58,6 +60,7 @@ struct ListSearch {
     size_t nprobe, max_codes;
     const faiss::SearchParameters* quantizer_params = nullptr;
     const faiss::IDSelector* sel;
+    std::optional<ListsForSelected> lists; ///< or nprobe of them
 
     /// @param in_range  whether all codes of the lists are of interest
     ListSearch(
@@ -81,8 +84,47 @@ struct ListSearch {
                 nprobe > 0,
                 "IndexBinaryIVFSIMD: nprobe is 0, expected a positive number");
         nprobe = std::min(nprobe, index.nlist);
+        if (sel && is_plain(params) && !in_range && max_codes == 0) {
+            lists.emplace(
+                    *sel,
+                    nprobe,
+                    index.nlist,
+                    index.ntotal,
+                    [&](size_t list) {
+                        return index.invlists->list_size(list);
+                    },
+                    [&](size_t list, size_t i) {
+                        return index.invlists->get_single_id(list, i);
+                    });
+            nprobe = lists->first();
+        }
+    }
+
+    /// How many of nprobe lists to visit, or nothing if nprobe are too few.
+    std::optional<size_t> visited(const idx_t* nearest) const {
+        return lists
+                ? lists->visited(nprobe, [&](size_t i) { return nearest[i]; })
+                : nprobe;
     }
 };
+
+/// Finds the nprobe nearest lists of each query.
+std::vector<idx_t> nearest_lists(
+        const faiss::IndexBinaryIVF& index,
+        idx_t n,
+        const uint8_t* x,
+        const ListSearch& how) {
+    std::vector<idx_t> nearest(n * how.nprobe);
+    std::vector<int32_t> distances(nearest.size());
+    index.quantizer->search(
+            n,
+            x,
+            idx_t(how.nprobe),
+            distances.data(),
+            nearest.data(),
+            how.quantizer_params);
+    return nearest;
+}
 
 /// Throws unless the quantizer and the lists fit: both can be set.
 void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
@@ -129,7 +171,8 @@ struct ProbedLists {
             const ListSearch& how)
             : lists(*index.invlists) {
         idx_t end = 0;
-        for (size_t i = 0; i < how.nprobe; i++) {
+        const size_t visited = how.visited(nearest).value_or(how.nprobe);
+        for (size_t i = 0; i < visited; i++) {
             if (nearest[i] < 0) {
                 continue;
             }
@@ -196,19 +239,22 @@ void scan_lists(
             index,
             k == 0 ? "IndexBinaryIVFSIMD::range_search"
                    : "IndexBinaryIVFSIMD::search");
-    const ListSearch how(index, k == 0, params);
+    ListSearch how(index, k == 0, params);
     const size_t code_size = index.code_size;
-    std::vector<idx_t> nearest(n * how.nprobe);
-    std::vector<int32_t> distances(nearest.size());
-    index.quantizer->search(
-            n,
-            x,
-            idx_t(how.nprobe),
-            distances.data(),
-            nearest.data(),
-            how.quantizer_params);
-    parallel_blocks(n, 1, [&](idx_t q, idx_t) {
-        const ProbedLists probed(index, &nearest[q * how.nprobe], how);
+    std::vector<idx_t> nearest = nearest_lists(index, n, x, how);
+    const auto are_enough = [&] {
+        for (idx_t q = 0; q < n; q++) {
+            if (!how.visited(&nearest[q * how.nprobe])) {
+                return false;
+            }
+        }
+        return true;
+    };
+    while (how.nprobe < index.nlist && !are_enough()) {
+        how.nprobe = std::min(4 * how.nprobe, index.nlist);
+        nearest = nearest_lists(index, n, x, how);
+    }
+    const auto scanned = [&](idx_t q, const ProbedLists& probed) {
         std::vector<uint64_t> query((code_size + 7) / 8);
         std::memcpy(query.data(), x + q * code_size, code_size);
         std::function<bool(idx_t)> is_wanted;
@@ -235,7 +281,22 @@ void scan_lists(
                     probed.begin_of(i),
                     sinks);
         }
-        result(q, hits.sorted(), probed);
+        return hits.sorted();
+    };
+    parallel_blocks(n, 1, [&](idx_t q, idx_t) {
+        const ProbedLists probed(index, &nearest[q * how.nprobe], how);
+        const auto keys = scanned(q, probed);
+        if (!how.lists || idx_t(keys.size()) >= k) {
+            result(q, keys, probed);
+            return;
+        }
+        // the sample has misled
+        ListSearch all = how;
+        all.lists.reset();
+        all.nprobe = index.nlist;
+        const auto every = nearest_lists(index, 1, x + q * code_size, all);
+        const ProbedLists lists(index, every.data(), all);
+        result(q, scanned(q, lists), lists);
     });
 }
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +23,7 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
+#include "core/prefetch.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/gathered_rows.h"
 #include "indexes/index_positions.h"
@@ -43,8 +43,8 @@ namespace {
 /// for all of them.
 constexpr idx_t least_queries = 16, most_queries = 256;
 
-/// minimum number of vectors in a slice
-constexpr idx_t least_vectors = 4096;
+/// minimum number of vectors in a slice; scattered ones take longer
+constexpr idx_t least_vectors = 4096, least_places = 1024;
 
 /// Returns the largest block of queries that still gives all threads work.
 idx_t query_block(idx_t n, idx_t nslices) {
@@ -66,13 +66,43 @@ idx_t vectors_per_block(int d) {
     return std::clamp(int(cache::half_l2) / d, 16, 1024);
 }
 
-/// Compares a block of queries with the stored vectors [j0, j1). Calls
-/// fn(query, first id, n, scores) with the scores of a query and n vectors, by
-/// ascending id for each query.
+/// Vectors to compare queries with.
+struct ScannedRows {
+    StoredRows stored;
+    idx_t count;
+    const idx_t* places = nullptr; ///< theirs, size count; null: 0 to count - 1
+
+    idx_t place(idx_t i) const {
+        return places ? places[i] : i;
+    }
+
+    void decode(idx_t i, idx_t n, float* rows) const {
+        if (!places) {
+            stored.decode(i, n, rows);
+            return;
+        }
+        const size_t code_size = stored.codec.code_size();
+        const idx_t ahead = std::clamp<idx_t>(16384 / code_size, 4, 32);
+        const idx_t end = i + n;
+        for (idx_t j = i; j < std::min(i + ahead, end); j++) {
+            prefetch_row(stored.row(places[j]), code_size);
+        }
+        for (; i < end; i++, rows += stored.codec.d) {
+            if (i + ahead < end) {
+                prefetch_row(stored.row(places[i + ahead]), code_size);
+            }
+            stored.decode(places[i], rows);
+        }
+    }
+};
+
+/// Compares a block of queries with the vectors [j0, j1). Calls
+/// fn(query, j, n, scores) with the scores of a query and n vectors from the
+/// j-th on, in order for each query.
 template <class F>
 void scan(
         const IndexFlatKernel& index,
-        const StoredRows& stored,
+        const ScannedRows& scanned,
         idx_t n,
         const float* x,
         idx_t j0,
@@ -81,13 +111,15 @@ void scan(
     const idx_t step = std::min(vectors_per_block(index.d), j1 - j0);
     const Scratch scores(n * step);
     // with many queries, aligned copies in the cache are faster
-    const float* floats = n < least_queries ? stored.floats() : nullptr;
+    const float* floats = n < least_queries && !scanned.places
+            ? scanned.stored.floats()
+            : nullptr;
     const Scratch rows(floats ? 0 : step * index.d);
     for (idx_t j = j0; j < j1; j += step) {
         const idx_t m = std::min(step, j1 - j);
         const float* y = floats ? floats + j * index.d : rows.get();
         if (!floats) {
-            stored.decode(j, m, rows.get());
+            scanned.decode(j, m, rows.get());
         }
         index.kernel->score_block(
                 index.metric_type, n, x, m, y, index.d, scores.get());
@@ -104,27 +136,28 @@ bool is_selected(const faiss::IDSelector* sel, idx_t id) {
 /// Searches for a group of queries whose results fit into memory.
 void search_group(
         const IndexFlatKernel& index,
-        const StoredRows& stored,
+        const ScannedRows& scanned,
         idx_t n,
         const float* x,
         idx_t k,
         float* scores,
         idx_t* labels,
         const faiss::IDSelector* sel) {
-    const idx_t block = query_block(n, index.ntotal / least_vectors + 1);
-    const BlockedScan blocks(n, index.ntotal, block, 2, least_vectors);
+    const idx_t count = scanned.count;
+    const idx_t least = scanned.places ? least_places : least_vectors;
+    const idx_t block = query_block(n, count / least + 1);
+    const BlockedScan blocks(n, count, block, 2, least);
     const idx_t chunk = vectors_in_turn(block) * blocks.nslices;
     std::vector<TopK<float>> best(
             n * blocks.nslices,
-            TopK(std::min(k, index.ntotal),
-                 std::numeric_limits<float>::infinity()));
-    for (idx_t j = 0; j < index.ntotal; j += chunk) {
+            TopK(std::min(k, count), std::numeric_limits<float>::infinity()));
+    for (idx_t j = 0; j < count; j += chunk) {
         blocks.run(
                 j,
-                std::min(j + chunk, index.ntotal),
+                std::min(j + chunk, count),
                 [&](idx_t i0, idx_t ni, idx_t slice, idx_t begin, idx_t end) {
                     scan(index,
-                         stored,
+                         scanned,
                          ni,
                          x + i0 * index.d,
                          begin,
@@ -144,57 +177,12 @@ void search_group(
                     {&best[i * blocks.nslices], size_t(blocks.nslices)}, k);
             all.resize(k, {worst_score, -1});
             for (idx_t j = 0; j < k; j++) {
-                std::tie(scores[i * k + j], labels[i * k + j]) = all[j];
+                const auto [score, at] = all[j];
+                scores[i * k + j] = score;
+                labels[i * k + j] = at < 0 ? -1 : scanned.place(at);
             }
         }
     });
-}
-
-/// Searches among the vectors at the given places.
-void search_among(
-        const IndexFlatKernel& index,
-        const std::vector<idx_t>& places,
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* scores,
-        idx_t* labels) {
-    // a query whose places are in several pieces can use as many threads
-    constexpr idx_t piece = 1024;
-    const idx_t count = idx_t(places.size());
-    const idx_t pieces = (count + piece - 1) / piece;
-    const idx_t length = std::min(piece, count);
-    const idx_t m = pieces * length; // the last piece is filled up with -1
-    const idx_t group = std::max<idx_t>(1, (1 << 20) / std::max<idx_t>(m, 1));
-    std::vector<idx_t> ids;
-    std::vector<float> values, copies;
-    for (idx_t i = 0; i < n; i += group) {
-        const idx_t queries = std::min(group, n - i);
-        while (idx_t(ids.size()) < queries * m) {
-            ids.insert(ids.end(), places.begin(), places.end());
-            ids.resize(ids.size() + m - count, -1);
-        }
-        copies.clear();
-        for (idx_t j = 0; j < queries * pieces; j++) {
-            const float* query = x + (i + j / pieces) * index.d;
-            copies.insert(copies.end(), query, query + index.d);
-        }
-        values.resize(ids.size());
-        index.compute_score_subset(
-                queries * pieces,
-                copies.data(),
-                length,
-                values.data(),
-                ids.data());
-        choose_nearest(
-                queries,
-                m,
-                values.data(),
-                ids.data(),
-                k,
-                scores + i * k,
-                labels + i * k);
-    }
 }
 
 /// Computes a block of distances or kernel values.
@@ -496,12 +484,15 @@ void IndexFlatKernel::search_scores(
             ", expected a positive number",
             int64_t(k));
     kernel->check_input(n, x, d, "IndexFlatKernel::search");
+    ScannedRows scanned{stored, ntotal};
+    std::vector<idx_t> places;
     if (sel) {
-        // one vector alone takes about four times as long as one of many
-        const Selected selected(*sel, ntotal, ntotal / 4);
+        // scattered vectors take up to twice as long
+        Selected selected(*sel, ntotal, ntotal / 2);
         if (selected.few) {
-            search_among(*this, *selected.few, n, x, k, scores, labels);
-            return;
+            places = std::move(*selected.few);
+            scanned = {stored, idx_t(places.size()), places.data()};
+            sel = nullptr;
         }
     }
     // fewer if many neighbours of each are kept
@@ -510,7 +501,7 @@ void IndexFlatKernel::search_scores(
     for (idx_t i = 0; i < n; i += group) {
         search_group(
                 *this,
-                stored,
+                scanned,
                 std::min(group, n - i),
                 x + i * d,
                 k,
@@ -555,11 +546,12 @@ void IndexFlatKernel::range_search(
     const float bound = is_distance ? radius : -radius;
 
     std::vector<std::vector<Hit>> found(n);
+    const ScannedRows scanned{stored, ntotal};
     const idx_t block = query_block(n, 1), chunk = vectors_in_turn(block);
     for (idx_t j = 0; j < ntotal; j += chunk) {
         parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
             scan(*this,
-                 stored,
+                 scanned,
                  end - begin,
                  x + begin * d,
                  j,

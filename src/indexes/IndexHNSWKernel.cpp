@@ -54,6 +54,13 @@ struct VertexSelector : faiss::IDSelector {
     }
 };
 
+/// Whether k vertices are selected among the nearest ones that a walk has kept.
+/// Selected vertices beyond these may have nearer ones that it has not met.
+bool is_complete(const Frontier& selected, const Frontier& kept, idx_t k) {
+    return selected.size() == size_t(k) &&
+            selected[k - 1].score <= kept[kept.size() - 1].score;
+}
+
 } // namespace
 
 IndexHNSWKernel::IndexHNSWKernel(IndexFlatKernel* storage, int M)
@@ -394,8 +401,7 @@ void IndexHNSWKernel::search_scores(
         const Selected selected(
                 *sel,
                 ntotal,
-                std::max<idx_t>(
-                        4 * std::max<idx_t>(hnsw.efSearch, k), ntotal / 64));
+                most_compared(std::max<idx_t>(hnsw.efSearch, k), ntotal));
         if (selected.few) {
             std::vector<idx_t> vertices = *selected.few;
             for (idx_t& vertex : vertices) {
@@ -420,6 +426,10 @@ void IndexHNSWKernel::search_scores(
             });
         } else {
             run([](ScoredVertex) {});
+        }
+        if (wider && !is_complete(selected, walk.frontier, k)) {
+            labels[(i + 1) * k - 1] = -1; // complete_results searches for it
+            return;
         }
         const Frontier& best = selects ? selected : walk.frontier;
         for (idx_t j = 0; j < k; j++) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <typeinfo>
 #include <utility>
 
@@ -127,6 +128,7 @@ std::vector<float> centred(const IndexIVFPQ4& index, idx_t n, const float* x) {
 struct Search {
     idx_t nprobe;
     const faiss::IDSelector* sel;
+    std::optional<ListsForSelected> lists = std::nullopt; ///< or nprobe of them
 };
 
 Search search_of(
@@ -149,20 +151,15 @@ Search search_of(
     return search;
 }
 
-/// Estimates the part of the vectors whose ids are selected from some of each
-/// list.
-double selected_part(const IndexIVFPQ4& index, const faiss::IDSelector& sel) {
-    const size_t step = std::max<idx_t>(1, index.ntotal / selection_sample);
-    size_t seen = 0, selected = 0, at = 0;
-    for (const IndexIVFPQ4::List& list : index.lists) {
-        for (; at < list.ids.size(); at += step) {
-            seen++;
-            selected += sel.is_member(list.ids[at]);
-        }
-        at -= list.ids.size();
-    }
-    return double(std::max<size_t>(1, selected)) /
-            double(std::max<size_t>(1, seen));
+/// The lists for a selector that says nothing about how wide a search is.
+ListsForSelected lists_for(const IndexIVFPQ4& index, const Search& how) {
+    return ListsForSelected(
+            *how.sel,
+            how.nprobe,
+            index.nlist,
+            index.ntotal,
+            [&](size_t list) { return index.lists[list].ids.size(); },
+            [&](size_t list, size_t i) { return index.lists[list].ids[i]; });
 }
 
 /// Prefetches the next list while one is scanned.
@@ -267,13 +264,25 @@ struct Query {
             const IndexIVFPQ4& index,
             const float* q,
             const float* order,
-            idx_t nprobe) {
+            const Search& how) {
         const bool is_l2 = index.metric_type == faiss::METRIC_L2;
         this->q = q;
         tables.make(codes_of(index), q, is_l2 ? -2 : -1);
         thread_local std::vector<std::pair<float, uint32_t>> chosen;
         thread_local std::vector<float> work;
-        simd::k_smallest(index.nlist, order, nprobe, chosen, work);
+        const size_t nlist = index.nlist;
+        size_t nprobe = how.lists ? how.lists->first() : how.nprobe;
+        simd::k_smallest(nlist, order, nprobe, chosen, work);
+        while (how.lists) {
+            const auto list_at = [](size_t i) { return chosen[i].second; };
+            if (const auto some = how.lists->visited(chosen.size(), list_at);
+                some || nprobe == nlist) {
+                chosen.resize(some.value_or(chosen.size()));
+                break;
+            }
+            nprobe = std::min(4 * nprobe, nlist);
+            simd::k_smallest(nlist, order, nprobe, chosen, work);
+        }
         float base = 0;
         if (!index.residual && is_l2) {
             base = std::inner_product(q, q + index.d, q, 0.0f);
@@ -433,7 +442,7 @@ void scan_probes(
         const IndexIVFPQ4& index,
         idx_t n,
         const float* x,
-        idx_t nprobe,
+        const Search& how,
         Scan&& scan,
         Done&& done) {
     constexpr idx_t most_together = 256, nearest = 2;
@@ -455,10 +464,7 @@ void scan_probes(
             for (idx_t i = i0; i < i0 + m; i++) {
                 Query& query = queries[i - begin];
                 query.prepare(
-                        index,
-                        x + i * d,
-                        order.get() + (i - i0) * nlist,
-                        nprobe);
+                        index, x + i * d, order.get() + (i - i0) * nlist, how);
                 const auto& probes = query.probes;
                 prefetch(index, probes);
                 const size_t first = end - begin == 1
@@ -536,6 +542,56 @@ struct RemakesDirectMap {
 float distance_of(const IndexIVFPQ4& index, float score) {
     return index.metric_type == faiss::METRIC_L2 ? std::max(score, 0.0f)
                                                  : -score;
+}
+
+/// Searches lists for the k nearest vectors.
+void search_lists(
+        const IndexIVFPQ4& index,
+        const Search& how,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels) {
+    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
+        const auto y = centred(index, q1 - q0, x + q0 * index.d);
+        std::vector<TopK<float>> best(q1 - q0);
+        scan_probes(
+                index,
+                q1 - q0,
+                y.data(),
+                how,
+                [&](idx_t i, const Query& query, const Probe& probe) {
+                    TopK<float>& found = best[i];
+                    if (&probe == query.probes.data()) {
+                        found.k = std::max<idx_t>(1, std::min(k, index.ntotal));
+                        found.reserve();
+                    }
+                    scan_list(
+                            index,
+                            query,
+                            probe,
+                            how.sel,
+                            found.room(),
+                            [&] { return found.bound; },
+                            [&](float score, idx_t id) {
+                                found.push(score, id);
+                            });
+                },
+                [&](idx_t i) {
+                    if (best[i].scores.size() > best[i].k) {
+                        best[i].shrink();
+                    }
+                    std::vector<Hit> hits = best[i].sorted(k);
+                    best[i] = TopK<float>();
+                    hits.resize(k, {worst_score, -1});
+                    for (idx_t j = 0; j < k; j++) {
+                        const idx_t to = (q0 + i) * k + j;
+                        distances[to] = distance_of(index, hits[j].first);
+                        labels[to] = hits[j].second;
+                    }
+                });
+    });
 }
 
 bool is_mapped(const IndexIVFPQ4& index) {
@@ -788,74 +844,23 @@ void IndexIVFPQ4::search(
             int64_t(k));
     check_vectors(d, n, x, "IndexIVFPQ4::search");
     Search how = search_of(*this, params);
-    const bool widens = how.sel && is_plain(params);
-    if (widens) {
-        how.nprobe = nprobe_for_selected(
-                how.nprobe, nlist, selected_part(*this, *how.sel));
+    if (!how.sel || !is_plain(params)) {
+        search_lists(*this, how, n, x, k, distances, labels);
+        return;
     }
-    search_lists(n, x, k, distances, labels, how.nprobe, how.sel);
-    while (widens && how.nprobe < nlist) {
-        how.nprobe = std::min(4 * how.nprobe, nlist);
-        const IncompleteRows rows(n, x, d, k, labels);
-        if (rows.empty()) {
-            break;
-        }
-        rows.search_again(
-                distances,
-                labels,
-                [&](idx_t m, const float* q, float* D, idx_t* I) {
-                    search_lists(m, q, k, D, I, how.nprobe, how.sel);
-                });
+    how.lists = lists_for(*this, how);
+    search_lists(*this, how, n, x, k, distances, labels);
+    const IncompleteRows rows(n, x, d, k, labels);
+    if (rows.empty()) {
+        return;
     }
-}
-
-void IndexIVFPQ4::search_lists(
-        idx_t n,
-        const float* x,
-        idx_t k,
-        float* distances,
-        idx_t* labels,
-        idx_t nprobe,
-        const faiss::IDSelector* sel) const {
-    for_batches(n, most_queries, [&](idx_t q0, idx_t q1) {
-        const auto y = centred(*this, q1 - q0, x + q0 * d);
-        std::vector<TopK<float>> best(q1 - q0);
-        scan_probes(
-                *this,
-                q1 - q0,
-                y.data(),
-                nprobe,
-                [&](idx_t i, const Query& query, const Probe& probe) {
-                    TopK<float>& found = best[i];
-                    if (&probe == query.probes.data()) {
-                        found.k = std::max<idx_t>(1, std::min(k, ntotal));
-                        found.reserve();
-                    }
-                    scan_list(
-                            *this,
-                            query,
-                            probe,
-                            sel,
-                            found.room(),
-                            [&] { return found.bound; },
-                            [&](float score, idx_t id) {
-                                found.push(score, id);
-                            });
-                },
-                [&](idx_t i) {
-                    if (best[i].scores.size() > best[i].k) {
-                        best[i].shrink();
-                    }
-                    std::vector<Hit> hits = best[i].sorted(k);
-                    best[i] = TopK<float>();
-                    hits.resize(k, {worst_score, -1});
-                    for (idx_t j = 0; j < k; j++) {
-                        const idx_t to = (q0 + i) * k + j;
-                        distances[to] = distance_of(*this, hits[j].first);
-                        labels[to] = hits[j].second;
-                    }
-                });
-    });
+    const Search all{nlist, how.sel};
+    rows.search_again(
+            distances,
+            labels,
+            [&](idx_t m, const float* q, float* D, idx_t* I) {
+                search_lists(*this, all, m, q, k, D, I);
+            });
 }
 
 void IndexIVFPQ4::range_search(
@@ -879,7 +884,7 @@ void IndexIVFPQ4::range_search(
                 *this,
                 q1 - q0,
                 y.data(),
-                how.nprobe,
+                how,
                 [&](idx_t i, const Query& query, const Probe& probe) {
                     scan_list(
                             *this,

@@ -141,6 +141,17 @@ struct Candidates {
         choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
     }
 
+    /// Whether more than one of number / k results of query i is in the farther
+    /// half of its candidates. Then there are probably more beyond.
+    bool are_too_few(idx_t i, idx_t k, const idx_t* labels) const {
+        const idx_t *end = &ids[i * number] + number, *half = end - number / 2;
+        const idx_t far = std::count_if(
+                labels + i * k, labels + (i + 1) * k, [&](idx_t id) {
+                    return id >= 0 && std::find(half, end, id) != end;
+                });
+        return far * number > k * k;
+    }
+
     /// Takes the selected candidates of query i within a radius, by ascending
     /// id. Returns how many are within it, selected or not. The scores are
     /// distances or kernel values.
@@ -175,12 +186,6 @@ struct Candidates {
         return id >= 0 && sel->is_member(id);
     }
 };
-
-/// So many selected vectors are compared exactly. A search would not be faster.
-idx_t few_of(double candidates, idx_t k, idx_t ntotal) {
-    const double enough = 4 * std::max(candidates, double(k));
-    return std::max(enough < ntotal ? idx_t(enough) : ntotal, ntotal / 64);
-}
 
 /// Finds the vectors within a radius among the given ones, exactly.
 std::vector<std::vector<Hit>> within_radius(
@@ -333,7 +338,7 @@ void IndexRefineKernel::search(
     const double wanted = double(k) * how.k_factor;
     double part = 1;
     if (sel) {
-        const Selected selected(*sel, ntotal, few_of(wanted, k, ntotal));
+        const Selected selected(*sel, ntotal, most_compared(wanted, ntotal));
         if (selected.few) {
             const PlaceSelector few(*selected.few, ntotal);
             faiss::SearchParameters exact;
@@ -348,6 +353,11 @@ void IndexRefineKernel::search(
     guard.rethrow();
     candidates.compare(*flat, n, x, k, distances, labels);
     if (sel) {
+        for (idx_t i = 0; is_plain(how.base_params) && i < n; i++) {
+            if (candidates.are_too_few(i, k, labels)) {
+                labels[(i + 1) * k - 1] = -1; // search for it again
+            }
+        }
         complete_results(*flat, *sel, n, x, k, distances, labels);
     }
     flat->values_of_scores(n, k, distances, labels);
@@ -381,7 +391,7 @@ void IndexRefineKernel::range_search(
     std::vector<idx_t> rows(ntotal > 0 ? n : 0);
     double part = 1;
     if (sel) {
-        const Selected selected(*sel, ntotal, few_of(first, 1, ntotal));
+        const Selected selected(*sel, ntotal, most_compared(first, ntotal));
         if (selected.few) {
             found = within_radius(*flat, *selected.few, n, x, radius);
             rows.clear();

@@ -138,6 +138,12 @@ std::unique_ptr<faiss::SearchParameters> lists_for_selected(
     return params;
 }
 
+/// Leaves it to the index how wide a search is.
+template <class C>
+std::unique_ptr<faiss::SearchParameters> plain_params(const C&, double) {
+    return std::make_unique<faiss::SearchParameters>();
+}
+
 /// The same for a graph. The nearest selected vertices lie farther away.
 std::unique_ptr<faiss::SearchParameters> params_of_graph(
         const faiss::IndexHNSW& index,
@@ -604,9 +610,7 @@ void register_float_classes() {
     register_index_class(ivf);
     IndexClass<faiss::IndexIVFFastScan> fast;
     fast.selects = false; // newer versions do
-    fast.params_for_selected = [](const faiss::IndexIVFFastScan&, double) {
-        return std::make_unique<faiss::SearchParameters>();
-    };
+    fast.params_for_selected = plain_params<faiss::IndexIVFFastScan>;
     register_index_class(fast);
     IndexClass<faiss::IndexIVFFlat> ivf_flat;
     ivf_flat.string = [](const faiss::IndexIVFFlat& i) -> std::string {
@@ -828,7 +832,6 @@ void register_float_classes() {
         return ids;
     };
     lists.next_id = [](const IndexIVFPQ4& i) { return i.next_id; };
-    lists.params_for_selected = lists_for_selected<IndexIVFPQ4>;
     lists.prepare_moves = [](IndexIVFPQ4& i, const PlaceMoves& moves) {
         return i.prepare_moves(moves);
     };
@@ -884,6 +887,7 @@ void register_binary_classes() {
     register_index_class(ivf);
     IndexClass<IndexBinaryIVFSIMD> lists;
     lists.selects = true;
+    lists.params_for_selected = plain_params<IndexBinaryIVFSIMD>;
     lists.next_id = [](const IndexBinaryIVFSIMD& i) { return i.next_new_id(); };
     lists.prepare_moves = [](IndexBinaryIVFSIMD& i, const PlaceMoves& moves) {
         return i.prepare_moves(moves);

@@ -97,9 +97,15 @@ PlaceSelector PlaceSelector::from(idx_t begin, idx_t ntotal) {
     return PlaceSelector(std::move(places), ntotal);
 }
 
+idx_t most_compared(double candidates, idx_t ntotal) {
+    constexpr idx_t few = 16384;
+    const idx_t more = std::max(ntotal / 64, std::min(few, ntotal / 4));
+    return std::max(
+            more, 4 * candidates < ntotal ? idx_t(4 * candidates) : ntotal);
+}
+
 idx_t nprobe_for_selected(size_t nprobe, size_t nlist, double selected) {
-    return idx_t(std::min(
-            std::ceil(double(nprobe) / std::sqrt(selected)), double(nlist)));
+    return idx_t(std::min(std::ceil(double(nprobe) / selected), double(nlist)));
 }
 
 Selected::Selected(const faiss::IDSelector& sel, idx_t ntotal, idx_t most) {
