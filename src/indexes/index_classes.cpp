@@ -39,6 +39,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
@@ -452,6 +453,30 @@ void register_wrappers() {
     positions.keeps_ids = false;
     positions.checks_calls = true;
     register_index_class(positions);
+
+    using Concurrent = IndexConcurrentTemplate<IndexT>;
+    IndexClass<Concurrent> concurrent;
+    concurrent.parts = [](const Concurrent& i) {
+        return Parts{
+                {.name = "index inside",
+                 .index = i.index,
+                 .is_searched = true,
+                 .compares = true,
+                 .answers = true}};
+    };
+    concurrent.take_parts = [](Concurrent& i, OwnedParts<Concurrent> parts) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !dynamic_cast<const Concurrent*>(parts[0].get()),
+                "the index inside is an IndexConcurrent, too; one is enough");
+        i.own_fields = true;
+        i.index = parts[0].release();
+    };
+    concurrent.string = [](const Concurrent& i) {
+        const bool is_float = std::is_same_v<IndexT, Index>;
+        return (is_float ? "Concurrent," : "BConcurrent,") +
+                index_string(i.index);
+    };
+    register_index_class(concurrent);
 
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     IndexClass<Shards> shards;
