@@ -384,8 +384,7 @@ void register_wrappers() {
                  .by_position = true}};
     };
     map.string = [](const Map& i) -> std::string {
-        const bool is_map = dynamic_cast<const Map*>(i.index);
-        return is_map ? "" : "IDMap," + index_string(i.index);
+        return comes_first(i.index) ? "" : "IDMap," + index_string(i.index);
     };
     map.ids = [](const Map& i) {
         return Ids(i.id_map.begin(), i.id_map.end());
@@ -405,8 +404,7 @@ void register_wrappers() {
     using Map2 = faiss::IndexIDMap2Template<IndexT>;
     IndexClass<Map2> map2;
     map2.string = [](const Map2& i) -> std::string {
-        const bool is_map = dynamic_cast<const Map*>(i.index);
-        return is_map ? "" : "IDMap2," + index_string(i.index);
+        return comes_first(i.index) ? "" : "IDMap2," + index_string(i.index);
     };
     register_index_class(map2);
 
@@ -708,7 +706,7 @@ void register_float_classes() {
         return Parameters{k_factor_parameter(i.k_factor)};
     };
     refine.string = [](const faiss::IndexRefine& i) -> std::string {
-        if (dynamic_cast<const faiss::IndexIDMap*>(i.base_index)) {
+        if (comes_first(i.base_index)) {
             return ""; // the string would put it in front of Refine
         }
         const std::string base = index_string(i.base_index) + ",";

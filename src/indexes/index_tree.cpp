@@ -481,11 +481,14 @@ std::string index_string(const AnyIndex& index) {
     return found;
 }
 
-std::string string_inside(const AnyIndex& index) {
-    const bool is_outer = index.as<faiss::IndexIDMap>() ||
+bool comes_first(const AnyIndex& index) {
+    return index.as<faiss::IndexIDMap>() ||
             index.as<faiss::IndexBinaryIDMap>() ||
-            index.as<faiss::IndexRefine>() || index.as<IndexConcurrent>() ||
-            index.as<IndexBinaryConcurrent>();
+            index.as<IndexConcurrent>() || index.as<IndexBinaryConcurrent>();
+}
+
+std::string string_inside(const AnyIndex& index) {
+    const bool is_outer = comes_first(index) || index.as<faiss::IndexRefine>();
     return is_outer ? "" : index_string(index);
 }
 
