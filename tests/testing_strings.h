@@ -142,7 +142,7 @@ inline const Row indexes[] = {
         {"IDMap2,RHBE64,BFlat"},
         {"IDMap,KFlat(chi2)", Data::histograms},
         {"Concurrent,KFlat(chi2)", Data::histograms},
-        {"Concurrent,IDMap,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"},
+        {"Concurrent,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"},
 };
 
 /// binary indexes behind a hash

@@ -50,34 +50,38 @@ struct FloatCalls<faiss::Index> : faiss::Index {
 } // namespace internal
 #endif
 
-/** Lets threads search an index while others add vectors and remove them. The
- * strings `Concurrent,...` and, for a binary index, `BConcurrent,...` put one
- * around any index:
+/** Lets threads search an index while others add vectors and remove them.
  *
- *     auto index = faiss_ext::index_factory(64,
- *             "Concurrent,AHK512(chi2),BFlat,Refine(KFlat(chi2))");
+ * `Concurrent` at the beginning of a string makes one around any index, as in
+ * `Concurrent,AHK512(chi2),BFlat,Refine(KFlat(chi2))`. The name for binary
+ * indexes is `BConcurrent`.
  *
- * Any thread may call any method at any time, and the functions of this library
- * such as update_vectors, write_index and set_search_parameter. Results and
- * errors are those of the index inside. A lock divides the work into steps:
- * - A search reads in steps of about a millisecond, with at least one query
- *   each. All results of a query belong to one state of the index; the queries
- *   of a call may see different states.
- * - A call that changes the index is one step: others see all of the change or
- *   nothing. It takes longer for more vectors, and searches wait that long, so
- *   add 100,000 vectors in several calls.
- * - A search waits for at most one change before each of its steps. A change
- *   waits for the steps that came before it, and not for later ones.
- * - write_index and clone_index read one state. Changes wait until they end;
- *   searches do not.
+ * Any thread may call any method at any time. The same holds for the functions
+ * of this library, such as update_vectors, write_index and
+ * set_search_parameter. Results and errors are those of the index inside. A
+ * lock divides the work into steps:
+ * - A search reads in steps of about a millisecond, or of 8 queries if these
+ *   take longer (one query for each thread of OpenMP, if there are more). All
+ *   results of a query belong to one state of the index. The queries of a call
+ *   may see different states.
+ * - A call that changes the index is one step: others see the whole change or
+ *   nothing of it. Searches wait for it, so make large changes in several
+ *   calls, for example of 1,000 vectors each.
+ * - A step of a search waits for at most one change. A change waits for the
+ *   steps of searches that came before it, and not for later ones. So a thread
+ *   makes one change in the time of a step; if steps take 3 ms and 1,000
+ *   vectors a second change, it must change several of them in a call.
+ * - write_index and clone_index read one state. Changes wait until they end,
+ *   and searches do not.
  *
  * Rules:
  * - It comes first in a string, since it cannot protect what an index around it
  *   changes.
  * - Do not use `index`, the index inside, while threads share this one.
- * - ntotal and is_trained are plain members of FAISS, so a program in C++ must
- *   not read them while another thread makes changes.
- * - A kernel or selector must not call the index that is calling it.
+ * - ntotal and is_trained are plain members of FAISS. A program in C++ must not
+ *   read them while another thread makes changes.
+ * - A kernel, a selector or a progress function must not call the index that
+ *   calls it.
  * - get_distance_computer throws, since its result would point to vectors that
  *   move.
  */
@@ -154,7 +158,7 @@ struct IndexConcurrentTemplate
    private:
     friend class IndexStep;
     std::unique_ptr<FairLock> lock;
-    mutable std::atomic<idx_t> queries_in_step{1};
+    mutable std::atomic<idx_t> queries_in_step{0};
 
     /// Calls f(begin, end) for consecutive parts of n queries, each in a step.
     void read_in_steps(idx_t n, const std::function<void(idx_t, idx_t)>& f)

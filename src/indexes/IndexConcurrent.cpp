@@ -135,11 +135,12 @@ void IndexConcurrentTemplate<IndexT>::read_in_steps(
         const std::function<void(idx_t, idx_t)>& f) const {
     using Clock = std::chrono::steady_clock;
     using std::chrono::microseconds;
-    constexpr idx_t most = 1 << 20;
+    // several queries share the reading of vectors, and each thread needs one
+    const idx_t least = std::max(8, omp_get_max_threads()), most = 1 << 20;
     idx_t begin = 0;
     do { // once for no queries: the index inside checks its arguments
         check_interrupt();
-        const idx_t size = queries_in_step.load(std::memory_order_relaxed);
+        const idx_t size = std::max(least, queries_in_step.load());
         const idx_t end = begin + std::min(size, n - begin);
         Clock::duration time;
         {
@@ -149,7 +150,7 @@ void IndexConcurrentTemplate<IndexT>::read_in_steps(
             time = Clock::now() - start;
         }
         if (time > microseconds(2000)) {
-            queries_in_step = std::max<idx_t>(1, size / 2);
+            queries_in_step = size / 2;
         } else if (time < microseconds(500) && end - begin == size) {
             queries_in_step = std::min(most, 2 * size);
         }
