@@ -3,9 +3,12 @@
 
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 namespace faiss_ext {
 
@@ -25,14 +28,21 @@ namespace faiss_ext {
 class FairLock {
    public:
     void lock_shared() {
-        std::unique_lock<std::mutex> hold(mutex);
-        if (!is_changing && (changes_waiting == 0 || long_reads > 0)) {
-            readers++;
-            return;
+        uint64_t last;
+        {
+            const std::lock_guard<std::mutex> hold(mutex);
+            if (!is_changing && (changes_waiting == 0 || long_reads > 0)) {
+                readers++;
+                return;
+            }
+            readers_waiting++;
+            last = admissions;
         }
-        readers_waiting++;
-        const uint64_t last = admissions;
-        may_read.wait(hold, [&] { return admissions != last; });
+        const auto is_admitted = [&] { return admissions != last; };
+        if (!comes_soon(is_admitted)) {
+            std::unique_lock<std::mutex> hold(mutex);
+            may_read.wait(hold, is_admitted);
+        }
     }
 
     void unlock_shared() {
@@ -54,9 +64,15 @@ class FairLock {
     }
 
     void lock() {
+        const auto is_free = [&] { return !is_changing && readers == 0; };
         std::unique_lock<std::mutex> hold(mutex);
         changes_waiting++;
-        may_change.wait(hold, [&] { return !is_changing && readers == 0; });
+        if (!is_free()) {
+            hold.unlock();
+            comes_soon(is_free);
+            hold.lock();
+        }
+        may_change.wait(hold, is_free);
         changes_waiting--;
         is_changing = true;
     }
@@ -71,13 +87,14 @@ class FairLock {
     }
 
    private:
-    std::mutex mutex; ///< of the members
+    // The members change under the mutex. Atomic ones are read without it.
+    std::mutex mutex;
     std::condition_variable may_read, may_change;
-    int readers = 0;    ///< inside
-    int long_reads = 0; ///< those of them that are long
-    bool is_changing = false;
+    std::atomic<int> readers{0}; ///< inside
+    int long_reads = 0;          ///< those of them that are long
+    std::atomic<bool> is_changing{false};
     int readers_waiting = 0, changes_waiting = 0;
-    uint64_t admissions = 0;
+    std::atomic<uint64_t> admissions{0};
 
     /// Lets all waiting readers in.
     void admit() {
@@ -93,6 +110,21 @@ class FairLock {
         if (--readers == 0) {
             may_change.notify_one();
         }
+    }
+
+    /// Asks for a short time whether a condition holds. Most steps are shorter
+    /// than it takes to wake a thread up.
+    template <class Condition>
+    static bool comes_soon(Condition&& condition) {
+        using Clock = std::chrono::steady_clock;
+        const auto end = Clock::now() + std::chrono::microseconds(100);
+        while (!condition()) {
+            if (Clock::now() > end) {
+                return false;
+            }
+            std::this_thread::yield();
+        }
+        return true;
     }
 };
 

@@ -204,7 +204,7 @@ def test_wrappers_put_together_by_hand():
 
 
 def test_binary_indexes_and_transformations():
-    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)", "BConcurrent,BFlat"):
+    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)", "BConcurrent,SIK16(gaussian),BFlat"):
         index = fill(faiss.index_binary_factory(64, string), X[:300])
         read(faiss.serialize_index_binary(index), "binary index")
     bare = faiss_ext.IndexBinaryPermuted(64)
