@@ -72,6 +72,7 @@ class Writer:
 
     def run(self, end, per_second, batch):
         """Changes until `end`; sets the numbers of vectors and of processor seconds per second."""
+        faiss.omp_set_num_threads(1)  # each thread has a setting of its own
         start, done, used = time.perf_counter(), 0, time.thread_time()
         while time.perf_counter() < end:
             due = start + done / per_second

@@ -596,7 +596,8 @@ TEST(IndexConcurrent, RefusesWhatItCannotProtect) {
                  {"SIK64(gaussian),BConcurrent,BFlat", "must come first"},
                  {"Concurrent,IDMap,KIVF4", "keep ids themselves"},
                  {"BConcurrent,BFlat", "index_binary_factory"}}) {
-        EXPECT_TRUE(throws([&] { index_factory(d, text); }, named)) << text;
+        EXPECT_TRUE(throws([&, text = text] { index_factory(d, text); }, named))
+                << text;
     }
     for (const auto& [text, named] :
          std::vector<std::pair<const char*, const char*>>{
@@ -604,7 +605,8 @@ TEST(IndexConcurrent, RefusesWhatItCannotProtect) {
                  {"IDMap,BConcurrent,BFlat", "must come first"},
                  {"BConcurrent,BConcurrent,BFlat", "must come first"},
                  {"Concurrent,BFlat", "Concurrent"}}) {
-        EXPECT_TRUE(throws([&] { index_binary_factory(8 * d, text); }, named))
+        EXPECT_TRUE(throws(
+                [&, text = text] { index_binary_factory(8 * d, text); }, named))
                 << text;
     }
     // a wrapper around it has no string
