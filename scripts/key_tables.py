@@ -90,6 +90,8 @@ def shared_scheme(name, fields):
 def scheme_tables(fields):
     text = ""
     for name, rows in fields.items():
+        if not rows:
+            continue  # an index without keys
         text += f"\n### {name}\n\n"
         other = shared_scheme(name, fields)
         if other:

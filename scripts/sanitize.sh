@@ -10,7 +10,7 @@
 #             same sanitizers, but without leak detection
 #   coverage  line and branch coverage of src/ by these tests; fails below 95 % of
 #             the lines
-#   threads   test_concurrency, with ThreadSanitizer
+#   threads   test_concurrency and test_index_concurrent, with ThreadSanitizer
 #
 # By default all of them run. Builds are in build/checked and build/threads.
 set -euo pipefail
@@ -83,13 +83,16 @@ run_threads() {
         -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
         -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
         -DFAISS_EXT_SANITIZE=thread -DFAISS_EXT_BUILD_TESTS=ON
-    "$CMAKE" --build build/threads --parallel "$(build_jobs)" --target test_concurrency
+    "$CMAKE" --build build/threads --parallel "$(build_jobs)" --target test_concurrency test_index_concurrent
     # where addresses are random in too many bits, the runtime does not start
     local -a fixed_addresses=(setarch -R)
     "${fixed_addresses[@]}" true 2>/dev/null || fixed_addresses=(env)
-    TSAN_OPTIONS="halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$PWD/tests/sanitizer/tsan.supp" \
-        "${fixed_addresses[@]}" \
-        build/threads/tests/test_concurrency --gtest_brief=1
+    local program
+    for program in test_concurrency test_index_concurrent; do
+        TSAN_OPTIONS="halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$PWD/tests/sanitizer/tsan.supp" \
+            "${fixed_addresses[@]}" \
+            "build/threads/tests/$program" --gtest_brief=1
+    done
 }
 
 install_deps build test fuzz

@@ -141,6 +141,8 @@ inline const Row indexes[] = {
         {"IVF4,Flat,Refine(KFlat(js))", Data::histograms},
         {"IDMap2,RHBE64,BFlat"},
         {"IDMap,KFlat(chi2)", Data::histograms},
+        {"Concurrent,KFlat(chi2)", Data::histograms},
+        {"Concurrent,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"},
 };
 
 /// binary indexes behind a hash

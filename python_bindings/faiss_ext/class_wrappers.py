@@ -24,7 +24,7 @@ from .arguments import (
     python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, reworded, unsupported
-from .filters import params_of
+from .filters import ids_of, params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
@@ -1088,7 +1088,8 @@ def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
                       swig.IndexFlatKernel, swig.IndexIVFPQ4,
                       swig.IndexHNSWKernel, swig.IndexIDTable,
-                      swig.IndexPreTransformSIMD, swig.IndexRefineKernel):
+                      swig.IndexPreTransformSIMD, swig.IndexRefineKernel,
+                      swig.IndexConcurrent):
         faiss_wrappers.handle_Index(the_class)
         inherit_errors(the_class)
         the_class.reconstruct_n = float_reconstruct_n(the_class)
@@ -1275,6 +1276,7 @@ def wrap_float_indexes():
     keep_arguments(swig.IndexKernelHash, "hash", "storage")
     keep_arguments(swig.IndexHNSWKernel, "storage")
     keep_arguments(swig.IndexIDTable, "index")
+    keep_arguments(swig.IndexConcurrent, "index")
     keep_arguments(swig.IndexPreTransformSIMD, "index")
     keep_arguments(swig.IndexRefineKernel, "base_index", "refine_index")
 
@@ -1432,7 +1434,7 @@ INDEX_CLASSES = (
     swig.IndexIDTable, swig.IndexBinaryIDTable, swig.IndexKernelHash,
     swig.IndexBinaryKernelHash, swig.IndexBinaryPermuted,
     swig.IndexBinaryFlatKernel, swig.IndexBinaryFlatSIMD,
-    swig.IndexBinaryIVFSIMD)
+    swig.IndexBinaryIVFSIMD, swig.IndexConcurrent, swig.IndexBinaryConcurrent)
 
 
 def wrap_ids():
@@ -1485,9 +1487,7 @@ def wrap_ids():
         -------
         int64, shape (ntotal,)
         """
-        ids = np.empty(self.ntotal, dtype="int64")
-        swig._index_ids_c(self, len(ids), faiss.swig_ptr(ids))
-        return ids
+        return ids_of(self)
 
     def contains(self, ids: "ArrayLike") -> "NDArray[np.bool_]":
         """Whether the index has vectors with these ids.
@@ -1529,10 +1529,12 @@ def wrap_binary_indexes():
     del swig.IndexBinaryPermuted.max_gb_read
     for the_class in (swig.IndexBinaryPermuted, swig.IndexBinaryFlatSIMD,
                       swig.IndexBinaryFlatKernel, swig.IndexBinaryIVFSIMD,
-                      swig.IndexBinaryIDTable, swig.IndexBinaryKernelHash):
-        takes_vectors = the_class in (
-            swig.IndexBinaryIDTable, swig.IndexBinaryKernelHash)
-        as_input = (codes_by_hash if the_class is swig.IndexBinaryIDTable
+                      swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent,
+                      swig.IndexBinaryKernelHash):
+        is_wrapper = the_class in (
+            swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent)
+        takes_vectors = is_wrapper or the_class is swig.IndexBinaryKernelHash
+        as_input = (codes_by_hash if is_wrapper
                     else vectors_for_hash if takes_vectors else codes)
         methods = binary_methods(the_class)
         faiss_wrappers.handle_IndexBinary(the_class)
@@ -1554,20 +1556,9 @@ def wrap_binary_indexes():
                 the_class, documentation.HashedIndexMethods)
     keep_arguments(swig.IndexBinaryKernelHash, "hash", "storage")
     keep_arguments(swig.IndexBinaryIVFSIMD, "quantizer")
-    keep_arguments(swig.IndexBinaryIDTable, "index")
-
-    train_codes = swig.IndexBinaryIDTable.train_codes
-
-    def train(self, x: "ArrayLike") -> None:
-        hash = hash_in_front(self)
-        if hash is None:
-            train_codes(self, x)
-            return
-        part_in_front(self).train(x)
-        self.is_trained = True
-
-    documentation.document(train, documentation.BinaryIndexMethods.train)
-    swig.IndexBinaryIDTable.train = train
+    for the_class in (swig.IndexBinaryIDTable, swig.IndexBinaryConcurrent):
+        keep_arguments(the_class, "index")
+        the_class.train = train_through_hash(the_class)
 
     def replace_invlists(
             self, il: "faiss.InvertedLists", own: bool = False) -> None:
@@ -1586,6 +1577,25 @@ def wrap_binary_indexes():
         faiss.IndexBinaryIVF.replace_invlists(self, il, own)
 
     swig.IndexBinaryIVFSIMD.replace_invlists = replace_invlists
+
+
+def train_through_hash(the_class):
+    """The method train of a wrapper, which trains a hash behind it as well."""
+    train_codes = the_class.train_codes
+
+    def train(self, x: "ArrayLike") -> None:
+        if hash_in_front(self) is None:
+            train_codes(self, x)
+            return
+        front = part_in_front(self)
+        front.train(x)
+        part = self
+        while part.this != front.this:
+            part.is_trained = True
+            part = part.index
+
+    documentation.document(train, documentation.BinaryIndexMethods.train)
+    return train
 
 
 def binary_methods(the_class):
@@ -1662,6 +1672,7 @@ DERIVED = {"d", "d_in", "d_out", "ntotal", "code_size"}
 FIXED_PARTS = {
     swig.IndexIDTable: ("index", "id_map"),
     swig.IndexBinaryIDTable: ("index", "id_map"),
+    swig.IndexConcurrent: ("index",), swig.IndexBinaryConcurrent: ("index",),
     swig.IndexHNSWKernel: ("storage",)}
 # members of FAISS's classes that may be null
 NULLABLE = {"clustering_index"}

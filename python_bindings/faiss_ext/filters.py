@@ -75,9 +75,12 @@ def selector_of_range(allowed, index):
 
 def ids_of(index):
     """The ids of all vectors of an index, in no particular order."""
-    ids = np.empty(index.ntotal, dtype="int64")
-    swig._index_ids_c(index, len(ids), faiss.swig_ptr(ids))
-    return ids
+    n = index.ntotal
+    while True:
+        ids = np.empty(n, dtype="int64")
+        n = swig._index_ids_c(index, len(ids), faiss.swig_ptr(ids))
+        if n == len(ids):  # no other thread has changed it since
+            return ids
 
 
 def check_mask(mask, index, where):

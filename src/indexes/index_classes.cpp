@@ -39,6 +39,7 @@
 #include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
@@ -390,8 +391,7 @@ void register_wrappers() {
                  .by_position = true}};
     };
     map.string = [](const Map& i) -> std::string {
-        const bool is_map = dynamic_cast<const Map*>(i.index);
-        return is_map ? "" : "IDMap," + index_string(i.index);
+        return comes_first(i.index) ? "" : "IDMap," + index_string(i.index);
     };
     map.ids = [](const Map& i) {
         return Ids(i.id_map.begin(), i.id_map.end());
@@ -411,8 +411,7 @@ void register_wrappers() {
     using Map2 = faiss::IndexIDMap2Template<IndexT>;
     IndexClass<Map2> map2;
     map2.string = [](const Map2& i) -> std::string {
-        const bool is_map = dynamic_cast<const Map*>(i.index);
-        return is_map ? "" : "IDMap2," + index_string(i.index);
+        return comes_first(i.index) ? "" : "IDMap2," + index_string(i.index);
     };
     register_index_class(map2);
 
@@ -459,6 +458,30 @@ void register_wrappers() {
     positions.keeps_ids = false;
     positions.checks_calls = true;
     register_index_class(positions);
+
+    using Concurrent = IndexConcurrentTemplate<IndexT>;
+    IndexClass<Concurrent> concurrent;
+    concurrent.parts = [](const Concurrent& i) {
+        return Parts{
+                {.name = "index inside",
+                 .index = i.index,
+                 .is_searched = true,
+                 .compares = true,
+                 .answers = true}};
+    };
+    concurrent.take_parts = [](Concurrent& i, OwnedParts<Concurrent> parts) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                !dynamic_cast<const Concurrent*>(parts[0].get()),
+                "the index inside is an IndexConcurrent, too; one is enough");
+        i.own_fields = true;
+        i.index = parts[0].release();
+    };
+    concurrent.string = [](const Concurrent& i) {
+        const bool is_float = std::is_same_v<IndexT, Index>;
+        return (is_float ? "Concurrent," : "BConcurrent,") +
+                index_string(i.index);
+    };
+    register_index_class(concurrent);
 
     using Shards = faiss::IndexShardsTemplate<IndexT>;
     IndexClass<Shards> shards;
@@ -691,7 +714,7 @@ void register_float_classes() {
         return Parameters{k_factor_parameter(i.k_factor)};
     };
     refine.string = [](const faiss::IndexRefine& i) -> std::string {
-        if (dynamic_cast<const faiss::IndexIDMap*>(i.base_index)) {
+        if (comes_first(i.base_index)) {
             return ""; // the string would put it in front of Refine
         }
         const std::string base = index_string(i.base_index) + ",";

@@ -29,6 +29,9 @@ bool takes_parts(const AnyIndex& index);
 template <class IndexT>
 void give_parts(IndexT& index, std::vector<std::unique_ptr<IndexT>> parts);
 
+/// Whether nothing can stand in front of an index in a string.
+bool comes_first(const AnyIndex& index);
+
 /// The string of an index inside another one; empty if the factory would take
 /// it for something else there: ID maps come first in a string, Refine last.
 std::string string_inside(const AnyIndex& index);

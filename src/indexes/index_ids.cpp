@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include <faiss_ext/indexes/IndexConcurrent.h>
+
 #include "core/errors.h"
 #include "indexes/index_facts.h"
+#include "indexes/index_steps.h"
 
 namespace faiss_ext {
 
@@ -15,6 +18,10 @@ namespace {
 template <class IndexT, class F>
 void change(IndexT& index, idx_t n, const char* method, F&& f) {
     using Table = IndexIDTableTemplate<IndexT>;
+    if (auto* shared = dynamic_cast<IndexConcurrentTemplate<IndexT>*>(&index)) {
+        shared->change([&](IndexT& inside) { change(inside, n, method, f); });
+        return;
+    }
     const auto call = [&](Table& table) {
         f(table);
         return n > 0;
@@ -80,12 +87,16 @@ bool has_id_table(const AnyIndex& index) {
 }
 
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
+    const ReadingStep step(index);
     const AnyIndex own = id_table_of(index);
     const AnyIndex& table = own ? own : index;
     if (const auto* floats = table.as<IndexIDTable>()) {
         floats->contains(n, ids, found);
     } else if (const auto* codes = table.as<IndexBinaryIDTable>()) {
         codes->contains(n, ids, found);
+    } else if (const auto parts = parts_of(index);
+               parts.size() == 1 && parts[0].answers && parts[0].index) {
+        contains(parts[0].index, n, ids, found);
     } else {
         const std::vector<bool> holds = holds_ids(index, {ids, ids + n});
         std::copy(holds.begin(), holds.end(), found);

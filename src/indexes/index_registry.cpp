@@ -3,6 +3,7 @@
 
 #include <faiss_ext/indexes/IndexBinaryFlatKernel.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 
@@ -44,7 +45,8 @@ ClassTable<faiss::Index>& class_table<faiss::Index>() {
             "index",
             Names::prefix,
             {entry_with_ids<faiss::Index, IndexFlatKernel>("KFlat"),
-             entry_with_ids<faiss::Index, IndexIVFPQ4>("KIVF", "nlist")});
+             entry_with_ids<faiss::Index, IndexIVFPQ4>("KIVF", "nlist"),
+             class_entry<faiss::Index, IndexConcurrent>("Concurrent")});
     return table;
 }
 
@@ -55,7 +57,9 @@ ClassTable<faiss::IndexBinary>& class_table<faiss::IndexBinary>() {
             Names::prefix,
             {entry_with_ids<faiss::IndexBinary, IndexBinaryFlatKernel>(
                      "BKFlat"),
-             entry_with_ids<faiss::IndexBinary, IndexBinaryPermuted>("BPerm")});
+             entry_with_ids<faiss::IndexBinary, IndexBinaryPermuted>("BPerm"),
+             class_entry<faiss::IndexBinary, IndexBinaryConcurrent>(
+                     "BConcurrent")});
     return table;
 }
 

@@ -21,6 +21,7 @@
 
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
@@ -34,6 +35,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/index_steps.h"
 
 namespace faiss_ext {
 
@@ -388,12 +390,14 @@ std::string metric_text(const AnyIndex& index) {
 }
 
 std::vector<std::string> settings_of(const AnyIndex& index) {
+    const ReadingStep step(index);
     std::vector<std::string> texts = texts_in_front(index);
     append(texts, texts_behind(index));
     return texts;
 }
 
 std::string structure_text(const AnyIndex& index) {
+    const ReadingStep step(index);
     return text_of(index);
 }
 
@@ -401,6 +405,7 @@ std::string index_text(const AnyIndex& index) {
     if (!index) {
         return text_of(index);
     }
+    const ReadingStep step(index);
     std::vector<std::string> more;
     index.visit([&](const auto& i) {
         more.push_back("d=" + std::to_string(i.d));
@@ -462,6 +467,7 @@ bool is_lists_of_known_class(const AnyIndex& index) {
 
 std::string index_string(const AnyIndex& index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "a part of the index is missing");
+    const ReadingStep step(index);
     const auto& string = facts_of(index).string;
     std::string found = string ? string(index) : "";
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -475,10 +481,14 @@ std::string index_string(const AnyIndex& index) {
     return found;
 }
 
-std::string string_inside(const AnyIndex& index) {
-    const bool is_outer = index.as<faiss::IndexIDMap>() ||
+bool comes_first(const AnyIndex& index) {
+    return index.as<faiss::IndexIDMap>() ||
             index.as<faiss::IndexBinaryIDMap>() ||
-            index.as<faiss::IndexRefine>();
+            index.as<IndexConcurrent>() || index.as<IndexBinaryConcurrent>();
+}
+
+std::string string_inside(const AnyIndex& index) {
+    const bool is_outer = comes_first(index) || index.as<faiss::IndexRefine>();
     return is_outer ? "" : index_string(index);
 }
 
@@ -542,6 +552,25 @@ void join_parameters(SearchParameter& one, const SearchParameter& other) {
             one.members.end(), other.members.begin(), other.members.end());
 }
 
+/// Makes parameters read and set in steps of an IndexConcurrent.
+void share_parameters(
+        const AnyIndex& index,
+        std::vector<SearchParameter>& parameters) {
+    for (SearchParameter& parameter : parameters) {
+        for (SearchParameter::Member& member : parameter.members) {
+            member = {
+                    [index, get = member.get] {
+                        const ReadingStep step(index);
+                        return get();
+                    },
+                    [index, set = member.set](double value) {
+                        const ChangingStep step(index);
+                        set(value);
+                    }};
+        }
+    }
+}
+
 std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
     std::vector<SearchParameter> all;
     if (!index) {
@@ -577,6 +606,9 @@ std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
         } else {
             all.push_back(parameter);
         }
+    }
+    if (index.as<IndexConcurrent>() || index.as<IndexBinaryConcurrent>()) {
+        share_parameters(index, all);
     }
     return all;
 }
@@ -677,6 +709,7 @@ AnyIndex only_part(const AnyIndex& index) {
 } // namespace
 
 double extra_memory(const AnyIndex& index, idx_t n) {
+    const ReadingStep step(index);
     if (const auto& memory = facts_of(index).extra_memory) {
         return memory(index, n);
     }
@@ -694,6 +727,7 @@ double extra_memory(const AnyIndex& index, idx_t n) {
 }
 
 idx_t unused_places(const AnyIndex& index) {
+    const ReadingStep step(index);
     const auto& places = facts_of(index).unused_places;
     const AnyIndex part = only_part(index);
     return places ? places(index) : part ? unused_places(part) : 0;
@@ -707,6 +741,7 @@ AnyIndex part_that_stores(const AnyIndex& index) {
 // Ids.
 
 bool keeps_ids(const AnyIndex& index) {
+    const ReadingStep step(index);
     return id_table_of(index) || lists_keep_ids(index);
 }
 
@@ -751,6 +786,7 @@ std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
 }
 
 std::vector<idx_t> index_ids(const AnyIndex& index) {
+    const ReadingStep step(index);
     if (auto ids = ids_of(index)) {
         return std::move(*ids);
     }
@@ -949,6 +985,7 @@ void compute_kernel_values(
         idx_t k,
         const idx_t* ids,
         float* values) {
+    const ReadingStep step(index);
     const std::vector<idx_t> wanted(ids, ids + n * k);
     compute_values(index, n, x, k, wanted, values);
     for (size_t i = 0; i < wanted.size(); i++) {

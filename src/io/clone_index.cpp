@@ -5,6 +5,7 @@
 
 #include "core/errors.h"
 #include "core/field_files.h"
+#include "indexes/index_steps.h"
 #include "io/nested_io.h"
 
 namespace faiss_ext {
@@ -14,6 +15,7 @@ namespace {
 template <class IndexT>
 std::unique_ptr<IndexT> copy(const IndexT* index) {
     FAISS_EXT_THROW_IF_NOT_MSG(index, "the index is null");
+    const LongReadingStep step(*index);
     const PartsInMemory parts;
     check_sound(index, "the index");
     faiss::VectorIOWriter writer;

@@ -18,6 +18,7 @@
 #include <faiss_ext/indexes/IndexAsymmetricHash.h>
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
@@ -57,12 +58,24 @@ bool is_wrapper(const ClassEntry<IndexT>& entry) {
     return takes_parts(*entry.make());
 }
 
+/// Returns whether the objects of a class are outside of all other indexes,
+/// even of ID maps and Refine.
+template <class IndexT>
+bool is_outermost(const ClassEntry<IndexT>& entry) {
+    return entry.type == typeid(IndexConcurrentTemplate<IndexT>);
+}
+
 /// The forms of the registered classes.
 template <class IndexT>
 std::vector<std::string> registered_forms() {
     std::vector<std::string> forms;
     for (const std::string& name : class_table<IndexT>().names()) {
-        const bool wraps = is_wrapper(*class_table<IndexT>().find(name));
+        const auto entry = class_table<IndexT>().find(name);
+        if (is_outermost(*entry)) {
+            forms.push_back(name + ",...");
+            continue;
+        }
+        const bool wraps = is_wrapper(*entry);
         const bool is_binary = std::is_same_v<IndexT, IndexBinary>;
         const char* behind = is_binary ? ",<binary index>" : ",<index>";
         forms.push_back(name + "(...)" + (wraps ? behind : ""));
@@ -116,6 +129,12 @@ bool is_wrapper(const Token& part) {
 }
 
 template <class IndexT>
+bool is_outermost(const Token& part) {
+    return is_registered<IndexT>(part) &&
+            is_outermost(*class_table<IndexT>().find(TokenHead(part).letters));
+}
+
+template <class IndexT>
 std::unique_ptr<IndexT> make_registered(
         int d,
         const Token& part,
@@ -133,7 +152,7 @@ std::unique_ptr<IndexT> make_registered(
 }
 
 /// Returns what follows the first part of a string, an index. Throws if it is
-/// missing, or if it must come first in the whole string.
+/// missing.
 /// @param expected  the message if it is missing
 Token behind_first(
         const Token& part,
@@ -143,12 +162,16 @@ Token behind_first(
     if (head.end == part.end) {
         throw_parse_error(*part.text, part.end, expected, examples);
     }
-    Token behind = {part.text, head.end + 1, part.end};
-    const Token first = behind.split()[0];
+    return {part.text, head.end + 1, part.end};
+}
+
+/// Throws if a string begins with a part that must come first in the whole
+/// string.
+void check_not_first(const Token& part) {
+    const Token first = part.split()[0];
     if (first.str() == "IDMap" || first.str() == "IDMap2") {
         first.fail(first.str() + " must come first in the string");
     }
-    return behind;
 }
 
 std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
@@ -162,17 +185,27 @@ std::unique_ptr<IndexT> make_wrapper(
         faiss::MetricType metric) {
     constexpr bool is_binary = std::is_same_v<IndexT, IndexBinary>;
     const Token head = part.split()[0];
+    const std::string name = TokenHead(head).letters;
     const Token behind = behind_first(
             part,
-            "expected an index inside " + TokenHead(head).letters,
+            "expected an index inside " + name,
             is_binary ? std::vector<std::string>{",BFlat", ",BIVF1024"}
                       : std::vector<std::string>{",Flat", ",KFlat(...)"});
+    if (!is_outermost<IndexT>(head)) {
+        check_not_first(behind);
+    } else if (head.begin != 0) {
+        head.fail(name + " must come first in the string");
+    }
     auto index = make_registered<IndexT>(d, head, metric);
     std::vector<std::unique_ptr<IndexT>> parts(1);
     if constexpr (is_binary) {
         parts[0] = make_binary_index(d, behind);
     } else {
         parts[0] = make_index(d, behind, metric);
+    }
+    index->d = parts[0]->d; // a hash in front has other dimensions
+    if constexpr (is_binary) {
+        index->code_size = parts[0]->code_size;
     }
     index->is_trained = index->is_trained && parts[0]->is_trained;
     try {
@@ -195,7 +228,7 @@ std::vector<std::string> storage_forms(std::vector<std::string> more) {
              "BIVF<nlist>_HNSW<M>",
              "BHNSW<M>"});
     for (const std::string& form : registered_forms<IndexBinary>()) {
-        if (form != "BKFlat(...)") {
+        if (form != "BKFlat(...)" && form != "BConcurrent,...") {
             more.push_back(form);
         }
     }
@@ -381,6 +414,7 @@ std::unique_ptr<Index> make_mapped(
             part,
             "expected an index for the mapped vectors",
             {",Flat", ",IVF1024,PQ32", ",HNSW32"});
+    check_not_first(behind);
     std::unique_ptr<Index> index;
     if (const int dims = output_dimension(head)) {
         index = make_index(dims, behind, metric);
@@ -668,7 +702,11 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
     }
     std::vector<Token> parts = part.split();
 
-    // IDMap is outermost
+    if (is_outermost<Index>(parts[0])) {
+        return make_wrapper<Index>(d, part, metric);
+    }
+
+    // IDMap is outside of what follows
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<Index>(
                 parts[0],
@@ -730,6 +768,9 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
 std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     const NestingGuard inside(part);
     const std::vector<Token> parts = part.split();
+    if (is_outermost<IndexBinary>(parts[0])) {
+        return make_wrapper<IndexBinary>(d, part, faiss::METRIC_L2);
+    }
     if (const auto name = id_map_name(parts); !name.empty()) {
         return with_id_map<IndexBinary>(
                 parts[0],
@@ -740,7 +781,8 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
         part.fail(
                 problem,
                 storage_forms(
-                        {"BKFlat(...)",
+                        {"BConcurrent,...",
+                         "BKFlat(...)",
                          "<scheme>,<binary index> such as SIK256(gaussian),BFlat",
                          "IDMap,...",
                          "IDMap2,..."}));
@@ -823,7 +865,9 @@ bool is_faiss_ext_string(const std::string& text) {
 bool is_string_for_codes(const std::string& description) {
     const Token text = whole(without_spaces(description));
     for (const Token& part : text.split()) {
-        if (part.str() != "IDMap" && part.str() != "IDMap2") {
+        const bool is_in_front = part.str() == "IDMap" ||
+                part.str() == "IDMap2" || is_outermost<IndexBinary>(part);
+        if (!is_in_front) {
             return is_codes(part) ||
                     (part.starts_with("B") && !is_hash(part) && !is_map(part) &&
                      !is_vectors(part));

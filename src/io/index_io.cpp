@@ -33,6 +33,7 @@
 #include "indexes/fast_scan.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_steps.h"
 #include "io/binary_flat_files.h"
 #include "io/frame.h"
 #include "io/index_codecs.h"
@@ -302,10 +303,20 @@ std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     return read_any<T>(f.get(), io_flags);
 }
 
+/// One state of an object is written.
+std::unique_ptr<IndexStep> state_to_write(const AnyIndex& index) {
+    return std::make_unique<LongReadingStep>(index);
+}
+
+std::unique_ptr<IndexStep> state_to_write(const VectorTransform&) {
+    return nullptr;
+}
+
 template <class T>
 void write_any(const T* object, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
     FAISS_EXT_THROW_IF_NOT_MSG(f, "the writer is null");
+    const auto step = state_to_write(*object);
     check_sound(object, name_of(*f));
     if (!holds_faiss_ext(object)) {
         Kind<T>::faiss_write(object, f);
@@ -657,6 +668,7 @@ bool holds_ours(const AnyIndex& index) {
     if (!index) {
         return false;
     }
+    const ReadingStep step(index);
     const auto chain = transforms_of(index);
     const auto parts = parts_of(index);
     return id_table_of(index) ||

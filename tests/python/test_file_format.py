@@ -143,7 +143,8 @@ STRINGS = [
     "KFlat(poly(degree=2))", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
     "KFlat(linear,store=f16)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
     "RFF8(gaussian),KIVF2(M=4,residual=0),Refine(KFlat(gaussian))", "PCA4,L2norm,KFlat(linear)",
-    "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))"]
+    "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))",
+    "Concurrent,KFlat(linear)"]
 
 
 def by_hand():
@@ -203,7 +204,7 @@ def test_wrappers_put_together_by_hand():
 
 
 def test_binary_indexes_and_transformations():
-    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)"):
+    for string in ("IDMap2,SIK16(gaussian),BFlat", "SIK16(gaussian),BPerm(M=3)", "BConcurrent,SIK16(gaussian),BFlat"):
         index = fill(faiss.index_binary_factory(64, string), X[:300])
         read(faiss.serialize_index_binary(index), "binary index")
     bare = faiss_ext.IndexBinaryPermuted(64)

@@ -13,6 +13,7 @@ STRINGS = [
     "SIK64(matern(nu=2.5,gamma=2),seed=7),BFlat", "AHK64(chi2,order=2,norm=l1),BHash2x8", "AHK64(js,center=1),BHash8", "RHBE64(rot=itq),BIVF4",
     "RHBE64,BIVF4_HNSW8", "SCR64,BHNSW8", "CWS64(seed=3),BFlat", "SH32,AFlat", "BSIK40,AFlat", "KLSH64(chi2,p=50,rank=8),BFlat",
     "RHBE64,BPerm(M=5,B=3)", "RHBE64,BPerm(eps=0.75,seed=3,max_gb=0.5)", "IDMap,KFlat(chi2)", "IDMap2,SCR64,AFlat", "KIVF4(M=8,nprobe=2,seed=9)",
+    "Concurrent,IDMap,KFlat(chi2)",
     "KIVF4(M=64,residual=0)", "HKM1(chi2),PCAR32,KIVF4(M=16),Refine(KFlat(chi2,store=u8))", "KPCA8(chi2,p=40),IVF4,Flat",
     "RFF16(gaussian(gamma=0.5)),HNSW8", "L2norm,PCA16,SIK64(gaussian(gamma=2)),BFlat", "PCAW16,SH32,BFlat", "PCAWR16,SH32,BFlat",
     "KFlat(gaussian(neighbor=7))", "KFlat(matern(nu=2.5,sample_queries=90,sample_points=100,sample_seed=3))", "KFlat(normalized(laplacian(neighbor=7)))",
@@ -74,7 +75,8 @@ def test_a_string_makes_an_index_that_has_it(string, trained):
         assert index.description() == text
 
 
-@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)"])
+@pytest.mark.parametrize("string", ["BKFlat(jaccard)", "IDMap2,BKFlat(jaccard)", "SIK64(gaussian(gamma=2)),BFlat", "RHBE64(rot=pca),BIVF4", "BPerm(B=3)",
+                                    "BConcurrent,BPerm(B=3)"])
 def test_of_binary_indexes(string):
     index = faiss_ext.index_binary_factory(64, string)
     text = faiss_ext.index_string(index)
