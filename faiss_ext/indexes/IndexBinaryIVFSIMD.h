@@ -20,9 +20,9 @@ namespace faiss_ext {
  * Strings: `BIVF1024`, `BIVF1024_HNSW32`, in the factories of this library.
  *
  * With a selector in plain faiss::SearchParameters, each query visits lists
- * until it has met as many selected codes as nprobe lists hold codes on average,
- * estimated from a sample, and until it has k results. With max_codes it visits
- * nprobe lists.
+ * until it has met as many selected codes as nprobe lists hold codes on
+ * average, estimated from a sample, and until it has k results. With max_codes
+ * it visits nprobe lists.
  *
  * If max_codes is not 0, a search begins no further list once it has scanned
  * max_codes codes. Range searches scan all probed lists, as in FAISS. If there

@@ -20,8 +20,8 @@ namespace faiss_ext {
  * search_bounded_queue. Searches support faiss::SearchParametersHNSW, and `sel`
  * of any parameters. With a selector in plain faiss::SearchParameters, efSearch
  * grows as the selected part of the vectors shrinks; few selected vectors are
- * compared exactly, as are all of them for a query that finds fewer than k among
- * the vectors nearest to it.
+ * compared exactly, as are all of them for a query that finds fewer than k
+ * among the vectors nearest to it.
  *
  * Strings:
  *
