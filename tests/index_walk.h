@@ -86,7 +86,7 @@ inline std::vector<WalkRow> walk_rows() {
             {"SIK32(gaussian,gamma=0.001),BHash2x4",
              sik,
              some,
-             false,
+             true,
              false,
              false},
             {"SIK32(gaussian,gamma=0.001),BHNSW4",

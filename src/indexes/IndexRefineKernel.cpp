@@ -141,15 +141,16 @@ struct Candidates {
         choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
     }
 
-    /// Whether more than one of number / k results of query i is in the farther
-    /// half of its candidates. Then there are probably more beyond.
+    /// Whether more than a quarter of the results of query i are in the farther
+    /// half of its candidates. Then there are probably more beyond: candidates
+    /// that are no nearer than others would have half of them there.
     bool are_too_few(idx_t i, idx_t k, const idx_t* labels) const {
         const idx_t *end = &ids[i * number] + number, *half = end - number / 2;
         const idx_t far = std::count_if(
                 labels + i * k, labels + (i + 1) * k, [&](idx_t id) {
                     return id >= 0 && std::find(half, end, id) != end;
                 });
-        return far * number > k * k;
+        return 4 * far > k;
     }
 
     /// Takes the selected candidates of query i within a radius, by ascending
