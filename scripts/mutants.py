@@ -335,6 +335,11 @@ FAULTS = [
     ("indexes/list_moves.h", "places[id] = faiss::lo_build(list, offset);", ""),
     ("indexes/IndexIVFPQ4.cpp", "(*direct_map)[list.ids[last]].at = at;", ""),
     ("indexes/IndexIDTable.cpp", "at.move(this->id_map[to], to);", ""),
+    # steps of threads that share an index
+    ("core/fair_lock.h", "changes_waiting == 0 || long_reads > 0", "true"),
+    ("core/fair_lock.h", "long_reads++;", ""),
+    ("indexes/IndexConcurrent.cpp",
+     "own->ntotal = own->index->ntotal;", ""),
     ("indexes/IndexRefineKernel.cpp",
      "ids[i] = is_selected(ids[i]) ? ids[i] : -1;", ""),
     ("indexes/IndexRefineKernel.cpp",

@@ -9,7 +9,8 @@
 
 namespace faiss_ext {
 
-/** Holds the lock of an IndexConcurrent; does nothing for other indexes.
+/** Holds the lock of an IndexConcurrent; does nothing for other indexes, or
+ * none.
  *
  * A step inside another one of the same thread and index does nothing, so a
  * function may make steps and call others that do. A change inside a reading
@@ -20,7 +21,7 @@ class IndexStep {
     enum class Kind { read, long_read, change };
 
     IndexStep(const AnyIndex& index, Kind kind);
-    virtual ~IndexStep();
+    ~IndexStep();
     IndexStep(const IndexStep&) = delete;
     IndexStep& operator=(const IndexStep&) = delete;
 

@@ -303,20 +303,19 @@ std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     return read_any<T>(f.get(), io_flags);
 }
 
-/// One state of an object is written.
-std::unique_ptr<IndexStep> state_to_write(const AnyIndex& index) {
-    return std::make_unique<LongReadingStep>(index);
+AnyIndex as_index(const AnyIndex& index) {
+    return index;
 }
 
-std::unique_ptr<IndexStep> state_to_write(const VectorTransform&) {
-    return nullptr;
+AnyIndex as_index(const VectorTransform&) {
+    return AnyIndex();
 }
 
 template <class T>
 void write_any(const T* object, IOWriter* f) {
     FAISS_EXT_THROW_IF_NOT_MSG(object, "the object to write is null");
     FAISS_EXT_THROW_IF_NOT_MSG(f, "the writer is null");
-    const auto step = state_to_write(*object);
+    const LongReadingStep step(as_index(*object));
     check_sound(object, name_of(*f));
     if (!holds_faiss_ext(object)) {
         Kind<T>::faiss_write(object, f);

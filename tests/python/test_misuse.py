@@ -809,7 +809,7 @@ def strings_of(table):
 
 def without_ids(string):
     """Whether ID maps can stand in front."""
-    return not string.startswith("IDMap") and "IVF" not in string
+    return not string.startswith(("IDMap", "Concurrent")) and "IVF" not in string
 
 
 FLOAT_STRINGS = strings_of("indexes")

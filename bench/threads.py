@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Searches of one index by two threads, alone and beside a third that adds and removes vectors.
 
-Each thread searches for one query after the other. The third thread removes the oldest vectors and adds as many new
-ones, 1,000 a second. Times are medians of several rounds, in turn. The loss consists of the processor time that the
+Each thread searches for one query after the other. The third thread removes the oldest vectors and adds them again
+under new ids, 1,000 a second. Times are medians of several rounds, in turn. The loss consists of the processor time that the
 changes themselves take and of the time that searches wait.
 
 Prints Markdown.
@@ -11,18 +11,14 @@ Prints Markdown.
 import argparse
 import os
 import statistics
-import sys
 import threading
 import time
-from pathlib import Path
 
 import faiss
 import numpy as np
+from living import load
 
 import faiss_ext
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
-import datasets  # noqa: E402
 
 K = 10
 STRINGS = ["KFlat(chi2)", "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
@@ -34,6 +30,7 @@ def parse_args():
     parser.add_argument("--data", help="folder with a dataset (see scripts/datasets.py); else histograms are drawn")
     parser.add_argument("--dataset", help="which, if there are several")
     parser.add_argument("--n", type=int, default=50_000, help="vectors")
+    parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--per-second", type=int, default=1000, help="vectors added and removed in a second")
@@ -41,28 +38,12 @@ def parse_args():
     return parser.parse_args()
 
 
-def drawn(n, d, rng):
-    """Histograms around common centres."""
-    centres = rng.gamma(0.3, size=(n // 50 + 1, d))
-    x = rng.poisson(200 * centres[rng.integers(len(centres), size=n)] / d) + rng.gamma(0.05, size=(n, d))
-    return (x / x.sum(1, keepdims=True)).astype("float32")
-
-
-def load(args, rng):
-    """Vectors in a random order."""
-    if not args.data:
-        return drawn(args.n + 1000, 128, rng)
-    x = datasets.load(args.data, args.dataset, queries=10, limit=args.n + 1000).base.astype("float32")
-    x /= np.maximum(x.sum(1, keepdims=True), 1e-6)
-    return x[rng.permutation(len(x))]
-
-
 class Writer:
-    """Removes the oldest vectors and adds new ones, in a thread."""
+    """Removes the oldest vectors and adds them again, in a thread."""
 
-    def __init__(self, index, x, n):
-        self.index, self.x, self.next = index, x, n
-        self.first = 0
+    def __init__(self, index, x):
+        self.index, self.x = index, x
+        self.first, self.next = 0, len(x)
 
     def change(self, batch):
         index, ids = self.index, np.arange(self.next, self.next + batch)
@@ -113,20 +94,18 @@ def measure(index, queries, seconds, writer=None, **changes):
 def main():
     args = parse_args()
     faiss.omp_set_num_threads(1)
-    x = load(args, np.random.default_rng(1))
-    queries, x = x[:1000], x[1000:]
-    n = len(x) - 1000
-    print(f"{n:,} vectors of {x.shape[1]} dimensions, {os.cpu_count()} processors\n")
+    x, queries = load(args, np.random.default_rng(1))
+    print(f"{len(x):,} vectors of {x.shape[1]} dimensions, {os.cpu_count()} processors\n")
     print("| index | vectors in a change | queries/s alone | beside changes | loss | changed vectors/s | processor time "
           "of the changes | longest search alone, ms | beside changes, ms |")
     print("|---" * 9 + "|")
     for string in STRINGS:
         index = faiss.index_factory(x.shape[1], "Concurrent," + string)
         index.train(x[:20_000])
-        index.add_with_ids(x[:n], np.arange(n))
+        index.add_with_ids(x, np.arange(len(x)))
         if "Refine" in string:
             faiss_ext.set_index_parameter(index, "k_factor", 8)
-        writer = Writer(index, x, n)
+        writer = Writer(index, x)
         writer.change(1)  # the first removal makes a table
         for batch in args.batch:
             rounds = []
