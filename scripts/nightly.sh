@@ -9,6 +9,7 @@
 #              constant memory
 #   sanitizers all Python tests with AddressSanitizer and
 #              UndefinedBehaviorSanitizer
+#   tidy       clang-tidy, for all sources
 #   papers     all experiments of the papers, with small settings
 #   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
@@ -24,7 +25,7 @@ source scripts/common.sh
 # shellcheck source=scripts/stages.sh
 source scripts/stages.sh
 
-known=(fuzzing soak sanitizers papers mutants machines arm64)
+known=(fuzzing soak sanitizers tidy papers mutants machines arm64)
 for stage in "$@"; do
     if [[ "$stage" == --help || "$stage" == -h ]]; then
         print_usage
@@ -49,6 +50,10 @@ stage_soak() {
 stage_sanitizers() {
     # (memory that is given back cannot be measured)
     ./scripts/sanitize.sh python -- -k "not give_their_memory_back" tests/python
+}
+
+stage_tidy() {
+    ./scripts/tidy.sh
 }
 
 stage_papers() {

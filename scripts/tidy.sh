@@ -3,7 +3,9 @@
 # Checks src/ and its headers with clang-tidy, with the checks in .clang-tidy and
 # the compiler flags of scripts/sanitize.sh.
 #
-#   scripts/tidy.sh [FILE...]
+#   scripts/tidy.sh [--recent N | FILE...]
+#
+# --recent checks the sources of src/ that the last N commits changed.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,6 +21,12 @@ install_deps build ci fuzz
 find_tools
 configure_checked build/checked >/dev/null
 files=("$@")
+if [[ "${1:-}" == --recent ]]; then
+    mapfile -t files < <(git -c safe.directory="$PWD" log -n "$2" --name-only --diff-filter=d --format= \
+        -- 'src/*.cpp' | sort -u | while read -r file; do
+        [[ ! -e "$file" ]] || echo "$file"
+    done)
+fi
 ((${#files[@]})) || mapfile -t files < <(find src -name '*.cpp' | sort)
 clang-tidy --version | grep version
 said="$(mktemp)"
