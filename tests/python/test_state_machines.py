@@ -247,6 +247,22 @@ CASES = {
                  "filters": False},
     "Graph": {"string": "HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
 }
+# more strings, with the parts that the README names
+CASES |= {
+    "Concurrent": {"string": "Concurrent,KFlat(chi2)"},
+    "ConcurrentRefine": {"string": "Concurrent,AHK64(chi2),BFlat,Refine(KFlat(chi2))", "k_factor": 100},
+    "Asymmetric": {"string": "AHK64(chi2),AFlat,Refine(KFlat(chi2,store=u8))", "k_factor": 100},
+    "MappedLists": {"string": "HKM1(chi2),PCAR8,KIVF2(nprobe=2),Refine(KFlat(chi2))", "k_factor": 100},
+    "MappedFlat": {"string": "HKM1(chi2),Flat,Refine(KFlat(chi2))", "k_factor": 100},
+    "MappedFaissLists": {"string": "HKM1(chi2),IVF2,Flat,Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
+    "Table": {"string": "SIK64(gaussian,gamma=0.001),BHash8,Refine(KFlat(chi2))", "exact": False, "merges": False, "ranges": False,
+              "filters": False},
+    "Tables": {"string": "SIK64(gaussian,gamma=0.001),BHash2x8", "make_distance": staticmethod(hamming_by), "exact": False,
+               "merges": False, "ranges": False, "filters": False},
+    "RefinedGraph": {"string": "IDMap,HNSW4,KFlat(chi2,store=u8),Refine(KFlat(chi2))", "exact": False, "merges": False, "ranges": False},
+    "Samples": {"string": "CWS64,BFlat,Refine(KFlat(chi2))", "k_factor": 100},
+    "RefinedPermuted": {"string": "AHK64(chi2),BPerm(M=2),Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
+}
 for name, attributes in CASES.items():
     case = type(name, (Machine,), attributes).TestCase
     case.settings = settings(max_examples=40, stateful_step_count=50, deadline=None,
