@@ -18,6 +18,7 @@
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -556,6 +557,63 @@ TEST(IndexHNSWKernel, VerticesOfRemovedVectorsAreUsedAgain) {
     c.graph.hnsw.efSearch = 1000;
     const auto q = histograms(50, 2);
     expect_same(search(*c.index, q, 10), search(*c.flat(), q, 10));
+}
+
+TEST(IndexHNSWKernel, FewSurvivorsAreFoundAsInAFreshGraph) {
+    constexpr idx_t many = 2000;
+    const auto x = histograms(many, 1), q = histograms(300, 2);
+    for (const bool at_once : {true, false}) {
+        SCOPED_TRACE(at_once);
+        Collection c(x, "HNSW8,KFlat(chi2)");
+        c.add(0, many - 100);
+        std::mt19937 random(3);
+        while (c.rows.size() > 200) {
+            std::vector<idx_t> places(c.rows.size());
+            std::iota(places.begin(), places.end(), idx_t(0));
+            std::shuffle(places.begin(), places.end(), random);
+            places.resize(
+                    at_once ? places.size() - 200 : 1 + places.size() / 8);
+            c.remove(places);
+        }
+        const auto expect_all = [&] {
+            const auto flat = c.flat();
+            const idx_t total = c.index->ntotal;
+            expect_same(search(*c.index, q, total), search(*flat, q, total));
+            expect_same(
+                    search(*c.index, q, total + 9),
+                    search(*flat, q, total + 9));
+        };
+        expect_all();
+        c.add(many - 100, many);
+        c.graph.hnsw.efSearch = many;
+        expect_all();
+        EXPECT_LT(c.graph.storage->ntotal, 700); // built again meanwhile
+    }
+}
+
+TEST(IndexHNSWKernel, KernelValuesAfterRemovals) {
+    Collection c(histograms(1500, 1), "HNSW8,KFlat(chi2)");
+    c.add(0, 300);
+    change_often(c, 5);
+    const auto q = histograms(50, 2);
+    const auto found = search(*c.index, q, 5);
+    std::vector<float> values(50 * 5), expected(50 * 5);
+    compute_kernel_values(
+            *c.index, 50, q.data(), 5, found.labels.data(), values.data());
+    const auto flat = c.flat();
+    compute_kernel_values(
+            *flat, 50, q.data(), 5, found.labels.data(), expected.data());
+    EXPECT_EQ(values, expected);
+}
+
+TEST(IndexHNSWKernel, EntryPointsOutsideTheGraphAreErrors) {
+    const auto x = histograms(100, 1);
+    Collection c(x, "HNSW8,KFlat(chi2)");
+    c.add(0, 100);
+    for (const int entry : {-2000000000, -2, -1, 100, 2000000000}) {
+        c.graph.hnsw.entry_point = entry;
+        EXPECT_TRUE(throws([&] { search(*c.index, x, 1); }, "entry point"));
+    }
 }
 
 TEST(IndexHNSWKernel, ARenewedGraphFindsAsMuchAsAFreshOne) {

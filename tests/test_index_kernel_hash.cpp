@@ -5,11 +5,13 @@
 
 #include <faiss/IndexBinaryFlat.h>
 #include <faiss/IndexBinaryHNSW.h>
+#include <faiss/IndexBinaryHash.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_factory.h>
 
@@ -663,6 +665,26 @@ TEST(IndexRefineKernel, AnAddThatFailsHalfWayLeavesNothing) {
     EXPECT_EQ(exact.ntotal, 0);
     EXPECT_EQ(index.ntotal, 0);
     EXPECT_EQ(search(index, x, 1).labels, std::vector<idx_t>(50, -1));
+}
+
+/// Some files of FAISS have empty buckets.
+TEST(IndexKernelHash, RemovalFromHashTablesWithAnEmptyBucket) {
+    const auto x = uniform_vectors(n, d, 57);
+    const auto made = index_factory(d, "SIK64(gaussian),BHash8");
+    auto& index = dynamic_cast<IndexKernelHash&>(*made);
+    index.train(n, x.data());
+    index.add(n, x.data());
+    auto& table = dynamic_cast<faiss::IndexBinaryHash&>(*index.storage);
+    table.invlists[1000];
+    const idx_t id = 3;
+    EXPECT_EQ(index.remove_ids(faiss::IDSelectorBatch(1, &id)), 1u);
+    EXPECT_EQ(index.ntotal, n - 1);
+    EXPECT_EQ(table.invlists.count(1000), 0u);
+    table.invlists[1000].vecs.resize(8);
+    EXPECT_TRUE(
+            throws([&] { index.remove_ids(faiss::IDSelectorRange(5, 6)); },
+                   "more codes than ids"));
+    EXPECT_EQ(index.ntotal, n - 1);
 }
 
 } // namespace

@@ -56,7 +56,8 @@ struct GraphPlaces {
     /// Removes the last vectors. Does not fail.
     void remove_last(idx_t n);
 
-    /// Sets `vertices` of an index of ntotal vectors by `places`.
+    /// Sets `vertices` of an index of ntotal vectors by `places`, if there are
+    /// as many.
     void find_vertices(idx_t ntotal);
 
     /// Whether the numbers fit an index of ntotal vectors and a graph of

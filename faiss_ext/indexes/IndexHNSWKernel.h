@@ -30,17 +30,16 @@ namespace faiss_ext {
  * - `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`: the exact vectors
  *   re-rank the results
  *
- * Results are ordered by distance and then by id, or after removals by the
- * number of the vertex. A range search finds vectors among those that a search
- * would examine, ordered by id.
+ * Results are ordered by distance and then by id. A range search finds vectors
+ * among those that a search would examine, ordered by id.
  *
  * **Removal.** A removed vector stays in the storage as a vertex that searches
- * pass but never return. efSearch grows by the share of such vertices. As soon
- * as they are a sixteenth of all vertices, the next change of the index links
- * the others past them, and later vectors take their places in the storage.
- * compact() drops them at once. `hnsw` and `storage` number vertices; ids of
- * the index differ from these after a removal, so functions of faiss::HNSW
- * return other numbers then.
+ * pass but never return. efSearch grows by the share of such vertices. Once
+ * they are a sixteenth of all vertices, the next change of the index links the
+ * others past them, and later vectors reuse them. If they are more than a
+ * quarter, or if half of all vertices have no vectors, that change calls
+ * compact(). `hnsw` and `storage` number vertices; ids of the index differ from
+ * these after a removal, so functions of faiss::HNSW return other numbers then.
  *
  * The graph depends on the vectors, their order and how they were divided into
  * calls of add and remove_ids, but not on the number of threads. Results do not
@@ -145,7 +144,9 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
             idx_t k,
             float* scores,
             idx_t* labels) const;
-    void to_places(idx_t n, idx_t* vertices) const;
+    /// Turns vertices into places; equal scores are ordered by place then.
+    void to_places(idx_t n, idx_t k, const float* scores, idx_t* vertices)
+            const;
 
     template <class Found>
     void for_walks(

@@ -35,8 +35,8 @@ struct IndexRefineKernel : faiss::IndexRefine {
      * FAISS. If it selects few vectors (at most 16,384 and ntotal / 4, or
      * ntotal / 64, or 4 k_factor * k), these are compared exactly. Otherwise
      * base_index finds candidates among the selected ones. If it finds fewer
-     * than k, or if more than one of k_factor results is in the farther half of
-     * the candidates, all selected vectors are compared.
+     * than k, or if more than a quarter of the results are in the farther half
+     * of the candidates, all selected vectors are compared.
      */
     void search(
             idx_t n,

@@ -11,9 +11,10 @@
 //
 // The virtual methods of FAISS take and return these ids. Members of the
 // classes know positions: IndexFlatCodes::codes, the lists of IndexBinaryIVF
-// and its search_preassigned, IndexHNSW::search_level_0. So do FAISS's own
-// functions in C++, such as faiss::write_index_binary. A selector or a kernel
-// that calls the index from within a search gets positions, too.
+// and its search_preassigned. IndexHNSW::search_level_0 knows vertices of the
+// graph. FAISS's own functions in C++, such as faiss::write_index_binary, know
+// positions. A selector or a kernel that calls the index from within a search
+// gets positions, too.
 
 #pragma once
 

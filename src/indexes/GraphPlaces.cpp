@@ -57,9 +57,10 @@ void GraphPlaces::remove_last(idx_t n) {
 }
 
 void GraphPlaces::find_vertices(idx_t ntotal) {
-    vertices.assign(are_equal() ? 0 : ntotal, -1);
+    const bool can_fit = size_t(ntotal) <= places.size();
+    vertices.assign(can_fit ? ntotal : 0, -1);
     for (size_t vertex = 0; vertex < places.size(); vertex++) {
-        if (places[vertex] >= 0 && places[vertex] < ntotal) {
+        if (places[vertex] >= 0 && size_t(places[vertex]) < vertices.size()) {
             vertices[places[vertex]] = int32_t(vertex);
         }
     }

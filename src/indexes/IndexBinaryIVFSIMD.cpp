@@ -220,26 +220,18 @@ struct ProbedLists {
     }
 };
 
-/** Compares each query with the codes of its lists.
- *
- * @param k       nearest codes per query, or 0 for all below the bound
- * @param result  result(query, keys, lists) receives the keys of one query:
- *                sorted, or, if k = 0, by their positions in the lists
- */
+/// scan_lists for queries whose lists are ranked together; `first` is the
+/// number of the first one.
 template <class Result>
-void scan_lists(
+void scan_batch(
         const faiss::IndexBinaryIVF& index,
         idx_t n,
         const uint8_t* x,
         idx_t k,
         uint32_t bound,
-        const faiss::SearchParameters* params,
+        ListSearch how,
+        idx_t first,
         Result&& result) {
-    check_lists(
-            index,
-            k == 0 ? "IndexBinaryIVFSIMD::range_search"
-                   : "IndexBinaryIVFSIMD::search");
-    ListSearch how(index, k == 0, params);
     const size_t code_size = index.code_size;
     std::vector<idx_t> nearest = nearest_lists(index, n, x, how);
     const auto are_enough = [&] {
@@ -286,8 +278,9 @@ void scan_lists(
     parallel_blocks(n, 1, [&](idx_t q, idx_t) {
         const ProbedLists probed(index, &nearest[q * how.nprobe], how);
         const auto keys = scanned(q, probed);
-        if (!how.lists || idx_t(keys.size()) >= k) {
-            result(q, keys, probed);
+        const bool visited_all = probed.numbers.size() == index.nlist;
+        if (!how.lists || visited_all || idx_t(keys.size()) >= k) {
+            result(first + q, keys, probed);
             return;
         }
         // the sample has misled
@@ -296,8 +289,43 @@ void scan_lists(
         all.nprobe = index.nlist;
         const auto every = nearest_lists(index, 1, x + q * code_size, all);
         const ProbedLists lists(index, every.data(), all);
-        result(q, scanned(q, lists), lists);
+        result(first + q, scanned(q, lists), lists);
     });
+}
+
+/** Compares each query with the codes of its lists.
+ *
+ * @param k       nearest codes per query, or 0 for all below the bound
+ * @param result  result(query, keys, lists) receives the keys of one query:
+ *                sorted, or, if k = 0, by their positions in the lists
+ */
+template <class Result>
+void scan_lists(
+        const faiss::IndexBinaryIVF& index,
+        idx_t n,
+        const uint8_t* x,
+        idx_t k,
+        uint32_t bound,
+        const faiss::SearchParameters* params,
+        Result&& result) {
+    check_lists(
+            index,
+            k == 0 ? "IndexBinaryIVFSIMD::range_search"
+                   : "IndexBinaryIVFSIMD::search");
+    const ListSearch how(index, k == 0, params);
+    // a selector may need many lists, of which a batch ranks some at a time
+    const idx_t most = how.lists ? 1024 : std::max<idx_t>(n, 1);
+    for (idx_t first = 0; first < n; first += most) {
+        scan_batch(
+                index,
+                std::min(most, n - first),
+                x + first * index.code_size,
+                k,
+                bound,
+                how,
+                first,
+                result);
+    }
 }
 
 /** The index in which FAISS's k-means searches for the nearest centroids. It

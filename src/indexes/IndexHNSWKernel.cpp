@@ -99,13 +99,9 @@ void IndexHNSWKernel::check_graph(const char* where) const {
     }
     const bool has_places =
             places.are_equal() || places.vertices.size() == size_t(ntotal);
-    const idx_t entry = hnsw.entry_point;
-    const bool can_begin = entry == -1
-            ? ntotal == 0
-            : entry < total && hnsw.levels[entry] == hnsw.max_level + 1;
+    const bool has_entry = ntotal > 0 || hnsw.entry_point != -1;
     FAISS_EXT_THROW_IF_NOT_FMT(
-            has_places && can_begin && hnsw.levels.size() >= size_t(total) &&
-                    hnsw.neighbors.size() == hnsw.offsets.back(),
+            has_places && graph_fits(hnsw, total, has_entry),
             "IndexHNSWKernel::%s: the graph's entry point, levels and links are inconsistent; reset the index and add the vectors again",
             where);
 }
@@ -130,8 +126,11 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
         return;
     }
     IndexFlatKernel& flat = vectors();
+    flat.kernel->check_input(n, x, d, "IndexFlatKernel::add");
+    link_past_many_removed();
+    const idx_t before = num_vertices();
     const faiss::RandomGenerator random = hnsw.rng;
-    const PlaceSelector last = PlaceSelector::from(total, total + n);
+    const PlaceSelector last = PlaceSelector::from(before, before + n);
     const auto forget_new = [&] {
         flat.remove_ids(last);
         hnsw.rng = random;
@@ -139,7 +138,6 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     flat.add(n, x);
     std::vector<int32_t> added;
     try {
-        link_past_many_removed();
         added = choose_vertices(n);
     } catch (...) {
         forget_new();
@@ -153,7 +151,7 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
         link(added);
     } catch (...) {
         ntotal -= n;
-        if (total == 0) {
+        if (before == 0) {
             hnsw.reset();
             forget_new();
         } else {
@@ -218,11 +216,18 @@ void IndexHNSWKernel::link(const std::vector<int32_t>& vertices) {
 }
 
 void IndexHNSWKernel::link_past_many_removed() {
-    const size_t num_passed = num_removed() - places.unlinked.size();
-    if (num_passed > 0 && 16 * num_passed >= size_t(num_vertices())) {
-        const BeingBuilt mark(is_being_built);
-        link_past_removed(hnsw, vectors(), places);
+    const idx_t total = num_vertices();
+    const idx_t num_passed = num_removed() - idx_t(places.unlinked.size());
+    if (num_passed == 0 || 16 * num_passed < total) {
+        return;
     }
+    // few survivors have lost too many paths
+    if (4 * num_passed > total || 2 * num_removed() > total) {
+        compact();
+        return;
+    }
+    const BeingBuilt mark(is_being_built);
+    link_past_removed(hnsw, vectors(), places);
 }
 
 size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
@@ -414,7 +419,22 @@ void IndexHNSWKernel::search_scores(
         wider = params_for_selected(*this, selected.fraction);
         params = wider.get();
     }
-    const bool selects = sel || !places.are_equal();
+    const bool passes_removed = !places.are_equal() && !sel;
+    if (passes_removed) {
+        check_graph("search");
+        const idx_t num_passed = num_removed() - idx_t(places.unlinked.size());
+        const idx_t kept = std::max<idx_t>(hnsw.efSearch, k);
+        const bool passes_most = num_passed > ntotal &&
+                ntotal <= most_compared(double(kept), num_vertices());
+        if (k > ntotal || passes_most) {
+            const PlaceSelector all(
+                    {places.vertices.begin(), places.vertices.end()},
+                    num_vertices());
+            compare_selected(all, n, x, k, scores, labels);
+            return;
+        }
+    }
+    const bool selects = sel || passes_removed;
     const auto search_one = [&](idx_t i, GraphWalk& walk, auto&& run) {
         Frontier& selected = walk.selected;
         if (selects) {
@@ -441,11 +461,10 @@ void IndexHNSWKernel::search_scores(
         }
     };
     for_walks("search", n, x, k, params, search_one);
-    const bool passes_removed = !places.are_equal() && !sel && k <= ntotal;
     if (is_plain_selection || passes_removed) {
         complete_results(vectors(), wanted, n, x, k, scores, labels);
     }
-    to_places(n * k, labels);
+    to_places(n, k, scores, labels);
 }
 
 void IndexHNSWKernel::compare_selected(
@@ -458,16 +477,32 @@ void IndexHNSWKernel::compare_selected(
     faiss::SearchParameters params;
     params.sel = const_cast<faiss::IDSelector*>(&sel);
     vectors().search_scores(n, x, k, scores, labels, &params);
-    to_places(n * k, labels);
+    to_places(n, k, scores, labels);
 }
 
-void IndexHNSWKernel::to_places(idx_t n, idx_t* vertices) const {
+void IndexHNSWKernel::to_places(
+        idx_t n,
+        idx_t k,
+        const float* scores,
+        idx_t* vertices) const {
     if (places.are_equal()) {
         return;
     }
-    for (idx_t i = 0; i < n; i++) {
+    for (idx_t i = 0; i < n * k; i++) {
         if (vertices[i] >= 0) {
             vertices[i] = places.place(int32_t(vertices[i]));
+        }
+    }
+    for (idx_t i = 0; i < n; i++) {
+        const idx_t row = i * k, end = row + k;
+        for (idx_t begin = row; begin < end && vertices[begin] >= 0;) {
+            idx_t next = begin + 1;
+            while (next < end && vertices[next] >= 0 &&
+                   scores[next] == scores[begin]) {
+                next++;
+            }
+            std::sort(vertices + begin, vertices + next);
+            begin = next;
         }
     }
 }

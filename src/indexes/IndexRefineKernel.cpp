@@ -18,6 +18,7 @@
 
 #include "core/check.h"
 #include "core/errors.h"
+#include "core/parallel.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -145,10 +146,14 @@ struct Candidates {
     /// half of its candidates. Then there are probably more beyond: candidates
     /// that are no nearer than others would have half of them there.
     bool are_too_few(idx_t i, idx_t k, const idx_t* labels) const {
-        const idx_t *end = &ids[i * number] + number, *half = end - number / 2;
+        const idx_t* end = &ids[i * number] + number;
+        std::vector<idx_t> farther(end - number / 2, end);
+        std::sort(farther.begin(), farther.end());
         const idx_t far = std::count_if(
                 labels + i * k, labels + (i + 1) * k, [&](idx_t id) {
-                    return id >= 0 && std::find(half, end, id) != end;
+                    return id >= 0 &&
+                            std::binary_search(
+                                    farther.begin(), farther.end(), id);
                 });
         return 4 * far > k;
     }
@@ -354,11 +359,15 @@ void IndexRefineKernel::search(
     guard.rethrow();
     candidates.compare(*flat, n, x, k, distances, labels);
     if (sel) {
-        for (idx_t i = 0; is_plain(how.base_params) && i < n; i++) {
-            if (candidates.are_too_few(i, k, labels)) {
-                labels[(i + 1) * k - 1] = -1; // search for it again
+        const bool may_miss =
+                is_plain(how.base_params) && candidates.number < ntotal;
+        parallel_blocks(may_miss ? n : 0, 16, [&](idx_t begin, idx_t end) {
+            for (idx_t i = begin; i < end; i++) {
+                if (candidates.are_too_few(i, k, labels)) {
+                    labels[(i + 1) * k - 1] = -1; // search for it again
+                }
             }
-        }
+        });
         complete_results(*flat, *sel, n, x, k, distances, labels);
     }
     flat->values_of_scores(n, k, distances, labels);

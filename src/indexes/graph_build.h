@@ -38,10 +38,10 @@ void link_vertices(
 /** Links the vertices of vectors past removed ones, so that no link leads to
  * these. Then adds the removed vertices to `unlinked`.
  *
- * A vertex that has links to removed vertices selects its links again, from the
- * others and the links of the removed ones; vertices that it selects newly link
- * back. This follows the consolidation of FreshDiskANN (Singh et al., arXiv
- * 2105.09613, algorithm 4), which does not link back.
+ * Each link to a removed vertex is replaced by one to the nearest vertex that
+ * the removed one links to, which links back. A graph keeps about as many links
+ * as it had. The consolidation of FreshDiskANN (Singh et al., arXiv 2105.09613,
+ * algorithm 4) selects all links of such vertices again, which leaves fewer.
  *
  * If it fails, removed vertices may still have links, and none is in `unlinked`
  * that was not there.

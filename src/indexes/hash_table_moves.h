@@ -31,6 +31,9 @@ inline std::vector<idx_t>& ids_of_bucket(std::vector<idx_t>& bucket) {
 inline void keep_entries(
         faiss::IndexBinaryHash::InvertedList& bucket,
         const std::vector<idx_t>& new_places) {
+    if (bucket.ids.empty()) {
+        return;
+    }
     const size_t size = bucket.vecs.size() / bucket.ids.size();
     size_t kept = 0;
     for (size_t i = 0; i < bucket.ids.size(); i++) {
@@ -90,6 +93,11 @@ inline std::function<void()> prepare_table_moves(
         faiss::IndexBinaryHash& index,
         const PlaceMoves& moves) {
     check_table(index.invlists, index.ntotal);
+    for (const auto& [key, bucket] : index.invlists) {
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                bucket.vecs.size() == bucket.ids.size() * index.code_size,
+                "remove_ids: a bucket of the hash table has more codes than ids, or fewer; reset the index and add the vectors again");
+    }
     return [&index, &moves, places = moves.new_places()] {
         move_in_table(index.invlists, places);
         index.ntotal = moves.after;
@@ -103,6 +111,9 @@ inline std::function<void()> prepare_table_moves(
         check_table(table, index.ntotal);
     }
     const auto move_codes = prepare_moves(index.storage, moves);
+    if (!move_codes) {
+        return nullptr;
+    }
     return [&index, &moves, move_codes, places = moves.new_places()] {
         for (auto& table : index.maps) {
             move_in_table(table, places);

@@ -750,7 +750,7 @@ void register_float_classes() {
     };
     hnsw.check = [](const faiss::IndexHNSW& i) {
         FAISS_EXT_THROW_IF_NOT_FMT(
-                graph_fits(i.hnsw, i.ntotal),
+                graph_fits(i.hnsw, i.ntotal, i.ntotal > 0),
                 "the graph of an IndexHNSW does not fit its %" PRId64
                 " vectors; reset the index and add the vectors again",
                 int64_t(i.ntotal));
@@ -772,6 +772,13 @@ void register_float_classes() {
         const idx_t num_vertices = i.hnsw.offsets.size() - 1;
         return std::vector<std::pair<std::string, idx_t>>{
                 {"graph", num_vertices - i.num_removed()}};
+    };
+    graph.ids_in_part = [](const IndexHNSWKernel& i, size_t, const Ids& ids) {
+        Ids vertices = ids;
+        for (idx_t& id : vertices) {
+            id = id >= 0 && id < i.ntotal ? i.places.vertex(id) : -1;
+        }
+        return vertices;
     };
     graph.check = [](const IndexHNSWKernel& i) { i.check_graph("check"); };
     graph.prepare_moves = [](IndexHNSWKernel& i, const PlaceMoves& moves) {

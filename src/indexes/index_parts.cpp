@@ -212,12 +212,13 @@ bool labels_are_below(const AnyIndex& index, idx_t limit) {
     });
 }
 
-bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal) {
+bool graph_fits(const faiss::HNSW& hnsw, idx_t num_vertices, bool has_entry) {
     const idx_t entry = hnsw.entry_point;
-    return hnsw.offsets.size() == size_t(ntotal) + 1 &&
+    return hnsw.offsets.size() == size_t(num_vertices) + 1 &&
+            hnsw.levels.size() >= size_t(num_vertices) &&
             hnsw.neighbors.size() == hnsw.offsets.back() &&
-            (ntotal == 0 ||
-             (entry >= 0 && entry < ntotal &&
+            (!has_entry ||
+             (entry >= 0 && entry < num_vertices &&
               hnsw.levels[entry] == hnsw.max_level + 1));
 }
 

@@ -99,7 +99,7 @@ bool labels_are_below(const AnyIndex& index, idx_t limit);
 /// Returns whether the sizes of a graph match the number of its vectors and it
 /// has an entry point. Otherwise a search or an addition would read beyond its
 /// arrays.
-bool graph_fits(const faiss::HNSW& hnsw, idx_t ntotal);
+bool graph_fits(const faiss::HNSW& hnsw, idx_t num_vertices, bool has_entry);
 
 /** Checks vectors before they are passed to a class of FAISS. Throws if they
  * are not finite or their squares would overflow: FAISS's k-means and lists

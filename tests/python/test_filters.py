@@ -44,8 +44,12 @@ def test_ranges_beyond_all_ids_find_nothing(string):
     index = filled(string)
     for allowed in (range(N + 5, N + 50), range(-9, 0), range(2**62, 2**80), range(7, 3)):
         assert (index.search(QUERIES[:2], 3, filter=allowed)[1] == -1).all()
-    I = index.search(QUERIES[:2], 3, filter=range(-(2**80), 2**80))[1]
-    np.testing.assert_array_equal(I, index.search(QUERIES[:2], 3)[1])
+    D, I = index.search(QUERIES[:2], 3, filter=range(-(2**80), 2**80))
+    expected_D, expected_I = index.search(QUERIES[:2], 3)
+    if "Refine" in string:  # a filter may lead to more candidates
+        assert (D <= expected_D).all()
+    else:
+        np.testing.assert_array_equal(I, expected_I)
 
 
 def test_the_largest_id_is_in_a_range():
