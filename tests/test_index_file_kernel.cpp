@@ -6,6 +6,8 @@
 
 #include <Eigen/Core>
 
+#include <faiss/impl/IDSelector.h>
+
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/io/clone_index.h>
@@ -202,6 +204,21 @@ TEST_P(EachStore, StandsBehindRefineAndUnderGraphs) {
     IndexHNSWKernel on_file(&again, 8);
     on_file.add(500, vectors.x.data());
     expect_same(search(on_file, vectors.q, 5), search(graph, vectors.q, 5));
+
+    // vertices of removed vectors stay, as the file does
+    for (idx_t count : {300, 50, 50}) {
+        const faiss::IDSelectorRange first(0, count);
+        EXPECT_EQ(on_file.remove_ids(first), size_t(count));
+    }
+    on_file.add(10, &vectors.x[500 * d]);
+    EXPECT_EQ(on_file.ntotal, 110);
+    EXPECT_EQ(again.ntotal, 510);
+    on_file.hnsw.efSearch = 500;
+    const auto left = search(on_file, rows(vectors.x, d, 400, 510), 1);
+    for (idx_t i = 0; i < 110; i++) {
+        EXPECT_EQ(left.labels[i], i);
+    }
+    EXPECT_TRUE(throws([&] { on_file.compact(); }, "cannot be moved"));
 }
 
 TEST_P(EachStore, TakesTheVectorsOfTheFileOnly) {

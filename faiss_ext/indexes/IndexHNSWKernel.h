@@ -136,6 +136,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     void link_past_many_removed();
     std::vector<int32_t> choose_vertices(idx_t n);
     void draw_levels(idx_t n);
+    bool can_move_vectors() const;
 
     void compare_selected(
             const faiss::IDSelector& vertices,

@@ -166,10 +166,8 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
 /// The first vectors become new vertices; the last ones take unlinked ones.
 std::vector<int32_t> IndexHNSWKernel::choose_vertices(idx_t n) {
     const idx_t total = num_vertices();
-    const PlaceMoves none(total + n, {});
-    const bool can_move = bool(faiss_ext::prepare_moves(storage, none));
     const idx_t num_reused =
-            can_move ? std::min<idx_t>(n, places.unlinked.size()) : 0;
+            can_move_vectors() ? std::min<idx_t>(n, places.unlinked.size()) : 0;
     const idx_t num_new = n - num_reused;
     std::vector<int32_t> added(num_new);
     std::iota(added.begin(), added.end(), int32_t(total));
@@ -222,7 +220,8 @@ void IndexHNSWKernel::link_past_many_removed() {
         return;
     }
     // few survivors have lost too many paths
-    if (4 * num_passed > total || 2 * num_removed() > total) {
+    const bool are_few = 4 * num_passed > total || 2 * num_removed() > total;
+    if (are_few && can_move_vectors()) {
         compact();
         return;
     }
@@ -270,10 +269,20 @@ std::function<void()> IndexHNSWKernel::prepare_moves(const PlaceMoves& moves) {
     };
 }
 
+/// The vectors of an IndexFileKernel stay where they are.
+bool IndexHNSWKernel::can_move_vectors() const {
+    const PlaceMoves none(storage->ntotal, {});
+    return bool(faiss_ext::prepare_moves(storage, none));
+}
+
 void IndexHNSWKernel::compact() {
     check_graph("compact");
     IndexFlatKernel& flat = vectors();
     check_not_mapped(bool(flat.mapped), "IndexHNSWKernel::compact");
+    if (!can_move_vectors()) {
+        throw UnsupportedError(
+                "IndexHNSWKernel::compact: vectors of the storage cannot be moved, such as those of an IndexFileKernel");
+    }
     auto graph = std::make_unique<faiss::HNSW>(hnsw);
     graph->reset();
     graph->prepare_level_tab(ntotal);
