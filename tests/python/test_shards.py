@@ -876,12 +876,13 @@ def wait_for(condition):
         time.sleep(0.01)
 
 
-def kill_one_worker(client, holding=None):
-    """The first one, or that which holds something."""
+def kill_workers(client, holding=None):
+    """The first one, or all that hold something: Dask may have copied it."""
     pids = client.run(os.getpid)
-    worker = min(pids) if holding is None else client.who_has([holding])[holding.key][0]
-    os.kill(pids[worker], signal.SIGKILL)
-    wait_for(lambda: worker not in client.scheduler_info()["workers"])
+    workers = [min(pids)] if holding is None else client.who_has([holding])[holding.key]
+    for worker in workers:
+        os.kill(pids[worker], signal.SIGKILL)
+    wait_for(lambda: not set(workers) & set(client.scheduler_info()["workers"]))
 
 
 @pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED, "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))",
@@ -980,7 +981,7 @@ def test_a_folder_that_is_away_for_a_while(doomed, folder):
     index = open_shards(folder, doomed)
     expected = index.search(Q, 10)
     os.rename(folder, f"{folder} away")
-    kill_one_worker(doomed, holding=index.place.shards[0])
+    kill_workers(doomed, holding=index.place.shards[0])
     with pytest.raises(ShardError, match="cannot be read: No such file"):
         index.search(Q, 10)
     os.rename(f"{folder} away", folder)
@@ -1002,7 +1003,7 @@ def test_chunks_that_are_away_for_a_while(doomed, tmp_path):
     index = built(dask.array.concatenate(chunks), REFINED, doomed)
     expected = index.search(Q, 10)
     away.touch()
-    kill_one_worker(doomed, holding=index.place.shards[0])
+    kill_workers(doomed, holding=index.place.shards[0])
     with pytest.raises(ShardError, match="away for a while"):
         index.search(Q, 10)
     away.unlink()
@@ -1113,7 +1114,7 @@ def test_a_worker_that_is_lost_between_searches(files, doomed, tmp_path, in_fold
     index = built(files, REFINED, doomed, tmp_path / "made" if in_folder else None)
     expected = whole(index)
     for _ in range(2):
-        kill_one_worker(doomed)
+        kill_workers(doomed)
         same_results(index, expected)
 
 
@@ -1127,7 +1128,7 @@ def test_a_cluster_that_has_forgotten_everything(files, doomed, tmp_path, in_fol
     expected = index.search(Q, 10)
     for _ in range(2):
         doomed.cancel([Future(key, doomed) for key in list(doomed.futures)], force=True)
-        kill_one_worker(doomed)
+        kill_workers(doomed)
         assert {shard.status for shard in index.place.shards} == {"cancelled"}
         for found, e in zip(returned(index.search, Q, 10), expected):
             np.testing.assert_array_equal(found, e)
@@ -1151,7 +1152,7 @@ def test_a_worker_that_is_lost_in_searches(files, doomed):
     try:
         for _ in range(2):
             wait_for_more()
-            kill_one_worker(doomed)
+            kill_workers(doomed)
         wait_for_more()
         assert thread.is_alive()
     finally:
