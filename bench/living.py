@@ -181,6 +181,48 @@ def beside_peers(python, indexes, x, queries, ids, rng):
         print(f"\nNot installed: {', '.join(found['missing'])}.")
 
 
+def replaced_graph(string, x, queries, rng):
+    """Prints the recall of a graph after half of its vectors were replaced, a twentieth at a time, beside that of a new
+    graph of the same vectors, and the longest of many changes of one vector."""
+    n = len(x) * 3 // 5
+    step = n // 20
+    ids = np.arange(n)
+    changed = faiss_ext.index_factory(x.shape[1], string)
+    build_time = seconds(lambda: changed.add(x[:n]))
+
+    def replace(old, new):
+        changed.remove_ids(old)
+        changed.add_with_ids(x[new], new)
+
+    change_time = 0
+    for i in range(10):
+        old, new = rng.choice(ids, step, replace=False), np.arange(n + i * step, n + (i + 1) * step)
+        change_time += seconds(lambda: replace(old, new))
+        ids = np.concatenate([np.setdiff1d(ids, old), new])
+    fresh = faiss_ext.index_factory(x.shape[1], string)
+    fresh.add(x[ids])
+    exact = faiss_ext.index_factory(x.shape[1], "KFlat(chi2)")
+    exact.add(x[ids])
+    truth = exact.search(queries, K)[1]
+    print(f"\n`{string}` of {n:,} vectors, half of which were replaced, a twentieth at a time. One replaced vector took "
+          f"{change_time / (10 * step) / (build_time / n):.1f} times as long as one of the first.\n")
+    print("| efSearch | recall@10 | of a new graph | time, new graph = 1 |\n|---|---|---|---|")
+    found = {}
+    for breadth in (10, 16, 32, 64, 128):
+        best = {"changed": np.inf, "fresh": np.inf}
+        for _ in range(PASSES):
+            for name, index in (("changed", changed), ("fresh", fresh)):
+                index.hnsw.efSearch = breadth
+                best[name] = min(best[name], seconds(
+                    lambda: found.__setitem__(name, index.search(queries, K)[1])))
+        found["changed"] = np.searchsorted(ids, found["changed"])
+        recalls = [np.mean([len(set(a) & set(b)) for a, b in zip(found[name], truth)]) / K for name in best]
+        print(f"| {breadth} | {recalls[0]:.4f} | {recalls[1]:.4f} | {best['changed'] / best['fresh']:.2f} |")
+    first = n + 10 * step
+    times = [seconds(lambda i=i: replace(ids[i:i + 1], np.arange(first + i, first + i + 1))) for i in range(len(x) - first)]
+    print(f"\nLongest of {len(times):,} replacements of one vector: {1e3 * max(times):.1f} ms; median {1e3 * np.median(times):.2f} ms.")
+
+
 def main():
     args = parse_args()
     faiss.omp_set_num_threads(1)
@@ -207,6 +249,7 @@ def main():
     sets, codes = faiss.index_binary_factory(x.shape[1], "BKFlat(jaccard)"), np.packbits(x > np.median(x, axis=0), axis=1)
     sets.add_with_ids(codes, ids)
     changes("BKFlat(jaccard)", sets, codes, ids, rng)
+    replaced_graph("HNSW32,KFlat(chi2)", x, queries, rng)
 
 
 if __name__ == "__main__":

@@ -591,6 +591,61 @@ TEST(IndexHNSWKernel, FewSurvivorsAreFoundAsInAFreshGraph) {
     }
 }
 
+TEST(IndexHNSWKernel, FewRemovedVerticesArePassed) {
+    // a pass begins with 1/64 of the vertices; it takes changes of 1/64 of as
+    // many vectors, half of which are removals
+    Collection c(histograms(4000, 1), "HNSW8,KFlat(chi2)");
+    c.add(0, 1000);
+    for (idx_t i = 1000; i < 4000; i++) {
+        c.remove({(i * 7) % 1000});
+        c.add(i, i + 1);
+        ASSERT_LE(
+                128 * (c.graph.places.num_passed() - 1),
+                3 * c.graph.storage->ntotal);
+    }
+    EXPECT_LE(c.graph.storage->ntotal, 1000 + 1000 / 32);
+}
+
+TEST(IndexHNSWKernel, VectorsInARegionWhoseVectorsWereAllRemoved) {
+    constexpr idx_t n = 1000, half = 90;
+    auto x = uniform_vectors(n, d, 1);
+    const char* text = "HNSW8,KFlat(laplacian(gamma=0.01))";
+    Collection levels(x, text);
+    levels.add(0, n);
+    // searches begin in the region
+    const idx_t entry = levels.graph.hnsw.entry_point;
+    const idx_t begin = std::clamp<idx_t>(entry - half, 0, n - 2 * half);
+    for (idx_t i = begin * d; i < (begin + 2 * half) * d; i++) {
+        x[i] += 100;
+    }
+    const auto more = uniform_vectors(2 * half, d, 2);
+    x.insert(x.end(), more.begin(), more.end());
+    for (idx_t i = n * d; i < (n + 2 * half) * d; i++) {
+        x[i] += 100;
+    }
+    Collection c(x, text);
+    c.add(0, n);
+    ASSERT_EQ(c.graph.hnsw.entry_point, entry);
+    std::vector<idx_t> region(2 * half);
+    std::iota(region.begin(), region.end(), begin);
+    c.remove(region);
+    for (idx_t i = n; i < n + 2 * half; i++) {
+        c.add(i, i + 1);
+        ASSERT_EQ(
+                search(*c.index, rows(x, d, i, i + 1), 1).labels[0],
+                c.graph.ntotal - 1);
+        ASSERT_GE(search(*c.index, rows(x, d, 0, 1), 1).labels[0], 0);
+    }
+    EXPECT_EQ(c.graph.places.num_passed(), 0);
+    const auto q = rows(x, d, 0, n + 2 * half);
+    const auto exact = c.flat();
+    EXPECT_GT(
+            recall(search(*c.index, q, 5).labels,
+                   search(*exact, q, 5).labels,
+                   5),
+            0.9);
+}
+
 TEST(IndexHNSWKernel, KernelValuesAfterRemovals) {
     Collection c(histograms(1500, 1), "HNSW8,KFlat(chi2)");
     c.add(0, 300);

@@ -25,6 +25,12 @@ struct GraphPlaces {
     /// first.
     std::vector<int32_t> unlinked;
 
+    /// Removed vertices that a pass over all vertices is unlinking: the
+    /// vertices before `next_visited` have no links to them. Files do not keep
+    /// these two; an index that was read begins such a pass again.
+    std::vector<int32_t> leaving;
+    idx_t next_visited = 0;
+
     /// Whether vertices and places are equal.
     bool are_equal() const {
         return places.empty();
@@ -37,6 +43,11 @@ struct GraphPlaces {
     /// The place of a vertex, or -1 if its vector was removed.
     idx_t place(int32_t vertex) const {
         return are_equal() ? vertex : places[vertex];
+    }
+
+    /// Number of removed vertices that links may lead to.
+    idx_t num_passed() const {
+        return idx_t(places.size() - vertices.size() - unlinked.size());
     }
 
     /// Gives each of n vertices the place of the same number, if none was
@@ -55,6 +66,12 @@ struct GraphPlaces {
 
     /// Removes the last vectors. Does not fail.
     void remove_last(idx_t n);
+
+    /// Begins a pass that unlinks the vertices removed so far.
+    void begin_pass();
+
+    /// Adds the vertices of `leaving` to `unlinked`. Does not fail.
+    void end_pass();
 
     /// Sets `vertices` of an index of ntotal vectors by `places`, if there are
     /// as many.

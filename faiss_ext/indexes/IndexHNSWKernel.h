@@ -35,10 +35,13 @@ namespace faiss_ext {
  *
  * **Removal.** A removed vector stays in the storage as a vertex that searches
  * pass but never return. efSearch grows by the share of such vertices. Once
- * they are a sixteenth of all vertices, the next change of the index links the
- * others past them, and later vectors reuse them. If they are more than a
- * quarter, or if half of all vertices have no vectors, that change calls
- * compact(). `hnsw` and `storage` number vertices; ids of the index differ from
+ * they are a 64th of all vertices, each change of the index visits 64 vertices
+ * for each vector that it adds or removes, and links them past removed ones.
+ * After all were visited, new vectors reuse the removed vertices. So a change
+ * of one vector takes no longer in a larger index, and few vertices of a
+ * collection that changes steadily are removed ones. If a large removal makes
+ * them more than a quarter of all, or if half of all vertices have no vectors,
+ * the next change calls compact(). `hnsw` and `storage` number vertices; ids of the index differ from
  * these after a removal, so functions of faiss::HNSW return other numbers then.
  *
  * The graph depends on the vectors, their order and how they were divided into
@@ -133,7 +136,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     void check_not_being_built(const char* where) const;
     IndexFlatKernel& vectors() const;
     void link(const std::vector<int32_t>& vertices);
-    void link_past_many_removed();
+    void link_past_removed(idx_t n);
     std::vector<int32_t> choose_vertices(idx_t n);
     void draw_levels(idx_t n);
     bool can_move_vectors() const;

@@ -56,6 +56,29 @@ void GraphPlaces::remove_last(idx_t n) {
     }
 }
 
+void GraphPlaces::begin_pass() {
+    std::vector<bool> are_unlinked(places.size());
+    for (const int32_t vertex : unlinked) {
+        are_unlinked[vertex] = true;
+    }
+    std::vector<int32_t> found;
+    found.reserve(num_passed());
+    for (size_t vertex = 0; vertex < places.size(); vertex++) {
+        if (places[vertex] < 0 && !are_unlinked[vertex]) {
+            found.push_back(int32_t(vertex));
+        }
+    }
+    unlinked.reserve(unlinked.size() + found.size());
+    leaving.swap(found);
+    next_visited = 0;
+}
+
+void GraphPlaces::end_pass() {
+    unlinked.insert(unlinked.end(), leaving.begin(), leaving.end());
+    leaving.clear();
+    next_visited = 0;
+}
+
 void GraphPlaces::find_vertices(idx_t ntotal) {
     const bool can_fit = size_t(ntotal) <= places.size();
     vertices.assign(can_fit ? ntotal : 0, -1);

@@ -127,7 +127,7 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     }
     IndexFlatKernel& flat = vectors();
     flat.kernel->check_input(n, x, d, "IndexFlatKernel::add");
-    link_past_many_removed();
+    link_past_removed(n);
     const idx_t before = num_vertices();
     const faiss::RandomGenerator random = hnsw.rng;
     const PlaceSelector last = PlaceSelector::from(before, before + n);
@@ -210,23 +210,22 @@ struct IndexHNSWKernel::BeingBuilt {
 
 void IndexHNSWKernel::link(const std::vector<int32_t>& vertices) {
     const BeingBuilt mark(is_being_built);
-    link_vertices(hnsw, vectors(), vertices, ntotal - vertices.size());
+    link_vertices(hnsw, vectors(), places, vertices, ntotal - vertices.size());
 }
 
-void IndexHNSWKernel::link_past_many_removed() {
+/// Does the share of the work that a change of n vectors does.
+void IndexHNSWKernel::link_past_removed(idx_t n) {
     const idx_t total = num_vertices();
-    const idx_t num_passed = num_removed() - idx_t(places.unlinked.size());
-    if (num_passed == 0 || 16 * num_passed < total) {
-        return;
-    }
     // few survivors have lost too many paths
-    const bool are_few = 4 * num_passed > total || 2 * num_removed() > total;
+    const bool are_few =
+            4 * places.num_passed() > total || 2 * num_removed() > total;
     if (are_few && can_move_vectors()) {
         compact();
         return;
     }
+    constexpr idx_t visits = 64;
     const BeingBuilt mark(is_being_built);
-    link_past_removed(hnsw, vectors(), places);
+    faiss_ext::link_past_removed(hnsw, vectors(), places, visits * n);
 }
 
 size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
@@ -240,7 +239,7 @@ size_t IndexHNSWKernel::remove_ids(const faiss::IDSelector& sel) {
     if (removed == 0) {
         return 0;
     }
-    link_past_many_removed();
+    link_past_removed(removed);
     places.list(ntotal);
     idx_t kept = 0;
     for (idx_t place = 0; place < ntotal; place++) {
@@ -261,7 +260,7 @@ std::function<void()> IndexHNSWKernel::prepare_moves(const PlaceMoves& moves) {
     if (moves.before == moves.after) {
         return [] {};
     }
-    link_past_many_removed();
+    link_past_removed(moves.before - moves.after);
     places.list(ntotal);
     return [this, &moves] {
         places.apply(moves);
@@ -304,7 +303,7 @@ void IndexHNSWKernel::compact() {
     exchange();
     try {
         const BeingBuilt mark(is_being_built);
-        link_vertices(*graph, flat, std::move(all), 0);
+        link_vertices(*graph, flat, GraphPlaces(), std::move(all), 0);
     } catch (...) {
         exchange();
         throw;
@@ -431,7 +430,7 @@ void IndexHNSWKernel::search_scores(
     const bool passes_removed = !places.are_equal() && !sel;
     if (passes_removed) {
         check_graph("search");
-        const idx_t num_passed = num_removed() - idx_t(places.unlinked.size());
+        const idx_t num_passed = places.num_passed();
         const idx_t kept = std::max<idx_t>(hnsw.efSearch, k);
         const bool passes_most = num_passed > ntotal &&
                 ntotal <= most_compared(double(kept), num_vertices());

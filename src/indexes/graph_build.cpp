@@ -109,10 +109,21 @@ struct Reverse {
 
 class Builder {
    public:
-    Builder(faiss::HNSW& hnsw, const IndexFlatKernel& vectors)
+    /// @param num_linked   number of vertices that the graph links already
+    /// @param num_changed  number of vertices to be linked
+    Builder(faiss::HNSW& hnsw,
+            const IndexFlatKernel& vectors,
+            const GraphPlaces& places,
+            size_t num_linked,
+            size_t num_changed)
             : hnsw(hnsw),
               scores(vectors, "build_graph"),
-              selected(hnsw.levels.size(), 0) {}
+              places(places),
+              num_linked(num_linked) {
+        if (num_changed >= hnsw.levels.size() / 64) {
+            selected.assign(hnsw.levels.size(), 0);
+        }
+    }
 
     /// Inserts unlinked vertices, sorted by descending level.
     void insert(std::span<const int32_t> vertices) {
@@ -120,6 +131,7 @@ class Builder {
         Progress progress("graph", total);
         while (!vertices.empty()) {
             const size_t count = std::min(vertices.size(), round_size());
+            unlinked = vertices;
             insert_round(vertices.first(count));
             vertices = vertices.subspan(count);
             num_linked += count;
@@ -127,9 +139,9 @@ class Builder {
         }
     }
 
-    /// Links vertices past removed ones.
-    void link_past(const GraphPlaces& places) {
-        const std::vector<Relinked> changed = relinked_past(places);
+    /// Links the vertices from `begin` up to `end` past removed ones.
+    void link_past(idx_t begin, idx_t end) {
+        const std::vector<Relinked> changed = relinked_past(begin, end);
         std::vector<Reverse> reverse;
         for (const Relinked& r : changed) {
             set_links(r.vertex, r.level, r.links);
@@ -146,8 +158,6 @@ class Builder {
         link_back(std::move(reverse));
     }
 
-    size_t num_linked = 0;
-
    private:
     /// New links of a vertex on a level.
     struct Relinked {
@@ -158,12 +168,12 @@ class Builder {
     };
 
     /// Selects links for the vertices that have links to removed ones.
-    std::vector<Relinked> relinked_past(const GraphPlaces& places) const {
+    std::vector<Relinked> relinked_past(idx_t first, idx_t last) const {
         constexpr idx_t block = 256;
-        const auto n = idx_t(hnsw.levels.size());
+        const idx_t n = last - first;
         std::vector<std::vector<Relinked>> of_blocks((n + block - 1) / block);
         parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
-            for (auto v = int32_t(begin); v < end; v++) {
+            for (auto v = int32_t(first + begin); v < first + end; v++) {
                 for (int level = 0;
                      places.place(v) >= 0 && level <= level_of(v);
                      level++) {
@@ -172,8 +182,7 @@ class Builder {
                                 links.begin(), links.end(), [&](int32_t to) {
                                     return places.place(to) < 0;
                                 })) {
-                        of_blocks[begin / block].push_back(
-                                relinked(v, level, places));
+                        of_blocks[begin / block].push_back(relinked(v, level));
                     }
                 }
             }
@@ -187,8 +196,7 @@ class Builder {
 
     /// Replaces each link to a removed vertex by one to the nearest vertex that
     /// this one links to.
-    Relinked relinked(int32_t vertex, int level, const GraphPlaces& places)
-            const {
+    Relinked relinked(int32_t vertex, int level) const {
         Relinked result{vertex, level, {}, {}};
         Links passed;
         for (const int32_t to : links_of(hnsw, vertex, level)) {
@@ -197,7 +205,7 @@ class Builder {
         const Scratch x(scores.d());
         scores.decode(vertex, x.get());
         for (const int32_t removed : passed) {
-            Links others = ends_of_paths(removed, level, places);
+            Links others = ends_of_paths(removed, level);
             std::erase_if(others, [&](int32_t to) {
                 return to == vertex || contains(result.links, to);
             });
@@ -217,8 +225,7 @@ class Builder {
     /// The nearest vertices with vectors on paths that begin with the links of
     /// a removed vertex and lead through removed ones, or none if these are
     /// many.
-    Links ends_of_paths(int32_t removed, int level, const GraphPlaces& places)
-            const {
+    Links ends_of_paths(int32_t removed, int level) const {
         constexpr size_t most_passed = 64;
         Links passed{removed}, ends;
         for (size_t i = 0;
@@ -334,27 +341,55 @@ class Builder {
         const auto score = [&](size_t n, const int32_t* ids, float* out) {
             scores(x, n, ids, out);
         };
+        const bool passes_removed = places.num_passed() > 0;
+        Frontier& nearest = passes_removed ? walk.selected : walk.frontier;
+        const auto met = [&](ScoredVertex v) {
+            if (passes_removed && places.place(v.id) >= 0) {
+                walk.selected.push(v);
+            }
+        };
         const int top = level_of(vertex);
         const size_t ef = hnsw.efConstruction;
         std::vector<Links> links(top + 1);
         std::vector<Candidate> candidates;
         ScoredVertex start = walk.descend(hnsw, top, score);
         for (int level = std::min(top, hnsw.max_level); level >= 0; level--) {
-            walk.walk(hnsw, level, start, ef, {ef}, score, [](ScoredVertex) {});
+            walk.selected.clear(ef);
+            met(start);
+            walk.walk(hnsw, level, start, ef, {ef}, score, met);
             start = walk.frontier[0];
+            if (level == 0 && nearest.size() == 0) {
+                compare_all(x, nearest);
+            }
             for (size_t i = 0; i < earlier.size(); i++) {
                 if (level_of(earlier[i]) >= level) {
-                    walk.frontier.push({earlier_scores[i], earlier[i]});
+                    nearest.push({earlier_scores[i], earlier[i]});
                 }
             }
             candidates.clear();
-            for (size_t i = 0; i < walk.frontier.size(); i++) {
-                candidates.push_back({walk.frontier[i]});
+            for (size_t i = 0; i < nearest.size(); i++) {
+                candidates.push_back({nearest[i]});
             }
             links[level] = select_neighbors(
                     scores, candidates, hnsw.nb_neighbors(level));
         }
         return links;
+    }
+
+    /// Collects the nearest of all linked vertices that have vectors. A walk
+    /// meets none if all of a region were removed, with the entry point.
+    void compare_all(const float* x, Frontier& nearest) const {
+        std::vector<bool> are_left_out(hnsw.levels.size());
+        for (const int32_t vertex : unlinked) {
+            are_left_out[vertex] = true;
+        }
+        for (int32_t v = 0; v < int32_t(are_left_out.size()); v++) {
+            if (places.place(v) >= 0 && !are_left_out[v]) {
+                float score;
+                scores(x, 1, &v, &score);
+                nearest.push({score, v});
+            }
+        }
     }
 
     void link(std::span<const int32_t> round) {
@@ -411,17 +446,23 @@ class Builder {
             ids.push_back(r.source);
         }
         const Links links = selected_for(
-                vertex, ids, level == 0 ? selected[vertex] : 0, to.size());
+                vertex,
+                ids,
+                level == 0 && !selected.empty() ? selected[vertex] : 0,
+                to.size());
         set_links(vertex, level, links);
-        if (level == 0) {
+        if (level == 0 && !selected.empty()) {
             selected[vertex] = uint16_t(links.size());
         }
     }
 
     faiss::HNSW& hnsw;
     const RowScores scores;
+    const GraphPlaces& places;
+    size_t num_linked;
+    std::span<const int32_t> unlinked; ///< vertices that are to be linked
     /// for each vertex, how many of its first links on level 0 were selected
-    /// together
+    /// together; empty if few vertices are to be linked
     std::vector<uint16_t> selected;
     std::vector<std::vector<Links>> found; ///< by vertex of the round and level
 };
@@ -442,8 +483,11 @@ void put_in_insertion_order(
 }
 
 /// Lets searches begin at a vertex of the highest level that has one with a
-/// vector.
+/// vector, unless they begin at a vertex with a vector.
 void choose_entry_point(faiss::HNSW& hnsw, const GraphPlaces& places) {
+    if (hnsw.entry_point >= 0 && places.place(hnsw.entry_point) >= 0) {
+        return;
+    }
     hnsw.entry_point = hnsw.max_level = -1;
     for (size_t v = 0; v < hnsw.levels.size(); v++) {
         const int level = hnsw.levels[v] - 1;
@@ -454,40 +498,56 @@ void choose_entry_point(faiss::HNSW& hnsw, const GraphPlaces& places) {
     }
 }
 
-} // namespace
-
-void link_vertices(
-        faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
-        std::vector<int32_t> vertices,
-        size_t num_linked) {
-    put_in_insertion_order(hnsw, vertices);
-    Builder builder(hnsw, vectors);
-    builder.num_linked = num_linked;
-    builder.insert(vertices);
-}
-
-void link_past_removed(
-        faiss::HNSW& hnsw,
-        const IndexFlatKernel& vectors,
-        GraphPlaces& places) {
-    std::vector<int32_t> unlinked;
-    for (size_t v = 0; v < hnsw.levels.size(); v++) {
-        if (places.place(int32_t(v)) < 0) {
-            unlinked.push_back(int32_t(v));
-        }
-    }
-    Builder builder(hnsw, vectors);
-    builder.link_past(places);
-    choose_entry_point(hnsw, places);
-    for (const int32_t vertex : unlinked) {
-        int32_t* links = hnsw.neighbors.data();
+/// Clears the links of vertices.
+void unlink(faiss::HNSW& hnsw, const std::vector<int32_t>& vertices) {
+    int32_t* links = hnsw.neighbors.data();
+    for (const int32_t vertex : vertices) {
         std::fill(
                 links + hnsw.offsets[vertex],
                 links + hnsw.offsets[vertex + 1],
                 -1);
     }
-    places.unlinked.swap(unlinked);
+}
+
+} // namespace
+
+void link_vertices(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        const GraphPlaces& places,
+        std::vector<int32_t> vertices,
+        size_t num_linked) {
+    put_in_insertion_order(hnsw, vertices);
+    Builder(hnsw, vectors, places, num_linked, vertices.size())
+            .insert(vertices);
+}
+
+void link_past_removed(
+        faiss::HNSW& hnsw,
+        const IndexFlatKernel& vectors,
+        GraphPlaces& places,
+        size_t num_visits) {
+    const auto total = idx_t(hnsw.levels.size());
+    const auto is_pass_due = [&] {
+        const idx_t num_passed = places.num_passed();
+        return num_passed > 0 && 64 * num_passed >= total;
+    };
+    while (num_visits > 0 && (!places.leaving.empty() || is_pass_due())) {
+        if (places.leaving.empty()) {
+            places.begin_pass();
+        }
+        const idx_t begin = places.next_visited;
+        const idx_t end = begin + std::min<idx_t>(num_visits, total - begin);
+        Builder(hnsw, vectors, places, total, end - begin)
+                .link_past(begin, end);
+        num_visits -= end - begin;
+        places.next_visited = end;
+        if (end == total) {
+            unlink(hnsw, places.leaving);
+            places.end_pass();
+            choose_entry_point(hnsw, places);
+        }
+    }
 }
 
 } // namespace faiss_ext

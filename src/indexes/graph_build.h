@@ -26,29 +26,36 @@ namespace faiss_ext {
  * This is prefix doubling (Manohar et al., "ParlayANN", PPoPP 2024), which does
  * not compare the vertices of a round with each other.
  *
+ * No vertex gets a link to a removed one.
+ *
  * @param vectors     of all vertices, by their numbers
  * @param num_linked  number of vertices that the graph links already
  */
 void link_vertices(
         faiss::HNSW& hnsw,
         const IndexFlatKernel& vectors,
+        const GraphPlaces& places,
         std::vector<int32_t> vertices,
         size_t num_linked);
 
-/** Links the vertices of vectors past removed ones, so that no link leads to
- * these. Then adds the removed vertices to `unlinked`.
+/** Visits some vertices, if at least a 64th of all are removed and passed, and
+ * links them past these. Each call goes on at the vertex after the last one
+ * visited before. Once all were visited, no link leads to a vertex that was
+ * removed before the first of these calls: it is unlinked.
  *
  * Each link to a removed vertex is replaced by one to the nearest vertex that
  * the removed one links to, which links back. A graph keeps about as many links
  * as it had. The consolidation of FreshDiskANN (Singh et al., arXiv 2105.09613,
  * algorithm 4) selects all links of such vertices again, which leaves fewer.
  *
- * If it fails, removed vertices may still have links, and none is in `unlinked`
- * that was not there.
+ * If it fails, the vertices are visited again by the next call.
+ *
+ * @param num_visits  how many vertices to visit
  */
 void link_past_removed(
         faiss::HNSW& hnsw,
         const IndexFlatKernel& vectors,
-        GraphPlaces& places);
+        GraphPlaces& places,
+        size_t num_visits);
 
 } // namespace faiss_ext
