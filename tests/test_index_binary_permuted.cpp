@@ -173,10 +173,38 @@ TEST_P(Dimensions, CandidatesEqualTheDescription) {
             q.insert(q.end(), size, 0);
             q.insert(q.end(), size, 0xff);
             expect_hamming_search(*index, codes, q, 20, d / 3, nullptr, slow);
+            // few selected codes are all compared
             faiss::IDSelectorRange some(n / 4, n / 2);
-            expect_hamming_search(*index, codes, q, 7, d / 2, &some, slow);
+            expect_hamming_search(*index, codes, q, 7, d / 2, &some);
         }
     }
+}
+
+TEST(Filters, ManySelectedCodes) {
+    const int d = 64, n = 50'000, k = 10;
+    const Codes codes = random_codes(n, d, 1), q = random_codes(5, d, 2);
+    faiss::IDSelectorRange half(0, n / 2), third(0, n / 3);
+    // the lists of this one give fewer than k: then all are compared
+    expect_hamming_search(*make(d, 1, 0, codes), codes, q, k, 0, &half);
+    const auto index = make(d, 3, 100, codes);
+    const auto num_compared = [&](faiss::IDSelector* sel) {
+        indexBinaryPermuted_stats.reset();
+        faiss::SearchParameters params;
+        params.sel = sel;
+        std::vector<int32_t> distances(5 * k);
+        std::vector<idx_t> labels(5 * k);
+        index->search(5, q.data(), k, distances.data(), labels.data(), &params);
+        for (idx_t label : labels) {
+            EXPECT_TRUE(sel->is_member(label));
+        }
+        return double(indexBinaryPermuted_stats.ncandidates);
+    };
+    faiss::IDSelectorRange all(0, n);
+    const double without = num_compared(&all);
+    // as many selected codes are compared on average; up to 9,000 are asked for
+    const double error = 9000 * hoeffding(9000);
+    EXPECT_NEAR(num_compared(&half), without, error);
+    EXPECT_NEAR(num_compared(&third), without, error);
 }
 
 // Each list has its own permutation and contains the codes in its order.

@@ -73,7 +73,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     void reset() override;
 
-    /// Supports `params->sel`; candidates that it rejects are not replaced.
+    /// Supports `params->sel`: B is divided by the selected part of the codes,
+    /// and few selected codes are compared exactly, as are all of them if fewer
+    /// than k are among the candidates.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -82,7 +84,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Finds candidates at a distance < radius, by ascending id.
+    /// Finds candidates at a distance < radius, by ascending id. With a
+    /// selector, the candidates are those of search.
     void range_search(
             idx_t n,
             const uint8_t* x,
@@ -106,7 +109,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
             const faiss::IndexBinary& other) const override;
 
     /// The ids of the candidates of one query, ascending.
-    std::vector<int32_t> candidates(const uint8_t* x) const;
+    std::vector<int32_t> candidates(const uint8_t* x) const {
+        return candidates(x, B);
+    }
 
     /// The number of lists for n codes.
     int num_lists(idx_t n) const;
@@ -118,6 +123,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void rebuild();
 
    private:
+    struct Candidates;
+
+    std::vector<int32_t> candidates(const uint8_t* x, idx_t num_further) const;
     void check_parameters() const;
     void check_codes() const;
     void check_size_in_file() const;

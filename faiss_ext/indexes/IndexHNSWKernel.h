@@ -41,8 +41,9 @@ namespace faiss_ext {
  * of one vector takes no longer in a larger index, and few vertices of a
  * collection that changes steadily are removed ones. If a large removal makes
  * them more than a quarter of all, or if half of all vertices have no vectors,
- * the next change calls compact(). `hnsw` and `storage` number vertices; ids of the index differ from
- * these after a removal, so functions of faiss::HNSW return other numbers then.
+ * the next change calls compact(). `hnsw` and `storage` number vertices; ids of
+ * the index differ from these after a removal, so functions of faiss::HNSW
+ * return other numbers then.
  *
  * The graph depends on the vectors, their order and how they were divided into
  * calls of add and remove_ids, but not on the number of threads. Results do not

@@ -9,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <random>
 
@@ -23,6 +24,7 @@
 #include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/search_params.h"
+#include "indexes/selected_places.h"
 
 namespace faiss_ext {
 
@@ -424,7 +426,9 @@ void IndexBinaryPermuted::reset() {
     ntotal = 0;
 }
 
-std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
+std::vector<int32_t> IndexBinaryPermuted::candidates(
+        const uint8_t* x,
+        idx_t num_further) const {
     /// The entries [low, high) of a list that have been visited.
     struct Window {
         int32_t low, high;
@@ -485,8 +489,10 @@ std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
     }
     std::vector<int32_t> found;
     for (size_t l = 0; l < lists.size(); l++) {
-        const idx_t low = std::max<idx_t>(0, idx_t(windows[l].low) - B);
-        const idx_t high = std::min(ntotal, idx_t(windows[l].high) + B);
+        const idx_t low =
+                std::max<idx_t>(0, idx_t(windows[l].low) - num_further);
+        const idx_t high =
+                std::min(ntotal, idx_t(windows[l].high) + num_further);
         found.insert(
                 found.end(),
                 lists[l].ids.begin() + low,
@@ -496,6 +502,51 @@ std::vector<int32_t> IndexBinaryPermuted::candidates(const uint8_t* x) const {
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
 }
+
+/// The selected codes that a query is compared with.
+struct IndexBinaryPermuted::Candidates {
+    const IndexBinaryPermuted& index;
+    const faiss::IDSelector* const sel; ///< null selects all codes
+    std::optional<Selected> selected;
+    idx_t num_further;
+
+    Candidates(const IndexBinaryPermuted& index, const faiss::IDSelector* sel)
+            : index(index), sel(sel), num_further(index.B) {
+        if (sel) {
+            const double found =
+                    2.0 * double(index.lists.size()) * (1.0 + index.B);
+            selected.emplace(
+                    *sel, index.ntotal, most_compared(found, index.ntotal));
+            num_further = idx_t(std::min(
+                    std::ceil(index.B / selected->fraction),
+                    double(index.ntotal)));
+        }
+    }
+
+    /// Calls found(id) for each.
+    template <class Found>
+    void operator()(const uint8_t* x, Found&& found) const {
+        if (selected && selected->few) {
+            std::ranges::for_each(*selected->few, found);
+            return;
+        }
+        for (const int32_t id : index.candidates(x, num_further)) {
+            if (!sel || sel->is_member(id)) {
+                found(id);
+            }
+        }
+    }
+
+    /// Calls found(id) for each selected code.
+    template <class Found>
+    void all(Found&& found) const {
+        for (idx_t id = 0; id < index.ntotal; id++) {
+            if (sel->is_member(id)) {
+                found(id);
+            }
+        }
+    }
+};
 
 void IndexBinaryPermuted::add_with_ids(idx_t, const uint8_t*, const idx_t*) {
     throw_unsupported(
@@ -518,22 +569,23 @@ void IndexBinaryPermuted::search(
             "IndexBinaryPermuted::search: k is %" PRId64
             ", expected a positive number",
             int64_t(k));
-    const faiss::IDSelector* sel =
-            plain_selector(params, "IndexBinaryPermuted::search");
+    const Candidates candidates(
+            *this, plain_selector(params, "IndexBinaryPermuted::search"));
     std::atomic<size_t> ncandidates{0};
     parallel_blocks(n, 1, [&](idx_t q, idx_t) {
         const uint8_t* query = x + q * code_size;
-        const std::vector<int32_t> ids = candidates(query);
-        ncandidates += ids.size();
-        std::vector<std::pair<int32_t, int32_t>> found;
-        for (int32_t id : ids) {
-            if (!sel || sel->is_member(id)) {
-                found.emplace_back(
-                        hamming_distance(
-                                query, &xb[size_t(id) * code_size], code_size),
-                        id);
-            }
+        std::vector<std::pair<int32_t, idx_t>> found;
+        const auto compare = [&](idx_t id) {
+            found.emplace_back(
+                    hamming_distance(query, &xb[id * code_size], code_size),
+                    id);
+        };
+        candidates(query, compare);
+        if (candidates.sel && found.size() < size_t(k)) {
+            found.clear();
+            candidates.all(compare);
         }
+        ncandidates += found.size();
         const idx_t m = std::min<idx_t>(k, found.size());
         std::partial_sort(found.begin(), found.begin() + m, found.end());
         for (idx_t j = 0; j < k; j++) {
@@ -553,28 +605,27 @@ void IndexBinaryPermuted::range_search(
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryPermuted::range_search");
     check_parameters();
-    const faiss::IDSelector* sel =
-            plain_selector(params, "IndexBinaryPermuted::range_search");
-    std::vector<std::vector<std::pair<int32_t, int32_t>>> found(n);
+    const Candidates candidates(
+            *this, plain_selector(params, "IndexBinaryPermuted::range_search"));
+    std::vector<std::vector<std::pair<int32_t, idx_t>>> found(n);
     std::atomic<size_t> ncandidates{0};
     parallel_blocks(n, 1, [&](idx_t q, idx_t) {
         const uint8_t* query = x + q * code_size;
-        const std::vector<int32_t> ids = candidates(query);
-        ncandidates += ids.size();
-        for (int32_t id : ids) {
-            const int32_t distance = hamming_distance(
-                    query, &xb[size_t(id) * code_size], code_size);
-            if (distance < radius && (!sel || sel->is_member(id))) {
+        candidates(query, [&](idx_t id) {
+            const int32_t distance =
+                    hamming_distance(query, &xb[id * code_size], code_size);
+            ncandidates++;
+            if (distance < radius) {
                 found[q].emplace_back(distance, id);
             }
-        }
+        });
     });
     count_search(n, ncandidates, ntotal);
     fill_range_result(
             found,
             result,
             [](const auto& hit) { return float(hit.first); },
-            [](const auto& hit) { return idx_t(hit.second); });
+            [](const auto& hit) { return hit.second; });
 }
 
 size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
@@ -583,11 +634,15 @@ size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
     int32_t kept = 0;
     for (idx_t i = 0; i < ntotal; i++) {
         if (!sel.is_member(i)) {
+            new_id[i] = kept++;
+        }
+    }
+    for (idx_t i = 0; i < ntotal; i++) {
+        if (new_id[i] >= 0) {
             std::memmove(
-                    &xb[kept * size_t(code_size)],
+                    &xb[new_id[i] * size_t(code_size)],
                     &xb[i * size_t(code_size)],
                     code_size);
-            new_id[i] = kept++;
         }
     }
     const size_t removed = ntotal - kept;
@@ -624,14 +679,9 @@ std::function<void()> IndexBinaryPermuted::prepare_moves(
     // more are faster to remove in one pass than to find
     constexpr idx_t part_to_find = 512;
     check_codes();
-    std::vector<int32_t> new_id;
+    std::vector<idx_t> new_id;
     if (moves.before - moves.after > moves.before / part_to_find) {
-        new_id.resize(moves.before);
-        std::iota(new_id.begin(), new_id.end(), 0);
-        moves.for_removed([&](idx_t id) { new_id[id] = -1; });
-        for (const auto [from, to] : moves.moves) {
-            new_id[from] = int32_t(to);
-        }
+        new_id = moves.new_places();
     } else {
         parallel_blocks(lists.size(), 1, [&](idx_t l, idx_t) {
             const auto check = [&](idx_t id) {
@@ -652,7 +702,7 @@ std::function<void()> IndexBinaryPermuted::prepare_moves(
             apply_to_few(moves);
         } else {
             moves.apply_to(xb.data(), code_size);
-            keep_entries([&](int32_t id) { return new_id[id]; });
+            keep_entries([&](int32_t id) { return int32_t(new_id[id]); });
         }
         xb.resize(moves.after * size_t(code_size));
         ntotal = moves.after;

@@ -82,8 +82,8 @@ class ListsForSelected {
             for (; at < size(list); at += step) {
                 sampled++;
                 selected[list] += sel.is_member(id_at(list, at));
-                total += sel.is_member(id_at(list, at));
             }
+            total += selected[list];
             at -= size(list);
         }
         enough = double(sampled) * double(nprobe) / double(nlist);
