@@ -22,7 +22,7 @@ import faiss_ext
 
 K = 10
 STRINGS = ["KFlat(chi2)", "AHK512(chi2),BFlat,Refine(KFlat(chi2))",
-           "HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))"]
+           "HKM1(chi2),PCAR96,KIVF256(nprobe=12),Refine(KFlat(chi2))", "HNSW32,KFlat(chi2)"]
 
 
 def parse_args():
