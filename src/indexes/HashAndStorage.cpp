@@ -139,6 +139,13 @@ void HashAndStorage::check_counts_inside() const {
 
 void HashAndStorage::check_stored_ids(idx_t i0, idx_t ni) const {
     check_counts_inside();
+    if (dynamic_cast<const faiss::IndexBinaryHash*>(storage) ||
+        dynamic_cast<const faiss::IndexBinaryMultiHash*>(storage)) {
+        throw_unsupported(
+                AnyIndex(storage).class_name(),
+                "reconstruct",
+                "BFlat, BIVF and BPerm return codes");
+    }
     const bool by_position =
             dynamic_cast<const faiss::IndexBinaryFlat*>(storage) ||
             dynamic_cast<const faiss::IndexBinaryHNSW*>(storage);

@@ -407,9 +407,8 @@ void IndexAsymmetricHash::reconstruct_n(idx_t, idx_t, float* recons) const {
     reconstruct(0, recons);
 }
 
-void IndexAsymmetricHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
-        const {
-    reconstruct(0, recons);
+void IndexAsymmetricHash::reconstruct_batch(idx_t, const idx_t*, float*) const {
+    throw_no_vectors("IndexAsymmetricHash");
 }
 
 faiss::DistanceComputer* IndexAsymmetricHash::get_distance_computer() const {

@@ -186,9 +186,8 @@ void IndexKernelHash::reconstruct_n(idx_t, idx_t, float* recons) const {
     reconstruct(0, recons);
 }
 
-void IndexKernelHash::reconstruct_batch(idx_t, const idx_t*, float* recons)
-        const {
-    reconstruct(0, recons);
+void IndexKernelHash::reconstruct_batch(idx_t, const idx_t*, float*) const {
+    throw_no_vectors("IndexKernelHash");
 }
 
 void IndexKernelHash::reset() {
