@@ -373,6 +373,26 @@ void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
     }
 }
 
+/// The vector with an id, for lists that have no table of where vectors are.
+void find_in_lists(const faiss::IndexIVF& lists, idx_t key, float* recons) {
+    for (size_t list = 0; list < lists.nlist; list++) {
+        faiss::InvertedLists::ScopedIds ids(lists.invlists, list);
+        const auto* bytes = reinterpret_cast<const uint8_t*>(ids.get());
+        const size_t size = lists.invlists->list_size(list);
+        for (size_t offset = 0; offset < size; offset++) {
+            idx_t id; // in files ids may be unaligned
+            std::memcpy(&id, bytes + offset * sizeof(id), sizeof(id));
+            if (id == key) {
+                lists.reconstruct_from_offset(list, offset, recons);
+                return;
+            }
+        }
+    }
+    FAISS_EXT_THROW_FMT(
+            "IndexPreTransformSIMD::reconstruct: there is no vector with id %" PRId64,
+            int64_t(key));
+}
+
 } // namespace
 
 IndexPreTransformSIMD::IndexPreTransformSIMD(faiss::Index* index)
@@ -686,11 +706,16 @@ faiss::DistanceComputer* IndexPreTransformSIMD::get_distance_computer() const {
 void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     check_counts_with(*this, index);
     check_positions(*index, key, 1);
-    check_direct_map(
-            dynamic_cast<const faiss::IndexIVF*>(index),
-            "IndexPreTransformSIMD::reconstruct");
     check_inverses(chain, "IndexPreTransformSIMD::reconstruct");
-    IndexPreTransform::reconstruct(key, recons);
+    const auto* lists = dynamic_cast<const faiss::IndexIVF*>(index);
+    if (lists && lists->direct_map.no()) {
+        check_no_blocks(*this, "IndexPreTransformSIMD::reconstruct");
+        std::vector<float> inside(index->d);
+        find_in_lists(*lists, key, inside.data());
+        reverse_chain(1, inside.data(), recons);
+    } else {
+        IndexPreTransform::reconstruct(key, recons);
+    }
 }
 
 void IndexPreTransformSIMD::reconstruct_n(idx_t i0, idx_t ni, float* recons)

@@ -35,16 +35,6 @@ void check_removal(
 /// the process.
 void check_no_blocks(const AnyIndex& index, const char* where);
 
-/// Throws unless FAISS's inverted lists, which may be null, know where each
-/// vector is.
-template <class Lists>
-void check_direct_map(const Lists* lists, const char* where) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            !lists || !lists->direct_map.no(),
-            "%s: the inverted lists do not know where each vector is; call make_direct_map of the lists",
-            where);
-}
-
 /// Calls f with FAISS's inverted lists in an index.
 template <class F>
 void for_lists(const AnyIndex& index, F&& f) {
