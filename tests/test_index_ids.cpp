@@ -29,6 +29,7 @@
 #include <faiss_ext/io/index_io.h>
 
 #include "core/errors.h"
+#include "indexes/index_parts.h"
 #include "testing.h"
 #include "testing_strings.h"
 
@@ -290,6 +291,15 @@ TEST_P(EachIndexWithIds, BadCallsChangeNothing) {
         write_index(index, &after);
         EXPECT_EQ(before.data, after.data);
     }
+}
+
+TEST_P(EachIndexWithIds, ARefusedFirstChangeLeavesNoTables) {
+    Floats bad = rows(x, d, 0, 1);
+    bad[0] = NAN;
+    const idx_t id = 5;
+    EXPECT_TRUE(throws([&] { update_vectors(*plain, 1, &id, bad.data()); }));
+    EXPECT_FALSE(has_id_table(plain.get()));
+    EXPECT_FALSE(has_direct_map(plain.get()));
 }
 
 TEST_P(EachIndexWithIds, NewIdsWereNeverGiven) {

@@ -173,8 +173,13 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
         std::vector<idx_t> positions(this->ntotal);
         std::iota(positions.begin(), positions.end(), idx_t(0));
         set_ids(std::move(positions), this->ntotal);
-        std::unique_ptr<WithIds, void (*)(WithIds*)> undo(
-                this, [](WithIds* index) { index->ids = nullptr; });
+        const auto forget = [had_map = has_direct_map(this)](WithIds* index) {
+            index->ids = nullptr;
+            if (!had_map) { // f may have made one
+                forget_direct_maps(index);
+            }
+        };
+        std::unique_ptr<WithIds, decltype(forget)> undo(this, forget);
         if (f(ids->table)) {
             undo.release();
         }
