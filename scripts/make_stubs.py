@@ -50,7 +50,8 @@ INDEX_ATTRIBUTES = """\
     @property
     def ntotal(self) -> int: ...
     @property
-    def is_trained(self) -> bool: ..."""
+    def is_trained(self) -> bool: ...
+    def __len__(self) -> int: ..."""
 METHODS = {"faiss.Index": documentation.FloatIndexMethods,
            "faiss.IndexBinary": documentation.BinaryIndexMethods}
 
@@ -124,7 +125,7 @@ def member_stubs(the_class):
     for name, member in vars(the_class).items():
         is_private = name.startswith("_") or name.endswith("_c")
         if is_private and name not in ("__init__", "__call__", "__getitem__",
-                                       "__iter__", "__len__",
+                                       "__iter__", "__len__", "__bool__",
                                        "__contains__", "__enter__",
                                        "__exit__"):
             continue

@@ -10,6 +10,8 @@
 #include <faiss_ext/hashes/hash_registry.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_ids.h>
+#include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/describe.h>
 #include <faiss_ext/io/index_factory.h>
@@ -509,6 +511,65 @@ TEST_P(EachKernel, BadInput) {
 
 // ----------------------------------------------------------------- indexes
 
+/// What an index tells about its vectors, which have these ids.
+/// @param length     numbers in a vector
+/// @param num_lists  0 if it has no inverted lists
+template <class IndexT>
+void check_contents(
+        IndexT& index,
+        std::vector<idx_t> ids,
+        size_t length,
+        size_t num_lists) {
+    std::sort(ids.begin(), ids.end());
+    std::vector<idx_t> all = index_ids(index);
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, ids);
+    const idx_t unknown = ids.back() + 1;
+    const idx_t asked[] = {ids[3], -5, unknown};
+    bool found[3];
+    contains(index, 3, asked, found);
+    EXPECT_TRUE(found[0] && !found[1] && !found[2]);
+
+    using Component = typename IndexT::component_t;
+    std::vector<idx_t> some{ids[7], ids[2], ids[7], ids.back()};
+    std::vector<Component> batch(4 * length), expected(4 * length);
+    const auto one_by_one = [&] {
+        for (int i = 0; i < 4; i++) {
+            index.reconstruct(some[i], &expected[i * length]);
+        }
+    };
+    const auto together = [&] {
+        reconstruct_batch(index, 4, some.data(), batch.data());
+    };
+    if (error_of(one_by_one).empty()) {
+        together();
+        EXPECT_EQ(batch, expected);
+        some[1] = unknown;
+        some[2] = unknown + 1;
+        EXPECT_TRUE(throws(together, "id " + std::to_string(unknown)));
+    } else {
+        EXPECT_THROW(one_by_one(), UnsupportedError);
+        EXPECT_THROW(together(), UnsupportedError);
+    }
+
+    if (num_lists == 0) {
+        EXPECT_THROW(list_sizes(index), UnsupportedError);
+    } else {
+        const std::vector<idx_t> sizes = list_sizes(index);
+        EXPECT_EQ(sizes.size(), num_lists);
+        EXPECT_EQ(
+                std::accumulate(sizes.begin(), sizes.end(), idx_t(0)),
+                index.ntotal);
+        EXPECT_GE(*std::min_element(sizes.begin(), sizes.end()), 0);
+    }
+
+    compact(index);
+    EXPECT_EQ(index.ntotal, idx_t(ids.size()));
+    std::vector<idx_t> after = index_ids(index);
+    std::sort(after.begin(), after.end());
+    EXPECT_EQ(after, ids);
+}
+
 struct EachIndex : Each<Row> {
     const std::string text = row.text;
     const bool has_ids = text.find("IDMap") == 0;
@@ -786,6 +847,26 @@ TEST_P(EachIndex, Ids) {
     }
 }
 
+TEST_P(EachIndex, Contents) {
+    const size_t num_lists = is_ivf ? 4 : 0;
+    auto index = filled();
+    std::vector<idx_t> ids(n);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    check_contents(*index, ids, d, num_lists);
+
+    index = make();
+    for (idx_t& id : ids) {
+        id = 1000 + 3 * id;
+    }
+    index->add_with_ids(n, x.data(), ids.data());
+    check_contents(*index, ids, d, num_lists);
+    const faiss::IDSelectorBatch most(n - 50, ids.data());
+    if (error_of([&] { index->remove_ids(most); }).empty()) {
+        ids.erase(ids.begin(), ids.end() - 50);
+    }
+    check_contents(*index, ids, d, num_lists);
+}
+
 TEST_P(EachIndex, Merging) {
     const idx_t half = n / 2;
     const auto a = make(), b = make(), whole = make();
@@ -876,6 +957,20 @@ TEST_P(EachStorage, FilesAndClones) {
         ours->add(nq, q.data());
         EXPECT_EQ(ours->ntotal, n + nq);
     }
+}
+
+TEST_P(EachStorage, Contents) {
+    const size_t num_lists = has(storage, "BIVF") ? 4 : 0;
+    std::vector<idx_t> ids(n);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    faiss::IndexBinary& codes = *index;
+    check_contents(codes, ids, index->code_size, num_lists);
+    index->reset();
+    for (idx_t& id : ids) {
+        id = 1000 + 3 * id;
+    }
+    index->add_with_ids(n, x.data(), ids.data());
+    check_contents(codes, ids, index->code_size, num_lists);
 }
 
 TEST_P(EachStorage, BadVectorsChangeNothing) {

@@ -2,6 +2,7 @@
 // The tree of an index, and what one class and one registration add to it.
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -322,6 +323,88 @@ TEST(IndexTree, TellsWhereVectorsAre) {
     const auto seen = transformed(mapped.get(), 3, x.data());
     ASSERT_EQ(seen.size(), size_t(3 * pre.index->d));
     EXPECT_EQ(transformed(pre.index, 3, seen.data()), seen);
+}
+
+/// The graphs in an index.
+std::vector<const IndexHNSWKernel*> graphs_in(const AnyIndex& index) {
+    std::vector<const IndexHNSWKernel*> graphs;
+    if (const auto* graph = index.as<IndexHNSWKernel>()) {
+        graphs.push_back(graph);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        const auto inside = graphs_in(part.index);
+        graphs.insert(graphs.end(), inside.begin(), inside.end());
+    }
+    return graphs;
+}
+
+TEST(IndexTree, CompactReachesGraphsInside) {
+    const auto x = uniform_vectors(n, d, 1), q = uniform_vectors(20, d, 2);
+    std::vector<std::unique_ptr<faiss::Index>> compacted;
+    for (const char* text :
+         {"HNSW8,KFlat(gaussian(gamma=1))",
+          "IDMap2,HNSW8,KFlat(gaussian(gamma=1))",
+          "Concurrent,HNSW8,KFlat(gaussian(gamma=1))",
+          "RR8,HNSW8,KFlat(gaussian(gamma=1))",
+          "HNSW8,KFlat(linear),Refine(KFlat(gaussian(gamma=1)))",
+          "Concurrent,IDMap,PCA4,HNSW8,KFlat(linear),Refine(KFlat(chi2))"}) {
+        auto index = make(text, 0);
+        std::vector<idx_t> ids(n);
+        std::iota(ids.begin(), ids.end(), idx_t(500));
+        index->add_with_ids(n, x.data(), ids.data());
+        const auto graphs = graphs_in(index.get());
+        ASSERT_EQ(graphs.size(), 1u) << text;
+        const faiss::HNSW& hnsw = graphs[0]->hnsw;
+        const auto* before = hnsw.neighbors.data();
+        compact(*index); // nothing to do
+        EXPECT_EQ(hnsw.neighbors.data(), before) << text;
+
+        index->remove_ids(faiss::IDSelectorRange(510, 520));
+        EXPECT_EQ(graphs[0]->num_removed(), 10) << text;
+        compact(*index);
+        EXPECT_EQ(graphs[0]->num_removed(), 0) << text;
+        EXPECT_EQ(graphs[0]->hnsw.offsets.size(), size_t(n - 10 + 1)) << text;
+        EXPECT_EQ(index->ntotal, n - 10);
+        Floats vector(d);
+        index->reconstruct(650, vector.data());
+        for (int i = 0; i < d; i++) { // a rotation and its inverse round
+            EXPECT_NEAR(vector[i], x[150 * d + i], 1e-6) << text;
+        }
+        for (const idx_t id : search(*index, q, 5).labels) {
+            EXPECT_TRUE(id >= 500 && (id < 510 || id >= 520)) << text;
+        }
+        compacted.push_back(std::move(index));
+    }
+    faiss::IndexShards shards(d);
+    for (auto& index : compacted) {
+        index->remove_ids(faiss::IDSelectorRange(520, 525));
+        shards.add_shard(index.get());
+    }
+    compact(shards);
+    for (const IndexHNSWKernel* graph : graphs_in(shards)) {
+        EXPECT_EQ(graph->num_removed(), 0);
+    }
+}
+
+TEST(IndexTree, ListSizesAreThoseOfThePartInside) {
+    const auto untrained = index_factory(d, "Concurrent,KIVF4(M=4)");
+    EXPECT_EQ(list_sizes(untrained.get()), std::vector<idx_t>(4));
+    const auto lists = make("PCA4,IVF4,Flat,Refine(KFlat(linear))");
+    const auto& refine = dynamic_cast<faiss::IndexRefine&>(*lists);
+    const auto& behind =
+            dynamic_cast<faiss::IndexPreTransform&>(*refine.base_index);
+    const auto& ivf = dynamic_cast<faiss::IndexIVF&>(*behind.index);
+    const auto sizes = list_sizes(lists.get());
+    ASSERT_EQ(sizes.size(), 4u);
+    for (int list = 0; list < 4; list++) {
+        EXPECT_EQ(size_t(sizes[list]), ivf.get_list_size(list));
+    }
+    faiss::IndexReplicas replicas(d);
+    replicas.add_replica(lists.get());
+    EXPECT_EQ(list_sizes(replicas), sizes);
+    faiss::IndexShards shards(d);
+    shards.add_shard(lists.get());
+    EXPECT_THROW(list_sizes(shards), UnsupportedError);
 }
 
 TEST(IndexTree, FlatQuantizersAreNotShown) {

@@ -60,6 +60,19 @@ bool has_id_table(const AnyIndex& index);
 /// For each of n ids, whether there is a vector with it.
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found);
 
+/// The vectors or codes of n ids, as reconstruct returns them. Throws like it
+/// for the first id without a vector.
+void reconstruct_batch(
+        const faiss::Index& index,
+        idx_t n,
+        const idx_t* ids,
+        float* recons);
+void reconstruct_batch(
+        const faiss::IndexBinary& index,
+        idx_t n,
+        const idx_t* ids,
+        uint8_t* recons);
+
 /// An index that can have a table of ids.
 template <class IndexT>
 struct HasIds {

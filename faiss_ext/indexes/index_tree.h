@@ -265,6 +265,14 @@ struct IndexClass {
     /// default those of its only part if that is searched, or else 0.
     IndexFunction<idx_t(const C&)> unused_places;
 
+    /// Frees the memory that removed vectors still need, in the index without
+    /// its parts. Ids stay as they are.
+    IndexFunction<void(C&)> compact;
+
+    /// The number of vectors in each inverted list. By default those of the
+    /// part that is searched, unless the parts divide the vectors.
+    IndexFunction<std::vector<idx_t>(const C&)> list_sizes;
+
     /// Whether the index takes ids and keeps them after a removal. By default
     /// the answer of the part that is searched, or false without such a part.
     std::optional<bool> keeps_ids;
@@ -344,6 +352,11 @@ bool keeps_ids(const AnyIndex& index);
 /// UnsupportedError if only shards or hash tables have them.
 std::vector<idx_t> index_ids(const AnyIndex& index);
 
+/// The number of vectors in each inverted list of an index or of the part of it
+/// that is searched. Throws UnsupportedError if there are no lists, or if each
+/// of several shards has its own.
+std::vector<idx_t> list_sizes(const AnyIndex& index);
+
 /// Whether each vector is in one of the parts, and not in all of them.
 bool divides_vectors(const AnyIndex& index);
 
@@ -420,6 +433,11 @@ double extra_memory(const AnyIndex& index, idx_t n);
 /// Vectors for which an index has room that is not used, approximately.
 idx_t unused_places(const AnyIndex& index);
 
+/// Builds graphs with removed vectors again without them, in an index and all
+/// its parts, as IndexHNSWKernel::compact does. Does nothing if there are none.
+void compact(faiss::Index& index);
+void compact(faiss::IndexBinary& index);
+
 /** Computes exact kernel values of queries and stored vectors, for an index
  * whose part_that_compares is an IndexFlatKernel.
  *
@@ -444,9 +462,9 @@ namespace internal {
 #define FAISS_EXT_FACTS                                                       \
     parts, take_parts, transforms, kernel, settings, parameters, string, ids, \
             ids_in_part, transformed, next_id, counts, exceptions, check,     \
-            extra_memory, prepare_moves, unused_places, keeps_ids, selects,   \
-            params_for_selected, checks_calls, divides_vectors,               \
-            is_foreign_to_faiss, remedy
+            extra_memory, prepare_moves, unused_places, compact, list_sizes,  \
+            keeps_ids, selects, params_for_selected, checks_calls,            \
+            divides_vectors, is_foreign_to_faiss, remedy
 
 /// References to all facts of an IndexClass.
 template <class Facts>

@@ -24,7 +24,7 @@ from .arguments import (
     python_number, shown)
 from .documentation import Attribute
 from .errors import is_of_swig, module_of, reworded, unsupported
-from .filters import ids_of, params_of
+from .filters import ids_of, list_sizes_of, params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
@@ -1512,6 +1512,43 @@ def wrap_ids():
             setattr(the_class, method.__name__, inherited_function(method))
 
 
+def wrap_contents():
+    """Methods about what an index stores, through all of its parts."""
+
+    def __len__(self) -> int:
+        """The number of vectors, ntotal."""
+        return self.ntotal
+
+    def __bool__(self) -> bool:
+        """True, also for an empty index."""
+        return True
+
+    def list_sizes(self) -> "NDArray[np.int64]":
+        """The number of vectors in each inverted list of IVF, BIVF or KIVF.
+
+        The lists may be those of a part of the index. An index without lists
+        raises an error.
+
+        Returns
+        -------
+        int64, shape (nlist,)
+        """
+        return list_sizes_of(self)
+
+    def compact(self) -> None:
+        """Frees the memory of removed vectors in graphs (HNSW,KFlat).
+
+        Graphs with removed vectors are built again without them, wherever
+        they are in the index. Ids stay as they are. Without such a graph
+        nothing happens.
+        """
+        swig._compact_c(self)
+
+    for the_class in INDEX_CLASSES:
+        for method in (__len__, __bool__, list_sizes, compact):
+            setattr(the_class, method.__name__, inherited_function(method))
+
+
 def inherited_function(method):
     """A copy of a function, so that two classes can document it as theirs."""
 
@@ -1548,6 +1585,8 @@ def wrap_binary_indexes():
                         checked(method, OF_CODES[name], codes))
         if "reconstruct_n" in methods:
             the_class.reconstruct_n = methods["reconstruct_n"]
+        the_class.reconstruct_batch = inherited_function(
+            binary_reconstruct_batch)
         check_scalars(the_class)
         documentation.document_methods(
             the_class, documentation.BinaryIndexMethods)
@@ -1577,6 +1616,18 @@ def wrap_binary_indexes():
         faiss.IndexBinaryIVF.replace_invlists(self, il, own)
 
     swig.IndexBinaryIVFSIMD.replace_invlists = replace_invlists
+
+
+def binary_reconstruct_batch(self, key, x=None):
+    """As that of float indexes, which FAISS's binary ones do not have."""
+    shape = (len(key), self.code_size)
+    if x is None:
+        x = np.empty(shape, dtype="uint8")
+    check_result(
+        x, "x", "uint8", shape, f"{type(self).__name__}.reconstruct_batch")
+    swig._reconstruct_batch_c(
+        self, len(key), faiss.swig_ptr(key), faiss.swig_ptr(x))
+    return x
 
 
 def train_through_hash(the_class):
@@ -1824,6 +1875,7 @@ wrap_projections()
 wrap_float_indexes()
 wrap_binary_indexes()
 wrap_ids()
+wrap_contents()
 wrap_search_parameters()
 wrap_settings()
 name_arguments_of_methods()

@@ -445,6 +445,23 @@ class BinaryIndexMethods:
         uint8, shape (ni, code_size)
         """
 
+    def reconstruct_batch(
+            self, key: "ArrayLike", x: "NDArray[np.uint8] | None" = None,
+    ) -> "NDArray[np.uint8]":
+        """Returns the codes with the given ids.
+
+        Parameters
+        ----------
+        key : array_like of int64, shape (n,)
+            The ids.
+        x : ndarray, optional
+            An array to store the result in.
+
+        Returns
+        -------
+        uint8, shape (n, code_size)
+        """
+
     def search_and_reconstruct(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,

@@ -75,12 +75,22 @@ def selector_of_range(allowed, index):
 
 def ids_of(index):
     """The ids of all vectors of an index, in no particular order."""
-    n = index.ntotal
+    return integers_of(swig._index_ids_c, index, index.ntotal)
+
+
+def list_sizes_of(index):
+    """The number of vectors in each inverted list of an index."""
+    return integers_of(swig._list_sizes_c, index, 0)
+
+
+def integers_of(function, index, n):
+    """The numbers, probably n, that function(index, n, array) stores in an
+    array of their number, which it returns."""
     while True:
-        ids = np.empty(n, dtype="int64")
-        n = swig._index_ids_c(index, len(ids), faiss.swig_ptr(ids))
-        if n == len(ids):  # no other thread has changed it since
-            return ids
+        found = np.empty(n, dtype="int64")
+        n = function(index, len(found), faiss.swig_ptr(found))
+        if n == len(found):  # no other thread has changed it since
+            return found
 
 
 def check_mask(mask, index, where):

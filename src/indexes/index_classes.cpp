@@ -523,6 +523,13 @@ IndexClass<IVF> ivf_class() {
     ivf.parts = [](const IVF& i) { return Parts{quantizer_part(i)}; };
     ivf.settings = ivf_settings<IVF>;
     ivf.parameters = ivf_parameters<IVF>;
+    ivf.list_sizes = [](const IVF& i) {
+        Ids sizes;
+        for (size_t list = 0; list < i.nlist; list++) {
+            sizes.push_back(idx_t(i.invlists->list_size(list)));
+        }
+        return sizes;
+    };
     ivf.keeps_ids = true;
     ivf.params_for_selected = lists_for_selected<IVF>;
     ivf.prepare_moves = [](IVF& i, const PlaceMoves& moves) -> Action {
@@ -787,6 +794,11 @@ void register_float_classes() {
     graph.unused_places = [](const IndexHNSWKernel& i) {
         return i.num_removed();
     };
+    graph.compact = [](IndexHNSWKernel& i) {
+        if (i.num_removed() > 0) {
+            i.compact();
+        }
+    };
     graph.checks_calls = true;
     graph.is_foreign_to_faiss = true;
     register_index_class(graph);
@@ -868,6 +880,13 @@ void register_float_classes() {
     lists.unused_places = [](const IndexIVFPQ4& i) {
         return i.nlist * idx_t(simd::pq4_block) /
                 2; // the last blocks are half full
+    };
+    lists.list_sizes = [](const IndexIVFPQ4& i) {
+        Ids sizes(i.nlist); // before training, there are no lists
+        for (size_t list = 0; list < i.lists.size(); list++) {
+            sizes[list] = idx_t(i.lists[list].ids.size());
+        }
+        return sizes;
     };
     lists.keeps_ids = true;
     register_index_class(lists);

@@ -6,6 +6,7 @@
 #include <faiss_ext/indexes/IndexConcurrent.h>
 
 #include "core/errors.h"
+#include "core/parallel.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_steps.h"
 
@@ -100,6 +101,35 @@ void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
     } else {
         const std::vector<bool> holds = holds_ids(index, {ids, ids + n});
         std::copy(holds.begin(), holds.end(), found);
+    }
+}
+
+void reconstruct_batch(
+        const faiss::Index& index,
+        idx_t n,
+        const idx_t* ids,
+        float* recons) {
+    const ReadingStep step(index);
+    try {
+        index.reconstruct_batch(n, ids, recons);
+    } catch (const faiss::FaissException&) {
+        // FAISS's parallel loop has kept only the text of an error
+        for (idx_t i = 0; i < n; i++) {
+            index.reconstruct(ids[i], recons + i * index.d);
+        }
+        throw;
+    }
+}
+
+void reconstruct_batch(
+        const faiss::IndexBinary& index,
+        idx_t n,
+        const idx_t* ids,
+        uint8_t* recons) {
+    const ReadingStep step(index);
+    for (idx_t i = 0; i < n; i++) {
+        check_interrupt();
+        index.reconstruct(ids[i], recons + i * index.code_size);
     }
 }
 

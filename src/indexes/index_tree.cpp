@@ -733,6 +733,61 @@ idx_t unused_places(const AnyIndex& index) {
     return places ? places(index) : part ? unused_places(part) : 0;
 }
 
+namespace {
+
+void compact_all(const AnyIndex& index) {
+    const ChangingStep step(index);
+    if (const auto& compact = facts_of(index).compact) {
+        compact(index);
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            compact_all(part.index);
+        }
+    }
+}
+
+} // namespace
+
+void compact(faiss::Index& index) {
+    compact_all(index);
+}
+
+void compact(faiss::IndexBinary& index) {
+    compact_all(index);
+}
+
+namespace {
+
+/// The part that is searched with the lists of an index, or the index itself.
+AnyIndex part_with_lists(const AnyIndex& index) {
+    if (!facts_of(index).list_sizes && !divides_vectors(index)) {
+        for (const IndexPart& part : parts_of(index)) {
+            if (part.is_searched && part.index) {
+                return part_with_lists(part.index);
+            }
+        }
+    }
+    return index;
+}
+
+} // namespace
+
+std::vector<idx_t> list_sizes(const AnyIndex& index) {
+    const ReadingStep step(index);
+    const AnyIndex part = part_with_lists(index);
+    const auto& sizes = facts_of(part).list_sizes;
+    if (!sizes) {
+        throw UnsupportedError(
+                "list_sizes: " + part.class_name() +
+                " has no inverted lists; " +
+                (divides_vectors(part)
+                         ? "ask each of its parts"
+                         : "IVF, BIVF and KIVF in a string make them"));
+    }
+    return sizes(part);
+}
+
 AnyIndex part_that_stores(const AnyIndex& index) {
     const AnyIndex part = only_part(index);
     return part ? part_that_stores(part) : index;

@@ -349,6 +349,18 @@ def test_vectors_come_back_from_a_kernel_index(digits):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_vectors_come_back_from_lists_behind_a_map(digits):
+    index = made("HKM1(chi2),IVF8,Flat", digits.base)
+    found = index.reconstruct_batch([3, 500])
+    np.testing.assert_array_equal(found, index.reconstruct_n(0, 501)[[3, 500]])
+    for makes_map in (False, True):
+        if makes_map:
+            faiss.extract_index_ivf(index).make_direct_map()
+        np.testing.assert_array_equal(index.reconstruct_batch([3, 500]), found)
+        with pytest.raises(RuntimeError):
+            index.reconstruct_batch([3, len(digits.base)])
+
+
 def test_grey_values_in_a_quarter_of_the_memory(digits, tmp_path):
     """Whole numbers from 0 to 16, divided by their sum, as single bytes."""
     x, q = (a / a.sum(axis=1, keepdims=True) for a in (digits.base, digits.queries))
@@ -621,6 +633,61 @@ def test_binary_indexes_without_a_hash(string):
     for again in (pickle.loads(pickle.dumps(index)), copy.copy(index), copy.deepcopy(index)):
         assert type(again) is type(index)
         assert_equal(again.search(codes[:5], 7), index.search(codes[:5], 7))
+
+
+def check_codes_by_ids(index, ids):
+    """reconstruct_batch, for four ids and unknown ones."""
+    found = index.reconstruct_batch(ids)
+    assert found.dtype == "uint8" and found.shape == (4, 8)
+    np.testing.assert_array_equal(found, [index.reconstruct(id) for id in ids])
+    given = np.zeros((2, 8), "uint8")
+    assert index.reconstruct_batch(ids[:2].tolist(), given) is given
+    np.testing.assert_array_equal(given, found[:2])
+    assert index.reconstruct_batch([]).shape == (0, 8)
+    with pytest.raises(RuntimeError, match=r"id 5000\b"):
+        index.reconstruct_batch([ids[0], 5000, 6000])
+    for bad in (given[:1], given.astype(int)):
+        with pytest.raises(ValueError, match="reconstruct_batch: x must be a writeable array of uint8 of shape"):
+            index.reconstruct_batch(ids[:2], bad)
+
+
+@pytest.mark.parametrize("wrapper", ["", "IDMap,", "IDMap2,", "BConcurrent,"])
+@pytest.mark.parametrize("string", [
+    "BFlat", "BIVF4", "BKFlat(jaccard)", "BPerm(M=2)", "SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "SIK64(gaussian),BPerm(M=2)",
+    "SIK64(gaussian),BHash8", "SIK64(gaussian),BHash2x8", "SIK64(gaussian),BHNSW8"])
+def test_what_binary_indexes_tell_about_their_codes(string, wrapper):
+    has_lists, has_hash = "BIVF" in string, "SIK" in string
+    if wrapper.startswith("IDMap") and has_lists:
+        pytest.skip("inverted lists keep ids themselves")
+    random = np.random.default_rng(1)
+    x = random.normal(size=(300, 16)).astype("float32") if has_hash else random.integers(1, 256, (300, 8)).astype("uint8")
+    index = faiss_ext.index_binary_factory(16 if has_hash else 64, wrapper + string)
+    assert len(index) == 0 and index
+    index.train(x)
+    ids = 7 * np.arange(300) + 100
+    index.add_with_ids(x, ids)
+    if "BHNSW" not in string:
+        index.remove_ids(ids[:20])
+        ids = ids[20:]
+    assert len(index) == index.ntotal == len(ids) and index
+    np.testing.assert_array_equal(np.sort(index.ids()), ids)
+    assert index.contains([ids[4], 3, ids[4] + 1]).tolist() == [True, False, False]
+    if "BHash" in string:
+        for call in (lambda: index.reconstruct(int(ids[9])), lambda: index.reconstruct_batch(ids[:3])):
+            with pytest.raises(RuntimeError, match="reconstruct is not supported; BFlat, BIVF and BPerm return codes") as caught:
+                call()
+            assert caught.value.unsupported
+    else:
+        check_codes_by_ids(index, ids[[9, 2, 9, -1]])
+        if not has_hash:
+            np.testing.assert_array_equal(index.reconstruct_batch(ids), x[-len(ids):])
+    if has_lists:
+        assert index.list_sizes().shape == (4,) and index.list_sizes().sum() == len(ids)
+    else:
+        with pytest.raises(RuntimeError, match="no inverted lists"):
+            index.list_sizes()
+    index.compact()
+    np.testing.assert_array_equal(np.sort(index.ids()), ids)
 
 
 def test_inverted_lists_give_the_codes_that_are_found():

@@ -7,6 +7,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
+from faiss_ext.index_tree import parts_of
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -25,6 +26,11 @@ def intersection(q, x):
     return q.sum() + x.sum(axis=1) - 2 * np.minimum(q, x).sum(axis=1)
 
 
+def graphs_in(index):
+    found = [part for each in parts_of(index) if each.index for part in graphs_in(each.index)]
+    return [index, *found] if isinstance(index, faiss_ext.IndexHNSWKernel) else found
+
+
 def hamming_by(index):
     hash = index.hash
 
@@ -40,6 +46,7 @@ class Machine(RuleBasedStateMachine):
 
     string, k_factor = "KFlat(chi2)", None
     removes = replaces = merges = ranges = filters = True
+    reconstructs = property(lambda self: "Refine" in self.string or "KFlat" in self.string)
     make_distance = staticmethod(lambda index: chi2)
     exact = True
 
@@ -137,6 +144,39 @@ class Machine(RuleBasedStateMachine):
         assert self.index.contains([*ids, -3, self.next_id]).tolist() == [True] * len(ids) + [False] * 2
 
     @precondition(lambda self: self.model)
+    @rule(at=st.lists(st.integers(0, 1000), min_size=1, max_size=5), unknown=st.booleans())
+    def vectors_come_back(self, at, unknown):
+        ids, which = zip(*(self.model[i % len(self.model)] for i in at))
+        if not self.reconstructs:
+            for call in (lambda: self.index.reconstruct(ids[0]), lambda: self.index.reconstruct_batch(ids)):
+                with pytest.raises(RuntimeError, match="cannot be reconstructed") as caught:
+                    call()
+                assert caught.value.unsupported
+            return
+        found = self.index.reconstruct_batch(ids)
+        assert np.array_equal(found, [self.index.reconstruct(id) for id in ids])
+        if "KFlat" in self.string:
+            np.testing.assert_allclose(found, POOL[list(which)], rtol=1e-5)
+        if unknown:
+            with pytest.raises(RuntimeError, match=f"id {self.next_id}\\b"):
+                self.index.reconstruct_batch([*ids, self.next_id, self.next_id + 7])
+
+    @rule()
+    def lists_hold_all_vectors(self):
+        if "IVF2" in self.string:
+            sizes = self.index.list_sizes()
+            assert sizes.shape == (2,) and sizes.sum() == len(self.model) and sizes.min() >= 0
+        else:
+            with pytest.raises(RuntimeError, match="no inverted lists") as caught:
+                self.index.list_sizes()
+            assert caught.value.unsupported
+
+    @rule()
+    def compact(self):
+        self.index.compact()
+        assert not any(graph.num_removed() for graph in graphs_in(self.index))
+
+    @precondition(lambda self: self.model)
     @rule(which=rows, at=st.integers(0, 1000))
     def add_an_id_in_use(self, which, at):
         if which:
@@ -226,7 +266,8 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def count(self):
         if hasattr(self, "model"):
-            assert self.index.ntotal == len(self.model)
+            assert self.index.ntotal == len(self.index) == len(self.model)
+            assert self.index  # also without vectors
 
 
 CASES = {
@@ -250,6 +291,7 @@ CASES = {
 # more strings, with the parts that the README names
 CASES |= {
     "Concurrent": {"string": "Concurrent,KFlat(chi2)"},
+    "ConcurrentGraph": {"string": "Concurrent,IDMap,HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
     "ConcurrentRefine": {"string": "Concurrent,AHK64(chi2),BFlat,Refine(KFlat(chi2))", "k_factor": 100},
     "Asymmetric": {"string": "AHK64(chi2),AFlat,Refine(KFlat(chi2,store=u8))", "k_factor": 100},
     "MappedLists": {"string": "HKM1(chi2),PCAR8,KIVF2(nprobe=2),Refine(KFlat(chi2))", "k_factor": 100},
