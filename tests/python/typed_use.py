@@ -24,6 +24,7 @@ gamma: float = index.kernel.gamma
 values: NDArray[np.float64] = faiss_ext.kernel_values(index, D)
 faiss_ext.index_factory(16, "KFlat(chi2)").search(queries, 3)
 total: int = index.ntotal
+total = len(index)
 restored = index.reconstruct_n(0, 2)
 
 refined = faiss_ext.index_factory(16, "AHK64(chi2,center=1),BFlat,Refine(KFlat(chi2))")
