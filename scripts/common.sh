@@ -87,6 +87,7 @@ configure_checked() {
         -DBUILD_SHARED_LIBS=ON -DFAISS_EXT_WERROR=ON -DFAISS_EXT_COVERAGE=ON \
         -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
         -DFAISS_EXT_SANITIZE=address,undefined,fuzzer-no-link \
+        -DFAISS_EXT_PRECOMPILE=ON \
         -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_BUILD_FUZZERS=ON \
         -DFAISS_EXT_BUILD_PYTHON=ON -DPython3_EXECUTABLE="$PYTHON" "$@"
     export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"

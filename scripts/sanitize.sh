@@ -82,7 +82,7 @@ run_threads() {
     configure build/threads -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" \
         -DFAISS_EXT_DISABLED_TARGETS="$UNCHECKED_TARGETS" \
-        -DFAISS_EXT_SANITIZE=thread -DFAISS_EXT_BUILD_TESTS=ON
+        -DFAISS_EXT_SANITIZE=thread -DFAISS_EXT_BUILD_TESTS=ON -DFAISS_EXT_PRECOMPILE=ON
     "$CMAKE" --build build/threads --parallel "$(build_jobs)" --target test_concurrency test_index_concurrent
     # where addresses are random in too many bits, the runtime does not start
     local -a fixed_addresses=(setarch -R)

@@ -26,7 +26,8 @@ def clean_environment():
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))},
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "CMAKE_ARGS": f"-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DFAISS_EXT_DISABLED_TARGETS={targets}",
+        "CMAKE_ARGS": "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DFAISS_EXT_PRECOMPILE=ON "
+                      f"-DFAISS_EXT_DISABLED_TARGETS={targets}",
     }
 
 
