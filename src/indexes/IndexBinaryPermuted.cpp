@@ -62,6 +62,9 @@ int common_prefix(
     if (a_prefix != b_prefix) {
         return std::countl_zero(a_prefix ^ b_prefix);
     }
+    if (std::equal(a, a + d / 8, b)) { // common where hashes give the codes
+        return d;
+    }
     int i = std::min(prefix_bits, d);
     while (i < d &&
            bit(a, list.permutation[i]) == bit(b, list.permutation[i])) {
