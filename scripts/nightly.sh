@@ -11,6 +11,7 @@
 #              UndefinedBehaviorSanitizer
 #   tidy       clang-tidy, for all sources
 #   papers     all experiments of the papers, with small settings
+#   package    pip compiles the package from its source archive
 #   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
 #   arm64      the inner loops, compiled for arm64, under qemu (needs root)
@@ -25,7 +26,7 @@ source scripts/common.sh
 # shellcheck source=scripts/stages.sh
 source scripts/stages.sh
 
-known=(fuzzing soak sanitizers tidy papers mutants machines arm64)
+known=(fuzzing soak sanitizers tidy papers package mutants machines arm64)
 for stage in "$@"; do
     if [[ "$stage" == --help || "$stage" == -h ]]; then
         print_usage
@@ -60,6 +61,12 @@ stage_papers() {
     build_package
     FAISS_EXT_ALL_EXPERIMENTS=1 PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
         "$PYTHON" -m pytest -q tests/python/test_reproduction.py
+}
+
+stage_package() {
+    build_package
+    FAISS_EXT_COMPILE_PACKAGE=1 PYTHONPATH="$PWD/build/python${PYTHONPATH:+:$PYTHONPATH}" \
+        "$PYTHON" -m pytest -q tests/python/test_packaging.py
 }
 
 stage_mutants() {
