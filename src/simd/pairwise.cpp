@@ -159,6 +159,17 @@ HWY_INLINE Vec half_log2_1p(Vec q) {
     return polynomial(q, c);
 }
 
+/// Computes 1/2 log2(low / high) if the quotient leaves the range of float. A
+/// function, since it is rarely called, and its two logarithms take long to
+/// compile in all tiles.
+HWY_NOINLINE Vec half_log2_of_lost(Vec low, Vec high) {
+    const Tag tag;
+    const Vec apart =
+            hn::Sub(hn::Log2(tag, low),
+                    hn::Log2(tag, hn::Max(high, hn::Set(tag, tiny))));
+    return hn::Mul(apart, hn::Set(tag, 0.5f));
+}
+
 /** With q = low / high the term is low times
  *
  *     1/2 (1 + q) log2(1 + q) / q - 1/2 log2(q).
@@ -178,10 +189,8 @@ struct JensenShannon {
         const auto is_lost =
                 hn::And(hn::Lt(q, floor), hn::Gt(low, hn::Zero(tag)));
         if (HWY_UNLIKELY(!hn::AllFalse(tag, is_lost))) {
-            const Vec apart = hn::Sub(
-                    hn::Log2(tag, low), hn::Log2(tag, hn::Max(high, floor)));
             half_log = hn::IfThenElse(
-                    is_lost, hn::Mul(apart, hn::Set(tag, 0.5f)), half_log);
+                    is_lost, half_log2_of_lost(low, high), half_log);
         }
         return hn::MulAdd(low, hn::Sub(half_log2_1p(normal_q), half_log), sum);
     }
