@@ -40,6 +40,7 @@
 #include <faiss/impl/FaissException.h>
 #include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
+#include <faiss/utils/distances.h>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/hashes/KernelHash.h>
@@ -66,6 +67,15 @@ using std::numbers::pi;
 using Floats = std::vector<float>;
 using Bytes = std::vector<uint8_t>;
 using Params = const faiss::SearchParameters*;
+
+#ifdef FAISS_EXT_SANITIZED
+/// FAISS allocates a block for each product of matrices: 16 MB by default,
+/// which AddressSanitizer would mark from end to end each time.
+inline const int block_of_products = [] {
+    faiss::distance_compute_blas_database_bs = 128;
+    return faiss::distance_compute_blas_query_bs = 128;
+}();
+#endif
 
 /// The parts with the vectors of an index that are float as it is, or binary as
 /// it is.
@@ -111,8 +121,12 @@ inline Floats uniform_vectors(
         uint64_t seed,
         double low = 0,
         double high = 1) {
-    return numbers(
-            n * d, seed, std::uniform_real_distribution<double>(low, high));
+    // as std::uniform_real_distribution, which without optimization computes
+    // logarithms for each number
+    return numbers(n * d, seed, [&](auto& rng) {
+        const double below_1 = std::min(double(rng()) * 0x1p-64, 1 - 0x1p-53);
+        return low + (high - low) * below_1;
+    });
 }
 
 /// n rows of x with a little noise
