@@ -123,7 +123,7 @@ TEST(Bandwidth, Sample) {
 
 // More vectors than are compared at once, and more neighbours.
 TEST(Bandwidth, ManyVectors) {
-    const size_t n = 5000;
+    const size_t n = 4200;
     std::vector<float> x(n);
     std::iota(x.begin(), x.end(), 0.0f);
     for (int neighbor : {1, 50, 3000}) {

@@ -268,7 +268,7 @@ TEST(Numerics, AnyScaleIsRightOrRefused) {
         };
         const auto expected = found_at(0);
         int right = 0;
-        for (int power = -110; power <= 130; power += 3) {
+        for (int power = -110; power <= 130; power += 7) {
             std::vector<idx_t> labels;
             const std::string refused =
                     error_of([&] { labels = found_at(power); });
@@ -288,7 +288,7 @@ TEST(Numerics, AnyScaleIsRightOrRefused) {
             }
             EXPECT_GE(same, idx_t(labels.size()) - 4) << "2^" << power;
         }
-        EXPECT_GE(right, 30);
+        EXPECT_GE(right, 12);
     }
 }
 
@@ -526,18 +526,18 @@ const char* const many_dimensions[] = {
         "RHBE64(center=1),BHNSW8",
         "AHK64(chi2),BFlat,Refine(KFlat(chi2))",
         "SCR64,BHash8",
-        "KLSH64(chi2,p=40),BFlat",
-        "KLSH64(gaussian,p=40),BIVF4",
+        "KLSH64(chi2,p=15),BFlat",
+        "KLSH64(gaussian,p=15),BIVF4",
         "KFlat(js,store=u8)",
         "HNSW8,KFlat(intersection)",
-        "KPCA8(chi2,p=40),Flat",
+        "KPCA8(chi2,p=15),Flat",
         "RFF16(gaussian),Flat",
         "PCA9,SH16,BFlat",
         "HKM0(chi2),PCAR8,KIVF4(M=4)"};
 
 TEST(Numerics, HundredThousandDimensions) {
     constexpr int D = 100'000;
-    constexpr idx_t count = 50;
+    constexpr idx_t count = 20;
     const Floats x = times(uniform_vectors(count, D, 5), 2.0 / D);
     for (const char* text : many_dimensions) {
         SCOPED_TRACE(text);
