@@ -13,7 +13,8 @@
 #   papers     all experiments of the papers, with small settings
 #   package    pip compiles the package from its source archive
 #   mutants    check that the tests notice each of more than a hundred faults in src/
-#   machines   blank Debian 12 and Debian 13 systems, and the wheel (needs root)
+#   machines   blank Debian 12 and Debian 13 systems (needs root), and the wheel if
+#              FAISS_EXT_FAISS_INCLUDE names the folder of FAISS's headers
 #   arm64      the inner loops, compiled for arm64, under qemu (needs root)
 #
 # All stages run, even if an earlier one failed. The last lines show the result of
@@ -75,7 +76,11 @@ stage_mutants() {
 }
 
 stage_machines() {
-    ./scripts/test_matrix.sh bookworm trixie wheel
+    local -a wheel=()
+    if [[ -n "${FAISS_EXT_FAISS_INCLUDE:-}" ]]; then
+        wheel=(wheel --faiss-include "$FAISS_EXT_FAISS_INCLUDE")
+    fi
+    ./scripts/test_matrix.sh bookworm trixie "${wheel[@]}"
 }
 
 stage_arm64() {

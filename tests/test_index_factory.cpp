@@ -502,6 +502,13 @@ TEST(Factories, BadStringsForFaiss) {
                        "is out of range"))
                 << behind;
     }
+    for (const std::string behind : {"PQ4x4fs_64", "IVF4,PQ4x4fs_16"}) {
+        EXPECT_TRUE(
+                throws([&] { made(index_, "HKM1(chi2)," + behind); },
+                       "cannot search blocks of"))
+                << behind;
+    }
+    EXPECT_NO_THROW(made(index_, "HKM1(chi2),PQ4x4fs_32"));
     EXPECT_TRUE(
             throws([&] { made(index_, "OPQ0,KFlat(linear)"); },
                    "'0' is out of range"));

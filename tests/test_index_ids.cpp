@@ -561,6 +561,22 @@ TEST(IndexWithIds, TakesNoVectorsWhereFaissDoesNot) {
     }
 }
 
+TEST(IndexWithIds, NothingIsRemovedFromIndexesThatWouldStoreWrongCodesThen) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const faiss::IDSelectorRange sel(0, 10);
+    for (const char* text :
+         {"HKM1(chi2),PQ12x4fs",
+          "IDMap,HKM1(chi2),PQ12x4fs",
+          "PQ12x4fs,Refine(KFlat(chi2))"}) {
+        const auto index = filled(text, x);
+        EXPECT_TRUE(
+                throws([&] { index->remove_ids(sel); },
+                       "IndexPQFastScan cannot remove vectors"))
+                << text;
+        EXPECT_EQ(index->ntotal, n);
+    }
+}
+
 TEST(IndexWithIds, UnknownIdsAreFarAway) {
     const Floats x = normalized_histograms(n, d, 1);
     const auto index = filled("HKM1(chi2),Flat", x);

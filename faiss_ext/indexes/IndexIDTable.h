@@ -102,9 +102,10 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
      * The last vectors take the positions of removed ones, so the time depends
      * on the number of ids that the selector lists. Other selectors, such as
      * IDSelectorNot, are asked for each id. The first removal makes the table
-     * that looks ids up. Some indexes cannot remove by position, such as
-     * faiss::IndexPQFastScan. Later vectors then move up, which takes time
-     * proportional to the size.
+     * that looks ids up. Indexes of unknown classes cannot remove
+     * by position. Later vectors then move up, which takes time proportional
+     * to the size. faiss::IndexFastScan is refused: it stores wrong codes of
+     * the vectors that are added after a removal.
      */
     size_t remove_ids(const faiss::IDSelector& sel) override;
 

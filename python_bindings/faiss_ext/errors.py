@@ -43,11 +43,14 @@ def unsupported(text):
 
 
 def reworded(error, text, kind=RuntimeError, **facts):
-    """An error of a class with another text, which ends with that of `error`,
-    and with more facts as attributes. The number of a vector is not kept."""
+    """An error of a class with another text and with more facts as attributes.
+    The number of a vector is kept if the text ends with that of `error`."""
     result = kind(text)
     kept = {name: getattr(error, name)
             for name in ("interrupted", "unsupported") if hasattr(error, name)}
+    if hasattr(error, "before") and text.endswith(str(error)):
+        front = text[:len(text) - len(str(error))]
+        kept.update(vector=error.vector, before=front + error.before, after=error.after)
     vars(result).update({"place": getattr(error, "place", ""), **kept, **facts})
     return result
 
@@ -61,10 +64,15 @@ def renumbering(numbers):
         row = getattr(error, "vector", len(numbers))
         if row >= len(numbers):
             raise
-        vector = int(numbers[row])
-        raise reworded(
-            error, f"{error.before}vector {vector}{error.after}", vector=vector,
-            before=error.before, after=error.after) from None
+        raise with_vector(error, int(numbers[row])) from None
+
+
+def with_vector(error, vector, text=None):
+    """An error about a vector as one about another vector. `text` is that of
+    its number."""
+    return reworded(
+        error, f"{error.before}vector {text or vector}{error.after}",
+        vector=vector, before=error.before, after=error.after)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import as_new_ids, python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
-from .errors import reworded
+from .errors import reworded, with_vector
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
@@ -132,7 +132,7 @@ def train_with(index, sample, numbers, progress, place_of=str):
         try:
             index.train(sample)
         except RuntimeError as error:
-            raise reworded(error, located(error, place_of, numbers)) from None
+            raise located(error, place_of, numbers) from None
 
 
 def add(index, rows, begin, ids=None):
@@ -143,8 +143,7 @@ def add(index, rows, begin, ids=None):
         else:
             index.add_with_ids(rows, ids[begin : begin + len(rows)])
     except RuntimeError as error:
-        raise reworded(error, located(
-            error, str, range(begin, begin + len(rows)))) from None
+        raise located(error, str, range(begin, begin + len(rows))) from None
 
 
 def about_vector(error):
@@ -153,16 +152,16 @@ def about_vector(error):
 
 
 def located(error, place_of, numbers):
-    """The text of an error, with the vector that it is about renamed.
+    """An error as one about the vector of this number among all.
 
     `numbers` are the numbers of the rows that were passed; place_of makes the
     text of a number.
     """
-    vector = about_vector(error)
-    if vector is None or vector >= len(numbers):
-        return str(error)
-    return (f"{error.before}vector {place_of(int(numbers[vector]))}"
-            f"{error.after}")
+    row = about_vector(error)
+    if row is None or row >= len(numbers):
+        return reworded(error, str(error))
+    vector = int(numbers[row])
+    return with_vector(error, vector, place_of(vector))
 
 
 def is_reserved(index):

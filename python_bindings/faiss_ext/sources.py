@@ -98,7 +98,9 @@ def as_floats(x, name, first=0):
     if not np.isfinite(x.sum(dtype="float64")) and not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
         row = first + row if np.isscalar(first) else first[row]
-        raise VectorFileError(
+        error = VectorFileError(
             f"{name}: component {column} of vector {row} is NaN or infinite as "
             "float32")
+        error.vector = int(row)
+        raise error
     return x

@@ -9,6 +9,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include <faiss/IndexFastScan.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -497,7 +498,11 @@ size_t IndexIDTableTemplate<IndexT>::remove_ids(const faiss::IDSelector& sel) {
         this->ntotal = this->index->ntotal;
         return holes.size();
     }
-    if (lists_keep_ids(owner_of(*this))) { // they would not renumber the rest
+    const AnyIndex owner = owner_of(*this);
+    // lists would not renumber the rest, and faiss::IndexFastScan stores wrong
+    // codes of the vectors added after a removal
+    if (lists_keep_ids(owner) ||
+        part_that_keeps_places(owner).as<faiss::IndexFastScan>()) {
         throw_cannot_remove();
     }
     const PlaceSelector removed(holes, this->ntotal);

@@ -8,6 +8,7 @@
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "indexes/index_facts.h"
+#include "indexes/index_parts.h"
 #include "indexes/index_steps.h"
 
 namespace faiss_ext {
@@ -89,6 +90,7 @@ bool has_id_table(const AnyIndex& index) {
 
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
     const ReadingStep step(index);
+    check_all_counts(index);
     const AnyIndex own = id_table_of(index);
     const AnyIndex& table = own ? own : index;
     if (const auto* floats = table.as<IndexIDTable>()) {

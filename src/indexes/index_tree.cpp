@@ -842,6 +842,7 @@ std::optional<std::vector<idx_t>> ids_of(const AnyIndex& index) {
 
 std::vector<idx_t> index_ids(const AnyIndex& index) {
     const ReadingStep step(index);
+    check_all_counts(index);
     if (auto ids = ids_of(index)) {
         return std::move(*ids);
     }
@@ -1041,6 +1042,7 @@ void compute_kernel_values(
         const idx_t* ids,
         float* values) {
     const ReadingStep step(index);
+    check_all_counts(index);
     const std::vector<idx_t> wanted(ids, ids + n * k);
     compute_values(index, n, x, k, wanted, values);
     for (size_t i = 0; i < wanted.size(); i++) {

@@ -496,7 +496,8 @@ std::vector<std::string> in_front_forms() {
 }
 
 /** Refuses numbers in a string of FAISS's parts for which FAISS makes indexes
- * that crash or find nothing: 0, and graphs with fewer than 2 links.
+ * that crash or find nothing: 0, graphs with fewer than 2 links, and blocks of
+ * fast scans other than the default ones.
  *
  * SQ0 is a part of newer versions. Numbers with a point may begin with 0.
  */
@@ -510,6 +511,11 @@ void check_faiss_numbers(const Token& part) {
         const int least = front.ends_with("HNSW")                  ? 2
                 : front.ends_with("SQ") && !front.ends_with("LSQ") ? 0
                                                                    : 1;
+        if (n > 0 && front.ends_with("fs_") && number != "32") {
+            part.after(i).fail(
+                    "FAISS cannot search blocks of " + number + " vectors",
+                    {"32"});
+        }
         if (n > 0 && !has_point && n < 9 && std::stoi(number) < least) {
             part.after(i).fail(
                     "'" + number + "' is out of range",

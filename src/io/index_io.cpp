@@ -23,6 +23,7 @@
 #include <faiss/invlists/OnDiskInvertedLists.h>
 
 #include <faiss_ext/hashes/KernelHash.h>
+#include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
@@ -77,6 +78,38 @@ void check_lists_not_mapped(const AnyIndex& index) {
         }
     }
 }
+
+/// Throws if an index or one of its parts reads vectors or lists from a file
+/// that is to be written.
+void check_not_read_from(const fs::path& target, const AnyIndex& index) {
+    const auto check = [&](const std::string& path) {
+        std::error_code error;
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                !fs::equivalent(path, target, error),
+                "cannot write '%s': the index reads its vectors from this file; write it to another file",
+                target.c_str());
+    };
+    const auto check_lists = [&](const auto* ivf) {
+        if (const auto* lists = ivf
+                    ? dynamic_cast<const faiss::OnDiskInvertedLists*>(
+                              ivf->invlists)
+                    : nullptr) {
+            check(lists->filename);
+        }
+    };
+    if (const auto* vectors = index.as<IndexFileKernel>()) {
+        check(vectors->path);
+    }
+    check_lists(index.as<faiss::IndexIVF>());
+    check_lists(index.as<faiss::IndexBinaryIVF>());
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            check_not_read_from(target, part.index);
+        }
+    }
+}
+
+void check_not_read_from(const fs::path&, const VectorTransform&) {}
 
 template <>
 struct Kind<Index> {
@@ -502,6 +535,7 @@ void write_file(const T* object, const char* fname) {
         fail_to_write(fname, errno);
     }
     const fs::path target = behind_links(fname);
+    check_not_read_from(target, *object);
     TemporaryFile temporary(fname, target, old);
     OpenFile file(fdopen(temporary.file, "wb"), fname);
     file.write(object);

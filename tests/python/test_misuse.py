@@ -1541,8 +1541,9 @@ def test_parts_that_were_emptied_are_not_read():
     mapped = filled("PCA8,KFlat(gaussian)", x)
     faiss.downcast_index(mapped.index).reset()
     for index in (floats, mapped):
-        with pytest.raises(RuntimeError, match="parts do not fit"):
-            index.get_distance_computer()
+        for call in (index.get_distance_computer, index.ids, lambda index=index: index.contains([0])):
+            with pytest.raises(RuntimeError, match="parts do not fit"):
+                call()
 
 
 def test_a_function_of_faiss_for_other_graphs():

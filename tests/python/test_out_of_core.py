@@ -372,20 +372,33 @@ def test_a_file_that_is_wrong(files):
     bad = X.copy()
     bad[1234, 5] = np.nan
     np.save(files / "nan.npy", bad)
-    with pytest.raises(VectorFileError, match="component 5 of vector 1234 is NaN"):
+    with pytest.raises(VectorFileError, match="component 5 of vector 1234 is NaN") as caught:
         faiss_ext.build_from(files / "nan.npy", "Flat", progress=False)
+    assert caught.value.vector == 1234
     bad[1234, 5] = -1
     np.save(files / "negative.npy", bad)
     for string in ("KFlat(chi2)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"):
-        with pytest.raises(RuntimeError, match="negative.npy.*component 5 of vector 1234 is -1, expected a finite number >= 0"):
+        with pytest.raises(RuntimeError, match="negative.npy.*component 5 of vector 1234 is -1, expected a finite number >= 0") as caught:
             faiss_ext.build_from(files / "negative.npy", string, train=5, progress=False)
+        assert caught.value.vector == 1234
     many = np.tile(X, (8, 1))
     many[9876, 5] = -1
     np.save(files / "vector 3 interrupted.npy", many)
     for string in ("KFlat(chi2)", "IDMap2,KFlat(chi2)", "KIVF4,Refine(KFlat(chi2))", "HKM1(chi2),PCAR8,IVF4,Flat"):
         for exact in ("file", "memory"):
-            with pytest.raises(RuntimeError, match="vector 3 interrupted.npy.*component 5 of vector 9876 is -1, expected"):
+            with pytest.raises(RuntimeError, match="vector 3 interrupted.npy.*component 5 of vector 9876 is -1, expected") as caught:
                 faiss_ext.build_from(files / "vector 3 interrupted.npy", string, exact=exact, progress=False)
+            assert caught.value.vector == 9876 and not hasattr(caught.value, "interrupted")
+    before = (files / "f32.npy").read_bytes()
+    (files / "link.npy").symlink_to(files / "f32.npy")
+    index = faiss_ext.file_index(files / "f32.npy", "chi2")
+    refined = faiss_ext.build_from(
+        files / "f32.npy", "AHK64(chi2),BFlat,Refine(KFlat(chi2))", exact="file", progress=False)
+    for owner in (index, refined):
+        for name in ("f32.npy", "link.npy"):
+            with pytest.raises(RuntimeError, match="reads its vectors from this file"):
+                faiss.write_index(owner, str(files / name))
+    assert (files / "f32.npy").read_bytes() == before
     with pytest.raises(VectorFileError, match="cannot be read"):
         faiss_ext.build_from(files / "gone.npy", "Flat")
     with pytest.raises(ValueError, match="take the place"):
