@@ -16,7 +16,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_vectors, python_number
 from .distances import is_normalised
-from .errors import message_of, reworded
+from .errors import message_of
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
 from .progress import bar
@@ -565,8 +565,8 @@ def check_vectors(kernel, x, name, numbers):
             len(x), faiss.swig_ptr(x), x.shape[1], name)
     except RuntimeError as error:
         # `check` raises the same error with another name
-        raise reworded(
-            error, located(error, str, numbers), argument=name,
+        raise located(
+            error, str, numbers, argument=name,
             check=lambda name: check_vectors(kernel, x, name, numbers)
         ) from None
 

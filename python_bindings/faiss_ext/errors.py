@@ -67,12 +67,12 @@ def renumbering(numbers):
         raise with_vector(error, int(numbers[row])) from None
 
 
-def with_vector(error, vector, text=None):
+def with_vector(error, vector, text=None, **facts):
     """An error about a vector as one about another vector. `text` is that of
     its number."""
     return reworded(
         error, f"{error.before}vector {text or vector}{error.after}",
-        vector=vector, before=error.before, after=error.after)
+        vector=vector, before=error.before, after=error.after, **facts)
 
 
 @contextlib.contextmanager

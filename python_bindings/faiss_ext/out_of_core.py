@@ -151,7 +151,7 @@ def about_vector(error):
     return getattr(error, "vector", None)
 
 
-def located(error, place_of, numbers):
+def located(error, place_of, numbers, **facts):
     """An error as one about the vector of this number among all.
 
     `numbers` are the numbers of the rows that were passed; place_of makes the
@@ -159,9 +159,9 @@ def located(error, place_of, numbers):
     """
     row = about_vector(error)
     if row is None or row >= len(numbers):
-        return reworded(error, str(error))
+        return reworded(error, str(error), **facts)
     vector = int(numbers[row])
-    return with_vector(error, vector, place_of(vector))
+    return with_vector(error, vector, place_of(vector), **facts)
 
 
 def is_reserved(index):

@@ -350,7 +350,7 @@ def _read_csv(path):
         except ValueError as error:
             if isinstance(error, UnicodeDecodeError):
                 raise
-            text = str(error).split("; use `usecols`")[0][:300]
+            text = str(error)[:300]
             raise VectorFileError(
                 f"{path}: expected the same number of numbers in each line, "
                 f"separated by {separator!r}: {text}"

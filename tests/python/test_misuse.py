@@ -1522,7 +1522,7 @@ def test_lists_whose_quantizer_has_grown():
     lists.quantizer.add(codes)
     for call in (lambda: lists.add(codes), lambda: lists.search(codes, 2),
                  lambda: lists.add_with_ids(codes, np.arange(50))):
-        with pytest.raises(RuntimeError, match="the quantizer has 54 vectors"):
+        with pytest.raises(RuntimeError, match="the quantizer .*has 54 vectors"):
             call()
     assert lists.ntotal == 0
 

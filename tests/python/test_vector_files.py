@@ -171,9 +171,8 @@ def test_first_lines_of_csv_that_are_neither_names_nor_numbers(tmp_path, content
     (b"r,g,b\n", "no vectors"), (b"0,1,x\n2,3,4\n", "'x'"), (b"1,2\n3\n", "columns"), (b"1 2\n3 4\n", "'1 2' in the first line"), (b"1,2\n3,\xff\n", "utf-8")])
 def test_csv_without_vectors(tmp_path, content, message):
     (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(VectorFileError, match=f"x.csv: .*{message}") as caught:
+    with pytest.raises(VectorFileError, match=f"x.csv: .*{message}"):
         read_vectors(tmp_path / "x.csv")
-    assert "usecols" not in str(caught.value)  # NumPy's advice
 
 
 def of_type(make):
