@@ -18,6 +18,7 @@
 #include <faiss/impl/io.h>
 
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
@@ -604,6 +605,52 @@ TEST(IndexHNSWKernel, FewRemovedVerticesArePassed) {
                 3 * c.graph.storage->ntotal);
     }
     EXPECT_LE(c.graph.storage->ntotal, 1000 + 1000 / 32);
+}
+
+TEST(IndexHNSWKernel, RangesOfFewSelectedVectorsAreExact) {
+    Collection c(histograms(2000, 1), "HNSW8,KFlat(chi2)");
+    c.add(0, 1000);
+    change_often(c, 5);
+    c.graph.hnsw.efSearch = 10;
+    const auto q = histograms(50, 2);
+    const auto exact = c.flat();
+    const float radius = search(*exact, q, 100).distances[99];
+    const faiss::IDSelectorRange sel(20, 200);
+    faiss::SearchParameters params;
+    params.sel = const_cast<faiss::IDSelectorRange*>(&sel);
+    EXPECT_EQ(
+            range_search(*c.index, q, radius, &params),
+            range_search(*exact, q, radius, &params));
+}
+
+TEST(IndexHNSWKernel, NoVertexLinksToAnUnlinkedOne) {
+    constexpr idx_t n = 500;
+    const auto x = uniform_vectors(n, d, 1);
+    const auto index = faiss_ext::index_factory(d, "HNSW32,KFlat(chi2)");
+    index->add(n, x.data());
+    const auto& graph = dynamic_cast<const IndexHNSWKernel&>(*index);
+    const faiss::HNSW& hnsw = graph.hnsw;
+    std::mt19937 random(1);
+    for (idx_t step = 0; step < 2 * n; step++) {
+        const idx_t id = idx_t(random() % n);
+        update_vectors(*index, 1, &id, &x[id * d]);
+        const auto& unlinked = graph.places.unlinked;
+        std::vector<bool> is_unlinked(hnsw.levels.size());
+        for (const int32_t vertex : unlinked) {
+            is_unlinked[vertex] = true;
+        }
+        for (size_t i = 0; i < hnsw.offsets.back(); i++) {
+            const int32_t to = hnsw.neighbors[i];
+            ASSERT_FALSE(to >= 0 && is_unlinked[to]) << step;
+        }
+    }
+    for (const int ef : {20, int(n)}) {
+        dynamic_cast<IndexHNSWKernel&>(*index).hnsw.efSearch = ef;
+        const auto found = search(*index, x, 1).labels;
+        for (idx_t i = 0; i < n; i++) {
+            EXPECT_EQ(found[i], i);
+        }
+    }
 }
 
 TEST(IndexHNSWKernel, VectorsInARegionWhoseVectorsWereAllRemoved) {

@@ -25,9 +25,9 @@ struct GraphPlaces {
     /// first.
     std::vector<int32_t> unlinked;
 
-    /// Removed vertices that a pass over all vertices is unlinking: the
-    /// vertices before `next_visited` have no links to them. Files do not keep
-    /// these two; an index that was read begins such a pass again.
+    /// Removed vertices that a pass over all vertices is unlinking, ascending:
+    /// the other vertices before `next_visited` have no links to them. Files do
+    /// not keep these two; an index that was read begins such a pass again.
     std::vector<int32_t> leaving;
     idx_t next_visited = 0;
 

@@ -31,7 +31,8 @@ namespace faiss_ext {
  *   re-rank the results
  *
  * Results are ordered by distance and then by id. A range search finds vectors
- * among those that a search would examine, ordered by id.
+ * among those that a search would examine, ordered by id; few selected vectors
+ * are all compared.
  *
  * **Removal.** A removed vector stays in the storage as a vertex that searches
  * pass but never return. efSearch grows by the share of such vertices. Once

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -530,6 +531,10 @@ void IndexHNSWKernel::range_search(
                                                : value > radius;
     };
     const VertexSelector wanted(places, sel);
+    std::optional<std::vector<idx_t>> few;
+    if (sel && is_plain(params)) {
+        few = Selected(*sel, ntotal, most_compared(hnsw.efSearch, ntotal)).few;
+    }
     std::vector<std::vector<ScoredVertex>> found(n);
     const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
         run([&](ScoredVertex v) {
@@ -543,7 +548,24 @@ void IndexHNSWKernel::range_search(
                 found[i].end(),
                 [](ScoredVertex a, ScoredVertex b) { return a.id < b.id; });
     };
-    for_walks("range_search", n, x, 1, params, search_one);
+    if (few) {
+        check_graph("range_search");
+        flat.kernel->check_input(n, x, d, "IndexHNSWKernel::range_search");
+        const RowScores scores(flat, "IndexHNSWKernel::range_search");
+        parallel_blocks(n, 1, [&](idx_t i, idx_t) {
+            for (const idx_t place : *few) {
+                const int32_t vertex = places.vertex(place);
+                ScoredVertex v = {0, int32_t(place)};
+                scores(x + i * d, 1, &vertex, &v.score);
+                flat.kernel->values_of_scores(metric_type, 1, &v.score);
+                if (is_within(v.score)) {
+                    found[i].push_back(v);
+                }
+            }
+        });
+    } else {
+        for_walks("range_search", n, x, 1, params, search_one);
+    }
     fill_range_result(
             found,
             result,

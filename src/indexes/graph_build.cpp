@@ -164,7 +164,7 @@ class Builder {
         int32_t vertex;
         int level;
         Links links;
-        Links added; ///< those that it did not have before
+        Links added; ///< new ones, which shall link back
     };
 
     /// Selects links for the vertices that have links to removed ones.
@@ -174,9 +174,10 @@ class Builder {
         std::vector<std::vector<Relinked>> of_blocks((n + block - 1) / block);
         parallel_blocks(n, block, [&](idx_t begin, idx_t end) {
             for (auto v = int32_t(first + begin); v < first + end; v++) {
-                for (int level = 0;
-                     places.place(v) >= 0 && level <= level_of(v);
-                     level++) {
+                if (std::ranges::binary_search(places.leaving, v)) {
+                    continue; // until then, walks need all of its links
+                }
+                for (int level = 0; level <= level_of(v); level++) {
                     const auto links = links_of(hnsw, v, level);
                     if (std::any_of(
                                 links.begin(), links.end(), [&](int32_t to) {
@@ -195,7 +196,8 @@ class Builder {
     }
 
     /// Replaces each link to a removed vertex by one to the nearest vertex that
-    /// this one links to.
+    /// this one links to. A vertex that is removed itself needs this, too:
+    /// walks pass it, and the vertices that it linked to will have new vectors.
     Relinked relinked(int32_t vertex, int level) const {
         Relinked result{vertex, level, {}, {}};
         Links passed;
@@ -216,7 +218,9 @@ class Builder {
                 const auto best =
                         std::min_element(all, all + others.size()) - all;
                 result.links.push_back(others[best]);
-                result.added.push_back(others[best]);
+                if (places.place(vertex) >= 0) {
+                    result.added.push_back(others[best]);
+                }
             }
         }
         return result;
