@@ -576,6 +576,7 @@ std::vector<SearchParameter> parameters_of(const AnyIndex& index) {
     if (!index) {
         return all;
     }
+    const ReadingStep step(index);
     std::vector<SearchParameter> of_quantizer;
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_quantizer) {
