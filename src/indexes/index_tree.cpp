@@ -751,10 +751,14 @@ void compact_all(const AnyIndex& index) {
 } // namespace
 
 void compact(faiss::Index& index) {
+    const ChangingStep step(index);
+    check_all_counts(index);
     compact_all(index);
 }
 
 void compact(faiss::IndexBinary& index) {
+    const ChangingStep step(index);
+    check_all_counts(index);
     compact_all(index);
 }
 
@@ -776,6 +780,7 @@ AnyIndex part_with_lists(const AnyIndex& index) {
 
 std::vector<idx_t> list_sizes(const AnyIndex& index) {
     const ReadingStep step(index);
+    check_all_counts(index);
     const AnyIndex part = part_with_lists(index);
     const auto& sizes = facts_of(part).list_sizes;
     if (!sizes) {
