@@ -795,6 +795,7 @@ void register_float_classes() {
         return i.num_removed();
     };
     graph.compact = [](IndexHNSWKernel& i) {
+        i.check_graph("compact");
         if (i.num_removed() > 0) {
             i.compact();
         }

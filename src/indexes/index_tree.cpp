@@ -751,14 +751,10 @@ void compact_all(const AnyIndex& index) {
 } // namespace
 
 void compact(faiss::Index& index) {
-    const ChangingStep step(index);
-    check_all_counts(index);
     compact_all(index);
 }
 
 void compact(faiss::IndexBinary& index) {
-    const ChangingStep step(index);
-    check_all_counts(index);
     compact_all(index);
 }
 

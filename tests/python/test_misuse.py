@@ -1541,7 +1541,7 @@ def test_parts_that_were_emptied_are_not_read():
     mapped = filled("PCA8,KFlat(gaussian)", x)
     faiss.downcast_index(mapped.index).reset()
     for index in (floats, mapped):
-        for call in (index.get_distance_computer, index.ids, lambda index=index: index.contains([0]), index.compact,
+        for call in (index.get_distance_computer, index.ids, lambda index=index: index.contains([0]),
                      index.list_sizes):
             with pytest.raises(RuntimeError, match="parts do not fit"):
                 call()
