@@ -63,6 +63,11 @@ struct AdditiveKernel : Kernel {
             const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
+    bool ignores_zeros() const override {
+        return true;
+    }
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 
    protected:
     AdditiveKernel() = default;

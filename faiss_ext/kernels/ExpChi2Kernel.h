@@ -29,6 +29,11 @@ struct ExpChi2Kernel : BandwidthKernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool ignores_zeros() const override {
+        return true;
+    }
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 
    protected:
     double choose_gamma(idx_t n, const float* x, size_t d) const override;

@@ -31,6 +31,7 @@ struct ExponentialKernel : WrappedKernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool ignores_zeros() const override;
 };
 
 } // namespace faiss_ext

@@ -49,6 +49,11 @@ struct JaccardKernel : Kernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool ignores_zeros() const override {
+        return true;
+    }
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 };
 
 } // namespace faiss_ext

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
+#include <faiss_ext/kernels/SharedSum.h>
 
 namespace faiss_ext {
 
@@ -102,6 +104,17 @@ struct Kernel : HasFields {
     /// Computes out[i] = k(x_i, x_i), on the calling thread. x has size n * d.
     virtual void self_values(size_t n, const float* x, size_t d, float* out)
             const;
+
+    /** Whether k(x, y) stays the same, up to rounding, if components that are 0
+     * in both vectors are left out, and if the others change their order.
+     * Sparse vectors need such a kernel. By default false.
+     */
+    virtual bool ignores_zeros() const;
+
+    /// How near vectors can be by the components that they share, for searches
+    /// of sparse vectors. By default there is no such sum: all vectors are
+    /// compared.
+    virtual std::optional<SharedSum> shared_sum(faiss::MetricType metric) const;
 
     /** Throws a faiss::FaissException if the kernel is not defined on one of
      * the vectors (size n * d), or if k(x, x) of one exceeds max_self_value.

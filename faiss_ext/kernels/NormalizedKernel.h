@@ -26,6 +26,9 @@ struct NormalizedKernel : WrappedKernel {
             float* out) const override;
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
+    bool ignores_zeros() const override;
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 };
 
 /** The cosine of the angle between x and y, for vectors of any length. It is 0
@@ -47,6 +50,11 @@ struct CosineKernel : Kernel {
     /// Throws unless all components are finite.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool ignores_zeros() const override {
+        return true;
+    }
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 };
 
 } // namespace faiss_ext

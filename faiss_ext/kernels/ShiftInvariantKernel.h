@@ -138,6 +138,11 @@ struct ShiftInvariantKernel : BandwidthKernel {
      */
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool ignores_zeros() const override {
+        return true;
+    }
+    std::optional<SharedSum> shared_sum(
+            faiss::MetricType metric) const override;
 
    protected:
     /** Replaces norms (squared, if the norm is L2) by K, or by 2 (1 - K).

@@ -16,6 +16,8 @@ namespace faiss_ext {
 
 namespace {
 
+thread_local const int32_t* component_numbers = nullptr;
+
 bool is_finite(float v) {
     constexpr uint32_t exponent = 0x7f800000;
     return (std::bit_cast<uint32_t>(v) & exponent) != exponent;
@@ -53,13 +55,25 @@ void check_components(
             FAISS_EXT_THROW_VECTOR_IF_NOT(
                     good(x[i]),
                     idx_t(i / d),
-                    format_message("%s: component %zu of ", where, i % d),
+                    format_message(
+                            "%s: component %zu of ",
+                            where,
+                            component_numbers ? size_t(component_numbers[i % d])
+                                              : i % d),
                     format_message(" is %g, expected %s", x[i], expected));
         }
     });
 }
 
 } // namespace
+
+ComponentNumbers::ComponentNumbers(const int32_t* numbers) {
+    component_numbers = numbers;
+}
+
+ComponentNumbers::~ComponentNumbers() {
+    component_numbers = nullptr;
+}
 
 void check_batch(idx_t n, const void* x, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(

@@ -5,6 +5,7 @@
 
 #include <cfloat>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -45,6 +46,15 @@ void with_numbers_from(idx_t first, F&& fn) {
 
 /// Returns whether no component is NaN or infinite; on the calling thread.
 bool all_finite(size_t n, const float* x);
+
+/// While it lives, errors that this thread finds call component k of a vector
+/// numbers[k].
+struct ComponentNumbers {
+    explicit ComponentNumbers(const int32_t* numbers);
+    ~ComponentNumbers();
+    ComponentNumbers(const ComponentNumbers&) = delete;
+    ComponentNumbers& operator=(const ComponentNumbers&) = delete;
+};
 
 /// Like check_finite, and throws if a component is negative, or above 1e37, as
 /// the sum of two such components may overflow.

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/check.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -111,6 +112,11 @@ void AdditiveKernel::self_values(size_t n, const float* x, size_t d, float* out)
         const float* row = x + i * d;
         simd::pairwise(PairOp::intersection, 1, row, 1, row, d, out + i, 1);
     }
+}
+
+std::optional<SharedSum> AdditiveKernel::shared_sum(
+        faiss::MetricType metric) const {
+    return sum_of_kernel(*this, metric, true);
 }
 
 Chi2Kernel::Chi2Kernel() : AdditiveKernel(chi2) {}

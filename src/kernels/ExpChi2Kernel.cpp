@@ -3,9 +3,12 @@
 
 #include <algorithm>
 
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
 #include "core/check.h"
 #include "core/sample.h"
 #include "kernels/exponential.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -58,6 +61,11 @@ void ExpChi2Kernel::check_input(
         const char* where) const {
     check_histograms(n, x, d, where);
     check_sums(n, x, d, where);
+}
+
+std::optional<SharedSum> ExpChi2Kernel::shared_sum(faiss::MetricType) const {
+    static const Chi2Kernel chi2;
+    return sum_of_distance(chi2, true);
 }
 
 } // namespace faiss_ext

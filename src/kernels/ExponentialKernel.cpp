@@ -52,4 +52,8 @@ void ExponentialKernel::check_input(
     }
 }
 
+bool ExponentialKernel::ignores_zeros() const {
+    return kernel->ignores_zeros();
+}
+
 } // namespace faiss_ext

@@ -5,10 +5,13 @@
 #include <cinttypes>
 #include <limits>
 
+#include <faiss_ext/kernels/AdditiveKernel.h>
+
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
 #include "core/scratch.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -99,6 +102,21 @@ void JaccardKernel::check_input(
                             max_self_value));
         }
     });
+}
+
+std::optional<SharedSum> JaccardKernel::shared_sum(
+        faiss::MetricType metric) const {
+    static const IntersectionKernel terms;
+    SharedSum sum;
+    sum.terms = &terms;
+    sum.is_of_histograms = true;
+    // k = s / (x + y - s) for the sum s and vectors that sum up to x and y
+    sum.least = [metric](double score, double weight) {
+        const double k = normalized_value(metric, score);
+        const double slope = k / (1 + k);
+        return k > 0 ? SharedSum::Least{slope * weight, slope} : any_sum;
+    };
+    return sum;
 }
 
 } // namespace faiss_ext

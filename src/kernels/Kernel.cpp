@@ -76,6 +76,14 @@ void Kernel::values_of_scores(faiss::MetricType metric, size_t n, float* scores)
     }
 }
 
+bool Kernel::ignores_zeros() const {
+    return false;
+}
+
+std::optional<SharedSum> Kernel::shared_sum(faiss::MetricType) const {
+    return std::nullopt;
+}
+
 void Kernel::check_input(idx_t n, const float* x, size_t d, const char* where)
         const {
     check_finite(n, x, d, where);

@@ -2,6 +2,7 @@
 #include <faiss_ext/kernels/LinearKernel.h>
 
 #include "core/check.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -33,6 +34,11 @@ void LinearKernel::check_input(
         const char* where) const {
     check_finite(n, x, d, where);
     check_self_values(n, x, d, where, least_self_value);
+}
+
+std::optional<SharedSum> LinearKernel::shared_sum(
+        faiss::MetricType metric) const {
+    return sum_of_kernel(*this, metric, false);
 }
 
 } // namespace faiss_ext

@@ -8,6 +8,7 @@
 #include <faiss_ext/kernels/LinearKernel.h>
 
 #include "core/check.h"
+#include "kernels/shared_sums.h"
 #include "simd/elementwise.h"
 
 namespace faiss_ext {
@@ -125,6 +126,25 @@ void CosineKernel::check_input(
         size_t d,
         const char* where) const {
     check_finite(n, x, d, where);
+}
+
+bool NormalizedKernel::ignores_zeros() const {
+    return kernel->ignores_zeros();
+}
+
+std::optional<SharedSum> NormalizedKernel::shared_sum(
+        faiss::MetricType metric) const {
+    const auto sum = kernel->shared_sum(faiss::METRIC_INNER_PRODUCT);
+    if (!sum || !sum->is_kernel) {
+        return std::nullopt;
+    }
+    return sum_of_normalized(*sum->terms, metric, sum->is_of_histograms);
+}
+
+std::optional<SharedSum> CosineKernel::shared_sum(
+        faiss::MetricType metric) const {
+    static const LinearKernel terms;
+    return sum_of_normalized(terms, metric, false);
 }
 
 } // namespace faiss_ext

@@ -3,7 +3,10 @@
 
 #include <cmath>
 
+#include <faiss_ext/kernels/LinearKernel.h>
+
 #include "core/check.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -38,6 +41,23 @@ void PolynomialKernel::check_input(
         const char* where) const {
     check_finite(n, x, d, where);
     check_self_values(n, x, d, where, c == 0 ? least_self_value : 0);
+}
+
+std::optional<SharedSum> PolynomialKernel::shared_sum(
+        faiss::MetricType metric) const {
+    if (metric == faiss::METRIC_L2) {
+        return std::nullopt; // the sum is no linear function of k(y, y)
+    }
+    static const LinearKernel terms;
+    SharedSum sum;
+    sum.terms = &terms;
+    sum.is_of_histograms = true; // negative sums have large even powers
+    sum.least = [this](double score, double) {
+        return score < 0
+                ? SharedSum::Least{std::pow(-score, 1.0 / degree) - c, 0}
+                : any_sum;
+    };
+    return sum;
 }
 
 } // namespace faiss_ext

@@ -9,12 +9,15 @@
 #include <numbers>
 #include <numeric>
 
+#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/LinearKernel.h>
 #include <faiss_ext/kernels/bandwidth.h>
 
 #include "core/bisection.h"
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "kernels/shared_sums.h"
 #include "simd/pairwise.h"
 
 namespace faiss_ext {
@@ -212,6 +215,14 @@ double ShiftInvariantKernel::turns() const {
             "the bandwidth gamma of %s is too large: random frequencies overflow; scale the vectors up",
             description().c_str());
     return turns;
+}
+
+std::optional<SharedSum> ShiftInvariantKernel::shared_sum(
+        faiss::MetricType) const {
+    static const IntersectionKernel intersection;
+    static const LinearKernel linear;
+    return norm() == Norm::L1 ? sum_of_distance(intersection, true)
+                              : sum_of_distance(linear, false);
 }
 
 } // namespace faiss_ext

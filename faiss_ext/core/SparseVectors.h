@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+/** Sparse vectors in compressed rows (CSR), in arrays of the caller.
+ *
+ * They have the layout of scipy.sparse.csr_array: the components of vector i
+ * are values[j] in the columns indices[j], for j from indptr[i] to
+ * indptr[i + 1] - 1. All other components are 0. Columns may be in any order.
+ * Components of the same column add up.
+ */
+struct SparseVectors {
+    idx_t n = 0;                      ///< vectors
+    idx_t d = 0;                      ///< dimension, at most 2^31 - 1
+    const int64_t* indptr = nullptr;  ///< size n + 1; need not begin at 0
+    const int32_t* indices = nullptr; ///< from 0 to d - 1
+    const float* values = nullptr;
+
+    /// Number of components of vector i.
+    size_t num_components(idx_t i) const {
+        return size_t(indptr[i + 1] - indptr[i]);
+    }
+
+    /// The vectors from `begin` up to `end`.
+    SparseVectors slice(idx_t begin, idx_t end) const {
+        return {end - begin, d, indptr + begin, indices, values};
+    }
+};
+
+/** Checks sparse vectors, and brings them into canonical form: columns ascend,
+ * each occurs once, and no component is 0. Vectors that have this form already
+ * are not copied.
+ *
+ * Throws a faiss::FaissException if n, d or a pointer is wrong, if indptr
+ * descends, or if a column is out of range. Throws one that names the vector
+ * and the column if a component is NaN or infinite. `where` names the caller in
+ * messages.
+ */
+class CanonicalVectors {
+   public:
+    CanonicalVectors(const SparseVectors& x, const char* where);
+    CanonicalVectors(const CanonicalVectors&) = delete;
+    CanonicalVectors& operator=(const CanonicalVectors&) = delete;
+
+    const SparseVectors& get() const {
+        return vectors;
+    }
+    const SparseVectors* operator->() const {
+        return &vectors;
+    }
+
+   private:
+    SparseVectors vectors;
+    // of a copy
+    std::vector<int64_t> indptr;
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+
+namespace faiss_ext {
+
+struct Kernel;
+
+/** How near a kernel can bring a vector y to x, by a sum over the components
+ * that are not 0 in both of them.
+ *
+ * The sum is terms->block(x, y) of a kernel whose value adds up over the
+ * components: chi2, intersection, Jensen-Shannon, Hellinger, or linear. Sparse
+ * vectors share few components, so the sums of a query with all vectors are
+ * computed from lists of the vectors that have a component.
+ */
+struct SharedSum {
+    /// A kernel that is a sum over components, and 0 if one of two components
+    /// is 0. It must live as long as the kernel with this sum.
+    const Kernel* terms = nullptr;
+
+    /// Whether `terms` is the kernel itself.
+    bool is_kernel = false;
+
+    /// Whether all components of both vectors must be >= 0.
+    bool is_of_histograms = false;
+
+    /// The weight of a vector y is terms(y, y), or its square root.
+    bool has_roots = false;
+
+    /// The least sum of a vector y with weight w: offset + slope * w.
+    struct Least {
+        double offset, slope;
+    };
+
+    /** If the score of x and y is at most `score`, their sum is at least
+     * least(score, weight of x) at the weight of y. The slope is >= 0.
+     */
+    std::function<Least(double score, double weight)> least;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: MIT
+#include <faiss_ext/indexes/IndexSparseKernel.h>
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include "core/check.h"
+#include "core/errors.h"
+#include "core/field_strings.h"
+#include "core/parallel.h"
+#include "indexes/SparseSegment.h"
+#include "indexes/range_result.h"
+#include "indexes/row_scores.h"
+#include "indexes/search_params.h"
+#include "indexes/selected_places.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// Dense vectors as sparse ones.
+class SparseCopy {
+   public:
+    SparseCopy(idx_t n, const float* x, int d, const char* where) : d(d) {
+        check_finite(n, x, d, where);
+        for (idx_t i = 0; i < n; i++) {
+            for (int c = 0; c < d; c++) {
+                if (x[i * d + c] != 0) {
+                    columns.push_back(c);
+                    values.push_back(x[i * d + c]);
+                }
+            }
+            indptr.push_back(int64_t(columns.size()));
+        }
+    }
+
+    SparseVectors get() const {
+        return {idx_t(indptr.size()) - 1,
+                d,
+                indptr.data(),
+                columns.data(),
+                values.data()};
+    }
+
+   private:
+    int d;
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> columns;
+    std::vector<float> values;
+};
+
+/// Canonical vectors on which a kernel is defined.
+struct CheckedVectors : CanonicalVectors {
+    CheckedVectors(
+            const IndexSparseKernel& index,
+            const SparseVectors& x,
+            const char* where)
+            : CanonicalVectors(x, where) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                x.d == index.d,
+                "%s: the vectors have %" PRId64
+                " dimensions, expected %d as the index has",
+                where,
+                int64_t(x.d),
+                index.d);
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                index.is_trained && index.kernel->is_trained,
+                "%s: the index is not trained; call train first",
+                where);
+        parallel_blocks(x.n, 256, [&](idx_t begin, idx_t end) {
+            for (idx_t i = begin; i < end; i++) {
+                const SparseRow row = SparseRow::of(get(), i);
+                if (row.size() > 0) {
+                    const ComponentNumbers numbers(row.columns.data());
+                    with_numbers_from(i, [&] {
+                        index.kernel->check_input(
+                                1, row.values.data(), row.size(), where);
+                    });
+                }
+            }
+        });
+    }
+};
+
+bool is_histogram(const SparseRow& row) {
+    return std::all_of(row.values.begin(), row.values.end(), [](float v) {
+        return v >= 0;
+    });
+}
+
+bool is_within(faiss::MetricType metric, float value, float radius) {
+    return metric == faiss::METRIC_L2 ? value < radius : value > radius;
+}
+
+/// The largest score of a vector within a radius, by bisection over floats as
+/// ordered integers.
+float largest_score(const IndexSparseKernel& index, float radius) {
+    const auto float_of = [](int64_t number) {
+        const auto bits = int32_t(number >= 0 ? number : INT32_MIN - number);
+        return std::bit_cast<float>(bits);
+    };
+    const auto is_score_within = [&](int64_t number) {
+        float value = float_of(number);
+        index.kernel->values_of_scores(index.metric_type, 1, &value);
+        // no distance is negative
+        return std::isnan(value) ? number < 0
+                                 : is_within(index.metric_type, value, radius);
+    };
+    int64_t high = std::bit_cast<int32_t>(std::numeric_limits<float>::max());
+    int64_t low = -high;
+    while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        if (is_score_within(middle)) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return float_of(low);
+}
+
+using Segments = std::vector<std::unique_ptr<SparseSegment>>;
+
+/** Compares queries with the vectors of an index.
+ *
+ * @param few    few(take) calls take(row, place) for the vectors to compare, if
+ *               they are few, and returns whether they are
+ * @param empty  hits of a query, before the first
+ * @param done   done(i, hits) receives the hits of query i, in any order
+ */
+template <class Few, class Done>
+void for_queries(
+        const IndexSparseKernel& index,
+        const Segments& segments,
+        const SparseVectors& x,
+        const faiss::IDSelector* sel,
+        Few&& few,
+        const SparseHits& empty,
+        Done&& done) {
+    const faiss::MetricType metric = index.metric_type;
+    std::vector<SparseRow> selected;
+    std::vector<idx_t> places;
+    const bool are_few = few([&](const SparseRow& row, idx_t place) {
+        selected.push_back(row);
+        places.push_back(place);
+    });
+    const auto sum = index.kernel->shared_sum(metric);
+    for (size_t s = 0; s < segments.size() && sum && !are_few; s++) {
+        segments[s]->prepare(*index.kernel, *sum, index.d);
+    }
+    const idx_t threads = omp_get_max_threads();
+    const idx_t num_slices = are_few
+            ? 1
+            : std::clamp<idx_t>(
+                      2 * threads / std::max<idx_t>(x.n, 1),
+                      1,
+                      std::max<idx_t>(segments.size(), 1));
+    std::vector<SparseHits> all(x.n * num_slices, empty);
+    parallel_blocks(x.n * num_slices, 1, [&](idx_t task, idx_t) {
+        const SparseRow row = SparseRow::of(x, task / num_slices);
+        const SparseQuery query(*index.kernel, row);
+        SparseHits& hits = all[task];
+        if (are_few) {
+            std::vector<float> scores(selected.size());
+            query.scores(metric, selected, scores.data());
+            for (size_t j = 0; j < scores.size(); j++) {
+                hits.push(scores[j], places[j]);
+            }
+            return;
+        }
+        const SparseSearch how{
+                query,
+                metric,
+                sum,
+                sum ? weight_of(*sum, row) : 0,
+                is_histogram(row),
+                sel};
+        const size_t n = segments.size(), slice = task % num_slices;
+        for (size_t s = n * slice / num_slices;
+             s < n * (slice + 1) / num_slices;
+             s++) {
+            segments[s]->search(how, hits);
+        }
+    });
+    for (idx_t i = 0; i < x.n; i++) {
+        std::vector<Hit> hits = std::move(all[i * num_slices].hits);
+        for (idx_t s = 1; s < num_slices; s++) {
+            const auto& more = all[i * num_slices + s].hits;
+            hits.insert(hits.end(), more.begin(), more.end());
+        }
+        done(i, hits);
+    }
+}
+
+} // namespace
+
+IndexSparseKernel::IndexSparseKernel() = default;
+IndexSparseKernel::~IndexSparseKernel() = default;
+
+IndexSparseKernel::IndexSparseKernel(
+        int d,
+        const Kernel& kernel,
+        faiss::MetricType metric) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            kernel.ignores_zeros(),
+            "IndexSparseKernel: the kernel %s may depend on components that are 0 in both vectors, so sparse vectors cannot be compared",
+            kernel.description().c_str());
+    this->d = d;
+    metric_type = metric;
+    this->kernel = kernel.clone();
+    init();
+    code_size = 0;
+}
+
+void IndexSparseKernel::add(const SparseVectors& given) {
+    const CheckedVectors x(*this, given, "IndexSparseKernel::add");
+    constexpr idx_t most = std::numeric_limits<int32_t>::max();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            x->n <= most - ntotal,
+            "IndexSparseKernel::add: %" PRId64 " vectors and %" PRId64
+            " more are too many, expected at most %" PRId64,
+            int64_t(ntotal),
+            int64_t(x->n),
+            int64_t(most));
+    const size_t before = segments.size();
+    const size_t last_size = segments.empty() ? 0 : segments.back()->size();
+    try {
+        places.reserve(ntotal + x->n);
+        for (idx_t i = 0; i < x->n;) {
+            if (segments.empty() ||
+                segments.back()->size() == SparseSegment::most_rows) {
+                segments.push_back(std::make_unique<SparseSegment>());
+            }
+            SparseSegment& last = *segments.back();
+            const idx_t end = std::min<idx_t>(
+                    x->n, i + (SparseSegment::most_rows - last.size()));
+            last.append(x->slice(i, end), ntotal + i);
+            i = end;
+        }
+    } catch (...) {
+        segments.resize(before);
+        if (!segments.empty()) {
+            segments.back()->truncate(last_size);
+        }
+        throw;
+    }
+    for (idx_t i = 0, row = last_size, s = std::max<idx_t>(before, 1) - 1;
+         i < x->n;
+         i++, row++) {
+        if (size_t(row) == SparseSegment::most_rows) {
+            row = 0;
+            s++;
+        }
+        places.push_back({uint32_t(s), uint16_t(row)});
+    }
+    ntotal += x->n;
+}
+
+void IndexSparseKernel::add(idx_t n, const float* x) {
+    add(SparseCopy(n, x, d, "IndexSparseKernel::add").get());
+}
+
+void IndexSparseKernel::search(
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    search_scores(x, k, distances, labels, params);
+    values_of_scores(x.n, k, distances, labels);
+}
+
+void IndexSparseKernel::search_scores(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const SparseCopy copy(n, x, d, "IndexSparseKernel::search");
+    search_scores(copy.get(), k, scores, labels, params);
+}
+
+void IndexSparseKernel::search_scores(
+        const SparseVectors& given,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const CheckedVectors x(*this, given, "IndexSparseKernel::search");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "IndexSparseKernel::search: k is %" PRId64
+            ", expected a positive number",
+            int64_t(k));
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexSparseKernel::search");
+    std::optional<Selected> selected;
+    if (sel) {
+        // comparing a vector takes as long as many entries of lists
+        selected.emplace(*sel, ntotal, std::max<idx_t>(ntotal / 256, k));
+    }
+    const size_t kept = size_t(std::min(k, std::max<idx_t>(ntotal, 1)));
+    for_queries(
+            *this,
+            segments,
+            x.get(),
+            sel,
+            [&](auto&& take) {
+                if (selected && selected->few) {
+                    for (const idx_t place : *selected->few) {
+                        take(row(place), place);
+                    }
+                    return true;
+                }
+                return false;
+            },
+            SparseHits(kept),
+            [&](idx_t i, std::vector<Hit>& hits) {
+                std::sort(hits.begin(), hits.end());
+                for (idx_t j = 0; j < k; j++) {
+                    const bool is_found = size_t(j) < hits.size();
+                    scores[i * k + j] = is_found ? hits[j].first : worst_score;
+                    labels[i * k + j] = is_found ? hits[j].second : -1;
+                }
+            });
+}
+
+void IndexSparseKernel::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    const SparseCopy copy(n, x, d, "IndexSparseKernel::range_search");
+    range_search(copy.get(), radius, result, params);
+}
+
+void IndexSparseKernel::range_search(
+        const SparseVectors& given,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    const CheckedVectors x(*this, given, "IndexSparseKernel::range_search");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !std::isnan(radius),
+            "IndexSparseKernel::range_search: the radius is NaN, expected a number");
+    const faiss::IDSelector* sel =
+            plain_selector(params, "IndexSparseKernel::range_search");
+    std::vector<std::vector<Hit>> found(x->n);
+    const auto no_few = [](auto&&) { return false; };
+    for_queries(
+            *this,
+            segments,
+            x.get(),
+            sel,
+            no_few,
+            SparseHits::within(largest_score(*this, radius)),
+            [&](idx_t i, std::vector<Hit>& hits) {
+                for (Hit& hit : hits) {
+                    kernel->values_of_scores(metric_type, 1, &hit.first);
+                }
+                std::erase_if(hits, [&](const Hit& hit) {
+                    return !is_within(metric_type, hit.first, radius);
+                });
+                std::sort(
+                        hits.begin(),
+                        hits.end(),
+                        [](const Hit& a, const Hit& b) {
+                            return a.second < b.second;
+                        });
+                found[i] = std::move(hits);
+            });
+    fill_range_result(
+            found,
+            result,
+            [](const Hit& hit) { return hit.first; },
+            [](const Hit& hit) { return hit.second; });
+}
+
+void IndexSparseKernel::compute_distance_subset(
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        const idx_t* labels) const {
+    compare_subset(Subset::distances, x, k, distances, labels);
+}
+
+void IndexSparseKernel::compare_subset(
+        Subset what,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* out,
+        const idx_t* labels) const {
+    const SparseCopy copy(n, x, d, "IndexSparseKernel::compute_subset");
+    compare_subset(what, copy.get(), k, out, labels);
+}
+
+void IndexSparseKernel::compare_subset(
+        Subset what,
+        const SparseVectors& given,
+        idx_t k,
+        float* out,
+        const idx_t* labels) const {
+    constexpr const char* where = "IndexSparseKernel::compute_subset";
+    const CheckedVectors x(*this, given, where);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k >= 0,
+            "%s: k is %" PRId64 ", expected 0 or more",
+            where,
+            int64_t(k));
+    for (idx_t i = 0; i < x->n * k; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                labels[i] >= -1 && labels[i] < ntotal,
+                "%s: id %" PRId64 " of query %" PRId64
+                " is out of range: the index has %" PRId64 " vectors",
+                where,
+                int64_t(labels[i]),
+                int64_t(i / k),
+                int64_t(ntotal));
+    }
+    const faiss::MetricType metric = what == Subset::kernel_values
+            ? faiss::METRIC_INNER_PRODUCT
+            : metric_type;
+    const float worst = what == Subset::scores ? worst_score : worst_of(metric);
+    parallel_blocks(x->n, 1, [&](idx_t i, idx_t) {
+        std::vector<SparseRow> gathered;
+        for (idx_t j = i * k; j < (i + 1) * k; j++) {
+            if (labels[j] >= 0) {
+                gathered.push_back(row(labels[j]));
+            }
+        }
+        std::vector<float> values(gathered.size());
+        const SparseQuery query(*kernel, SparseRow::of(x.get(), i));
+        query.scores(metric, gathered, values.data());
+        if (what != Subset::scores) {
+            kernel->values_of_scores(metric, values.size(), values.data());
+        }
+        auto next = values.begin();
+        for (idx_t j = i * k; j < (i + 1) * k; j++) {
+            out[j] = labels[j] >= 0 ? *next++ : worst;
+        }
+    });
+}
+
+SparseRow IndexSparseKernel::row(idx_t key) const {
+    const Place& place = places[key];
+    return segments[place.segment]->row(place.row);
+}
+
+size_t IndexSparseKernel::num_components(idx_t key) const {
+    check_ids(key, 1, ntotal, "IndexSparseKernel::num_components");
+    return row(key).size();
+}
+
+void IndexSparseKernel::reconstruct(idx_t key, int32_t* columns, float* values)
+        const {
+    check_ids(key, 1, ntotal, "IndexSparseKernel::reconstruct");
+    const SparseRow found = row(key);
+    std::copy(found.columns.begin(), found.columns.end(), columns);
+    std::copy(found.values.begin(), found.values.end(), values);
+}
+
+void IndexSparseKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
+    check_ids(i0, ni, ntotal, "IndexSparseKernel::reconstruct");
+    for (idx_t i = 0; i < ni; i++) {
+        const SparseRow found = row(i0 + i);
+        float* to = recons + i * d;
+        std::fill_n(to, d, 0.0f);
+        for (size_t j = 0; j < found.size(); j++) {
+            to[found.columns[j]] = found.values[j];
+        }
+    }
+}
+
+size_t IndexSparseKernel::remove_ids(const faiss::IDSelector& sel) {
+    std::vector<bool> selected(ntotal); // asked before any change
+    for (idx_t place = 0; place < ntotal; place++) {
+        selected[place] = sel.is_member(place);
+    }
+    idx_t kept = 0;
+    for (idx_t place = 0; place < ntotal; place++) {
+        const Place at = places[place];
+        if (selected[place]) {
+            segments[at.segment]->remove(at.row);
+        } else {
+            segments[at.segment]->set_place(at.row, kept);
+            places[kept++] = at;
+        }
+    }
+    const size_t removed = ntotal - kept;
+    places.resize(kept);
+    ntotal = kept;
+    free_removed();
+    return removed;
+}
+
+void IndexSparseKernel::move(const PlaceMoves& moves) {
+    moves.for_removed([&](idx_t place) {
+        const Place at = places[place];
+        segments[at.segment]->remove(at.row);
+    });
+    for (const auto [from, to] : moves.moves) {
+        const Place at = places[to] = places[from];
+        segments[at.segment]->set_place(at.row, to);
+    }
+    places.resize(moves.after);
+    ntotal = moves.after;
+    free_removed();
+}
+
+/// Copies the vectors of segments that are removed for the most part.
+void IndexSparseKernel::free_removed() {
+    for (size_t s = 0; s < segments.size(); s++) {
+        const SparseSegment& old = *segments[s];
+        if (2 * old.num_removed() <= old.size() || old.num_removed() < 64) {
+            continue;
+        }
+        auto fresh = std::make_unique<SparseSegment>();
+        for (size_t i = 0; i < old.size(); i++) {
+            if (old.place(i) != SparseSegment::removed) {
+                fresh->append(old.row(i), old.place(i));
+            }
+        }
+        for (size_t i = 0; i < fresh->size(); i++) {
+            places[fresh->place(i)] = {uint32_t(s), uint16_t(i)};
+        }
+        segments[s] = std::move(fresh);
+    }
+}
+
+void IndexSparseKernel::reset() {
+    segments.clear();
+    places.clear();
+    ntotal = 0;
+}
+
+void IndexSparseKernel::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    const auto* source = dynamic_cast<const IndexSparseKernel*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source, "cannot merge: expected another IndexSparseKernel");
+    const std::string mine = kernel->description(),
+                      others = source->kernel->description();
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d == other.d && metric_type == other.metric_type && mine == others,
+            "cannot merge: one index has %d dimensions, %s and %s, the other %d, %s and %s",
+            d,
+            mine.c_str(),
+            metric_name(metric_type).c_str(),
+            other.d,
+            others.c_str(),
+            metric_name(other.metric_type).c_str());
+}
+
+void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
+    check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
+    auto& source = dynamic_cast<IndexSparseKernel&>(other);
+    SparseRows rows;
+    for (idx_t i = 0; i < source.ntotal; i++) {
+        rows.append(source.row(i));
+    }
+    std::vector<int64_t> indptr{0};
+    indptr.insert(indptr.end(), rows.ends.begin(), rows.ends.end());
+    add({source.ntotal,
+         d,
+         indptr.data(),
+         rows.columns.data(),
+         rows.values.data()});
+    source.reset();
+}
+
+void IndexSparseKernel::permute_entries(const idx_t* perm) {
+    std::vector<Place> permuted(ntotal);
+    std::vector<bool> seen(ntotal);
+    for (idx_t i = 0; i < ntotal; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
+                "IndexSparseKernel::permute_entries: position %" PRId64
+                " has id %" PRId64 ", expected each of the %" PRId64
+                " ids once",
+                int64_t(i),
+                int64_t(perm[i]),
+                int64_t(ntotal));
+        seen[perm[i]] = true;
+        permuted[i] = places[perm[i]];
+    }
+    places.swap(permuted);
+    for (idx_t i = 0; i < ntotal; i++) {
+        segments[places[i].segment]->set_place(places[i].row, i);
+    }
+}
+
+namespace {
+
+[[noreturn]] void throw_no_code(const char* method) {
+    throw_unsupported(
+            "IndexSparseKernel",
+            method,
+            "use IndexFlatKernel, which stores dense vectors");
+}
+
+} // namespace
+
+IndexFlatKernel::Rows IndexSparseKernel::rows(const char*) const {
+    throw_no_code("rows");
+}
+
+size_t IndexSparseKernel::sa_code_size() const {
+    throw_no_code("sa_code_size");
+}
+
+void IndexSparseKernel::sa_encode(idx_t, const float*, uint8_t*) const {
+    throw_no_code("sa_encode");
+}
+
+void IndexSparseKernel::sa_decode(idx_t, const uint8_t*, float*) const {
+    throw_no_code("sa_decode");
+}
+
+void IndexSparseKernel::add_sa_codes(idx_t, const uint8_t*, const idx_t*) {
+    throw_no_code("add_sa_codes");
+}
+
+faiss::FlatCodesDistanceComputer* IndexSparseKernel::
+        get_FlatCodesDistanceComputer() const {
+    throw_no_code("get_distance_computer");
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Sparse vectors of an index, and for each column the vectors that have a
+// component in it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/kernels/SharedSum.h>
+
+namespace faiss_ext {
+
+/// Components of a sparse vector, by ascending column.
+struct SparseRow {
+    std::span<const int32_t> columns;
+    std::span<const float> values;
+
+    size_t size() const {
+        return columns.size();
+    }
+
+    static SparseRow of(const SparseVectors& x, idx_t i) {
+        const size_t n = x.num_components(i);
+        return {{x.indices + x.indptr[i], n}, {x.values + x.indptr[i], n}};
+    }
+};
+
+/// Rows that are appended one after the other.
+struct SparseRows {
+    std::vector<size_t> ends; ///< of each row in the arrays below
+    std::vector<int32_t> columns;
+    std::vector<float> values;
+
+    size_t size() const {
+        return ends.size();
+    }
+
+    SparseRow operator[](size_t i) const {
+        const size_t begin = i == 0 ? 0 : ends[i - 1], n = ends[i] - begin;
+        return {{columns.data() + begin, n}, {values.data() + begin, n}};
+    }
+
+    /// Removes the rows from the n-th on.
+    void truncate(size_t n);
+
+    /// Appends canonical vectors.
+    void append(const SparseVectors& x);
+    void append(const SparseRow& row);
+};
+
+/** Inverted lists of up to 65,536 rows.
+ *
+ * The list of a column contains the number of each row with a component there,
+ * and a code for its value: the number of an interval that contains it. The
+ * intervals are chosen such that each contains about as many values, or is as
+ * narrow as the others relative to its values. If the rows have up to 256
+ * different values, each is an interval of its own. An entry takes three bytes,
+ * and a search computes the terms of a column once for each code instead of
+ * once for each row.
+ */
+struct SparseLists {
+    static constexpr size_t most_rows = 65536;
+    /// Rows whose sums a search holds at a time.
+    static constexpr size_t block = 4096;
+
+    size_t num_rows = 0;
+    std::vector<float> lows, highs; ///< ends of each interval, ascending
+    std::vector<int32_t> columns;   ///< columns with components, ascending
+    std::vector<size_t> starts;     ///< of each list; one more at the end
+    std::vector<uint8_t> low_codes, high_codes; ///< of each list
+    std::vector<uint16_t> rows;                 ///< ascending in each list
+    std::vector<uint8_t> codes;
+    std::vector<float> weights;       ///< of rows; see SharedSum
+    std::vector<float> least_weights; ///< of each block
+    bool are_histograms = true;       ///< whether no value is negative
+
+    /// Makes the lists of the first rows. d: their dimension
+    SparseLists(
+            const SparseRows& from,
+            size_t num_rows,
+            size_t d,
+            const SharedSum& sum);
+
+    size_t length(size_t list) const {
+        return starts[list + 1] - starts[list];
+    }
+
+   private:
+    void choose_intervals(std::span<const float> values);
+    void fill(const SparseRows& from, size_t d);
+    uint8_t code(float value) const;
+
+    std::vector<float> edges; ///< code(v) is the number of edges <= v
+};
+
+/// The weight of a row for a sum over shared components.
+float weight_of(const SharedSum& sum, const SparseRow& row);
+
+} // namespace faiss_ext

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// A part of the vectors of an IndexSparseKernel, and its search.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <faiss/impl/IDSelector.h>
+
+#include <faiss_ext/core/compat.h>
+#include <faiss_ext/kernels/Kernel.h>
+
+#include "indexes/SparseLists.h"
+#include "indexes/SparseQuery.h"
+#include "simd/top_k.h"
+
+namespace faiss_ext {
+
+/// Results of a query, while vectors are compared: the k nearest, or all within
+/// a bound.
+class SparseHits {
+   public:
+    /// The k nearest.
+    explicit SparseHits(size_t k) : k(k) {}
+
+    /// All with a score of at most `bound`.
+    static SparseHits within(float bound) {
+        SparseHits hits(0);
+        hits.limit = bound;
+        return hits;
+    }
+
+    /// Vectors with larger scores are not needed.
+    float bound() const {
+        return limit;
+    }
+
+    /// Tells that enough vectors have this score or a smaller one.
+    void set_bound(float score) {
+        limit = std::min(limit, score);
+    }
+
+    void push(float score, idx_t id);
+
+    bool are_within() const {
+        return k == 0;
+    }
+    size_t most() const {
+        return k;
+    }
+
+    /// A heap of the nearest, or all in any order.
+    std::vector<Hit> hits;
+
+   private:
+    size_t k;
+    float limit = std::numeric_limits<float>::infinity();
+};
+
+/// A query, and the sum that bounds its scores.
+struct SparseSearch {
+    const SparseQuery& query;
+    faiss::MetricType metric;
+    const std::optional<SharedSum>& sum;
+    float weight;                 ///< of the query
+    bool is_histogram;            ///< whether no component is negative
+    const faiss::IDSelector* sel; ///< of places; may be null
+};
+
+/** Up to 65,536 sparse vectors, some of which may be removed.
+ *
+ * Searches may run in parallel. Changes must not run beside others.
+ */
+class SparseSegment {
+   public:
+    static constexpr size_t most_rows = SparseLists::most_rows;
+    static constexpr idx_t removed = -1;
+
+    size_t size() const { ///< also removed ones
+        return ids.size();
+    }
+    size_t num_removed() const {
+        return removed_count;
+    }
+
+    SparseRow row(size_t i) const {
+        return all[i];
+    }
+
+    /// The place of a vector in the index, or `removed`.
+    idx_t place(size_t i) const {
+        return ids[i];
+    }
+
+    /// Appends vectors with the places from `first` on.
+    void append(const SparseVectors& x, idx_t first);
+    void append(const SparseRow& row, idx_t place);
+
+    /// Removes the last rows.
+    void truncate(size_t n);
+
+    void set_place(size_t i, idx_t place) {
+        ids[i] = int32_t(place);
+    }
+    void remove(size_t i);
+
+    /// Makes lists if a search for `sum` needs them and they are missing.
+    void prepare(const Kernel& kernel, const SharedSum& sum, size_t d) const;
+
+    void search(const SparseSearch& how, SparseHits& hits) const;
+
+   private:
+    SparseRows all;
+    std::vector<int32_t> ids; ///< places by row
+    size_t removed_count = 0;
+
+    mutable std::mutex mutex;
+    mutable std::shared_ptr<const SparseLists> lists;
+    mutable std::string lists_of; ///< the kernel that they are for
+
+    void compare(
+            const SparseSearch& how,
+            std::vector<uint32_t>& rows,
+            SparseHits& hits) const;
+    void compare_all(
+            const SparseSearch& how,
+            size_t begin,
+            size_t end,
+            SparseHits& hits) const;
+    void scan_lists(
+            const SparseLists& lists,
+            const SparseSearch& how,
+            SparseHits& hits) const;
+};
+
+} // namespace faiss_ext

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT
+// Sparse vectors: their canonical form, and exact search among them.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+
+#include <faiss/impl/AuxIndexStructures.h>
+
+#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
+#include <faiss_ext/kernels/AdditiveKernel.h>
+#include <faiss_ext/kernels/CallbackKernel.h>
+#include <faiss_ext/kernels/kernel_registry.h>
+
+#include "testing.h"
+
+using namespace faiss_ext;
+using namespace faiss_ext_test;
+
+namespace {
+
+constexpr auto l2 = faiss::METRIC_L2, ip = faiss::METRIC_INNER_PRODUCT;
+
+struct Rows {
+    idx_t d;
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+
+    idx_t n() const {
+        return idx_t(indptr.size()) - 1;
+    }
+    void add(const std::map<int32_t, float>& row) {
+        for (const auto& [column, value] : row) {
+            indices.push_back(column);
+            values.push_back(value);
+        }
+        indptr.push_back(int64_t(indices.size()));
+    }
+    SparseVectors get() const {
+        return {n(), d, indptr.data(), indices.data(), values.data()};
+    }
+    Floats dense() const {
+        Floats x(n() * d);
+        for (idx_t i = 0; i < n(); i++) {
+            for (int64_t j = indptr[i]; j < indptr[i + 1]; j++) {
+                x[i * d + indices[j]] += values[j];
+            }
+        }
+        return x;
+    }
+};
+
+/// Columns as frequent as words: the c-th in proportion to 1 / (c + 1).
+Rows draw(idx_t n, idx_t d, int components, bool are_counts, int seed) {
+    std::mt19937 rng(seed);
+    Floats weights(d);
+    for (idx_t c = 0; c < d; c++) {
+        weights[c] = 1 / float(c + 1);
+    }
+    std::discrete_distribution<int32_t> column(weights.begin(), weights.end());
+    std::uniform_real_distribution<float> value(0.1f, 1);
+    Rows rows{d, {0}, {}, {}};
+    for (idx_t i = 0; i < n; i++) {
+        std::map<int32_t, float> row;
+        const int m = 1 + int(rng() % (2 * components));
+        for (int j = 0; j < m; j++) {
+            row[column(rng)] += are_counts ? 1 : value(rng);
+        }
+        if (!are_counts) { // histograms that sum to 1 suit all kernels
+            double sum = 0;
+            for (const auto& component : row) {
+                sum += component.second;
+            }
+            for (auto& component : row) {
+                component.second = float(component.second / sum);
+            }
+        }
+        rows.add(row);
+    }
+    return rows;
+}
+
+/// Gives every other component the other sign.
+Rows with_signs(Rows rows) {
+    for (size_t j = 0; j < rows.values.size(); j += 2) {
+        rows.values[j] *= -1;
+    }
+    return rows;
+}
+
+struct Found {
+    Floats values;
+    std::vector<idx_t> labels;
+
+    bool operator==(const Found&) const = default;
+};
+
+Found search(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        const faiss::SearchParameters* params = nullptr) {
+    Found found{Floats(x.n * k), std::vector<idx_t>(x.n * k)};
+    index.search(x, k, found.values.data(), found.labels.data(), params);
+    return found;
+}
+
+/// The k nearest by the scores of all pairs, which the index computes one by
+/// one.
+Found compare_all(
+        const IndexSparseKernel& index,
+        const Rows& q,
+        idx_t k,
+        const faiss::IDSelector* sel = nullptr) {
+    const idx_t n = index.ntotal;
+    std::vector<idx_t> ids(q.n() * n);
+    for (idx_t i = 0; i < q.n() * n; i++) {
+        ids[i] = i % n;
+    }
+    Floats scores(q.n() * n);
+    const Floats x = q.dense();
+    index.compute_score_subset(q.n(), x.data(), n, scores.data(), ids.data());
+    Found found{Floats(q.n() * k), std::vector<idx_t>(q.n() * k, -1)};
+    for (idx_t i = 0; i < q.n(); i++) {
+        std::vector<std::pair<float, idx_t>> hits;
+        for (idx_t j = 0; j < n; j++) {
+            if (!sel || sel->is_member(j)) {
+                hits.emplace_back(scores[i * n + j], j);
+            }
+        }
+        std::sort(hits.begin(), hits.end());
+        for (size_t j = 0; j < std::min<size_t>(k, hits.size()); j++) {
+            found.values[i * k + j] = hits[j].first;
+            found.labels[i * k + j] = hits[j].second;
+        }
+    }
+    index.values_of_scores(q.n(), k, found.values.data(), found.labels.data());
+    return found;
+}
+
+struct Case {
+    std::string kernel;
+    faiss::MetricType metric;
+};
+
+std::vector<Case> cases() {
+    std::vector<Case> all;
+    for (const char* kernel :
+         {"chi2",
+          "js",
+          "intersection",
+          "hellinger",
+          "jaccard",
+          "linear",
+          "cosine",
+          "gaussian(gamma=2)",
+          "laplacian(gamma=1)",
+          "matern(nu=1.5,gamma=2)",
+          "expchi2(gamma=1)",
+          "poly(degree=2,c=1)",
+          "normalized(chi2)",
+          "normalized(poly(degree=3,c=0.5))",
+          "exponential(normalized(js),scale=3)"}) {
+        all.push_back({kernel, l2});
+        all.push_back({kernel, ip});
+    }
+    return all;
+}
+
+struct SparseKernels : testing::TestWithParam<Case> {
+    const Case& c = GetParam();
+    const std::unique_ptr<Kernel> kernel = kernel_factory(c.kernel);
+
+    std::unique_ptr<IndexSparseKernel> make(const Rows& x) const {
+        auto index = std::make_unique<IndexSparseKernel>(
+                int(x.d), *kernel, c.metric);
+        index->add(x.get());
+        return index;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        Kernels,
+        SparseKernels,
+        testing::ValuesIn(cases()),
+        [](const auto& info) {
+            std::string name = info.param.kernel;
+            std::erase_if(name, [](char c) { return !std::isalnum(c); });
+            return name + (info.param.metric == l2 ? "L2" : "IP");
+        });
+
+TEST_P(SparseKernels, EqualsDenseSearch) {
+    const Rows x = draw(3000, 200, 8, false, 1), q = draw(20, 200, 8, false, 2);
+    const auto index = make(x);
+    IndexFlatKernel flat(200, *kernel, c.metric);
+    const Floats dense = x.dense(), queries = q.dense();
+    flat.add(x.n(), dense.data());
+    const idx_t k = 10;
+    const Found found = search(*index, q.get(), k);
+    Floats expected(q.n() * k), at_labels(q.n() * k);
+    std::vector<idx_t> labels(q.n() * k);
+    flat.search(q.n(), queries.data(), k, expected.data(), labels.data());
+    flat.compute_distance_subset(
+            q.n(), queries.data(), k, at_labels.data(), found.labels.data());
+    for (size_t i = 0; i < expected.size(); i++) {
+        const float tolerance = 1e-5f * (1 + std::abs(expected[i]));
+        EXPECT_NEAR(found.values[i], expected[i], tolerance);
+        EXPECT_NEAR(found.values[i], at_labels[i], tolerance);
+    }
+}
+
+TEST_P(SparseKernels, ListsLoseNothing) {
+    for (const bool are_counts : {false, true}) {
+        const Rows x = draw(6000, 500, 6, are_counts, 3),
+                   q = draw(10, 500, 6, are_counts, 4);
+        const auto index = make(x);
+        for (const idx_t k : {1, 10, 300}) {
+            EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k));
+        }
+    }
+}
+
+TEST_P(SparseKernels, SignsAreComparedOneByOneIfNeeded) {
+    const Rows x = with_signs(draw(3000, 100, 6, false, 5)),
+               q = with_signs(draw(5, 100, 6, false, 6));
+    const bool is_of_histograms = c.kernel.find("chi2") != std::string::npos ||
+            c.kernel.find("js") != std::string::npos ||
+            c.kernel == "intersection" || c.kernel == "hellinger" ||
+            c.kernel == "jaccard";
+    if (is_of_histograms) {
+        EXPECT_THROW(make(x), faiss::FaissException);
+        return;
+    }
+    const auto index = make(x);
+    EXPECT_EQ(search(*index, q.get(), 10), compare_all(*index, q, 10));
+}
+
+TEST_P(SparseKernels, RangeSearch) {
+    const Rows x = draw(3000, 200, 6, false, 7), q = draw(8, 200, 6, false, 8);
+    const auto index = make(x);
+    const Found nearest = search(*index, q.get(), 20);
+    const Found all = compare_all(*index, q, index->ntotal);
+    for (const float radius : {nearest.values[3], nearest.values[25]}) {
+        faiss::RangeSearchResult result(q.n());
+        index->range_search(q.get(), radius, &result);
+        for (idx_t i = 0; i < q.n(); i++) {
+            std::vector<std::pair<idx_t, float>> found, expected;
+            for (size_t j = result.lims[i]; j < result.lims[i + 1]; j++) {
+                found.emplace_back(result.labels[j], result.distances[j]);
+            }
+            for (idx_t j = 0; j < index->ntotal; j++) {
+                const float v = all.values[i * index->ntotal + j];
+                if (c.metric == l2 ? v < radius : v > radius) {
+                    expected.emplace_back(all.labels[i * index->ntotal + j], v);
+                }
+            }
+            std::sort(expected.begin(), expected.end());
+            EXPECT_EQ(found, expected);
+        }
+    }
+}
+
+TEST_P(SparseKernels, ThreadsAndBatchesDoNotMatter) {
+    const Rows x = draw(4000, 300, 6, false, 9), q = draw(9, 300, 6, false, 10);
+    const auto index = make(x);
+    const Found found = search(*index, q.get(), 5);
+    const Threads threads(3);
+    EXPECT_EQ(search(*index, q.get(), 5), found);
+    for (idx_t i = 0; i < q.n(); i++) {
+        const Found one = search(*index, q.get().slice(i, i + 1), 5);
+        for (idx_t j = 0; j < 5; j++) {
+            EXPECT_EQ(one.labels[j], found.labels[5 * i + j]);
+            EXPECT_EQ(one.values[j], found.values[5 * i + j]);
+        }
+    }
+}
+
+TEST(IndexSparseKernel, ManySegments) {
+    // more vectors than one set of lists can hold
+    const Rows x = draw(70'000, 5000, 2, true, 11),
+               q = draw(6, 5000, 4, true, 12);
+    IndexSparseKernel index(5000, *kernel_factory("jaccard"), l2);
+    index.add(x.get().slice(0, 60'000));
+    index.add(x.get().slice(60'000, 70'000));
+    const Found found = search(index, q.get(), 10);
+    EXPECT_EQ(found, compare_all(index, q, 10));
+    const Threads threads(4);
+    EXPECT_EQ(search(index, q.get(), 10), found);
+}
+
+TEST(IndexSparseKernel, Changes) {
+    const Rows x = draw(5000, 300, 5, true, 13), q = draw(5, 300, 5, true, 14);
+    IndexSparseKernel index(300, *kernel_factory("chi2"), ip);
+    std::vector<idx_t> vectors; // by place
+    const auto add = [&](idx_t begin, idx_t end) {
+        index.add(x.get().slice(begin, end));
+        for (idx_t i = begin; i < end; i++) {
+            vectors.push_back(i);
+        }
+    };
+    const auto check = [&] {
+        ASSERT_EQ(index.ntotal, idx_t(vectors.size()));
+        IndexSparseKernel fresh(300, *index.kernel, ip);
+        for (const idx_t i : vectors) {
+            fresh.add(x.get().slice(i, i + 1));
+        }
+        EXPECT_EQ(search(index, q.get(), 7), search(fresh, q.get(), 7));
+        for (const idx_t place : {idx_t(0), index.ntotal - 1}) {
+            Floats found(300);
+            index.IndexFlatKernel::reconstruct(place, found.data());
+            const Floats all = x.dense();
+            const auto begin = all.begin() + vectors[place] * 300;
+            EXPECT_EQ(found, Floats(begin, begin + 300));
+        }
+    };
+    add(0, 3000);
+    check();
+    add(3000, 3100); // few: beside the lists
+    check();
+    std::vector<idx_t> holes;
+    for (idx_t i = 0; i < 3000; i += 3) {
+        holes.push_back(i);
+    }
+    const PlaceMoves moves(index.ntotal, holes);
+    index.move(moves);
+    moves.for_removed([&](idx_t place) { vectors[place] = -1; });
+    for (const auto [from, to] : moves.moves) {
+        vectors[to] = vectors[from];
+    }
+    vectors.resize(moves.after);
+    check();
+    add(3100, 5000); // many: new lists
+    check();
+    const faiss::IDSelectorRange most(100, 3500);
+    EXPECT_EQ(index.remove_ids(most), 3400); // later vectors move up
+    vectors.erase(vectors.begin() + 100, vectors.begin() + 3500);
+    check();
+    index.reset();
+    vectors.clear();
+    EXPECT_EQ(search(index, q.get(), 2).labels[0], -1);
+    add(0, 50);
+    check();
+}
+
+TEST(IndexSparseKernel, Selectors) {
+    const Rows x = draw(6000, 300, 5, true, 15), q = draw(6, 300, 5, true, 16);
+    IndexSparseKernel index(300, *kernel_factory("jaccard"), l2);
+    index.add(x.get());
+    for (const idx_t last : {3, 200, 4000}) {
+        const faiss::IDSelectorRange sel(1, last);
+        faiss::SearchParameters params;
+        params.sel = const_cast<faiss::IDSelectorRange*>(&sel);
+        EXPECT_EQ(
+                search(index, q.get(), 10, &params),
+                compare_all(index, q, 10, &sel));
+    }
+}
+
+TEST(IndexSparseKernel, Merge) {
+    const Rows x = draw(3000, 300, 5, true, 17), q = draw(6, 300, 5, true, 18);
+    IndexSparseKernel all(300, *kernel_factory("js"), l2),
+            first(all.d, *all.kernel), second(all.d, *all.kernel),
+            other(all.d, *kernel_factory("chi2"));
+    all.add(x.get());
+    first.add(x.get().slice(0, 1000));
+    second.add(x.get().slice(1000, 3000));
+    EXPECT_THROW(first.merge_from(other), faiss::FaissException);
+    EXPECT_THROW(first.merge_from(first), faiss::FaissException);
+    first.merge_from(second);
+    EXPECT_EQ(second.ntotal, 0);
+    EXPECT_EQ(search(first, q.get(), 10), search(all, q.get(), 10));
+}
+
+TEST(IndexSparseKernel, HugeDimension) {
+    const idx_t d = std::numeric_limits<int32_t>::max();
+    Rows x{d, {0}, {}, {}};
+    x.add({{0, 1}, {5, 1}, {int32_t(d - 1), 2}});
+    x.add({{5, 1}, {1'000'000'000, 3}});
+    x.add({});
+    IndexSparseKernel index(int(d), *kernel_factory("jaccard"), ip);
+    for (int i = 0; i < 1000; i++) { // enough for lists
+        index.add(x.get());
+    }
+    const Found found = search(index, x.get(), 1);
+    EXPECT_EQ(found.values, (Floats{1, 1, 1})); // two empty vectors are equal
+    EXPECT_EQ(found.labels, (std::vector<idx_t>{0, 1, 2}));
+}
+
+TEST(IndexSparseKernel, ErrorsChangeNothing) {
+    const Rows good = draw(2000, 50, 5, true, 19);
+    IndexSparseKernel index(50, Chi2Kernel(), l2);
+    index.add(good.get());
+    const Found before = search(index, good.get().slice(0, 5), 3);
+    const auto refuses = [&](const Rows& x, const std::string& text) {
+        for (const bool adds : {true, false}) {
+            try {
+                if (adds) {
+                    index.add(x.get());
+                } else {
+                    search(index, x.get(), 1);
+                }
+                ADD_FAILURE() << "no error about " << text;
+            } catch (const faiss::FaissException& e) {
+                EXPECT_NE(std::string(e.what()).find(text), std::string::npos)
+                        << e.what();
+            }
+        }
+    };
+    const auto rows = [](std::vector<std::map<int32_t, float>> all) {
+        Rows x{50, {0}, {}, {}};
+        for (const auto& row : all) {
+            x.add(row);
+        }
+        return x;
+    };
+    refuses(rows({{{1, 1}}, {{3, 1}, {7, -1}}}),
+            "component 7 of vector 1 is -1, expected a finite number >= 0");
+    refuses(rows({{{4, NAN}}}), "component 4 of vector 0 is nan");
+    refuses(rows({{}, {{4, INFINITY}}}), "component 4 of vector 1 is inf");
+    refuses(rows({{{50, 1}}}),
+            "vector 0 has a component in column 50, expected columns from 0 to 49");
+    refuses(rows({{{-1, 1}}}), "vector 0 has a component in column -1");
+    Rows falling = rows({{{1, 1}}, {{2, 1}}});
+    falling.indptr[1] = 3;
+    refuses(falling, "indptr of vector 1 begins at 3 and ends at 2");
+    Rows other = rows({{{1, 1}}});
+    other.d = 60;
+    refuses(other, "60 dimensions, expected 50");
+    Rows none = rows({{{1, 1}}});
+    none.d = 0;
+    refuses(none, "the dimension of the sparse vectors is 0");
+    EXPECT_EQ(index.ntotal, 2000);
+    EXPECT_EQ(search(index, good.get().slice(0, 5), 3), before);
+    EXPECT_THROW(search(index, good.get(), 0), faiss::FaissException);
+    EXPECT_THROW(
+            index.IndexFlatKernel::reconstruct(2000, nullptr),
+            faiss::FaissException);
+}
+
+TEST(IndexSparseKernel, RefusesKernelsThatZerosMayMatterTo) {
+    const CallbackKernel kernel(
+            [](size_t, const float*, size_t, const float*, size_t, float*) {});
+    EXPECT_THROW(IndexSparseKernel(5, kernel, l2), faiss::FaissException);
+}
+
+TEST(CanonicalVectors, AddUpAndSort) {
+    const Rows x{
+            10,
+            {0, 4, 4, 7, 9},
+            {7, 2, 7, 3, 5, 5, 1, 4, 6},
+            {1, 2, 3, 0, 4, -4, 5, 1, 2}};
+    const CanonicalVectors found(x.get(), "test");
+    const SparseVectors& v = found.get();
+    EXPECT_EQ(
+            std::vector<int64_t>(v.indptr, v.indptr + 5),
+            (std::vector<int64_t>{0, 2, 2, 3, 5}));
+    EXPECT_EQ(
+            std::vector<int32_t>(v.indices, v.indices + 5),
+            (std::vector<int32_t>{2, 7, 1, 4, 6}));
+    EXPECT_EQ(Floats(v.values, v.values + 5), (Floats{2, 4, 5, 1, 2}));
+}
+
+TEST(CanonicalVectors, AreNotCopiedIfCanonical) {
+    const Rows x = draw(100, 20, 5, false, 20);
+    const SparseVectors part = x.get().slice(10, 90);
+    const CanonicalVectors same(part, "test");
+    EXPECT_EQ(same->values, x.values.data());
+    EXPECT_EQ(same->n, 80);
+    EXPECT_EQ(same->indptr, x.indptr.data() + 10);
+}
+
+TEST(CanonicalVectors, ASumMayOverflow) {
+    const float most = std::numeric_limits<float>::max();
+    const Rows x{10, {0, 2}, {3, 3}, {most, most}};
+    EXPECT_THROW(CanonicalVectors(x.get(), "test"), faiss::FaissException);
+}
+
+} // namespace
