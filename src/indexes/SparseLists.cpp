@@ -115,6 +115,10 @@ SparseLists::SparseLists(
             weights[i] = weight_of(sum, from[i]);
         }
     });
+    have_finite_weights =
+            std::all_of(weights.begin(), weights.end(), [](float w) {
+                return std::isfinite(w);
+            });
     for (size_t i = 0; i < num_rows; i += block) {
         const auto begin = weights.begin() + i;
         least_weights.push_back(*std::min_element(

@@ -78,6 +78,7 @@ struct SparseLists {
     std::vector<float> weights;       ///< of rows; see SharedSum
     std::vector<float> least_weights; ///< of each block
     bool are_histograms = true;       ///< whether no value is negative
+    bool have_finite_weights = true;
 
     /// Makes the lists of the first rows. d: their dimension
     SparseLists(

@@ -17,15 +17,15 @@ constexpr size_t together = 16;
 
 SparseQuery::SparseQuery(const Kernel& kernel, const SparseRow& x)
         : kernel(kernel), x(x) {
-    const size_t size = std::bit_ceil(2 * x.size() + 2);
-    slots.assign(size, -1);
+    const size_t size = std::bit_ceil(8 * x.size() + 2);
+    slots.resize(size);
     shift = 32 - std::countr_zero(size);
     for (size_t i = 0; i < x.size(); i++) {
-        size_t s = slot(x.columns[i]);
-        while (slots[s] >= 0) {
+        size_t s = first_slot(x.columns[i]);
+        while (slots[s].column >= 0) {
             s = (s + 1) & (size - 1);
         }
-        slots[s] = int32_t(i);
+        slots[s] = {x.columns[i], int32_t(i)};
     }
 }
 
@@ -48,30 +48,35 @@ void SparseQuery::compare(
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
     }
-    const size_t stride = x.size() + most + 1; // no vector is empty
+    const size_t n = x.size(), stride = n + most + 1; // no vector is empty
     const Scratch dense((rows.size() + 1) * stride);
-    float* query = dense.get() + rows.size() * stride;
-    std::fill(
-            std::copy(x.values.begin(), x.values.end(), query),
-            query + stride,
-            0.0f);
-    size_t width = x.size() + 1;
-    for (size_t i = 0; i < rows.size(); i++) {
-        float* y = dense.get() + i * stride;
-        std::fill_n(y, stride, 0.0f);
-        size_t next = x.size();
+    float* y = dense.get();
+    size_t width = n + 1;
+    size_t ends[together];
+    for (size_t i = 0; i < rows.size(); i++, y += stride) {
+        std::fill_n(y, n, 0.0f);
+        const int32_t* columns = rows[i].columns.data();
+        const float* values = rows[i].values.data();
+        size_t next = n;
         for (size_t j = 0; j < rows[i].size(); j++) {
-            const int32_t at = find(rows[i].columns[j]);
-            y[at >= 0 ? size_t(at) : next++] = rows[i].values[j];
+            const Slot& slot = find(columns[j]);
+            const bool is_shared = slot.column == columns[j];
+            y[is_shared ? size_t(slot.position) : next] = values[j];
+            next += !is_shared;
         }
+        ends[i] = next;
         width = std::max(width, next);
     }
-    if (width < stride) { // bring the rows together
-        for (size_t i = 1; i < rows.size(); i++) {
-            std::copy_n(
-                    dense.get() + i * stride, width, dense.get() + i * width);
-        }
+    for (size_t i = 0; i < rows.size(); i++) { // bring the rows together
+        float* to = dense.get() + i * width;
+        std::copy_n(dense.get() + i * stride, ends[i], to);
+        std::fill(to + ends[i], to + width, 0.0f);
     }
+    float* query = dense.get() + rows.size() * width;
+    std::fill(
+            std::copy(x.values.begin(), x.values.end(), query),
+            query + width,
+            0.0f);
     kernel.score_block(metric, 1, query, rows.size(), dense.get(), width, out);
 }
 

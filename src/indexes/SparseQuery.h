@@ -38,22 +38,26 @@ class SparseQuery {
    private:
     const Kernel& kernel;
     SparseRow x;
-    int shift = 32;
-    std::vector<int32_t> slots; ///< positions in x by hash of the column, or -1
+    int shift = 0;
+    /// Column and position in x, by hash of the column. Seven of eight are
+    /// free, so that the first one tried is nearly always the right one.
+    struct Slot {
+        int32_t column = -1;
+        int32_t position = 0;
+    };
+    std::vector<Slot> slots;
 
-    size_t slot(int32_t column) const {
+    size_t first_slot(int32_t column) const {
         return size_t((uint32_t(column) * 0x9e3779b1u) >> shift);
     }
 
-    /// The position of a column in x, or -1.
-    int32_t find(int32_t column) const {
-        const size_t mask = slots.size() - 1;
-        for (size_t s = slot(column);; s = (s + 1) & mask) {
-            const int32_t at = slots[s];
-            if (at < 0 || x.columns[at] == column) {
-                return at;
-            }
+    /// The slot of a column, or a free one.
+    const Slot& find(int32_t column) const {
+        size_t s = first_slot(column);
+        while (slots[s].column != column && slots[s].column >= 0) {
+            s = (s + 1) & (slots.size() - 1);
         }
+        return slots[s];
     }
 
     void compare(

@@ -301,13 +301,18 @@ void SparseSegment::scan_lists(
         const float least_weight = lists.least_weights[begin / block_size];
         std::fill_n(sums.get(), n, 0.0f);
         size_t num_found = 0, num_added = 0;
-        for (size_t& j = num_added;;) {
-            // until rows that are not in these lists are too far
-            const Required none(how, hits, m, 0);
-            while (j < m && left[j] >= none.at(least_weight)) {
-                add_term(lists, terms[j++], begin, begin + n, sums.get());
-            }
-            const Required required(how, hits, m, left[j]);
+        size_t num_entries = 0;
+        const auto add_next = [&] {
+            num_entries += add_term(
+                    lists, terms[num_added++], begin, begin + n, sums.get());
+        };
+        // until rows that are not in these lists are too far
+        const Required none(how, hits, m, 0);
+        while (num_added < m && left[num_added] >= none.at(least_weight)) {
+            add_next();
+        }
+        for (;;) {
+            const Required required(how, hits, m, left[num_added]);
             num_found = simd::positions_at_least(
                     n,
                     sums.get(),
@@ -315,17 +320,22 @@ void SparseSegment::scan_lists(
                     required.offset,
                     required.slope,
                     found.data());
-            if (j == m || num_found == 0) {
+            // more lists, if these are shorter than it takes to compare the
+            // rows that they may leave out
+            const size_t worth = num_found * entries_per_comparison / 2;
+            const size_t before = num_entries;
+            while (num_added < m && num_entries - before < worth / 4) {
+                const Term& term = terms[num_added];
+                const size_t length =
+                        (term.end - term.next) * n / (lists.num_rows - begin);
+                if (length + n / 16 > worth) {
+                    break;
+                }
+                add_next();
+            }
+            if (num_entries == before) {
                 break;
             }
-            // another list, if it is shorter than it takes to compare them
-            const size_t length = terms[j].end - terms[j].next;
-            const size_t rows_left = lists.num_rows - begin;
-            if (length * n / rows_left + n / 16 >
-                num_found * entries_per_comparison / 2) {
-                break;
-            }
-            add_term(lists, terms[j++], begin, begin + n, sums.get());
         }
         for (size_t i = 0; i < num_found;) {
             const Required now(how, hits, m, left[num_added]);
