@@ -7,6 +7,7 @@
 #include <faiss_ext/core/ClonePtr.h>
 #include <faiss_ext/core/FileRange.h>
 #include <faiss_ext/core/MappableVector.h>
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/Transform.h>
 #include <faiss_ext/core/class_table.h>
 #include <faiss_ext/core/compat.h>
@@ -43,6 +44,7 @@
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/indexes/SearchParametersRefine.h>
@@ -67,6 +69,7 @@
 #include <faiss_ext/kernels/MaternKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
 #include <faiss_ext/kernels/PolynomialKernel.h>
+#include <faiss_ext/kernels/SharedSum.h>
 #include <faiss_ext/kernels/ShiftInvariantKernel.h>
 #include <faiss_ext/kernels/WrappedKernel.h>
 #include <faiss_ext/kernels/bandwidth.h>

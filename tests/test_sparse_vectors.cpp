@@ -11,7 +11,12 @@
 
 #include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/IndexSparseKernel.h>
+#include <faiss_ext/indexes/index_tree.h>
+#include <faiss_ext/io/clone_index.h>
+#include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/AdditiveKernel.h>
 #include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/kernels/kernel_registry.h>
@@ -195,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
         });
 
 TEST_P(SparseKernels, EqualsDenseSearch) {
-    const Rows x = draw(3000, 200, 8, false, 1), q = draw(20, 200, 8, false, 2);
+    const Rows x = draw(2000, 200, 8, false, 1), q = draw(10, 200, 8, false, 2);
     const auto index = make(x);
     IndexFlatKernel flat(200, *kernel, c.metric);
     const Floats dense = x.dense(), queries = q.dense();
@@ -216,17 +221,24 @@ TEST_P(SparseKernels, EqualsDenseSearch) {
 
 TEST_P(SparseKernels, ListsLoseNothing) {
     for (const bool are_counts : {false, true}) {
-        const Rows x = draw(6000, 500, 6, are_counts, 3),
-                   q = draw(10, 500, 6, are_counts, 4);
+        const Rows x = draw(5000, 500, 6, are_counts, 3),
+                   q = draw(5, 500, 6, are_counts, 4);
         const auto index = make(x);
-        for (const idx_t k : {1, 10, 300}) {
-            EXPECT_EQ(search(*index, q.get(), k), compare_all(*index, q, k));
+        const idx_t most = 200;
+        const Found all = compare_all(*index, q, most);
+        for (const idx_t k : {idx_t(1), idx_t(10), most}) {
+            const Found found = search(*index, q.get(), k);
+            for (idx_t i = 0; i < q.n() * k; i++) {
+                const idx_t at = i / k * most + i % k;
+                EXPECT_EQ(found.labels[i], all.labels[at]);
+                EXPECT_EQ(found.values[i], all.values[at]);
+            }
         }
     }
 }
 
 TEST_P(SparseKernels, SignsAreComparedOneByOneIfNeeded) {
-    const Rows x = with_signs(draw(3000, 100, 6, false, 5)),
+    const Rows x = with_signs(draw(1500, 100, 6, false, 5)),
                q = with_signs(draw(5, 100, 6, false, 6));
     const bool is_of_histograms = c.kernel.find("chi2") != std::string::npos ||
             c.kernel.find("js") != std::string::npos ||
@@ -241,7 +253,7 @@ TEST_P(SparseKernels, SignsAreComparedOneByOneIfNeeded) {
 }
 
 TEST_P(SparseKernels, RangeSearch) {
-    const Rows x = draw(3000, 200, 6, false, 7), q = draw(8, 200, 6, false, 8);
+    const Rows x = draw(1500, 200, 6, false, 7), q = draw(4, 200, 6, false, 8);
     const auto index = make(x);
     const Found nearest = search(*index, q.get(), 20);
     const Found all = compare_all(*index, q, index->ntotal);
@@ -266,7 +278,7 @@ TEST_P(SparseKernels, RangeSearch) {
 }
 
 TEST_P(SparseKernels, ThreadsAndBatchesDoNotMatter) {
-    const Rows x = draw(4000, 300, 6, false, 9), q = draw(9, 300, 6, false, 10);
+    const Rows x = draw(1500, 300, 6, false, 9), q = draw(5, 300, 6, false, 10);
     const auto index = make(x);
     const Found found = search(*index, q.get(), 5);
     const Threads threads(3);
@@ -374,6 +386,47 @@ TEST(IndexSparseKernel, Merge) {
     first.merge_from(second);
     EXPECT_EQ(second.ntotal, 0);
     EXPECT_EQ(search(first, q.get(), 10), search(all, q.get(), 10));
+}
+
+TEST(IndexSparseKernel, IdsAndRefine) {
+    const Rows x = draw(2000, 60, 5, true, 21), q = draw(4, 60, 5, true, 22);
+    const Floats dense = x.dense(), queries = q.dense();
+    IndexSparseKernel index(60, *kernel_factory("jaccard"), l2);
+    IndexIDTable table(&index);
+    table.add(x.n(), dense.data());
+    const Found before = search(index, q.get(), 5);
+    const std::vector<idx_t> gone = {before.labels[0], before.labels[5]};
+    table.remove_ids(faiss::IDSelectorArray(2, gone.data()));
+    Floats values(20);
+    std::vector<idx_t> labels(20);
+    table.search(4, queries.data(), 5, values.data(), labels.data());
+    for (const idx_t id : gone) {
+        EXPECT_EQ(std::count(labels.begin(), labels.end(), id), 0);
+    }
+    EXPECT_EQ(labels[0], before.labels[1]);
+
+    IndexSparseKernel exact(60, *kernel_factory("jaccard"), l2);
+    IndexFlatKernel first(60, *kernel_factory("jaccard"), l2);
+    IndexRefineKernel refined(&first, &exact);
+    refined.add(x.n(), dense.data());
+    refined.search(4, queries.data(), 5, values.data(), labels.data());
+    EXPECT_EQ(labels, before.labels);
+    EXPECT_EQ(values, before.values);
+}
+
+TEST(IndexSparseKernel, OtherFunctions) {
+    IndexSparseKernel index(60, Chi2Kernel(), l2);
+    EXPECT_EQ(index_text(index), "IndexSparseKernel(chi2, d=60, ntotal=0)");
+    const TemporaryFolder folder;
+    const auto refuses = [](auto&& f) {
+        EXPECT_THROW(f(), faiss::FaissException);
+    };
+    refuses([&] { write_index(&index, (folder / "sparse").c_str()); });
+    refuses([&] { clone_index(&index); });
+    refuses([&] { index_string(index); });
+    refuses([&] { index.sa_code_size(); });
+    refuses([&] { index.get_distance_computer(); });
+    refuses([&] { index.rows("test"); });
 }
 
 TEST(IndexSparseKernel, HugeDimension) {

@@ -47,6 +47,7 @@
 #include <faiss_ext/indexes/IndexKernelHash.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/search_limits.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
@@ -850,6 +851,14 @@ void register_float_classes() {
     file.checks_calls = true;
     file.is_foreign_to_faiss = true;
     register_index_class(file);
+    IndexClass<IndexSparseKernel> sparse;
+    sparse.prepare_moves = [](IndexSparseKernel& i, const PlaceMoves& moves) {
+        return [&i, &moves] { i.move(moves); };
+    };
+    sparse.string = [](const IndexSparseKernel&) { return std::string(); };
+    sparse.checks_calls = true;
+    sparse.is_foreign_to_faiss = true;
+    register_index_class(sparse);
 
     IndexClass<IndexIVFPQ4> lists;
     lists.selects = true;

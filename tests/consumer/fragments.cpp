@@ -7,9 +7,11 @@
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/progress.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
+#include <faiss_ext/kernels/JaccardKernel.h>
 
 void readme(
         int d,
@@ -25,6 +27,27 @@ void readme(
     index->add(n, x);
     index->search(nq, xq, 10, distances.data(), labels.data());
     faiss_ext::write_index(index.get(), "vectors.index");
+}
+
+void sparse(
+        int d,
+        faiss_ext::idx_t n,
+        const int64_t* indptr,
+        const int32_t* columns,
+        const float* values,
+        faiss_ext::idx_t nq,
+        const int64_t* query_indptr,
+        const int32_t* query_columns,
+        const float* query_values,
+        float* distances,
+        faiss_ext::idx_t* labels) {
+    faiss_ext::IndexSparseKernel index(d, faiss_ext::JaccardKernel());
+    index.add({n, d, indptr, columns, values});
+    index.search(
+            {nq, d, query_indptr, query_columns, query_values},
+            10,
+            distances,
+            labels);
 }
 
 void guarded(
