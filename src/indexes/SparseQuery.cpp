@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/prefetch.h"
 #include "core/scratch.h"
 
 namespace faiss_ext {
@@ -47,6 +48,10 @@ void SparseQuery::compare(
     size_t most = 0;
     for (const SparseRow& row : rows) {
         most = std::max(most, row.size());
+        if (row.size() > 0) {
+            prefetch_row(row.columns.data(), row.columns.size_bytes());
+            prefetch_row(row.values.data(), row.values.size_bytes());
+        }
     }
     const size_t n = x.size(), stride = n + most + 1; // no vector is empty
     const Scratch dense((rows.size() + 1) * stride);
