@@ -59,54 +59,54 @@ using faiss::VectorTransform;
 template <class T>
 struct Kind;
 
+/// Calls f with an index and all indexes inside it.
+template <class F>
+void for_all_parts(const AnyIndex& index, F&& f) {
+    f(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            for_all_parts(part.index, f);
+        }
+    }
+}
+
+/// The lists of an index that are in a file, or null.
+const faiss::OnDiskInvertedLists* lists_in_file(const AnyIndex& index) {
+    const faiss::InvertedLists* lists = nullptr;
+    if (const auto* ivf = index.as<faiss::IndexIVF>()) {
+        lists = ivf->invlists;
+    } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
+        lists = codes->invlists;
+    }
+    return dynamic_cast<const faiss::OnDiskInvertedLists*>(lists);
+}
+
 /// Throws for mapped lists. FAISS 1.7.3 writes them without the name of their
 /// file and cannot read the result.
 void check_lists_not_mapped(const AnyIndex& index) {
-    const auto check = [](const auto* ivf) {
-        const auto* lists = ivf
-                ? dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists)
-                : nullptr;
+    for_all_parts(index, [](const AnyIndex& part) {
+        const auto* lists = lists_in_file(part);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !lists || !lists->filename.empty(),
                 "an index whose lists are mapped from a file cannot be written; read it without IO_FLAG_MMAP");
-    };
-    check(index.as<faiss::IndexIVF>());
-    check(index.as<faiss::IndexBinaryIVF>());
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            check_lists_not_mapped(part.index);
-        }
-    }
+    });
 }
 
 /// Throws if an index or one of its parts reads vectors or lists from a file
 /// that is to be written.
 void check_not_read_from(const fs::path& target, const AnyIndex& index) {
-    const auto check = [&](const std::string& path) {
-        std::error_code error;
+    for_all_parts(index, [&](const AnyIndex& part) {
+        const auto* vectors = part.as<IndexFileKernel>();
+        const auto* lists = lists_in_file(part);
+        const std::string read_from = vectors ? vectors->path
+                : lists                       ? lists->filename
+                                              : "";
+        std::error_code error; // an empty path is equivalent to none
         FAISS_EXT_THROW_IF_NOT_FMT(
-                !fs::equivalent(path, target, error),
+                !fs::equivalent(read_from, target, error),
                 "cannot write '%s': the index reads its vectors from this file; write it to another file",
                 target.c_str());
-    };
-    const auto check_lists = [&](const auto* ivf) {
-        if (const auto* lists = ivf
-                    ? dynamic_cast<const faiss::OnDiskInvertedLists*>(
-                              ivf->invlists)
-                    : nullptr) {
-            check(lists->filename);
-        }
-    };
-    if (const auto* vectors = index.as<IndexFileKernel>()) {
-        check(vectors->path);
-    }
-    check_lists(index.as<faiss::IndexIVF>());
-    check_lists(index.as<faiss::IndexBinaryIVF>());
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            check_not_read_from(target, part.index);
-        }
-    }
+    });
 }
 
 void check_not_read_from(const fs::path&, const VectorTransform&) {}
