@@ -243,7 +243,7 @@ void IndexConcurrentTemplate<IndexT>::check_compatible_for_merge(
         const IndexT& other) const {
     const TwoSteps<ReadingStep, IndexT> steps(*this, other);
     const auto* shared = dynamic_cast<const IndexConcurrentTemplate*>(&other);
-    index->check_compatible_for_merge(shared ? *shared->index : other);
+    check_merge(*index, shared ? *shared->index : other);
 }
 
 // Reading.
