@@ -25,6 +25,7 @@
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
 #include "core/errors.h"
@@ -547,11 +548,12 @@ void write_file(const T* object, const char* fname) {
     temporary.rename_to(target);
 }
 
-/// Returns whether our format is used for an object of FAISS inside an object
-/// of ours. FAISS's format of flat codes is not aligned, so they could not be
-/// mapped.
-bool has_codec_inside(const Index*) {
-    return false;
+/// Returns whether our format is used for an object inside one of ours that
+/// FAISS's format could hold. Read from that, an index could not take ids, and
+/// a table would forget the ids of removed vectors. FAISS's format of flat
+/// codes is not aligned, so they could not be mapped.
+bool has_codec_inside(const Index* index) {
+    return dynamic_cast<const HasIds<Index>*>(index);
 }
 
 bool has_codec_inside(const VectorTransform*) {
@@ -559,6 +561,9 @@ bool has_codec_inside(const VectorTransform*) {
 }
 
 bool has_codec_inside(const IndexBinary* index) {
+    if (dynamic_cast<const IndexBinaryIDTable*>(index)) {
+        return true;
+    }
     const auto* map = dynamic_cast<const faiss::IndexBinaryIDMap*>(index);
     return map ? has_codec_inside(map->index) : index && find_codec(*index);
 }
