@@ -630,6 +630,8 @@ TEST(IndexConcurrent, HasStringsFilesAndCopies) {
           "Concurrent,IDMap,KFlat(chi2)",
           "Concurrent,HNSW8,KFlat(chi2)",
           "Concurrent,PCA8,IVF4,Flat",
+          "Concurrent,IDMap,Flat",
+          "Concurrent,IVF4,Flat,RFlat",
           "Concurrent,KIVF4(M=4),Refine(KFlat(chi2,store=u8))"}) {
         SCOPED_TRACE(text);
         const auto index = index_factory(d, text);
@@ -649,6 +651,12 @@ TEST(IndexConcurrent, HasStringsFilesAndCopies) {
     EXPECT_EQ(
             index_string(*reread(*hashed)),
             "BConcurrent,SIK64(gaussian(gamma=1)),BFlat");
+    for (const char* text :
+         {"BConcurrent,BHash8",
+          "BConcurrent,BIVF4",
+          "BConcurrent,IDMap,BKFlat(jaccard)"}) {
+        EXPECT_EQ(index_string(*reread(*index_binary_factory(64, text))), text);
+    }
 }
 
 } // namespace

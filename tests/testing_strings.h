@@ -143,6 +143,9 @@ inline const Row indexes[] = {
         {"IDMap,KFlat(chi2)", Data::histograms},
         {"Concurrent,KFlat(chi2)", Data::histograms},
         {"Concurrent,SIK64(gaussian),BFlat,Refine(KFlat(gaussian))"},
+        {"Concurrent,L2norm,IVF4,Flat"},
+        {"Concurrent,IVF4,Flat,RFlat"},
+        {"Concurrent,HNSW8"},
 };
 
 /// binary indexes behind a hash

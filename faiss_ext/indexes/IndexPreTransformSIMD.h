@@ -111,10 +111,13 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
 
     std::shared_ptr<const PackedChain> packed_chain() const;
     void forget_packed();
-    std::vector<float> transformed_for_index(
+    /// The vectors for the index behind: x if there are no transformations,
+    /// else `room`.
+    const float* transformed_for_index(
             idx_t n,
             const float* x,
-            const char* where) const;
+            const char* where,
+            std::vector<float>& room) const;
 };
 
 } // namespace faiss_ext

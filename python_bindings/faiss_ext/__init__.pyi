@@ -269,6 +269,8 @@ class ShardedIndex:
         place: Any,
         seed: Any = ...,
     ) -> None: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
     def __enter__(self) -> Any: ...
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any: ...
     def close(self) -> None: ...
@@ -277,13 +279,19 @@ class ShardedIndex:
         self,
         x: ArrayLike,
         k: int,
+        *,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
     def range_search(
         self,
         x: ArrayLike,
         radius: float,
+        *,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]: ...
     def reconstruct(self, key: int) -> NDArray[Any]: ...
+    def ids(self) -> NDArray[np.int64]: ...
+    def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...
     def to_faiss(self) -> faiss.IndexShards | faiss.IndexBinaryShards: ...
     def save(self, folder: str | os.PathLike[str]) -> None: ...
 
@@ -431,6 +439,7 @@ class IndexAsymmetricHash(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -483,6 +492,7 @@ class IndexBinaryConcurrent(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -573,6 +583,7 @@ class IndexBinaryFlatKernel(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train(self, x: ArrayLike) -> None: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
@@ -642,6 +653,7 @@ class IndexBinaryPermuted(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train(self, x: ArrayLike) -> None: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
@@ -700,6 +712,7 @@ class IndexConcurrent(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -833,6 +846,7 @@ class IndexIVFPQ4(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -982,6 +996,7 @@ class IndexBinaryFlatSIMD(faiss.IndexBinaryFlat):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reset(self) -> None: ...
     def train(self, x: ArrayLike) -> None: ...
@@ -1034,6 +1049,7 @@ class IndexBinaryIDTable(faiss.IndexBinaryIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1123,6 +1139,7 @@ class IndexBinaryIVFSIMD(faiss.IndexBinaryIVF):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def reconstruct(self, key: int) -> NDArray[np.uint8]: ...
     def reconstruct_n(
@@ -1204,6 +1221,7 @@ class IndexBinaryKernelHash(faiss.IndexBinary, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def train_codes(self, x: ArrayLike) -> None: ...
     def add_codes(self, x: ArrayLike) -> None: ...
@@ -1312,6 +1330,7 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1346,6 +1365,9 @@ class IndexFlatKernel(faiss.IndexFlatCodes):
         self,
         x: ArrayLike,
         k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def values_of_scores(
         self,
@@ -1433,6 +1455,7 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1446,6 +1469,9 @@ class IndexHNSWKernel(faiss.IndexHNSW):
         self,
         x: ArrayLike,
         k: int,
+        *,
+        params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
     def values_of_scores(
         self,
@@ -1495,6 +1521,7 @@ class IndexIDTable(faiss.IndexIDMap):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1628,6 +1655,7 @@ class IndexKernelHash(faiss.Index, HashAndStorage):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1701,6 +1729,7 @@ class IndexPreTransformSIMD(faiss.IndexPreTransform):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -1798,6 +1827,7 @@ class IndexRefineKernel(faiss.IndexRefine):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -2208,6 +2238,7 @@ class _AnyIndex(faiss.Index):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
         D: NDArray[np.float32] | None = ...,
         I: NDArray[np.int64] | None = ...,
         R: NDArray[np.float32] | None = ...,
@@ -2296,6 +2327,7 @@ class _AnyBinaryIndex(faiss.IndexBinary):
         k: int,
         *,
         params: faiss.SearchParameters | None = ...,
+        filter: ArrayLike | Callable[..., Any] | faiss.IDSelector | None = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]: ...
     def assign(self, x: ArrayLike, k: int = ...) -> NDArray[np.int64]: ...
     def remove_ids(self, x: ArrayLike | faiss.IDSelector) -> int: ...

@@ -100,7 +100,8 @@ TAKE_IDS = {"add_with_ids", "add_codes_with_ids"}
 
 
 # methods with the argument `filter`
-FILTERED = {"search", "range_search", "search_codes", "range_search_codes"}
+FILTERED = {"search", "range_search", "search_and_reconstruct", "search_scores",
+            "search_codes", "range_search_codes"}
 
 
 def with_filter(self, kwargs, where):
@@ -1170,7 +1171,10 @@ def wrap_float_indexes():
                          "IndexFlatKernel.compute_score_subset")
 
     def search_scores(
-        self, x: "ArrayLike", k: int
+        self, x: "ArrayLike", k: int, *,
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None
     ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
         """Like search, but returns scores instead of distances.
 
@@ -1185,6 +1189,10 @@ def wrap_float_indexes():
             Queries.
         k : int
             Number of neighbours.
+        params : faiss.SearchParameters, optional
+            Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: see search.
 
         Returns
         -------
@@ -1194,11 +1202,14 @@ def wrap_float_indexes():
         where = f"{type(self).__name__}.search_scores"
         x = as_vectors(x, self.d, where)
         k = as_k(k, where)
+        kwargs = with_filter(self, {"params": params, "filter": filter}, where)
+        params = checked_arguments(
+            self, "search_scores", len(x), (), kwargs, where)[1]["params"]
         scores = np.empty((len(x), k), "float32")
         labels = np.empty((len(x), k), "int64")
         self._search_scores_c(
             len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(scores),
-            faiss.swig_ptr(labels))
+            faiss.swig_ptr(labels), params)
         return scores, labels
 
     def values_of_scores(

@@ -144,7 +144,7 @@ class OnCluster:
         self.client, self.shards, self.names = client, shards, names
         self.start = start
 
-    def run(self, method, x, own, parameters):
+    def run(self, method, x, own, parameters, removed):
         """Calls a method of each shard, with x and with the shard's own
         arguments.
 
@@ -167,7 +167,7 @@ class OnCluster:
             x = client.submit(same, x, pure=False)
         futures = {
             i: client.submit(called, self.shards[i], method, x, mine,
-                             parameters, pure=False, priority=1)
+                             parameters, removed[i], pure=False, priority=1)
             for i, mine in enumerate(own) if mine is not None}
         for _ in as_finished(client, futures.values(), "ALL_COMPLETED"):
             pass

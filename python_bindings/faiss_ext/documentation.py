@@ -167,6 +167,8 @@ class FloatIndexMethods:
     def search_and_reconstruct(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
             D: "NDArray[np.float32] | None" = None,
             I: "NDArray[np.int64] | None" = None,
             R: "NDArray[np.float32] | None" = None,
@@ -182,6 +184,8 @@ class FloatIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: see search.
         D, I, R : ndarray, optional
             Arrays to store the results in.
 
@@ -465,6 +469,8 @@ class BinaryIndexMethods:
     def search_and_reconstruct(
             self, x: "ArrayLike", k: int, *,
             params: "faiss.SearchParameters | None" = None,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None,
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -477,6 +483,8 @@ class BinaryIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: see search.
 
         Returns
         -------
@@ -601,7 +609,9 @@ class HashedIndexMethods:
 
     def search_and_reconstruct(
         self, x: "ArrayLike", k: int, *,
-        params: "faiss.SearchParameters | None" = None
+        params: "faiss.SearchParameters | None" = None,
+        filter: (
+            "ArrayLike | Callable[..., Any] | faiss.IDSelector | None") = None
     ) -> ("tuple[NDArray[np.int32], NDArray[np.int64], "
           "NDArray[np.uint8]]"):
         """Searches, and also returns the codes that were found.
@@ -614,6 +624,8 @@ class HashedIndexMethods:
             Number of neighbours.
         params : faiss.SearchParameters, optional
             Search parameters for the storage.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: see search.
 
         Returns
         -------

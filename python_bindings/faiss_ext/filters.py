@@ -7,6 +7,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import as_keys, shown
+from .parameters import is_sharded
 
 KINDS = ("an array of ids, a boolean mask, a range, a function of ids or a "
          "faiss.IDSelector")
@@ -14,11 +15,22 @@ KINDS = ("an array of ids, a boolean mask, a range, a function of ids or a "
 
 def selector_of(filter, index, where):
     """A selector of the ids that a filter allows."""
+    allowed = allowed_by(filter, index, where)
+    if isinstance(allowed, faiss.IDSelector):
+        return allowed
+    if isinstance(allowed, range):
+        return selector_of_range(allowed, index)
+    return selector_of_ids(allowed)
+
+
+def allowed_by(filter, index, where):
+    """The ids that a filter allows: an array, a range with step 1, or a
+    selector."""
     if isinstance(filter, faiss.IDSelector):
         return filter
     if isinstance(filter, range):
         if filter.step == 1:
-            return selector_of_range(filter, index)
+            return filter
         limits = np.iinfo("int64")
         if filter and not (limits.min <= min(filter[0], filter[-1])
                            and max(filter[0], filter[-1]) <= limits.max):
@@ -28,16 +40,16 @@ def selector_of(filter, index, where):
     elif callable(filter) and not isinstance(filter, type):
         ids = ids_of(index)
         ids.flags.writeable = False
-        return selector_of_ids(ids[as_mask(filter(ids), len(ids), where)])
+        return ids[as_mask(filter(ids), len(ids), where)]
     if isinstance(filter, type) or np.ndim(filter) != 1:
         raise TypeError(f"{where}: filter must be {KINDS}, got {shown(filter)}")
     allowed = np.asarray(filter)
     if allowed.size == 0:
-        return selector_of_ids(np.empty(0, "int64"))
+        return np.empty(0, "int64")
     if allowed.dtype == bool:
         check_mask(allowed, index, where)
-        return selector_of_ids(np.flatnonzero(allowed))
-    return selector_of_ids(as_keys(allowed, "filter", where))
+        return np.flatnonzero(allowed)
+    return as_keys(allowed, "filter", where)
 
 
 def ids_in_range(allowed, index):
@@ -75,6 +87,8 @@ def selector_of_range(allowed, index):
 
 def ids_of(index):
     """The ids of all vectors of an index, in no particular order."""
+    if is_sharded(index):
+        return index.ids()
     return integers_of(swig._index_ids_c, index, index.ntotal)
 
 
@@ -113,6 +127,15 @@ def as_mask(mask, n, where):
         raise TypeError(f"{where}: the function given as filter must return a "
                         f"boolean array of shape ({n},), got {shown(mask)}")
     return mask
+
+
+def are_members(selector, ids):
+    """For each of some ids, whether a selector selects it."""
+    ids = np.ascontiguousarray(ids, "int64")
+    members = np.empty(len(ids), "uint8")
+    swig._are_members_c(selector, len(ids), faiss.swig_ptr(ids),
+                        faiss.swig_ptr(members))
+    return members.view("bool")
 
 
 def selector_of_ids(ids):

@@ -165,8 +165,8 @@ def open_shards(folder, client=None, io_flags=0):
     model = place.read_model(manifest["binary"])
     index = ShardedIndex(
         model, manifest["string"],
-        [{key: entry[key] for key in ("partition", "first", "ntotal")}
-         for entry in entries], None)
+        [{key: entry[key] for key in ("partition", "first", "ntotal", "ids")
+          if key in entry} for entry in entries], None)
     index.place = engine.keep(
         opened_shard,
         [(place.path, entry, what, io_flags) for entry in entries],

@@ -35,12 +35,14 @@ def shard_name(number):
     return f"shard-{number:05}.index"
 
 
-def write_shard(index, folder, number, name, source=None):
+def write_shard(index, folder, number, name, source=None, num_ids=None):
     """Writes a shard and its record, its entry in the manifest, which is
     returned."""
     file = shard_name(number)
+    more = {} if num_ids in (None, index.ntotal) else {"ids": num_ids}
     return ShardFolder(folder).write_part(
-        index, file, source, file=file, partition=name, ntotal=index.ntotal)
+        index, file, source, file=file, partition=name, ntotal=index.ntotal,
+        **more)
 
 
 def read_shard(folder, entry, model, io_flags=0):
@@ -202,7 +204,7 @@ class ShardFolder(BuildFolder):
                     "is not to be seen here; expected a folder that all "
                     "machines share")
             entry["first"] = first
-            first += entry["ntotal"]
+            first += entry.get("ids", entry["ntotal"])
         try:
             string = index_string(index.model)
         except ValueError:
@@ -212,7 +214,7 @@ class ShardFolder(BuildFolder):
             "faiss": faiss.__version__, "string": index.string,
             "trained_string": string, "binary": index.is_binary,
             "d": index.d, "metric": int(index.metric_type),
-            "ntotal": first, "seeds": {
+            "ntotal": sum(entry["ntotal"] for entry in entries), "seeds": {
                 **seeds_of(index.model),
                 **({} if index.seed is None
                    else {"training sample": index.seed})},
@@ -251,7 +253,7 @@ class ShardFolder(BuildFolder):
                 raise ShardError(f"{path} is damaged: it does not have the "
                                  "checksum that stands in it; delete the "
                                  "folder and build it again")
-            first = 0
+            first = ntotal = 0
             for entry in [*manifest["shards"], manifest["model"]]:
                 name = entry["file"]
                 if name != os.path.basename(name) or name in ("", ".", ".."):
@@ -263,11 +265,12 @@ class ShardFolder(BuildFolder):
                     raise ShardError(
                         f"{path}: {entry['file']} begins with id "
                         f"{entry['first']}, expected {first}")
-                first += entry["ntotal"]
+                ntotal += entry["ntotal"]
+                first += entry.get("ids", entry["ntotal"])
                 entry["partition"]
-            if first != manifest["ntotal"]:
+            if ntotal != manifest["ntotal"]:
                 raise ShardError(f"{path}: ntotal is {manifest['ntotal']}, the "
-                                 f"shards have {first} vectors")
+                                 f"shards have {ntotal} vectors")
             if not manifest["shards"]:
                 raise ShardError(f"{path}: there are no shards")
             for key, kind in KINDS.items():

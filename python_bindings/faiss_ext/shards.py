@@ -14,11 +14,12 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import (
-    as_codes, as_integer, as_k, as_vectors, python_number)
+    as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
 from .class_wrappers import index_radius
 from .distances import transformed, values_of_ids
-from .errors import message_of, renumbering
+from .errors import message_of, renumbering, unsupported
 from .files import size_of
+from .filters import allowed_by, are_members, ids_of, params_of
 from .index_tree import hash_in_front, part_that_answers, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
@@ -27,6 +28,7 @@ from .vector_files import VectorFileError
 
 # limits of the queries in a batch, and of their candidates
 QUERIES, ANSWERS = 4096, 2**22
+NO_IDS = np.empty(0, "int64")
 
 
 # ------------------------------------------------------------ one shard
@@ -34,9 +36,9 @@ QUERIES, ANSWERS = 4096, 2**22
 class Shard:
     """An index of the vectors `first`, `first + 1`, ... of a sharded index.
 
-    If the shard was opened from a folder, only its location is pickled. It is
-    opened again when it is first used, so that it stays mapped and no index is
-    sent.
+    The ids in the index, its own, begin at 0. If the shard was opened from a
+    folder, only its location is pickled. It is opened again when it is first
+    used, so that it stays mapped and no index is sent.
     """
 
     def __init__(self, index, first, name, opened=None):
@@ -44,6 +46,10 @@ class Shard:
         self._index = None if index is None else real(index)
         self.first, self.name, self.opened = first, name, opened
         self.ntotal = opened[1]["ntotal"] if opened else index.ntotal
+        # own ids are below it; they are positions until vectors are removed
+        self.num_ids = (opened[1].get("ids", self.ntotal) if opened
+                        else self.ntotal)
+        self.removed = NO_IDS  # own ids, ascending
         self.parameters = {}
         self.lock = threading.RLock()
         self.size = None
@@ -55,9 +61,12 @@ class Shard:
                 index = read_shard(*self.opened)
                 for name, value in self.parameters.items():
                     set_index_parameter(index, name, value)
+                if len(self.removed):
+                    index.remove_ids(self.removed)
                 self._index = index
+            may_have_table = self.ntotal < self.num_ids
             if (self._index.ntotal != self.ntotal
-                    or swig._has_id_table(self._index)):
+                    or has_table(self._index) and not may_have_table):
                 raise ValueError(
                     "the shard was changed after it was built, so its ids no "
                     "longer continue those of the shards before it; build the "
@@ -74,59 +83,171 @@ class Shard:
     def __getstate__(self):
         with self.lock:
             return {"index": self._index if self.opened is None else None,
-                    "first": self.first, "name": self.name,
-                    "opened": self.opened, "parameters": self.parameters}
+                    **{key: getattr(self, key) for key in STATE_OF_SHARD}}
 
     def __setstate__(self, state):
         self.__init__(
             state["index"], state["first"], state["name"], state["opened"])
-        self.parameters = state["parameters"]
+        vars(self).update({key: state[key] for key in STATE_OF_SHARD})
 
-    def set(self, parameters):
+    def set(self, parameters, removed):
+        """Brings the shard up to date. Another worker that takes it over
+        begins with the shard as it was built.
+
+        removed : the own ids that are removed so far, ascending
+        """
         with self.lock:
             if parameters != self.parameters:
                 for name, value in parameters.items():
                     set_index_parameter(self.index, name, value)
                 self.parameters = dict(parameters)
+            if len(removed) != len(self.removed):
+                index = self.index
+                if not np.isin(self.removed, removed).all():
+                    raise ValueError(
+                        "an earlier removal has failed half-way; open or build "
+                        "the index again")
+                index.remove_ids(
+                    np.setdiff1d(removed, self.removed, assume_unique=True))
+                self.removed, self.ntotal = removed, index.ntotal
 
-    def search(self, x, k, index=None):
-        index = index or self.index
-        exact = exact_part(index)
-        if exact is not None:
-            D, I = exact.search_scores(mapped(index, x), k)
-        else:
-            D, I = index.search(x, k)
-        if self.index.ntotal == 0:  # FAISS's flat index leaves I unset
-            I = np.full_like(I, -1)
-        return D, self.whole_ids(I)
+    def search(self, x, k, allowed=None):
+        """allowed : the own ids to search among, an array or a range"""
+        return self.found([self.index], x, k, allowed)
 
     def candidates(self, x, k):
         """The results of the index in front of the exact one."""
-        return self.search(x, k, real(self.index.base_index))
+        return self.found([self.index, real(self.index.base_index)], x, k)
+
+    def found(self, path, x, k, allowed=None):
+        """The results of the last index of a path, which begins with the
+        shard's index and goes on with parts."""
+        exact = exact_part(path[-1])
+        if exact is not None:
+            x = mapped(path[-1], x)
+            path = path + list(parts_that_answer(path[-1]))
+            labels = None if allowed is None else self.places(path, allowed)
+            D, I = exact.search_scores(x, k, **params_for(exact, labels))
+        elif allowed is not None:
+            index = filtering(path[-1], "search")
+            D, I = index.search(x, k, **params_for(index, allowed))
+        else:
+            D, I = path[-1].search(x, k)
+        if self.index.ntotal == 0:  # FAISS's flat index leaves I unset
+            I = np.full_like(I, -1)
+        for index in path[-2::-1]:
+            swig._ids_of_places_c(index, I.size, faiss.swig_ptr(I))
+        return D, self.whole_ids(I)
+
+    def places(self, path, ids):
+        """Own ids as those of the last index of a path; without ids that are
+        not there."""
+        if not any(map(has_own_table, path[:-1])):
+            return ids
+        if isinstance(ids, range):
+            all_ids = ids_of(self.index)
+            ids = all_ids[(all_ids >= ids.start) & (all_ids < ids.stop)]
+        places = np.array(ids, "int64")
+        for index in path[:-1]:
+            swig._places_of_ids_c(index, len(places), faiss.swig_ptr(places))
+            places = places[places >= 0]
+        return places
 
     def exact(self, x, rows, ids):
         """Exact scores of the ids of some rows of x."""
         ids = np.where(ids >= 0, ids - self.first, -1)
+        swig._places_of_ids_c(self.index, ids.size, faiss.swig_ptr(ids))
         return scores_of(real(self.index.refine_index), x[rows], ids)
 
     def kernel_values(self, x, rows, ids):
         """Kernel values of the ids of some rows of x."""
-        ids = np.where(ids >= 0, ids - self.first, -1)
+        own = np.where(ids >= 0, ids - self.first, -1)
+        self.check_held(own[own >= 0], "kernel_values")
         with renumbering(rows):
-            return values_of_ids(self.index, x[rows], ids)
+            return values_of_ids(self.index, x[rows], own)
 
-    def range_search(self, x, radius):
-        lims, D, I = self.index.range_search(x, radius)
+    def range_search(self, x, radius, allowed=None):
+        index, params = self.index, {}
+        if allowed is not None:
+            index = filtering(index, "range_search")
+            params = params_for(index, allowed)
+        lims, D, I = index.range_search(x, radius, **params)
         return lims, D, self.whole_ids(I)
 
     def reconstruct(self, _, key):
+        self.check_held(np.array([key - self.first]), "ShardedIndex.reconstruct")
         return self.index.reconstruct(key - self.first)
 
     def write(self, _, folder, number):
-        return write_shard(self.index, folder, number, self.name)
+        return write_shard(
+            self.index, folder, number, self.name, num_ids=self.num_ids)
+
+    def ids(self, _):
+        return self.whole_ids(ids_of(self.index))
+
+    def held(self, _, ids):
+        """The own ids among these that have vectors."""
+        return ids[self.are_held(ids)]
+
+    def are_held(self, ids):
+        index, found = self.index, np.empty(len(ids), "uint8")
+        swig._contains_c(
+            index, len(ids), faiss.swig_ptr(ids), faiss.swig_ptr(found))
+        return found.view("bool")
+
+    def check_held(self, ids, where):
+        if self.ntotal < self.num_ids:
+            missing = ids[~self.are_held(ids)]
+            if len(missing):
+                raise ValueError(f"{where}: there is no vector with id "
+                                 f"{missing[0] + self.first}")
 
     def whole_ids(self, I):
         return np.where(I >= 0, I + self.first, -1)
+
+
+# what is pickled beside an index
+STATE_OF_SHARD = ("first", "name", "opened", "parameters", "ntotal", "num_ids",
+                  "removed")
+
+
+def parts_that_answer(index):
+    """The parts that answer for an index, from the outside in."""
+    while (index := part_that_answers(index)) is not None:
+        yield index
+
+
+def has_own_table(index):
+    return swig._has_id_table(index) or isinstance(
+        index, (swig.IndexIDTable, swig.IndexBinaryIDTable))
+
+
+def has_table(index):
+    """Whether an index or the part that answers for it has got ids."""
+    return any(map(swig._has_id_table, (index, *parts_that_answer(index))))
+
+
+def keeps_other_ids(index):
+    """Whether an index leaves the other ids as they are if it removes some."""
+    return any(map(swig._can_have_ids, (index, *parts_that_answer(index))))
+
+
+def params_for(index, allowed):
+    """The keyword argument with search parameters for some ids."""
+    return {} if allowed is None else {
+        "params": params_of(allowed, index, "ShardedIndex.search")}
+
+
+def filtering(index, method):
+    """An index that takes filters: FAISS's want parameters of several
+    classes."""
+    if type(index).__module__ == swig.__name__:
+        return index
+    if isinstance(index, faiss.IndexBinary):
+        raise unsupported(
+            f"ShardedIndex.{method}: {type(index).__name__} does not support "
+            "filters; BFlat and BIVF do")
+    return swig.IndexPreTransformSIMD(index)
 
 
 def is_refined(index):
@@ -223,22 +344,22 @@ class LocalShards:
     def __init__(self, shards):
         self.shards = shards
 
-    def run(self, method, x, own, parameters):
+    def run(self, method, x, own, parameters, removed):
         """Calls a method of each shard, with x and with the shard's own
         arguments.
 
         Shards whose arguments are None are skipped.
         """
-        return [called(shard, method, x, mine, parameters)
+        return [called(shard, method, x, mine, parameters, gone)
                 if mine is not None else None
-                for shard, mine in zip(self.shards, own)]
+                for shard, mine, gone in zip(self.shards, own, removed)]
 
     def close(self):
         self.shards = []
 
 
-def called(shard, method, x, mine, parameters):
-    shard.set(parameters)
+def called(shard, method, x, mine, parameters, removed):
+    shard.set(parameters, removed)
     return getattr(shard, method)(x, *mine)
 
 
@@ -288,7 +409,8 @@ class LocalEngine:
 class ShardedIndex:
     """One index in several pieces, made by `build_shards` or `open_shards`.
 
-    Ids count from the first vector of the first shard. A search returns the
+    Ids count from the first vector of the first shard, and stay as they are
+    if other vectors are removed. A search returns the
     same results and distances as one index of all vectors: among the
     candidates of all shards, as many are ranked again by the exact kernel as
     in one index. Graphs are an exception, since each shard has its own.
@@ -302,7 +424,8 @@ class ShardedIndex:
     metric_type : int
         As in faiss.Index.
     shards : list of dict
-        The partition, first id and number of vectors of each shard.
+        The partition, first id and number of vectors of each shard; if vectors
+        have been removed from it, also the number of its ids.
     model : faiss.Index or faiss.IndexBinary
         The trained index without vectors from which all shards were made.
     string : str
@@ -321,11 +444,13 @@ class ShardedIndex:
             model=model, string=string, shards=shards, seed=seed, d=model.d,
             is_binary=isinstance(model, faiss.IndexBinary),
             metric_type=model.metric_type,
-            ntotal=sum(shard["ntotal"] for shard in shards))
+            ntotal=sum(shard["ntotal"] for shard in shards),
+            num_ids=sum(map(num_ids_of, shards)))
         self.place, self.parameters = place, {}
+        self.removed = [NO_IDS] * len(shards)  # own ids of the shards
 
     def __setattr__(self, name, value):
-        if name not in ("place", "parameters"):
+        if name not in ("place", "parameters", "removed"):
             hint = ("is read-only" if name in vars(self) else
                     f"does not exist; set_parameter({name!r}, value) sets search "
                     "parameters")
@@ -336,6 +461,14 @@ class ShardedIndex:
         return (f"ShardedIndex({text(real(self.model))}, "
                 f"shards={len(self.shards)}, d={self.d}, "
                 f"ntotal={self.ntotal})")
+
+    def __len__(self) -> int:
+        """The number of vectors, ntotal."""
+        return self.ntotal
+
+    def __bool__(self) -> bool:
+        """True, also for an empty index."""
+        return True
 
     def __enter__(self):
         return self
@@ -372,7 +505,7 @@ class ShardedIndex:
         self._check_open()
         if not isinstance(own, list):
             own = [own] * len(self.shards)
-        return self.place.run(method, x, own, self.parameters)
+        return self.place.run(method, x, own, self.parameters, self.removed)
 
     def _queries(self, x, where):
         self._check_open()
@@ -383,8 +516,11 @@ class ShardedIndex:
             return as_vectors(x, hash.d_in, where)
         return as_codes(x, self.d // 8, where)
 
-    def search(self, x: "ArrayLike", k: int) -> (
-            "tuple[NDArray[Any], NDArray[np.int64]]"):
+    def search(
+            self, x: "ArrayLike", k: int, *,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None"
+            ) = None) -> "tuple[NDArray[Any], NDArray[np.int64]]":
         """Finds the k nearest neighbours of each query.
 
         Parameters
@@ -393,6 +529,11 @@ class ShardedIndex:
             Queries.
         k : int
             Number of neighbours.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            Search among some vectors only: an array of their ids, a boolean
+            mask over all ids, a range of ids, or a function that gets an array
+            of ids and returns a boolean mask. With Refine, each shard then
+            ranks its own candidates again, more in all than one index does.
 
         Returns
         -------
@@ -405,16 +546,48 @@ class ShardedIndex:
         k = as_k(k, "ShardedIndex.search")
         D = np.empty((len(x), k), "int32" if self.is_binary else "float32")
         I = np.empty((len(x), k), "int64")
-        find = self._refined if is_refined(real(self.model)) else self._plain
-        most = ANSWERS // (len(self.shards) * min(self._wanted(k), self.ntotal))
+        allowed = self._allowed(filter, "ShardedIndex.search")
+
+        def find(x, k):
+            if allowed is None and is_refined(real(self.model)):
+                return self._refined(x, k)
+            return self._plain(x, k, allowed)
+
+        wanted = max(min(self._wanted(k), self.ntotal), 1)
+        most = ANSWERS // (len(self.shards) * wanted)
         step = min(max(most, 1), QUERIES)
         for i in range(0, len(x), step):
             part = slice(i, i + step)
             D[part], I[part] = find(x[part], k)
         return D, I
 
-    def _plain(self, x, k):
-        answers = self._run("search", x, (k,))
+    def _allowed(self, filter, where):
+        """For each shard, the own ids that a filter allows; None for none."""
+        if filter is None:
+            return None
+        allowed = allowed_by(filter, self, where)
+        if isinstance(allowed, faiss.IDSelector):
+            return [np.flatnonzero(are_members(
+                        allowed, np.arange(first, first + n)))
+                    for first, n in self._spans()]
+        if isinstance(allowed, range):
+            return [range(*np.clip([allowed.start - first,
+                                    allowed.stop - first], 0, n).tolist())
+                    for first, n in self._spans()]
+        return self._divided(np.unique(allowed))
+
+    def _spans(self):
+        """The first id and the number of ids of each shard."""
+        return [(shard["first"], num_ids_of(shard)) for shard in self.shards]
+
+    def _divided(self, ids):
+        """The own ids of each shard, of ids that ascend."""
+        return [ids[slice(*np.searchsorted(ids, [first, first + n]))] - first
+                for first, n in self._spans()]
+
+    def _plain(self, x, k, allowed=None):
+        own = (k,) if allowed is None else [(k, ids) for ids in allowed]
+        answers = self._run("search", x, own)
         return finished(
             self.model, *self._best(self.model, *together(answers), k))
 
@@ -441,7 +614,7 @@ class ShardedIndex:
         _, I = self._best(base, *together(answers), wanted)
         D = self._of_ids("exact", x, I)  # distances or scores
         # ties are ordered by id
-        order = np.argsort(np.where(I >= 0, I, self.ntotal), axis=1)
+        order = np.argsort(np.where(I >= 0, I, self.num_ids), axis=1)
         return finished(model.refine_index, *self._best(
             model.refine_index, np.take_along_axis(D, order, axis=1),
             np.take_along_axis(I, order, axis=1), k))
@@ -470,14 +643,18 @@ class ShardedIndex:
 
         Values at id -1 are arbitrary.
         """
-        if I.size and I.max() >= self.ntotal:
+        if I.size and I.max() >= self.num_ids:
             raise ValueError(f"kernel_values: id {I.max()}, expected ids up to "
-                             f"{self.ntotal - 1}")
+                             f"{self.num_ids - 1}")
         self._check_open()
         return self._of_ids("kernel_values", x, I)
 
-    def range_search(self, x: "ArrayLike", radius: float) -> (
-            "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]"):
+    def range_search(
+            self, x: "ArrayLike", radius: float, *,
+            filter: (
+                "ArrayLike | Callable[..., Any] | faiss.IDSelector | None"
+            ) = None,
+    ) -> "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]":
         """Finds all vectors within a radius of each query.
 
         These are nearer than the radius, or have a larger score under
@@ -489,6 +666,8 @@ class ShardedIndex:
             Queries.
         radius : float
             The radius.
+        filter : array_like, range, callable or faiss.IDSelector, optional
+            As for search.
 
         Returns
         -------
@@ -499,7 +678,10 @@ class ShardedIndex:
         x = self._queries(x, "ShardedIndex.range_search")
         radius = index_radius(
             self.model, radius, "ShardedIndex.range_search")
-        answers = self._run("range_search", x, (radius,))
+        allowed = self._allowed(filter, "ShardedIndex.range_search")
+        own = ((radius,) if allowed is None
+               else [(radius, ids) for ids in allowed])
+        answers = self._run("range_search", x, own)
         counts = np.stack([np.diff(lims.astype("int64"))
                            for lims, _, _ in answers])  # shards x queries
         lims = np.zeros(len(x) + 1, "uint64")
@@ -523,13 +705,64 @@ class ShardedIndex:
             The id.
         """
         key = as_integer(key, "key", "ShardedIndex.reconstruct")
-        if not 0 <= key < self.ntotal:
+        if not 0 <= key < self.num_ids:
             raise ValueError(f"ShardedIndex.reconstruct: id {key}, expected 0 "
-                             f"to {self.ntotal - 1}")
+                             f"to {self.num_ids - 1}")
         at = bisect.bisect([s["first"] for s in self.shards], key) - 1
         own = [None] * len(self.shards)
         own[at] = (key,)
         return self._run("reconstruct", None, own)[at]
+
+    def ids(self) -> "NDArray[np.int64]":
+        """The ids of all vectors, in no particular order."""
+        return np.concatenate(self._run("ids", None, ()))
+
+    def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
+        """Removes vectors. The others keep their ids.
+
+        Do not call it while another thread searches. The files of an opened
+        folder stay as they are; `save` writes the rest to a new folder.
+
+        Parameters
+        ----------
+        x : array_like of int64, or faiss.IDSelector
+            Ids of the vectors. Ids that are not there are ignored.
+
+        Returns
+        -------
+        int
+            How many vectors were removed.
+        """
+        where = "ShardedIndex.remove_ids"
+        x = as_selected(x, "x", where)
+        self._check_open()
+        if not keeps_other_ids(real(self.model)):
+            raise unsupported(
+                f"{where}: {type(real(self.model)).__name__} would number the "
+                "other vectors again, or cannot remove any; build the shards "
+                "without the vectors")
+        given = (self._allowed(x, where) if isinstance(x, faiss.IDSelector)
+                 else self._divided(np.unique(x)))
+        own = [(ids,) if len(ids) else None for ids in given]
+        found = [NO_IDS if ids is None else ids
+                 for ids in self._run("held", None, own)]
+        before = self.removed
+        self.removed = [np.union1d(*ids) for ids in zip(before, found)]
+        try:
+            # a shard is brought up to date before any call
+            self._run("held", None, [
+                (NO_IDS,) if len(ids) else None for ids in found])
+        except BaseException:
+            self.removed = before
+            raise
+        for shard, ids in zip(self.shards, found):
+            shard.update(ids=num_ids_of(shard),
+                         ntotal=shard["ntotal"] - len(ids))
+            if shard["ids"] == shard["ntotal"]:
+                del shard["ids"]
+        count = sum(map(len, found))
+        vars(self)["ntotal"] -= count
+        return count
 
     def to_faiss(self) -> "faiss.IndexShards | faiss.IndexBinaryShards":
         """Makes a faiss.IndexShards or faiss.IndexBinaryShards of the same shards.
@@ -544,10 +777,13 @@ class ShardedIndex:
         if not isinstance(self.place, LocalShards):
             raise ValueError("to_faiss: the shards are on a cluster; "
                              "open_shards opens a folder in this process")
+        if self.ntotal < self.num_ids:
+            raise ValueError("to_faiss: vectors have been removed, and FAISS "
+                             "numbers those of all shards consecutively")
         group = (faiss.IndexBinaryShards if self.is_binary
                  else faiss.IndexShards)(self.d, True, True)
         for shard in self.place.shards:
-            shard.set(self.parameters)
+            shard.set(self.parameters, NO_IDS)
             # an empty flat index of FAISS returns no answers
             if shard.index.ntotal > 0:
                 group.add_shard(shard.index)
@@ -567,6 +803,12 @@ class ShardedIndex:
         with folder.building(None):
             folder.finish(self, self._run("write", None, [
                 (folder.path, number) for number in range(len(self.shards))]))
+
+
+def num_ids_of(entry):
+    """The number of ids of a shard, also of removed vectors, from its entry in
+    the manifest or in `shards`."""
+    return entry.get("ids", entry["ntotal"])
 
 
 def of_shard(mine, I):

@@ -242,7 +242,7 @@ void HashAndStorage::check_mergeable(const HashAndStorage& other) const {
     check_counts_inside();
     other.check_counts_inside();
     hash->check_identical(*other.hash);
-    storage->check_compatible_for_merge(*other.storage);
+    check_merge(*storage, *other.storage);
 }
 
 } // namespace faiss_ext

@@ -243,7 +243,7 @@ void scan_batch(
         return true;
     };
     while (how.nprobe < index.nlist && !are_enough()) {
-        how.nprobe = std::min(4 * how.nprobe, index.nlist);
+        how.nprobe = how.lists->more_than(how.nprobe);
         nearest = nearest_lists(index, n, x, how);
     }
     const auto scanned = [&](idx_t q, const ProbedLists& probed) {

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
+
+#include <faiss_ext/indexes/IndexBinaryIVFSIMD.h>
 
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/fair_lock.h"
 #include "core/parallel.h"
 #include "indexes/index_steps.h"
+#include "indexes/supported_calls.h"
 
 namespace faiss_ext {
 
@@ -26,6 +30,34 @@ size_t width(const faiss::Index& index) {
 
 size_t width(const faiss::IndexBinary& index) {
     return index.code_size;
+}
+
+template <class IndexT, class Component, class Distance>
+void search_with_vectors(
+        const IndexT& index,
+        idx_t n,
+        const Component* x,
+        idx_t k,
+        Distance* distances,
+        idx_t* labels,
+        Component* recons,
+        const faiss::SearchParameters* params) {
+    if constexpr (std::is_same_v<IndexT, faiss::IndexBinary>) {
+        // FAISS's method writes d bytes for each code of d bits
+        if (!dynamic_cast<const IndexBinaryIVFSIMD*>(&index)) {
+            index.search(n, x, k, distances, labels, params);
+            const size_t size = index.code_size;
+            for (idx_t i = 0; i < n * k; i++) {
+                if (labels[i] < 0) {
+                    std::fill_n(recons + i * size, size, 255);
+                } else {
+                    index.reconstruct(labels[i], recons + i * size);
+                }
+            }
+            return;
+        }
+    }
+    index.search_and_reconstruct(n, x, k, distances, labels, recons, params);
 }
 
 /// Steps on two indexes, in an order that is the same for all threads.
@@ -243,7 +275,7 @@ void IndexConcurrentTemplate<IndexT>::check_compatible_for_merge(
         const IndexT& other) const {
     const TwoSteps<ReadingStep, IndexT> steps(*this, other);
     const auto* shared = dynamic_cast<const IndexConcurrentTemplate*>(&other);
-    index->check_compatible_for_merge(shared ? *shared->index : other);
+    check_merge(*index, shared ? *shared->index : other);
 }
 
 // Reading.
@@ -298,7 +330,8 @@ void IndexConcurrentTemplate<IndexT>::search_and_reconstruct(
         component_t* recons,
         const faiss::SearchParameters* params) const {
     read_in_steps(n, [&](idx_t begin, idx_t end) {
-        index->search_and_reconstruct(
+        search_with_vectors(
+                *index,
                 end - begin,
                 x + begin * width(*this),
                 k,

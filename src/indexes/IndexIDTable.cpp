@@ -306,6 +306,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
     const std::string name = named(method);
     check_parts(*this);
     std::vector<idx_t> ids(xids, xids ? xids + n : xids);
+    check_addition(*owner_of(*this), n, name.c_str());
     if (!xids) {
         check_free_ids(next_id, n, name.c_str());
         ids.resize(n);
@@ -625,7 +626,7 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
             "IndexIDTable: cannot merge: expected another IndexIDTable");
     check_parts(*this);
     check_parts(*source);
-    this->index->check_compatible_for_merge(*source->index);
+    check_merge(*this->index, *source->index);
 }
 
 template <class IndexT>

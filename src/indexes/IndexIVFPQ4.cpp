@@ -280,7 +280,7 @@ struct Query {
                 chosen.resize(some.value_or(chosen.size()));
                 break;
             }
-            nprobe = std::min(4 * nprobe, nlist);
+            nprobe = how.lists->more_than(nprobe);
             simd::k_smallest(nlist, order, nprobe, chosen, work);
         }
         float base = 0;

@@ -444,10 +444,13 @@ void IndexPreTransformSIMD::check_compatible_for_merge(
     check_counts_with(*this, index);
     check_counts(other);
     const auto* source = dynamic_cast<const IndexPreTransform*>(&other);
-    if (alike_flats(*this, source).first) {
-        check_same_chain(chain, source->chain);
-    } else {
-        IndexPreTransform::check_compatible_for_merge(other);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            source,
+            "cannot merge: expected another index with the same transformations, got one of class %s",
+            AnyIndex(other).class_name().c_str());
+    check_same_chain(chain, source->chain);
+    if (!alike_flats(*this, source).first) {
+        check_merge(*index, *source->index);
     }
 }
 
@@ -466,6 +469,7 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
         ntotal = flat->ntotal;
     } else {
         check_no_blocks(*this, "IndexPreTransformSIMD::merge_from");
+        check_compatible_for_merge(other);
         IndexPreTransform::merge_from(other, add_id);
     }
     source->ntotal = source->index->ntotal;
@@ -516,16 +520,20 @@ std::vector<float> IndexPreTransformSIMD::transformed(
     return xt;
 }
 
-std::vector<float> IndexPreTransformSIMD::transformed_for_index(
+const float* IndexPreTransformSIMD::transformed_for_index(
         idx_t n,
         const float* x,
-        const char* where) const {
+        const char* where,
+        std::vector<float>& room) const {
     check_dimensions(*this, where);
-    std::vector<float> xt = transformed(n, x, chain.size());
-    const std::string behind =
-            std::string("IndexPreTransformSIMD::") + where + ", transformed";
-    check_faiss_input(*index, n, xt.data(), behind.c_str());
-    return xt;
+    std::string behind = std::string("IndexPreTransformSIMD::") + where;
+    if (!chain.empty()) {
+        room = transformed(n, x, chain.size());
+        x = room.data();
+        behind += ", transformed";
+    }
+    check_faiss_input(*index, n, x, behind.c_str());
+    return x;
 }
 
 void IndexPreTransformSIMD::train(idx_t n, const float* x) {
@@ -573,7 +581,8 @@ void IndexPreTransformSIMD::train(idx_t n, const float* x) {
             forget_packed();
         }
         if (!index->is_trained) {
-            index->train(n, transformed_for_index(n, x, "train").data());
+            std::vector<float> room;
+            index->train(n, transformed_for_index(n, x, "train", room));
         }
     } catch (...) {
         for (Untrained& u : untrained) {
@@ -595,9 +604,11 @@ void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     FAISS_EXT_THROW_IF_NOT_MSG(
             is_trained,
             "IndexPreTransformSIMD::add: the index is not trained; call train first");
-    const auto xt = transformed_for_index(n, x, "add");
+    std::vector<float> room;
+    const float* xt = transformed_for_index(n, x, "add", room);
+    check_addition(*index, n, "IndexPreTransformSIMD::add");
     if (n > 0) { // FAISS's fast scan does not take no vectors
-        index->add(n, xt.data());
+        index->add(n, xt);
     }
     ntotal = index->ntotal;
 }
@@ -611,8 +622,9 @@ void IndexPreTransformSIMD::add_with_ids(
             "IndexPreTransformSIMD::add_with_ids: the index is not trained; call train first");
     check_new_ids(n, xids, "IndexPreTransformSIMD::add_with_ids");
     check_counts_with(*this, index);
+    std::vector<float> room;
     index->add_with_ids(
-            n, transformed_for_index(n, x, "add_with_ids").data(), xids);
+            n, transformed_for_index(n, x, "add_with_ids", room), xids);
     ntotal = index->ntotal;
 }
 
@@ -633,7 +645,8 @@ void IndexPreTransformSIMD::search(
             ", expected a positive number",
             int64_t(k));
     const ParamsBehind behind(*index, params, "IndexPreTransformSIMD::search");
-    const auto xt = transformed_for_index(n, x, "search");
+    std::vector<float> room;
+    const float* xt = transformed_for_index(n, x, "search", room);
     if (index->ntotal == 0) { // FAISS's flat indexes do not write results
         constexpr float worst = std::numeric_limits<float>::max();
         std::fill_n(
@@ -643,7 +656,7 @@ void IndexPreTransformSIMD::search(
         std::fill_n(labels, n * k, -1);
         return;
     }
-    index->search(n, xt.data(), k, distances, labels, behind.params);
+    index->search(n, xt, k, distances, labels, behind.params);
     const faiss::IDSelector* sel = selector_inside(behind.params);
     if (sel && dynamic_cast<const faiss::IndexFlat*>(index)) {
         // for k = 1, FAISS 1.7.3 returns a vector if none is selected
@@ -667,8 +680,9 @@ void IndexPreTransformSIMD::range_search(
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::range_search");
     check_range_search_supported(*index, "IndexPreTransformSIMD::range_search");
-    const auto xt = transformed_for_index(n, x, "range_search");
-    index->range_search(n, xt.data(), radius, result, behind.params);
+    std::vector<float> room;
+    const float* xt = transformed_for_index(n, x, "range_search", room);
+    index->range_search(n, xt, radius, result, behind.params);
 }
 
 void IndexPreTransformSIMD::search_and_reconstruct(

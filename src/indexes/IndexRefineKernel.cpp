@@ -264,6 +264,7 @@ void IndexRefineKernel::add(idx_t n, const float* x) {
     check_parts(*this);
     check_counts(*this); // also the ids of new vectors
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
+    check_addition(*this, n, "IndexRefineKernel::add");
     const idx_t n0 = ntotal;
     try {
         // exact search refuses invalid vectors, and can remove them
@@ -472,9 +473,9 @@ void IndexRefineKernel::check_compatible_for_merge(
     check_parts(*this);
     check_parts(*source);
     if (!has_direct_map(base_index) && !has_direct_map(source->base_index)) {
-        base_index->check_compatible_for_merge(*source->base_index);
+        check_merge(*base_index, *source->base_index);
     } // otherwise FAISS refuses; merge_from removes the maps first
-    refine_index->check_compatible_for_merge(*source->refine_index);
+    check_merge(*refine_index, *source->refine_index);
 }
 
 void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
@@ -485,7 +486,7 @@ void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
     auto& source = dynamic_cast<IndexRefineKernel&>(other);
     forget_direct_maps(base_index);
     forget_direct_maps(source.base_index);
-    base_index->check_compatible_for_merge(*source.base_index);
+    check_merge(*base_index, *source.base_index);
     base_index->merge_from(
             *source.base_index, keeps_ids(base_index) ? ntotal : 0);
     refine_index->merge_from(*source.refine_index);

@@ -48,6 +48,7 @@
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
 #include <faiss_ext/indexes/IndexRefineKernel.h>
 #include <faiss_ext/indexes/IndexSparseKernel.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/search_limits.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
@@ -479,8 +480,12 @@ void register_wrappers() {
     };
     concurrent.string = [](const Concurrent& i) {
         const bool is_float = std::is_same_v<IndexT, Index>;
+        const auto* table = dynamic_cast<const Table*>(i.index);
+        // the factory makes this table also without IDMap
+        const bool is_implied = !is_float && table &&
+                !dynamic_cast<const HasIds<IndexT>*>(table->index);
         return (is_float ? "Concurrent," : "BConcurrent,") +
-                index_string(i.index);
+                index_string(is_implied ? table->index : i.index);
     };
     register_index_class(concurrent);
 

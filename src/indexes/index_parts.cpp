@@ -11,6 +11,7 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexIVFPQR.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/invlists/BlockInvertedLists.h>
@@ -171,6 +172,14 @@ void check_removal(
             "%s: an IndexIDMap in front of an index that keeps ids itself would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
             where);
     check_no_blocks(index, where);
+    for_lists(index, [&](const auto& lists) {
+        if (dynamic_cast<const faiss::IndexIVFPQR*>(
+                    AnyIndex(lists).as<faiss::Index>())) {
+            throw UnsupportedError(
+                    std::string(where) +
+                    ": IndexIVFPQR cannot remove vectors; build the index again without them");
+        }
+    });
 }
 
 bool ids_are_positions(const AnyIndex& index) {

@@ -98,6 +98,11 @@ class ListsForSelected {
                 nprobe, size_t(std::min<double>(lists, selected.size())));
     }
 
+    /// How many lists to rank next if n were too few.
+    size_t more_than(size_t n) const {
+        return std::min(4 * n, selected.size());
+    }
+
     /// How many of the n nearest lists to visit: list_at(i) is the number of
     /// one, or negative. Returns nothing if n are too few.
     template <class ListAt>

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "indexes/supported_calls.h"
 
+#include <cinttypes>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <faiss/IndexIVF.h>
+#include <faiss/IndexLattice.h>
+#include <faiss/IndexNSG.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
 
@@ -12,6 +16,7 @@
 
 #include "core/errors.h"
 #include "indexes/index_facts.h"
+#include "indexes/index_parts.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
@@ -230,6 +235,61 @@ void check_inverse_supported(
                 "%s: vectors cannot be reconstructed, because %s has no inverse",
                 where,
                 type_name(typeid(vt)).c_str()));
+    }
+}
+
+void check_merge(const AnyIndex& index, const AnyIndex& other) {
+    const auto check = [&](const AnyIndex& with) {
+        index.visit([&](const auto& i) {
+            using IndexT = std::remove_cvref_t<decltype(i)>;
+            const auto* same = with.as<std::conditional_t<
+                    std::is_base_of_v<faiss::Index, IndexT>,
+                    faiss::Index,
+                    faiss::IndexBinary>>();
+            i.check_compatible_for_merge(*same);
+        });
+    };
+    const bool explains = !type_name(index.type()).starts_with("faiss::");
+    if (explains) {
+        check(other);
+    } else if (fails([&] { check(other); })) {
+        const std::string name = index.class_name();
+        if (fails([&] { check(index); })) {
+            throw UnsupportedError(format_message(
+                    "cannot merge: %s does not support merge_from; add the vectors of both to one index",
+                    name.c_str()));
+        }
+        const bool have_maps = has_direct_map(index) || has_direct_map(other);
+        FAISS_EXT_THROW_FMT(
+                "cannot merge: %s cannot take the vectors of %s; expected another %s with the same parameters and training%s",
+                name.c_str(),
+                other.class_name().c_str(),
+                name.c_str(),
+                have_maps ? ", and no direct map in either of them" : "");
+    }
+}
+
+void check_addition(const AnyIndex& index, idx_t n, const char* where) {
+    if (n == 0) {
+        return;
+    }
+    if (index.as<faiss::IndexLattice>()) {
+        throw UnsupportedError(format_message(
+                "%s: IndexLattice only encodes vectors and cannot hold any; a string such as SQ8 or PQ16 makes an index that does",
+                where));
+    }
+    if (index.as<faiss::IndexNSG>() && index.ntotal() > 0) {
+        throw UnsupportedError(format_message(
+                "%s: %s takes all vectors in one call, and has %" PRId64
+                "; reset it and add all of them together, or use HNSW",
+                where,
+                index.class_name().c_str(),
+                int64_t(index.ntotal())));
+    }
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            check_addition(part.index, n, where);
+        }
     }
 }
 

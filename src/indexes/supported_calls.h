@@ -35,6 +35,14 @@ void check_inverse_supported(
         const faiss::VectorTransform& vt,
         const char* where);
 
+/// Throws if an index cannot take the vectors of another one. FAISS's classes
+/// do not say why.
+void check_merge(const AnyIndex& index, const AnyIndex& other);
+
+/// Throws UnsupportedError if an index of FAISS, or a part of the index, cannot
+/// take n vectors. FAISS would find out after other parts have taken them.
+void check_addition(const AnyIndex& index, idx_t n, const char* where);
+
 /// Search parameters of the class that an index of FAISS wants, with the same
 /// selector; null if it takes these plain parameters, or if they are not plain.
 std::unique_ptr<faiss::SearchParameters> params_of_its_class(

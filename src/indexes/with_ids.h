@@ -357,14 +357,13 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
                 const std::unique_ptr<bool, void (*)(bool*)> end(
                         &source->is_being_merged,
                         [](bool* flag) { *flag = false; });
+                const idx_t next = from.next_id;
                 table.merge_from(from, add_id);
+                from.next_id = next; // a reset by the merge has set it to 0
                 return is_done = true;
             });
             return is_done;
         });
-        if (is_done) {
-            source->ids = nullptr;
-        }
         if (!is_done) {
             FAISS_EXT_THROW_IF_NOT_MSG(
                     !have_tables,

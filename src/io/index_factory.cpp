@@ -175,7 +175,14 @@ void check_not_first(const Token& part) {
 }
 
 std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric);
+std::unique_ptr<Index> make_index_with_ids(
+        int d,
+        const Token& part,
+        faiss::MetricType metric);
 std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part);
+std::unique_ptr<IndexBinary> make_binary_index_with_ids(
+        int d,
+        const Token& part);
 
 /// Makes an index of a registered class around the index behind it.
 template <class IndexT>
@@ -191,7 +198,8 @@ std::unique_ptr<IndexT> make_wrapper(
             "expected an index inside " + name,
             is_binary ? std::vector<std::string>{",BFlat", ",BIVF1024"}
                       : std::vector<std::string>{",Flat", ",KFlat(...)"});
-    if (!is_outermost<IndexT>(head)) {
+    const bool comes_first = is_outermost<IndexT>(head);
+    if (!comes_first) {
         check_not_first(behind);
     } else if (head.begin != 0) {
         head.fail(name + " must come first in the string");
@@ -199,9 +207,11 @@ std::unique_ptr<IndexT> make_wrapper(
     auto index = make_registered<IndexT>(d, head, metric);
     std::vector<std::unique_ptr<IndexT>> parts(1);
     if constexpr (is_binary) {
-        parts[0] = make_binary_index(d, behind);
+        parts[0] = comes_first ? make_binary_index_with_ids(d, behind)
+                               : make_binary_index(d, behind);
     } else {
-        parts[0] = make_index(d, behind, metric);
+        parts[0] = comes_first ? make_index_with_ids(d, behind, metric)
+                               : make_index(d, behind, metric);
     }
     index->d = parts[0]->d; // a hash in front has other dimensions
     if constexpr (is_binary) {
@@ -701,6 +711,27 @@ struct NestingGuard {
     }
 };
 
+/// Makes an index with IDMap in front or Refine behind; else returns null.
+std::unique_ptr<Index> make_id_map_or_refine(
+        int d,
+        const Token& part,
+        const std::vector<Token>& parts,
+        faiss::MetricType metric) {
+    if (const auto name = id_map_name(parts); !name.empty()) {
+        return with_id_map<Index>(
+                parts[0],
+                name,
+                make_index(d, part.after(name.size() + 1), metric));
+    }
+    const Token last = parts.back();
+    if (parts.size() > 1 &&
+        (last.str() == "RFlat" || last.starts_with("Refine("))) {
+        return make_with_refine(
+                d, {part.text, part.begin, last.begin - 1}, last, metric);
+    }
+    return nullptr;
+}
+
 std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
     const NestingGuard inside(part);
     if (!is_faiss_ext_string(part.str())) {
@@ -712,20 +743,10 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
         return make_wrapper<Index>(d, part, metric);
     }
 
-    // IDMap is outside of what follows
-    if (const auto name = id_map_name(parts); !name.empty()) {
-        return with_id_map<Index>(
-                parts[0],
-                name,
-                make_index(d, part.after(name.size() + 1), metric));
-    }
-
-    // next is Refine, which gets the untransformed vectors
-    const Token last = parts.back();
-    if (parts.size() > 1 &&
-        (last.str() == "RFlat" || last.starts_with("Refine("))) {
-        return make_with_refine(
-                d, {part.text, part.begin, last.begin - 1}, last, metric);
+    // IDMap is outside of what follows, and next is Refine, which gets the
+    // untransformed vectors
+    if (auto index = make_id_map_or_refine(d, part, parts, metric)) {
+        return index;
     }
 
     // next come FAISS's transformations
@@ -769,6 +790,20 @@ std::unique_ptr<Index> make_index(int d, Token part, faiss::MetricType metric) {
         index = prepend(std::move(chain.back()), std::move(index));
     }
     return index;
+}
+
+/// Makes an index that takes ids, even of FAISS's parts only.
+std::unique_ptr<Index> make_index_with_ids(
+        int d,
+        const Token& part,
+        faiss::MetricType metric) {
+    if (is_faiss_ext_string(part.str())) {
+        return make_index(d, part, metric);
+    }
+    if (auto index = make_id_map_or_refine(d, part, part.split(), metric)) {
+        return index;
+    }
+    return with_fast_transforms(make_index(d, part, metric));
 }
 
 std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
@@ -822,6 +857,23 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
     hash.release();
     storage.release();
     return index;
+}
+
+/// Makes an index that takes ids, even of FAISS's parts only.
+std::unique_ptr<IndexBinary> make_binary_index_with_ids(
+        int d,
+        const Token& part) {
+    auto index = make_binary_index(d, part);
+    const bool takes_ids = is_faiss_ext_string(part.str()) ||
+            dynamic_cast<const HasIds<IndexBinary>*>(index.get()) ||
+            dynamic_cast<const IndexBinaryIDTable*>(index.get());
+    if (takes_ids) {
+        return index;
+    }
+    auto table = std::make_unique<IndexBinaryIDTable>(index.get());
+    table->own_fields = true;
+    index.release();
+    return table;
 }
 
 /// Returns whether the word at a position means FAISS's IndexIVFSpectralHash,

@@ -25,6 +25,7 @@
 #include <faiss_ext/hashes/KernelHash.h>
 #include <faiss_ext/indexes/IndexFileKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/maps/FeatureMap.h>
 
 #include "core/errors.h"
@@ -59,54 +60,54 @@ using faiss::VectorTransform;
 template <class T>
 struct Kind;
 
+/// Calls f with an index and all indexes inside it.
+template <class F>
+void for_all_parts(const AnyIndex& index, F&& f) {
+    f(index);
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.index) {
+            for_all_parts(part.index, f);
+        }
+    }
+}
+
+/// The lists of an index that are in a file, or null.
+const faiss::OnDiskInvertedLists* lists_in_file(const AnyIndex& index) {
+    const faiss::InvertedLists* lists = nullptr;
+    if (const auto* ivf = index.as<faiss::IndexIVF>()) {
+        lists = ivf->invlists;
+    } else if (const auto* codes = index.as<faiss::IndexBinaryIVF>()) {
+        lists = codes->invlists;
+    }
+    return dynamic_cast<const faiss::OnDiskInvertedLists*>(lists);
+}
+
 /// Throws for mapped lists. FAISS 1.7.3 writes them without the name of their
 /// file and cannot read the result.
 void check_lists_not_mapped(const AnyIndex& index) {
-    const auto check = [](const auto* ivf) {
-        const auto* lists = ivf
-                ? dynamic_cast<const faiss::OnDiskInvertedLists*>(ivf->invlists)
-                : nullptr;
+    for_all_parts(index, [](const AnyIndex& part) {
+        const auto* lists = lists_in_file(part);
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !lists || !lists->filename.empty(),
                 "an index whose lists are mapped from a file cannot be written; read it without IO_FLAG_MMAP");
-    };
-    check(index.as<faiss::IndexIVF>());
-    check(index.as<faiss::IndexBinaryIVF>());
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            check_lists_not_mapped(part.index);
-        }
-    }
+    });
 }
 
 /// Throws if an index or one of its parts reads vectors or lists from a file
 /// that is to be written.
 void check_not_read_from(const fs::path& target, const AnyIndex& index) {
-    const auto check = [&](const std::string& path) {
-        std::error_code error;
+    for_all_parts(index, [&](const AnyIndex& part) {
+        const auto* vectors = part.as<IndexFileKernel>();
+        const auto* lists = lists_in_file(part);
+        const std::string read_from = vectors ? vectors->path
+                : lists                       ? lists->filename
+                                              : "";
+        std::error_code error; // an empty path is equivalent to none
         FAISS_EXT_THROW_IF_NOT_FMT(
-                !fs::equivalent(path, target, error),
+                !fs::equivalent(read_from, target, error),
                 "cannot write '%s': the index reads its vectors from this file; write it to another file",
                 target.c_str());
-    };
-    const auto check_lists = [&](const auto* ivf) {
-        if (const auto* lists = ivf
-                    ? dynamic_cast<const faiss::OnDiskInvertedLists*>(
-                              ivf->invlists)
-                    : nullptr) {
-            check(lists->filename);
-        }
-    };
-    if (const auto* vectors = index.as<IndexFileKernel>()) {
-        check(vectors->path);
-    }
-    check_lists(index.as<faiss::IndexIVF>());
-    check_lists(index.as<faiss::IndexBinaryIVF>());
-    for (const IndexPart& part : parts_of(index)) {
-        if (part.index) {
-            check_not_read_from(target, part.index);
-        }
-    }
+    });
 }
 
 void check_not_read_from(const fs::path&, const VectorTransform&) {}
@@ -547,11 +548,12 @@ void write_file(const T* object, const char* fname) {
     temporary.rename_to(target);
 }
 
-/// Returns whether our format is used for an object of FAISS inside an object
-/// of ours. FAISS's format of flat codes is not aligned, so they could not be
-/// mapped.
-bool has_codec_inside(const Index*) {
-    return false;
+/// Returns whether our format is used for an object inside one of ours that
+/// FAISS's format could hold. Read from that, an index could not take ids, and
+/// a table would forget the ids of removed vectors. FAISS's format of flat
+/// codes is not aligned, so they could not be mapped.
+bool has_codec_inside(const Index* index) {
+    return dynamic_cast<const HasIds<Index>*>(index);
 }
 
 bool has_codec_inside(const VectorTransform*) {
@@ -559,6 +561,9 @@ bool has_codec_inside(const VectorTransform*) {
 }
 
 bool has_codec_inside(const IndexBinary* index) {
+    if (dynamic_cast<const IndexBinaryIDTable*>(index)) {
+        return true;
+    }
     const auto* map = dynamic_cast<const faiss::IndexBinaryIDMap*>(index);
     return map ? has_codec_inside(map->index) : index && find_codec(*index);
 }

@@ -246,3 +246,40 @@ def test_recall_with_a_filter_is_not_below_that_without(clustered, string):
         found.append(np.mean([len(set(a) & set(b)) for a, b in zip(I, truth)]) / 10)
     # Hoeffding, for differences from -1 to 1 of 3,000 queries: an error of 0.09 has p < 6e-6
     assert min(found[1:]) > found[0] - 0.09, found
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "HNSW8,KFlat(chi2)", "KIVF4", "HKM1(chi2),Flat", "IDMap,KFlat(chi2)", "Concurrent,KFlat(chi2)",
+                                    "AHK64(chi2),BFlat,Refine(KFlat(chi2))", "Concurrent,Flat"])
+@pytest.mark.parametrize("ids", [None, np.arange(N) * 3 + 7])
+def test_vectors_are_returned_with_a_filter(string, ids):
+    index = filled(string, ids)
+    allowed = index.ids()[::4]
+    D, I, R = index.search_and_reconstruct(QUERIES, 5, filter=allowed)
+    expected = index.search(QUERIES, 5, filter=allowed)
+    np.testing.assert_array_equal(I, expected[1])
+    np.testing.assert_array_equal(D, expected[0])
+    found = I >= 0
+    assert found.any() and np.isin(I[found], allowed).all()
+    np.testing.assert_allclose(R[found], index.reconstruct_batch(I[found]), rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError, match="give filter or params, not both"):
+        index.search_and_reconstruct(QUERIES, 5, filter=allowed, params=faiss.SearchParameters())
+
+
+@pytest.mark.parametrize("string", ["SIK64(gaussian),BFlat", "SIK64(gaussian),BIVF4", "BConcurrent,SIK64(gaussian),BFlat", "IDMap,SIK64(gaussian),BFlat"])
+def test_codes_are_returned_with_a_filter(string):
+    index = faiss.index_binary_factory(64, string)
+    index.train(BASE)
+    index.add(BASE)
+    D, I, R = index.search_and_reconstruct(QUERIES, 5, filter=range(10, 90))
+    np.testing.assert_array_equal(I, index.search(QUERIES, 5, filter=range(10, 90))[1])
+    found = I >= 0
+    assert found.any() and ((I[found] >= 10) & (I[found] < 90)).all()
+    np.testing.assert_array_equal(R[found], index.reconstruct_batch(I[found]))
+
+
+def test_scores_with_a_filter():
+    for string in ("KFlat(chi2)", "HNSW8,KFlat(chi2)"):
+        index = filled(string, np.arange(N) + 100)
+        scores, I = index.search_scores(QUERIES, 5, filter=range(200, 300))
+        np.testing.assert_array_equal(I, index.search(QUERIES, 5, filter=range(200, 300))[1])
+        np.testing.assert_array_equal(index.values_of_scores(scores, I)[0], index.search(QUERIES, 5, filter=range(200, 300))[0])

@@ -1625,6 +1625,53 @@ def test_filters_that_a_part_of_faiss_does_not_support(string, part):
     assert (refined.search(x[:3], 1, filter=[7])[1] == 7).all()
 
 
+@pytest.mark.parametrize("to, other, message", [
+    ("HKM1(chi2),Flat", "HKM1(chi2),IVF4,Flat", "IndexFlat cannot take the vectors of IndexIVFFlat; expected another IndexFlat with"),
+    ("HKM1(chi2),IVF4,Flat", "HKM1(chi2),IVF5,Flat", "expected another IndexIVFFlat with the same parameters and training"),
+    ("IDMap,HKM1(chi2),Flat", "IDMap,HKM1(chi2),SQ8", "IndexFlat cannot take the vectors of IndexScalarQuantizer"),
+    ("Concurrent,Flat", "Concurrent,SQ8", "IndexFlat cannot take the vectors of IndexScalarQuantizer"),
+    ("SQ8,Refine(KFlat(chi2))", "Flat,Refine(KFlat(chi2))", "IndexScalarQuantizer cannot take the vectors of IndexFlat"),
+    ("HKM1(chi2),Flat", "KFlat(chi2)", "expected another index with the same transformations, got one of class IndexFlatKernel"),
+    ("HKM1(chi2),HNSW8", "HKM1(chi2),HNSW8", "IndexHNSWFlat does not support merge_from; add the vectors of both to one index")])
+def test_merges_that_faiss_refuses_say_why(to, other, message):
+    x = histograms(300)
+    one, two = filled(to, x), filled(other, x)
+    for call in (lambda: one.merge_from(two), lambda: one.check_compatible_for_merge(two)):
+        with pytest.raises(RuntimeError, match=f"^cannot merge: .*{message}"):
+            call()
+    assert one.ntotal == two.ntotal == 300
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),NSG8,Flat", "Concurrent,NSG8,Flat", "IDMap,HKM1(chi2),NSG8,Flat", "NSG8,Flat,Refine(KFlat(chi2))"])
+def test_graphs_that_take_all_vectors_at_once(string):
+    x = histograms(300)
+    index = filled(string, x)
+    expected = index.search(x[:5], 3)
+    with pytest.raises(RuntimeError, match="IndexNSGFlat takes all vectors in one call, and has 300; reset it and add all") as caught:
+        index.add(x[:5])
+    assert caught.value.unsupported and index.ntotal == 300
+    index.add(x[:0])
+    assert_equal(index.search(x[:5], 3), expected)
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),IVF4,PQ8+8", "Concurrent,IVF4,PQ8+8"])
+def test_refined_codes_of_faiss_are_not_removed(string):
+    index = filled(string, histograms(300))
+    with pytest.raises(RuntimeError, match="remove_ids: IndexIVFPQR cannot remove vectors; build the index again") as caught:
+        index.remove_ids([3])
+    assert caught.value.unsupported and index.ntotal == 300
+
+
+@pytest.mark.parametrize("string", ["HKM1(chi2),ZnLattice2x10_4", "Concurrent,ZnLattice2x10_4", "ZnLattice2x10_4,Refine(KFlat(chi2))"])
+def test_lattices_hold_no_vectors(string):
+    x = histograms(300)
+    index = faiss.index_factory(x.shape[1], string)
+    index.train(x)
+    with pytest.raises(RuntimeError, match="IndexLattice only encodes vectors and cannot hold any; a string such as SQ8") as caught:
+        index.add(x)
+    assert caught.value.unsupported and index.ntotal == 0
+
+
 @pytest.mark.parametrize("string", ["HKM1(chi2),HNSW8", "IDMap2,HKM1(chi2),HNSW8", "HKM1(chi2),IVF4,PQ8np"])
 def test_plain_parameters_where_faiss_wants_its_own(string):
     x = histograms(300)

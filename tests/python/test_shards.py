@@ -38,6 +38,9 @@ STRINGS = [
     "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))"]
 
 
+GONE = np.random.default_rng(5).permutation(N)[:200]
+
+
 def built(partitions, string, *args, **kwargs):
     return build_shards(partitions, string, *args, progress=False, **kwargs)
 
@@ -228,6 +231,104 @@ def test_answers_are_put_together_in_blocks(monkeypatch):
     monkeypatch.setattr(index.place, "run", lambda method, x, *rest: sizes.append(len(x)) or run(method, x, *rest))
     same_results(index, whole(index))
     assert max(sizes) == 7
+
+
+FILTERS = {
+    "ids": np.random.default_rng(1).permutation(N)[:300], "no ids": [], "mask": np.arange(N) % 7 == 2, "range": range(350, 950),
+    "steps": range(N, -9, -7), "far": range(N, 2**70), "function": lambda ids: ids % 3 == 0, "selector": faiss.IDSelectorRange(300, 1000)}
+# strings and parameters with which nearly all neighbours are found
+CHANGING = {
+    "KFlat(chi2)": {}, "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))": {}, "Concurrent,KFlat(chi2)": {},
+    "HKM1(chi2),PCAR16,KIVF8(M=4)": {"nprobe": 8}, "AHK128(chi2),BFlat,Refine(KFlat(chi2))": {"k_factor": 50},
+    "HNSW16,KFlat(chi2)": {"efSearch": 200}}
+
+
+def nearly_same(found, expected):
+    return np.isclose(found, expected, rtol=1e-4, atol=1e-5).mean() > 0.99
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+@pytest.mark.parametrize("string", [*CHANGING, "PCA16,Flat", "IVF4,Flat"])
+def test_filters(string, filter):
+    index = built(PARTS, string, parameters=CHANGING.get(string, {"nprobe": 4} if "IVF" in string else {}))
+    allowed, one = FILTERS[filter], whole(index)
+    if isinstance(one, (faiss.IndexPreTransform, faiss.IndexIVF)) and not hasattr(one, "ids"):
+        one = faiss_ext.IndexPreTransformSIMD(one)  # with filter=
+    D, I = index.search(Q, 10, filter=allowed)
+    expected = one.search(Q, 10, filter=allowed)
+    assert nearly_same(D, expected[0]) and (I == expected[1]).mean() > 0.95
+    if "HNSW" not in string:
+        lims, D, I = index.range_search(Q, 0.1, filter=allowed)
+        expected = one.range_search(Q, 0.1, filter=allowed)
+        np.testing.assert_array_equal(lims, expected[0])
+        for i, j in zip(lims, lims[1:]):
+            assert set(I[i:j]) == set(expected[2][i:j])
+
+
+@pytest.mark.parametrize("filter, error, text", [
+    (3, TypeError, "ShardedIndex.search: filter must be an array of ids"), ([1.5], TypeError, "integers"),
+    (np.ones(N - 1, bool), ValueError, "has 1,499 values, expected one for each id from 0 to 1,499"),
+    (lambda ids: ids, TypeError, "must return a boolean array"), (range(0, 2**70, 2**64), ValueError, "64-bit integers")])
+def test_wrong_filters(filter, error, text):
+    index = built(PARTS, "KFlat(chi2)")
+    with pytest.raises(error, match=text):
+        index.search(Q, 3, filter=filter)
+
+
+@pytest.mark.parametrize("string", CHANGING)
+def test_removals(tmp_path, string):
+    index = built(PARTS, string, parameters=CHANGING[string])
+    rest = np.setdiff1d(np.arange(N), GONE)
+    one = faiss.clone_index(index.model)
+    one.add_with_ids(X[rest], rest)
+    assert index.remove_ids(GONE[:50]) == 50 and index.remove_ids(faiss.IDSelectorBatch(GONE)) == len(GONE) - 50
+    assert index.remove_ids(np.array([GONE[0], -1, N + 5])) == 0
+    saved = tmp_path / "saved"
+    index.save(saved)
+    for each in (index, open_shards(saved), open_shards(saved, io_flags=faiss.IO_FLAG_MMAP), pickle.loads(pickle.dumps(index))):
+        assert len(each) == each.ntotal == len(rest) and sorted(each.ids()) == rest.tolist()
+        for allowed in (None, np.arange(300, 1000)):
+            D, I = each.search(Q, 10, filter=allowed)
+            assert nearly_same(D, one.search(Q, 10, filter=allowed)[0]) and np.isin(I, rest if allowed is None else allowed).all()
+        with pytest.raises(ValueError, match="vectors have been removed"):
+            each.to_faiss()
+    again = open_shards(saved)
+    assert again.remove_ids(np.arange(N)) == len(rest) and again
+    again.save(tmp_path / "none")
+    for none in (again, open_shards(tmp_path / "none")):
+        assert len(none) == len(none.ids()) == 0 and (none.search(Q, 3)[1] == -1).all()
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED])
+def test_vectors_are_found_by_their_ids_after_a_removal(string):
+    index = built(PARTS, string)
+    index.remove_ids(GONE)
+    ids = index.ids()
+    for id in ids[::100].tolist():
+        np.testing.assert_array_equal(index.reconstruct(id), X[id])
+    D, I = index.search(Q, 5)
+    values = faiss_ext.kernel_values(index, D, I, Q)
+    expected = faiss.index_factory(64, "KFlat(chi2)", faiss.METRIC_INNER_PRODUCT)
+    expected.add(X)
+    np.testing.assert_allclose(values, expected.compute_distance_subset(Q, I), rtol=1e-5)
+    for call in (lambda: index.reconstruct(int(GONE[3])),
+                 lambda: faiss_ext.kernel_values(index, np.zeros((1, 1), "float32"), GONE[3:4, None], Q[:1])):
+        with pytest.raises(ValueError, match=f"there is no vector with id {GONE[3]}"):
+            call()
+
+
+@pytest.mark.parametrize("string, text", [
+    ("PCA16,Flat", "IndexPreTransform would number the other vectors again"), ("AHK64(chi2),BHNSW8", "does not support remove_ids")])
+def test_removals_that_are_refused(string, text):
+    index = built(PARTS, string)
+    before = index.search(Q, 5)
+    with pytest.raises(RuntimeError, match=text) as error:
+        index.remove_ids(GONE)
+    assert error.value.unsupported and len(index) == N
+    for found, expected in zip(index.search(Q, 5), before):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match="ShardedIndex.remove_ids: expected an array of ids or an IDSelector"):
+        index.remove_ids(3)
 
 
 def test_numbers_of_numpy(tmp_path):
@@ -897,6 +998,26 @@ def test_a_cluster_finds_what_one_index_finds(files, client, string):
         return
     with built(PARTS, string, client, parameters={"k_factor": 3} if "Refine" in string else {}) as index:
         same_results(index, whole(index))
+
+
+def test_filters_and_removals_on_a_cluster(client):
+    index, local = built(PARTS, REFINED, client), built(PARTS, REFINED)
+    assert index.remove_ids(GONE) == local.remove_ids(GONE) == len(GONE)
+    for allowed in (None, range(350, 950), np.arange(0, N, 3)):
+        for found, expected in zip(index.search(Q, 10, filter=allowed), local.search(Q, 10, filter=allowed)):
+            np.testing.assert_array_equal(found, expected)
+    assert sorted(index.ids()) == sorted(local.ids())
+    index.close()
+
+
+def test_removed_vectors_stay_removed_if_a_worker_is_lost(doomed):
+    index = built(PARTS, "KFlat(chi2)", doomed)
+    index.remove_ids(GONE)
+    expected = index.search(Q, 10)
+    kill_workers(doomed)
+    for found, before in zip(index.search(Q, 10), expected):
+        np.testing.assert_array_equal(found, before)
+    index.close()
 
 
 def test_dask_arrays(client):
