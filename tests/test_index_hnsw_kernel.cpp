@@ -745,4 +745,48 @@ TEST(IndexHNSWKernel, ARenewedGraphFindsAsMuchAsAFreshOne) {
                     hoeffding(many, 2));
 }
 
+/// Vectors of clusters far apart.
+std::vector<float> clustered(idx_t n, int seed) {
+    constexpr size_t num_clusters = 100;
+    std::mt19937 random(seed), random_centres(99);
+    std::normal_distribution<float> normal;
+    std::vector<float> centres(num_clusters * d), x(n * d);
+    for (float& value : centres) {
+        value = 20 * normal(random_centres);
+    }
+    for (idx_t i = 0; i < n; i++) {
+        const size_t cluster = random() % num_clusters;
+        for (int j = 0; j < d; j++) {
+            x[i * d + j] = centres[cluster * d + j] + normal(random);
+        }
+    }
+    return x;
+}
+
+TEST(IndexHNSWKernel, ClustersWhoseVectorsWereReplacedOneByOneAreFound) {
+    constexpr idx_t many = 2000, total = 10000;
+    constexpr const char* text = "HNSW16,KFlat(gaussian(gamma=0.001))";
+    auto x = clustered(2 * total, 1);
+    const auto index = faiss_ext::index_factory(d, text);
+    index->add(total, x.data());
+    std::vector<idx_t> ids(total);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(3));
+    for (idx_t i = 0; i < total; i++) {
+        const float* row = &x[(total + i) * d];
+        faiss_ext::update_vectors(*index, 1, &ids[i], row);
+        std::copy_n(row, d, &x[ids[i] * d]);
+    }
+    const auto q = clustered(many, 2);
+    const auto now = rows(x, d, 0, total);
+    const auto flat = faiss_ext::index_factory(d, text + 7);
+    flat->add(total, now.data());
+    const auto exact = search(*flat, q, 10).labels;
+    const auto fresh = faiss_ext::index_factory(d, text);
+    fresh->add(total, now.data());
+    EXPECT_GT(
+            recall(search(*index, q, 10).labels, exact, 10),
+            recall(search(*fresh, q, 10).labels, exact, 10) - 0.01);
+}
+
 } // namespace

@@ -361,7 +361,8 @@ void IndexHNSWKernel::for_walks(
         walk.num_scores = 0;
         found(i, walk, [&](auto&& met) {
             if (ntotal > 0) {
-                const ScoredVertex start = walk.descend(hnsw, 0, score);
+                const ScoredVertex start =
+                        walk.descend(hnsw, 0, places.breadth_above(), score);
                 met(start);
                 walk.walk(hnsw, 0, start, kept, limits, score, met);
             } else {
