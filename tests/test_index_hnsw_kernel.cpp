@@ -789,4 +789,29 @@ TEST(IndexHNSWKernel, ClustersWhoseVectorsWereReplacedOneByOneAreFound) {
             recall(search(*fresh, q, 10).labels, exact, 10) - 0.01);
 }
 
+TEST(IndexHNSWKernel, CompactBuildsAGraphAgainThatHasNoRemovedVertex) {
+    const char* text = "HNSW8,KFlat(chi2)";
+    Collection c(histograms(440, 1), text);
+    c.add(0, 400);
+    std::vector<idx_t> places(40);
+    std::iota(places.begin(), places.end(), idx_t(100));
+    c.remove(places);
+    compact(*c.index);
+    EXPECT_TRUE(c.graph.places.are_equal());
+    c.remove(places);
+    c.add(400, 440);
+    EXPECT_EQ(c.graph.num_removed(), 0);
+    EXPECT_FALSE(c.graph.places.are_equal());
+    compact(*c.index);
+    EXPECT_TRUE(c.graph.places.are_equal());
+
+    const auto n = idx_t(c.rows.size());
+    std::vector<float> now(n * d);
+    c.flat()->reconstruct_n(0, n, now.data());
+    const auto fresh = faiss_ext::index_factory(d, text);
+    fresh->add(n, now.data());
+    const auto q = histograms(100, 2);
+    expect_same(search(*c.index, q, 5), search(*fresh, q, 5));
+}
+
 } // namespace

@@ -108,8 +108,9 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     /// Removal by places; see IndexClass.
     std::function<void()> prepare_moves(const PlaceMoves& moves);
 
-    /// Builds the graph again without removed vectors and frees their memory.
-    /// Ids stay as they are. Meanwhile the index needs memory for two graphs.
+    /// Builds the graph again, as a new one of the same vectors, and frees the
+    /// memory of removed vectors. Ids stay as they are. Meanwhile the index
+    /// needs memory for two graphs.
     void compact();
 
     /// Vertices of removed vectors, whose memory is still in use.
