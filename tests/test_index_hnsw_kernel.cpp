@@ -745,4 +745,177 @@ TEST(IndexHNSWKernel, ARenewedGraphFindsAsMuchAsAFreshOne) {
                     hoeffding(many, 2));
 }
 
+/// Vectors of clusters far apart.
+std::vector<float> clustered(idx_t n, int seed) {
+    constexpr size_t num_clusters = 100;
+    std::mt19937 random(seed), random_centres(99);
+    std::normal_distribution<float> normal;
+    std::vector<float> centres(num_clusters * d), x(n * d);
+    for (float& value : centres) {
+        value = 20 * normal(random_centres);
+    }
+    for (idx_t i = 0; i < n; i++) {
+        const size_t cluster = random() % num_clusters;
+        for (int j = 0; j < d; j++) {
+            x[i * d + j] = centres[cluster * d + j] + normal(random);
+        }
+    }
+    return x;
+}
+
+TEST(IndexHNSWKernel, ClustersWhoseVectorsWereReplacedOneByOneAreFound) {
+    constexpr idx_t many = 2000, total = 10000;
+    constexpr const char* text = "HNSW16,KFlat(gaussian(gamma=0.001))";
+    auto x = clustered(2 * total, 1);
+    const auto index = faiss_ext::index_factory(d, text);
+    index->add(total, x.data());
+    std::vector<idx_t> ids(total);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(3));
+    for (idx_t i = 0; i < total; i++) {
+        const float* row = &x[(total + i) * d];
+        faiss_ext::update_vectors(*index, 1, &ids[i], row);
+        std::copy_n(row, d, &x[ids[i] * d]);
+    }
+    const auto q = clustered(many, 2);
+    const auto now = rows(x, d, 0, total);
+    const auto flat = faiss_ext::index_factory(d, text + 7);
+    flat->add(total, now.data());
+    const auto exact = search(*flat, q, 10).labels;
+    const auto fresh = faiss_ext::index_factory(d, text);
+    fresh->add(total, now.data());
+    EXPECT_GT(
+            recall(search(*index, q, 10).labels, exact, 10),
+            recall(search(*fresh, q, 10).labels, exact, 10) - 0.01);
+}
+
+TEST(IndexHNSWKernel, CompactBuildsAGraphAgainThatHasNoRemovedVertex) {
+    const char* text = "HNSW8,KFlat(chi2)";
+    Collection c(histograms(440, 1), text);
+    c.add(0, 400);
+    std::vector<idx_t> places(40);
+    std::iota(places.begin(), places.end(), idx_t(100));
+    c.remove(places);
+    compact(*c.index);
+    EXPECT_TRUE(c.graph.places.are_equal());
+    c.remove(places);
+    c.add(400, 440);
+    EXPECT_EQ(c.graph.num_removed(), 0);
+    EXPECT_FALSE(c.graph.places.are_equal());
+    compact(*c.index);
+    EXPECT_TRUE(c.graph.places.are_equal());
+
+    const auto n = idx_t(c.rows.size());
+    std::vector<float> now(n * d);
+    c.flat()->reconstruct_n(0, n, now.data());
+    const auto fresh = faiss_ext::index_factory(d, text);
+    fresh->add(n, now.data());
+    const auto q = histograms(100, 2);
+    expect_same(search(*c.index, q, 5), search(*fresh, q, 5));
+}
+
+// ------------------------------------------------------------------ merging
+
+TEST(IndexHNSWKernel, MergingAddsTheVectorsThatAreLeft) {
+    const char* text = "HNSW8,KFlat(chi2,store=u8)";
+    const auto x = histograms(900, 1), q = histograms(50, 2);
+    Collection a(x, text), b(x, text), whole(x, text);
+    a.add(0, 400);
+    b.add(400, 800);
+    std::vector<idx_t> removed(60);
+    std::iota(removed.begin(), removed.end(), idx_t(20));
+    a.remove(removed);
+    b.remove(removed);
+    whole.add(0, 20);
+    whole.add(80, 420);
+    whole.add(480, 800);
+    for (Collection* c : {&a, &b, &whole}) {
+        c->graph.hnsw.efSearch = 1000;
+    }
+    a.index->merge_from(*b.index);
+    EXPECT_EQ(a.index->ntotal, 680);
+    expect_same(search(*a.index, q, 10), search(*whole.flat(), q, 10));
+    EXPECT_EQ(b.index->ntotal, 0);
+    EXPECT_EQ(b.graph.storage->ntotal, 0);
+    b.rows.clear();
+    b.add(800, 900); // an emptied index can still be used
+    expect_same(search(*b.index, q, 10), search(*b.flat(), q, 10));
+    a.index->merge_from(*faiss_ext::index_factory(d, text));
+    EXPECT_EQ(a.index->ntotal, 680);
+}
+
+TEST(IndexHNSWKernel, MergingMovesIds) {
+    for (const char* text :
+         {"HNSW8,KFlat(linear)",
+          "IDMap,HNSW8,KFlat(linear)",
+          "Concurrent,HNSW8,KFlat(linear)",
+          "RR8,HNSW8,KFlat(linear),Refine(KFlat(linear))"}) {
+        SCOPED_TRACE(text);
+        const auto x = uniform_vectors(400, d, 1);
+        const auto a = faiss_ext::index_factory(d, text);
+        const auto b = faiss_ext::index_factory(d, text);
+        std::vector<idx_t> ids(400);
+        std::iota(ids.begin(), ids.end(), idx_t(1000));
+        for (faiss::Index* index : {a.get(), b.get()}) {
+            index->train(400, x.data());
+        }
+        a->add_with_ids(200, x.data(), ids.data());
+        b->add_with_ids(200, &x[200 * d], &ids[200]);
+        b->remove_ids(faiss::IDSelectorRange(1210, 1220));
+        const auto before = search(*b, x, 5);
+        EXPECT_TRUE(throws([&] { a->merge_from(*b, -200); }));
+        EXPECT_EQ(a->ntotal, 200);
+        expect_same(search(*b, x, 5), before);
+        a->merge_from(*b, 500);
+        EXPECT_EQ(a->ntotal, 390);
+        EXPECT_EQ(b->ntotal, 0);
+        std::vector<float> vector(d);
+        a->reconstruct(1730, vector.data());
+        for (int j = 0; j < d; j++) { // a rotation and its inverse round
+            EXPECT_NEAR(vector[j], x[230 * d + j], 1e-5);
+        }
+        EXPECT_TRUE(throws([&] { a->reconstruct(1715, vector.data()); }));
+    }
+}
+
+TEST(IndexHNSWKernel, AFailedMergeLeavesBoth) {
+    const auto x = uniform_vectors(400, d, 1), q = uniform_vectors(30, d, 2);
+    Graph a, b;
+    a.index.add(200, x.data());
+    b.index.add(200, &x[200 * d]);
+    b.index.IndexHNSWKernel::remove_ids(faiss::IDSelectorRange(0, 10));
+    for (IndexHNSWKernel* index : {&a.index, &b.index}) {
+        index->hnsw.efSearch = 500;
+    }
+    const auto of_a = search(a.index, q, 5), of_b = search(b.index, q, 5);
+    const auto expect_both_as_before = [&] {
+        EXPECT_EQ(a.index.ntotal, 200);
+        EXPECT_EQ(b.index.ntotal, 190);
+        expect_same(search(a.index, q, 5), of_a);
+        expect_same(search(b.index, q, 5), of_b);
+    };
+    for (const int calls : {0, 100, 500, 1500}) {
+        SCOPED_TRACE(calls);
+        EXPECT_TRUE(a.fails_after(calls, [&] { a.index.merge_from(b.index); }));
+        expect_both_as_before();
+    }
+    IndexFlatKernel flat(d, *kernel_factory("linear"));
+    expect_throws(
+            {{[&] { a.index.merge_from(a.index); }, "itself"},
+             {[&] { a.index.merge_from(flat); }, "another IndexHNSWKernel"},
+             {[&] { a.index.merge_from(b.index, 1); }, "add_id must be 0"}});
+    expect_both_as_before();
+    for (const char* other :
+         {"HNSW8,KFlat(chi2)",
+          "HNSW8,KFlat(linear,store=f16)",
+          "HNSW8,KFlat(gaussian(gamma=1))"}) {
+        const auto one = faiss_ext::index_factory(d, "HNSW8,KFlat(linear)");
+        const auto two = faiss_ext::index_factory(d, other);
+        EXPECT_TRUE(throws([&] { one->merge_from(*two); }, "cannot merge"));
+    }
+    const auto wide = faiss_ext::index_factory(d + 1, "HNSW8,KFlat(linear)");
+    const auto one = faiss_ext::index_factory(d, "HNSW8,KFlat(linear)");
+    EXPECT_TRUE(throws([&] { one->merge_from(*wide); }, "dimension"));
+}
+
 } // namespace

@@ -108,17 +108,27 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     /// Removal by places; see IndexClass.
     std::function<void()> prepare_moves(const PlaceMoves& moves);
 
-    /// Builds the graph again without removed vectors and frees their memory.
-    /// Ids stay as they are. Meanwhile the index needs memory for two graphs.
+    /// Builds the graph again, as a new one of the same vectors, and frees the
+    /// memory of removed vectors. Ids stay as they are. Meanwhile the index
+    /// needs memory for two graphs.
     void compact();
 
     /// Vertices of removed vectors, whose memory is still in use.
     idx_t num_removed() const;
 
+    /** Adds the vectors of another IndexHNSWKernel, whose storage has the same
+     * dimension, kernel, metric and format, and empties that index.
+     *
+     * They are linked one after the other, which takes as long as adding them.
+     * After an error both indexes have the same vectors as before.
+     *
+     * @param add_id  must be 0, because ids are positions
+     */
+    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+
     // These throw UnsupportedError.
     void add_with_ids(idx_t n, const float* x, const idx_t* xids) override;
-    void check_compatible_for_merge(const faiss::Index& other) const override;
-    void merge_from(faiss::Index& other, idx_t add_id = 0) override;
     size_t sa_code_size() const override;
     void sa_encode(idx_t n, const float* x, uint8_t* bytes) const override;
     void sa_decode(idx_t n, const uint8_t* bytes, float* x) const override;
@@ -137,6 +147,8 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
     idx_t num_vertices() const;
     void check_not_being_built(const char* where) const;
     IndexFlatKernel& vectors() const;
+    /// Links n vectors that `store` adds to the storage.
+    void append(idx_t n, const std::function<void(IndexFlatKernel&)>& store);
     void link(const std::vector<int32_t>& vertices);
     void link_past_removed(idx_t n);
     std::vector<int32_t> choose_vertices(idx_t n);

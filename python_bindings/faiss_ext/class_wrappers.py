@@ -1547,9 +1547,11 @@ def wrap_contents():
         return list_sizes_of(self)
 
     def compact(self) -> None:
-        """Frees the memory of removed vectors in graphs (HNSW,KFlat).
+        """Builds changed graphs (HNSW,KFlat) again.
 
-        Graphs with removed vectors are built again without them, wherever
+        This frees the memory of removed vectors, and searches find as much
+        as in a new graph of the vectors that are left. It concerns graphs
+        whose vectors were removed or replaced since they were built, wherever
         they are in the index. Ids stay as they are. Without such a graph
         nothing happens.
         """

@@ -198,7 +198,10 @@ def merge(index, other):
 
 
 def can_merge(empty, rows):
-    """Whether indexes like an empty one can be merged."""
+    """Whether indexes like an empty one can be merged, at less cost than
+    building one of all vectors. Graphs link each vector again."""
+    if isinstance(part_that_stores(empty), swig.IndexHNSWKernel):
+        return False
     one, other = copy_of(empty), copy_of(empty)
     try:
         add(one, rows[:1], 0)
@@ -343,7 +346,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     finished block is written to the folder `output + ".build"`. After an
     interruption the same call continues, also with more memory, and rebuilds
     damaged blocks. At the end the index is written and the files in the folder
-    are deleted. Graphs and hash tables cannot be merged from blocks. They are
+    are deleted. Graphs and hash tables are not merged from blocks. They are
     saved whole, each time that adding has taken ten times as long as saving.
 
     **Memory.** `memory` determines the sizes of the blocks and of the training

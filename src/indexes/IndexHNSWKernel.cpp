@@ -21,6 +21,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
@@ -126,8 +127,14 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
     if (n == 0) {
         return;
     }
+    vectors().kernel->check_input(n, x, d, "IndexFlatKernel::add");
+    append(n, [&](IndexFlatKernel& flat) { flat.add(n, x); });
+}
+
+void IndexHNSWKernel::append(
+        idx_t n,
+        const std::function<void(IndexFlatKernel&)>& store) {
     IndexFlatKernel& flat = vectors();
-    flat.kernel->check_input(n, x, d, "IndexFlatKernel::add");
     link_past_removed(n);
     const idx_t before = num_vertices();
     const faiss::RandomGenerator random = hnsw.rng;
@@ -136,7 +143,7 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
         flat.remove_ids(last);
         hnsw.rng = random;
     };
-    flat.add(n, x);
+    store(flat);
     std::vector<int32_t> added;
     try {
         added = choose_vertices(n);
@@ -361,7 +368,8 @@ void IndexHNSWKernel::for_walks(
         walk.num_scores = 0;
         found(i, walk, [&](auto&& met) {
             if (ntotal > 0) {
-                const ScoredVertex start = walk.descend(hnsw, 0, score);
+                const ScoredVertex start =
+                        walk.descend(hnsw, 0, places.breadth_above(), score);
                 met(start);
                 walk.walk(hnsw, 0, start, kept, limits, score, met);
             } else {
@@ -636,15 +644,47 @@ void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
             "put an IDMap in front of the index");
 }
 
-void IndexHNSWKernel::check_compatible_for_merge(const faiss::Index&) const {
-    throw_unsupported(
-            "IndexHNSWKernel",
-            "merge_from",
-            "add the vectors of both to one index");
+void IndexHNSWKernel::check_compatible_for_merge(
+        const faiss::Index& other) const {
+    check_ids_for_merge(*this, other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
+    const auto* source = dynamic_cast<const IndexHNSWKernel*>(&other);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            source, "cannot merge: expected another IndexHNSWKernel");
+    check_graph("merge_from");
+    source->check_graph("merge_from");
+    vectors().check_compatible_for_merge(source->vectors());
 }
 
-void IndexHNSWKernel::merge_from(faiss::Index& other, idx_t) {
+void IndexHNSWKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
+    check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::merge_from");
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
+    auto& source = dynamic_cast<IndexHNSWKernel&>(other);
+    const idx_t n = source.ntotal;
+    if (n > 0) {
+        check_ef(
+                hnsw.efConstruction,
+                "efConstruction",
+                "IndexHNSWKernel::merge_from");
+        append(n, [&](IndexFlatKernel& flat) {
+            const uint8_t* from = source.vectors()
+                                          .rows("IndexHNSWKernel::merge_from")
+                                          .sequential;
+            const size_t size = flat.code_size;
+            flat.codes.resize((flat.ntotal + n) * size);
+            for (idx_t place = 0; place < n; place++) {
+                std::copy_n(
+                        from + source.places.vertex(place) * size,
+                        size,
+                        &flat.codes[flat.ntotal++ * size]);
+            }
+        });
+    }
+    source.reset();
 }
 
 size_t IndexHNSWKernel::sa_code_size() const {

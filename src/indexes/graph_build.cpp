@@ -195,8 +195,8 @@ class Builder {
         return all;
     }
 
-    /// Replaces each link to a removed vertex by one to the nearest vertex that
-    /// this one links to. A vertex that is removed itself needs this, too:
+    /// Replaces each link to a removed vertex by one to a vertex that this one
+    /// links to. A vertex that is removed itself needs this, too:
     /// walks pass it, and the vertices that it linked to will have new vectors.
     Relinked relinked(int32_t vertex, int level) const {
         Relinked result{vertex, level, {}, {}};
@@ -212,18 +212,35 @@ class Builder {
                 return to == vertex || contains(result.links, to);
             });
             if (!others.empty()) {
-                const Scratch values(others.size());
-                scores(x.get(), others.size(), others.data(), values.get());
-                const float* all = values.get();
-                const auto best =
-                        std::min_element(all, all + others.size()) - all;
-                result.links.push_back(others[best]);
+                const int32_t to = substitute(x.get(), removed, others);
+                result.links.push_back(to);
                 if (places.place(vertex) >= 0) {
-                    result.added.push_back(others[best]);
+                    result.added.push_back(to);
                 }
             }
         }
         return result;
+    }
+
+    /// Returns the vertex that a link from x leads to instead of a removed one:
+    /// the nearest of some that are nearer to the removed vertex than to x, so
+    /// that links between clusters stay, or of all if there is none.
+    int32_t substitute(const float* x, int32_t removed, const Links& others)
+            const {
+        const size_t n = others.size();
+        const Scratch row(scores.d()), from_x(n), from_removed(n);
+        scores.decode(removed, row.get());
+        scores(x, n, others.data(), from_x.get());
+        scores(row.get(), n, others.data(), from_removed.get());
+        const auto rank = [&](size_t i) {
+            const float score = from_x.get()[i];
+            return std::pair(!(from_removed.get()[i] < score), score);
+        };
+        size_t best = 0;
+        for (size_t i = 1; i < n; i++) {
+            best = rank(i) < rank(best) ? i : best;
+        }
+        return others[best];
     }
 
     /// The nearest vertices with vectors on paths that begin with the links of
@@ -353,11 +370,12 @@ class Builder {
             }
         };
         const int top = level_of(vertex);
-        const size_t ef = hnsw.efConstruction;
         std::vector<Links> links(top + 1);
         std::vector<Candidate> candidates;
-        ScoredVertex start = walk.descend(hnsw, top, score);
+        ScoredVertex start =
+                walk.descend(hnsw, top, places.breadth_above(), score);
         for (int level = std::min(top, hnsw.max_level); level >= 0; level--) {
+            const size_t ef = breadth_on(level);
             walk.selected.clear(ef);
             met(start);
             walk.walk(hnsw, level, start, ef, {ef}, score, met);
@@ -378,6 +396,14 @@ class Builder {
                     scores, candidates, hnsw.nb_neighbors(level));
         }
         return links;
+    }
+
+    /// How many candidates the links of a new vertex are selected among. In a
+    /// new graph, the first vertices get links between distant regions. Above
+    /// the lowest level, many candidates give such links to a replacement.
+    size_t breadth_on(int level) const {
+        const size_t ef = hnsw.efConstruction;
+        return level > 0 && !places.are_equal() ? 4 * ef : ef;
     }
 
     /// Collects the nearest of all linked vertices that have vectors. A walk

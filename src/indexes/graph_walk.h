@@ -200,15 +200,21 @@ class GraphWalk {
         }
     }
 
-    /// Walks greedily from the entry point of the graph down to the level above
-    /// `level` and returns the best vertex found.
+    /// Walks from the entry point of the graph down to the level above `level`
+    /// and returns the best vertex found. On each level, the best `breadth`
+    /// vertices are expanded.
     template <class Scores>
-    ScoredVertex descend(const faiss::HNSW& hnsw, int level, Scores&& scores) {
+    ScoredVertex descend(
+            const faiss::HNSW& hnsw,
+            int level,
+            size_t breadth,
+            Scores&& scores) {
         ScoredVertex best = {0, hnsw.entry_point};
         scores(1, &best.id, &best.score);
         num_scores++;
         for (int l = hnsw.max_level; l > level; l--) {
-            walk(hnsw, l, best, 1, {1}, scores, [](ScoredVertex) {});
+            walk(hnsw, l, best, breadth, {breadth}, scores, [](ScoredVertex) {
+            });
             best = frontier[0];
         }
         return best;

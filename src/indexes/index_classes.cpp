@@ -802,7 +802,7 @@ void register_float_classes() {
     };
     graph.compact = [](IndexHNSWKernel& i) {
         i.check_graph("compact");
-        if (i.num_removed() > 0) {
+        if (!i.places.are_equal()) {
             i.compact();
         }
     };

@@ -1263,7 +1263,7 @@ def test_lists_of_blocks_behind_a_map():
 
 
 UNSUPPORTED = [
-    ("HNSW8,KFlat(chi2)", ["merge_from", "sa_encode", "sa_decode", "sa_code_size"]),
+    ("HNSW8,KFlat(chi2)", ["sa_encode", "sa_decode", "sa_code_size"]),
     ("KIVF4(M=4)", ["sa_encode", "sa_decode", "sa_code_size"]),
     ("RHBE64,AFlat", ["sa_decode", "reconstruct"]),
     ("RHBE64,BFlat", ["sa_decode", "reconstruct"])]
@@ -1273,9 +1273,7 @@ UNSUPPORTED = [
 def test_methods_that_a_class_does_not_support(string, names):
     x = histograms(60)
     index = filled(string, x)
-    arguments = {"sa_code_size": (),
-                 "merge_from": (index if "HNSW" in string else filled(string, x),), "sa_encode": (x,),
-                 "sa_decode": (binary_codes(),), "reconstruct": (0,)}
+    arguments = {"sa_code_size": (), "sa_encode": (x,), "sa_decode": (binary_codes(),), "reconstruct": (0,)}
     for name in names:
         with pytest.raises(RuntimeError) as caught:
             getattr(index, name)(*arguments[name])

@@ -143,6 +143,13 @@ def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
         assert faiss_ext.build_from(files / "f32.npy", string, progress=False).ntotal == N
 
 
+@pytest.mark.parametrize("string, merges", [("KFlat(chi2)", True), ("HNSW8,KFlat(chi2)", False), ("PCA4,HNSW8,KFlat(linear)", False)])
+def test_graphs_are_not_merged_from_blocks(string, merges):
+    index = faiss.index_factory(X.shape[1], string)
+    index.train(X)
+    assert out_of_core.can_merge(index, X[:1]) == merges
+
+
 @pytest.mark.parametrize("array, message", [
     (X.astype("float64"), "float64 files are read in blocks"),
     (X.astype(">f4"), "are read in blocks"),

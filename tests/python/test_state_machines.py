@@ -286,12 +286,12 @@ CASES = {
                   "exact": False, "ranges": False, "filters": False},
     "Permuted": {"string": "SIK64(gaussian,gamma=0.001),BPerm(M=2,B=500)", "make_distance": staticmethod(hamming_by),
                  "filters": False},
-    "Graph": {"string": "HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
+    "Graph": {"string": "HNSW4,KFlat(chi2)", "ranges": False, "exact": False},
 }
 # more strings, with the parts that the README names
 CASES |= {
     "Concurrent": {"string": "Concurrent,KFlat(chi2)"},
-    "ConcurrentGraph": {"string": "Concurrent,IDMap,HNSW4,KFlat(chi2)", "merges": False, "ranges": False, "exact": False},
+    "ConcurrentGraph": {"string": "Concurrent,IDMap,HNSW4,KFlat(chi2)", "ranges": False, "exact": False},
     "ConcurrentRefine": {"string": "Concurrent,AHK64(chi2),BFlat,Refine(KFlat(chi2))", "k_factor": 100},
     "Asymmetric": {"string": "AHK64(chi2),AFlat,Refine(KFlat(chi2,store=u8))", "k_factor": 100},
     "MappedLists": {"string": "HKM1(chi2),PCAR8,KIVF2(nprobe=2),Refine(KFlat(chi2))", "k_factor": 100},
@@ -301,7 +301,7 @@ CASES |= {
               "filters": False},
     "Tables": {"string": "SIK64(gaussian,gamma=0.001),BHash2x8", "make_distance": staticmethod(hamming_by), "exact": False,
                "merges": False, "ranges": False, "filters": False},
-    "RefinedGraph": {"string": "IDMap,HNSW4,KFlat(chi2,store=u8),Refine(KFlat(chi2))", "exact": False, "merges": False, "ranges": False},
+    "RefinedGraph": {"string": "IDMap,HNSW4,KFlat(chi2,store=u8),Refine(KFlat(chi2))", "exact": False, "ranges": False},
     "Samples": {"string": "CWS64,BFlat,Refine(KFlat(chi2))", "k_factor": 100},
     "RefinedPermuted": {"string": "AHK64(chi2),BPerm(M=2),Refine(KFlat(chi2))", "k_factor": 100, "exact": False, "ranges": False},
 }
