@@ -211,6 +211,8 @@ class Builder {
             std::erase_if(others, [&](int32_t to) {
                 return to == vertex || contains(result.links, to);
             });
+            constexpr size_t most_compared = 16; // more find hardly better ones
+            others.resize(std::min(others.size(), most_compared));
             if (!others.empty()) {
                 const int32_t to = substitute(x.get(), removed, others);
                 result.links.push_back(to);
