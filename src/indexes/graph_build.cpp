@@ -385,8 +385,7 @@ class Builder {
         const int top = level_of(vertex);
         std::vector<Links> links(top + 1);
         std::vector<Candidate> candidates;
-        ScoredVertex start =
-                walk.descend(hnsw, top, places.breadth_above(), score);
+        ScoredVertex start = walk.descend(hnsw, top, breadth_above(), score);
         for (int level = std::min(top, hnsw.max_level); level >= 0; level--) {
             const size_t ef = breadth_on(level);
             walk.selected.clear(ef);
@@ -409,6 +408,13 @@ class Builder {
                     scores, candidates, hnsw.nb_neighbors(level));
         }
         return links;
+    }
+
+    /// How many vertices of each level are expanded above the level of a new
+    /// vertex. From a wrong cluster few links lead to the right one, once most
+    /// vectors were added while their cluster was large.
+    size_t breadth_above() const {
+        return places.are_equal() ? 1 : 4;
     }
 
     /// How many candidates the links of a new vertex are selected among. In a
