@@ -36,14 +36,6 @@ struct GraphPlaces {
         return places.empty();
     }
 
-    /// How many of the best vertices walks expand on each level above the one
-    /// that they search. Once vectors were replaced, new ones have been linked
-    /// within their cluster only, and few links on the lowest level lead back
-    /// from a wrong one.
-    size_t breadth_above() const {
-        return are_equal() ? 1 : 4;
-    }
-
     int32_t vertex(idx_t place) const {
         return are_equal() ? int32_t(place) : vertices[place];
     }

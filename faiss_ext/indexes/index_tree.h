@@ -433,9 +433,9 @@ double extra_memory(const AnyIndex& index, idx_t n);
 /// Vectors for which an index has room that is not used, approximately.
 idx_t unused_places(const AnyIndex& index);
 
-/// Builds graphs again from which vectors were removed since they were built, in
-/// an index and all its parts, as IndexHNSWKernel::compact does. Does nothing if
-/// there are none.
+/// Builds graphs again from which vectors were removed since they were built,
+/// in an index and all its parts, as IndexHNSWKernel::compact does. Does
+/// nothing if there are none.
 void compact(faiss::Index& index);
 void compact(faiss::IndexBinary& index);
 

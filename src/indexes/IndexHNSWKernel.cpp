@@ -358,6 +358,8 @@ void IndexHNSWKernel::for_walks(
     if (how.bounded_queue && !how.check_relative_distance) {
         limits = {kept, ef + 1};
     }
+    // a changed graph has few links between clusters on the lowest level
+    const size_t breadth_above = places.are_equal() ? 1 : 2;
     std::atomic<size_t> num_scores{0};
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {
         const ThreadWalk memory;
@@ -369,7 +371,7 @@ void IndexHNSWKernel::for_walks(
         found(i, walk, [&](auto&& met) {
             if (ntotal > 0) {
                 const ScoredVertex start =
-                        walk.descend(hnsw, 0, places.breadth_above(), score);
+                        walk.descend(hnsw, 0, breadth_above, score);
                 met(start);
                 walk.walk(hnsw, 0, start, kept, limits, score, met);
             } else {

@@ -211,6 +211,8 @@ class Builder {
             std::erase_if(others, [&](int32_t to) {
                 return to == vertex || contains(result.links, to);
             });
+            constexpr size_t most_compared = 16; // more find hardly better ones
+            others.resize(std::min(others.size(), most_compared));
             if (!others.empty()) {
                 const int32_t to = substitute(x.get(), removed, others);
                 result.links.push_back(to);
@@ -228,19 +230,30 @@ class Builder {
     int32_t substitute(const float* x, int32_t removed, const Links& others)
             const {
         const size_t n = others.size();
-        const Scratch row(scores.d()), from_x(n), from_removed(n);
-        scores.decode(removed, row.get());
+        const Scratch from_x(n), row(scores.d());
         scores(x, n, others.data(), from_x.get());
-        scores(row.get(), n, others.data(), from_removed.get());
-        const auto rank = [&](size_t i) {
-            const float score = from_x.get()[i];
-            return std::pair(!(from_removed.get()[i] < score), score);
-        };
-        size_t best = 0;
-        for (size_t i = 1; i < n; i++) {
-            best = rank(i) < rank(best) ? i : best;
+        Frontier ascending;
+        ascending.clear(n);
+        for (size_t i = 0; i < n; i++) {
+            ascending.push({from_x.get()[i], others[i]});
         }
-        return others[best];
+        scores.decode(removed, row.get());
+        constexpr size_t step = 4; // most often one of the first is such
+        for (size_t i = 0; i < n; i += step) {
+            const size_t count = std::min(step, n - i);
+            int32_t ids[step];
+            float from_removed[step];
+            for (size_t j = 0; j < count; j++) {
+                ids[j] = ascending[i + j].id;
+            }
+            scores(row.get(), count, ids, from_removed);
+            for (size_t j = 0; j < count; j++) {
+                if (from_removed[j] < ascending[i + j].score) {
+                    return ids[j];
+                }
+            }
+        }
+        return ascending[0].id;
     }
 
     /// The nearest vertices with vectors on paths that begin with the links of
@@ -372,8 +385,7 @@ class Builder {
         const int top = level_of(vertex);
         std::vector<Links> links(top + 1);
         std::vector<Candidate> candidates;
-        ScoredVertex start =
-                walk.descend(hnsw, top, places.breadth_above(), score);
+        ScoredVertex start = walk.descend(hnsw, top, breadth_above(), score);
         for (int level = std::min(top, hnsw.max_level); level >= 0; level--) {
             const size_t ef = breadth_on(level);
             walk.selected.clear(ef);
@@ -396,6 +408,13 @@ class Builder {
                     scores, candidates, hnsw.nb_neighbors(level));
         }
         return links;
+    }
+
+    /// How many vertices of each level are expanded above the level of a new
+    /// vertex. From a wrong cluster few links lead to the right one, once most
+    /// vectors were added while their cluster was large.
+    size_t breadth_above() const {
+        return places.are_equal() ? 1 : 4;
     }
 
     /// How many candidates the links of a new vertex are selected among. In a

@@ -45,10 +45,10 @@ void link_vertices(
  *
  * Each link to a removed vertex is replaced by one to a vertex that the removed
  * one links to, which links back. This is the nearest of those that are nearer
- * to the removed vertex, so that links between clusters stay. A graph keeps
- * about as many links as it had. The consolidation of FreshDiskANN (Singh et
- * al., arXiv 2105.09613, algorithm 4) selects all links of such vertices again,
- * which leaves fewer.
+ * to the removed vertex, so that links between clusters stay. The first 16 are
+ * compared. A graph keeps about as many links as it had. The consolidation of
+ * FreshDiskANN (Singh et al., arXiv 2105.09613, algorithm 4) selects all links
+ * of such vertices again, which leaves fewer.
  *
  * If it fails, the vertices are visited again by the next call.
  *
