@@ -51,7 +51,7 @@ inline std::vector<WalkRow> walk_rows() {
             {"KFlat(linear)", "linear"},
             {"IDMap,KFlat(intersection)", "intersection", nearest},
             {"IDMap2,KFlat(chi2)", "chi2", nearest},
-            {"HNSW4,KFlat(chi2)", "chi2", some, true, false, false},
+            {"HNSW4,KFlat(chi2)", "chi2", some, true, true, false},
             {"KFlat(linear),Refine(KFlat(chi2))",
              "chi2",
              some,
