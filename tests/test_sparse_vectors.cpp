@@ -153,6 +153,10 @@ struct Case {
     faiss::MetricType metric;
 };
 
+void PrintTo(const Case& c, std::ostream* out) {
+    *out << c.kernel << (c.metric == l2 ? " L2" : " IP");
+}
+
 std::vector<Case> cases() {
     std::vector<Case> all;
     for (const char* kernel :

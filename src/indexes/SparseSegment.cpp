@@ -4,8 +4,8 @@
 #include <numeric>
 #include <span>
 
-#include "core/parallel.h"
 #include "core/scratch.h"
+#include "indexes/blocked_scan.h"
 #include "simd/sparse_scan.h"
 
 namespace faiss_ext {
@@ -150,14 +150,12 @@ void SparseSegment::compare_all(
         size_t begin,
         size_t end,
         SparseHits& hits) const {
-    constexpr size_t step = 256;
     std::vector<uint32_t> rows;
-    for (size_t i = begin; i < end; i += step) {
-        check_interrupt();
-        rows.resize(std::min(step, end - i));
-        std::iota(rows.begin(), rows.end(), uint32_t(i));
+    for_chunks(idx_t(begin), idx_t(end), 256, [&](idx_t first, idx_t last) {
+        rows.resize(last - first);
+        std::iota(rows.begin(), rows.end(), uint32_t(first));
         compare(how, rows, hits);
-    }
+    });
 }
 
 void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
@@ -294,61 +292,70 @@ void SparseSegment::scan_lists(
     }
     const Scratch sums(block_size);
     std::vector<uint32_t> found(block_size + 16);
-    for (size_t begin = 0; begin < lists.num_rows; begin += block_size) {
-        check_interrupt();
-        const size_t n = std::min(block_size, lists.num_rows - begin);
-        const float* weights = lists.weights.data() + begin;
-        const float least_weight = lists.least_weights[begin / block_size];
-        std::fill_n(sums.get(), n, 0.0f);
-        size_t num_found = 0, num_added = 0;
-        size_t num_entries = 0;
-        const auto add_next = [&] {
-            num_entries += add_term(
-                    lists, terms[num_added++], begin, begin + n, sums.get());
-        };
-        // until rows that are not in these lists are too far
-        const Required none(how, hits, m, 0);
-        while (num_added < m && left[num_added] >= none.at(least_weight)) {
-            add_next();
-        }
-        for (;;) {
-            const Required required(how, hits, m, left[num_added]);
-            num_found = simd::positions_at_least(
-                    n,
-                    sums.get(),
-                    weights,
-                    required.offset,
-                    required.slope,
-                    found.data());
-            // more lists, if these are shorter than it takes to compare the
-            // rows that they may leave out
-            const size_t worth = num_found * entries_per_comparison / 2;
-            const size_t before = num_entries;
-            while (num_added < m && num_entries - before < worth / 4) {
-                const Term& term = terms[num_added];
-                const size_t length =
-                        (term.end - term.next) * n / (lists.num_rows - begin);
-                if (length + n / 16 > worth) {
-                    break;
+    for_chunks(
+            0,
+            idx_t(lists.num_rows),
+            block_size,
+            [&](size_t begin, size_t end) {
+                const size_t n = end - begin;
+                const float* weights = lists.weights.data() + begin;
+                const float least_weight =
+                        lists.least_weights[begin / block_size];
+                std::fill_n(sums.get(), n, 0.0f);
+                size_t num_found = 0, num_added = 0;
+                size_t num_entries = 0;
+                const auto add_next = [&] {
+                    num_entries += add_term(
+                            lists,
+                            terms[num_added++],
+                            begin,
+                            begin + n,
+                            sums.get());
+                };
+                // until rows that are not in these lists are too far
+                const Required none(how, hits, m, 0);
+                while (num_added < m &&
+                       left[num_added] >= none.at(least_weight)) {
+                    add_next();
                 }
-                add_next();
-            }
-            if (num_entries == before) {
-                break;
-            }
-        }
-        for (size_t i = 0; i < num_found;) {
-            const Required now(how, hits, m, left[num_added]);
-            rows.clear();
-            for (; i < num_found && rows.size() < 32; i++) {
-                const uint32_t at = found[i];
-                if (sums[at] >= now.at(weights[at])) {
-                    rows.push_back(uint32_t(begin) + at);
+                for (;;) {
+                    const Required required(how, hits, m, left[num_added]);
+                    num_found = simd::positions_at_least(
+                            n,
+                            sums.get(),
+                            weights,
+                            required.offset,
+                            required.slope,
+                            found.data());
+                    // more lists, if these are shorter than it takes to compare
+                    // the rows that they may leave out
+                    const size_t worth = num_found * entries_per_comparison / 2;
+                    const size_t before = num_entries;
+                    while (num_added < m && num_entries - before < worth / 4) {
+                        const Term& term = terms[num_added];
+                        const size_t length = (term.end - term.next) * n /
+                                (lists.num_rows - begin);
+                        if (length + n / 16 > worth) {
+                            break;
+                        }
+                        add_next();
+                    }
+                    if (num_entries == before) {
+                        break;
+                    }
                 }
-            }
-            compare(how, rows, hits);
-        }
-    }
+                for (size_t i = 0; i < num_found;) {
+                    const Required now(how, hits, m, left[num_added]);
+                    rows.clear();
+                    for (; i < num_found && rows.size() < 32; i++) {
+                        const uint32_t at = found[i];
+                        if (sums[at] >= now.at(weights[at])) {
+                            rows.push_back(uint32_t(begin) + at);
+                        }
+                    }
+                    compare(how, rows, hits);
+                }
+            });
 }
 
 } // namespace faiss_ext
