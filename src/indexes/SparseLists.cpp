@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include <faiss_ext/kernels/Kernel.h>
@@ -121,8 +122,32 @@ SparseLists::SparseLists(
             });
     for (size_t i = 0; i < num_rows; i += block) {
         const auto begin = weights.begin() + i;
-        least_weights.push_back(*std::min_element(
-                begin, begin + std::min(block, num_rows - i)));
+        const auto end = begin + std::min(block, num_rows - i);
+        const auto [least, largest] = std::minmax_element(begin, end);
+        least_weights.push_back(*least);
+        largest_weights.push_back(*largest);
+        mean_weights.push_back(
+                float(std::accumulate(begin, end, 0.0) / double(end - begin)));
+    }
+    divide_long_lists();
+}
+
+void SparseLists::divide_long_lists() {
+    for (size_t l = 0; l < columns.size(); l++) {
+        if (length(l) < least_long) {
+            continue;
+        }
+        long_lists.push_back(uint32_t(l));
+        const size_t first = parts.size();
+        parts.resize(first + num_blocks());
+        for (size_t at = starts[l]; at < starts[l + 1]; at++) {
+            Part& part = parts[first + rows[at] / block];
+            const auto number = uint32_t(at - starts[l]);
+            part.begin = part.end == 0 ? number : part.begin;
+            part.end = number + 1;
+            part.low_code = std::min(part.low_code, codes[at]);
+            part.high_code = std::max(part.high_code, codes[at]);
+        }
     }
 }
 

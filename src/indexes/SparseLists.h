@@ -75,9 +75,25 @@ struct SparseLists {
     std::vector<uint8_t> low_codes, high_codes; ///< of each list
     std::vector<uint16_t> rows;                 ///< ascending in each list
     std::vector<uint8_t> codes;
-    std::vector<float> weights;       ///< of rows; see SharedSum
-    std::vector<float> least_weights; ///< of each block
-    bool are_histograms = true;       ///< whether no value is negative
+    std::vector<float> weights; ///< of rows; see SharedSum
+    // of the weights in each block
+    std::vector<float> least_weights, mean_weights, largest_weights;
+    /// Entries of a long list that are rows of one block, from its beginning
+    /// on, and their codes.
+    struct Part {
+        uint32_t begin = 0, end = 0;
+        uint8_t low_code = 255, high_code = 0;
+    };
+    /// Lists of so many entries have parts.
+    static constexpr size_t least_long = 256;
+    std::vector<uint32_t> long_lists; ///< ascending
+    std::vector<Part> parts;          ///< of each long list, for all blocks
+
+    size_t num_blocks() const {
+        return (num_rows + block - 1) / block;
+    }
+
+    bool are_histograms = true; ///< whether no value is negative
     bool have_finite_weights = true;
 
     /// Makes the lists of the first rows. d: their dimension
@@ -94,6 +110,7 @@ struct SparseLists {
    private:
     void choose_intervals(std::span<const float> values);
     void fill(const SparseRows& from, size_t d);
+    void divide_long_lists();
     uint8_t code(float value) const;
 
     std::vector<float> edges; ///< code(v) is the number of edges <= v

@@ -5,55 +5,10 @@
 #include <span>
 
 #include "core/scratch.h"
+#include "indexes/SparseScan.h"
 #include "indexes/blocked_scan.h"
-#include "simd/sparse_scan.h"
 
 namespace faiss_ext {
-
-namespace {
-
-constexpr size_t block_size = SparseLists::block;
-
-/// The time to compare a vector, in the time of an entry of a list.
-constexpr size_t entries_per_comparison = 64;
-
-/// A list that a query reads.
-struct Term {
-    size_t list;
-    float value;       ///< of the query
-    const float* most; ///< bound of the term by code
-    float largest;     ///< of these for codes in the list, or 0
-    size_t next, end;  ///< entries that are left
-};
-
-/// Rows whose sums reach this are compared: offset + slope * weight.
-struct Required {
-    float offset, slope;
-
-    /// @param left  the lists that were left out add at most this
-    Required(
-            const SparseSearch& how,
-            const SparseHits& hits,
-            size_t num_terms,
-            double left) {
-        const auto least = how.sum->least(hits.bound(), how.weight);
-        // sums and scores are rounded
-        const double error = 1e-5 + 2e-7 * double(num_terms);
-        const double size =
-                std::abs(least.offset) + (how.sum->has_roots ? 0 : how.weight);
-        offset =
-                float(std::isfinite(least.offset)
-                              ? least.offset - error * size - left * (1 + error)
-                              : least.offset);
-        slope = float(least.slope * (1 - error));
-    }
-
-    float at(float weight) const {
-        return offset + slope * weight;
-    }
-};
-
-} // namespace
 
 void SparseHits::push(float score, idx_t id) {
     if (std::isnan(score)) {
@@ -178,179 +133,33 @@ void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
     compare_all(how, begin, size(), hits);
 }
 
-namespace {
-
-/// Bounds of the terms of a query with the values of each code.
-void set_bounds(
-        const SharedSum& sum,
-        const SparseLists& lists,
-        Term& term,
-        float* bounds) {
-    const size_t first = lists.low_codes[term.list];
-    const size_t n = lists.high_codes[term.list] - first + 1;
-    // terms rise with the value, or fall if that of the query is negative
-    const auto& values = term.value > 0 ? lists.highs : lists.lows;
-    sum.terms->block(
-            1, &term.value, n, values.data() + first, 1, bounds + first);
-    term.most = bounds;
-    term.largest = std::max(
-            0.0f, *std::max_element(bounds + first, bounds + first + n));
-}
-
-/// The lists of a query's columns, the shortest first.
-std::vector<Term> terms_of(
-        const SharedSum& sum,
-        const SparseLists& lists,
-        const SparseRow& x,
-        std::vector<float>& bounds) {
-    std::vector<Term> terms;
-    auto list = lists.columns.begin();
-    for (size_t i = 0; i < x.size(); i++) {
-        list = std::lower_bound(list, lists.columns.end(), x.columns[i]);
-        if (list != lists.columns.end() && *list == x.columns[i]) {
-            const size_t l = list - lists.columns.begin();
-            terms.push_back(
-                    {l,
-                     x.values[i],
-                     nullptr,
-                     0,
-                     lists.starts[l],
-                     lists.starts[l + 1]});
-        }
-    }
-    std::stable_sort(
-            terms.begin(), terms.end(), [&](const Term& a, const Term& b) {
-                return a.end - a.next < b.end - b.next;
-            });
-    bounds.resize(256 * terms.size());
-    for (size_t i = 0; i < terms.size(); i++) {
-        set_bounds(sum, lists, terms[i], bounds.data() + 256 * i);
-    }
-    return terms;
-}
-
-/// Adds the bounds of a term to the sums of the rows from `begin` up to `end`.
-/// Returns the number of entries.
-size_t add_term(
-        const SparseLists& lists,
-        Term& term,
-        size_t begin,
-        size_t end,
-        float* sums) {
-    const uint16_t* rows = lists.rows.data();
-    const uint8_t* codes = lists.codes.data();
-    size_t at = term.next;
-    if (at < term.end && rows[at] < begin) { // it was left out before
-        at = std::lower_bound(
-                     rows + at,
-                     rows + term.end,
-                     begin,
-                     [](uint16_t row, size_t value) { return row < value; }) -
-                rows;
-    }
-    const size_t first = at;
-    const float* most = term.most;
-    while (at < term.end && rows[at] < end) {
-        sums[rows[at] - begin] += most[codes[at]];
-        at++;
-    }
-    term.next = at;
-    return at - first;
-}
-
-} // namespace
-
 void SparseSegment::scan_lists(
         const SparseLists& lists,
         const SparseSearch& how,
         SparseHits& hits) const {
-    std::vector<float> bounds;
-    std::vector<Term> terms =
-            terms_of(*how.sum, lists, how.query.components(), bounds);
-    const size_t m = terms.size();
-    std::vector<double> left(m + 1); // bounds of the sums of the last terms
-    for (size_t j = m; j > 0; j--) {
-        left[j - 1] = left[j] + terms[j - 1].largest;
-    }
-    std::vector<uint32_t> rows;
+    SparseScan scan(lists, *how.sum, how.query.components(), how.weight);
     if (!hits.are_within() && std::isinf(hits.bound())) {
         // vectors with the rarest columns give a first bound
-        const size_t enough = std::max<size_t>(64, 2 * hits.most());
-        for (const Term& term : terms) {
-            const size_t n =
-                    std::min(enough - rows.size(), term.end - term.next);
-            rows.insert(
-                    rows.end(),
-                    lists.rows.begin() + term.next,
-                    lists.rows.begin() + term.next + n);
-        }
-        std::sort(rows.begin(), rows.end());
-        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+        std::vector<uint32_t> rows =
+                scan.rows_of_shortest(std::max<size_t>(64, 2 * hits.most()));
         SparseHits first(hits.most());
         compare(how, rows, first);
         hits.set_bound(first.bound());
     }
-    const Scratch sums(block_size);
-    std::vector<uint32_t> found(block_size + 16);
+    constexpr size_t at_a_time = 32; // comparisons lower the bound
+    std::vector<uint32_t> rows;
     for_chunks(
             0,
             idx_t(lists.num_rows),
-            block_size,
+            SparseLists::block,
             [&](size_t begin, size_t end) {
-                const size_t n = end - begin;
-                const float* weights = lists.weights.data() + begin;
-                const float least_weight =
-                        lists.least_weights[begin / block_size];
-                std::fill_n(sums.get(), n, 0.0f);
-                size_t num_found = 0, num_added = 0;
-                size_t num_entries = 0;
-                const auto add_next = [&] {
-                    num_entries += add_term(
-                            lists,
-                            terms[num_added++],
-                            begin,
-                            begin + n,
-                            sums.get());
-                };
-                // until rows that are not in these lists are too far
-                const Required none(how, hits, m, 0);
-                while (num_added < m &&
-                       left[num_added] >= none.at(least_weight)) {
-                    add_next();
-                }
-                for (;;) {
-                    const Required required(how, hits, m, left[num_added]);
-                    num_found = simd::positions_at_least(
-                            n,
-                            sums.get(),
-                            weights,
-                            required.offset,
-                            required.slope,
-                            found.data());
-                    // more lists, if these are shorter than it takes to compare
-                    // the rows that they may leave out
-                    const size_t worth = num_found * entries_per_comparison / 2;
-                    const size_t before = num_entries;
-                    while (num_added < m && num_entries - before < worth / 4) {
-                        const Term& term = terms[num_added];
-                        const size_t length = (term.end - term.next) * n /
-                                (lists.num_rows - begin);
-                        if (length + n / 16 > worth) {
-                            break;
-                        }
-                        add_next();
-                    }
-                    if (num_entries == before) {
-                        break;
-                    }
-                }
-                for (size_t i = 0; i < num_found;) {
-                    const Required now(how, hits, m, left[num_added]);
+                scan.find(begin, end, hits.bound());
+                for (size_t i = 0; i < scan.found.size();) {
                     rows.clear();
-                    for (; i < num_found && rows.size() < 32; i++) {
-                        const uint32_t at = found[i];
-                        if (sums[at] >= now.at(weights[at])) {
-                            rows.push_back(uint32_t(begin) + at);
+                    for (; i < scan.found.size() && rows.size() < at_a_time;
+                         i++) {
+                        if (scan.may_have(scan.found[i], hits.bound())) {
+                            rows.push_back(uint32_t(begin) + scan.found[i]);
                         }
                     }
                     compare(how, rows, hits);

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include "indexes/SparseScan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "simd/sparse_scan.h"
+
+namespace faiss_ext {
+
+namespace {
+
+/// The time to compare a row, in the time of an entry of a list.
+constexpr size_t entries_per_comparison = 160;
+
+} // namespace
+
+SparseScan::SparseScan(
+        const SparseLists& lists,
+        const SharedSum& sum,
+        const SparseRow& query,
+        double weight)
+        : lists(lists), sum(sum), weight(weight) {
+    auto list = lists.columns.begin();
+    for (size_t i = 0; i < query.size(); i++) {
+        list = std::lower_bound(list, lists.columns.end(), query.columns[i]);
+        if (list == lists.columns.end() || *list != query.columns[i]) {
+            continue;
+        }
+        const size_t l = list - lists.columns.begin();
+        Term term = {
+                l,
+                none,
+                query.values[i],
+                0,
+                lists.starts[l],
+                lists.starts[l + 1],
+                0};
+        const auto& all = lists.long_lists;
+        const auto at = std::lower_bound(all.begin(), all.end(), uint32_t(l));
+        if (at != all.end() && *at == l) {
+            term.directory = at - all.begin();
+        }
+        sum.terms->self_values(1, &term.value, 1, &term.mass);
+        terms.push_back(term);
+    }
+    std::stable_sort(
+            terms.begin(), terms.end(), [](const Term& a, const Term& b) {
+                return a.end - a.next < b.end - b.next;
+            });
+    error = 1e-5 + 2e-7 * double(query.size());
+    most.resize(256 * terms.size());
+    for (size_t i = 0; i < terms.size(); i++) {
+        set_most(i);
+    }
+    left.resize(terms.size() + 1);
+    mass_left.resize(terms.size() + 1);
+    sums.resize(SparseLists::block);
+    found.resize(SparseLists::block + 16);
+}
+
+void SparseScan::set_most(size_t i) {
+    const Term& term = terms[i];
+    const size_t first = lists.low_codes[term.list];
+    const size_t n = lists.high_codes[term.list] - first + 1;
+    // terms rise with the value, or fall if that of the query is negative
+    const auto& values = term.value > 0 ? lists.highs : lists.lows;
+    sum.terms->block(
+            1,
+            &term.value,
+            n,
+            values.data() + first,
+            1,
+            most.data() + 256 * i + first);
+}
+
+std::vector<uint32_t> SparseScan::rows_of_shortest(size_t enough) const {
+    std::vector<uint32_t> rows;
+    for (const Term& term : terms) {
+        const size_t n = std::min(enough - rows.size(), term.end - term.next);
+        const auto from = lists.rows.begin() + term.next;
+        rows.insert(rows.end(), from, from + n);
+    }
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    return rows;
+}
+
+/// Finds the entries of a term in the block, and the largest of their bounds.
+void SparseScan::find_entries(size_t i) {
+    Term& term = terms[i];
+    const float* bounds = most.data() + 256 * i;
+    const auto largest = [&](uint8_t low, uint8_t high) {
+        return std::max(0.0f, bounds[term.value > 0 ? high : low]);
+    };
+    term.largest = 0;
+    if (term.directory == none) {
+        term.end = lists.starts[term.list + 1];
+        while (term.next < term.end && lists.rows[term.next] < begin) {
+            term.next++;
+        }
+        if (term.next < term.end && lists.rows[term.next] < end) {
+            term.largest = largest(
+                    lists.low_codes[term.list], lists.high_codes[term.list]);
+        }
+        return;
+    }
+    const SparseLists::Part& part =
+            lists
+                    .parts[term.directory * lists.num_blocks() +
+                           begin / SparseLists::block];
+    term.next = lists.starts[term.list] + part.begin;
+    term.end = lists.starts[term.list] + part.end;
+    if (part.begin < part.end) {
+        term.largest = largest(part.low_code, part.high_code);
+    }
+}
+
+void SparseScan::begin_block(size_t first, size_t last) {
+    begin = first;
+    end = last;
+    num_read = 0;
+    last_score = std::numeric_limits<double>::quiet_NaN();
+    std::fill_n(sums.begin(), end - begin, 0.0f);
+    for (size_t i = terms.size(); i > 0; i--) {
+        find_entries(i - 1);
+        const Term& term = terms[i - 1];
+        const bool is_there = term.largest > 0;
+        left[i - 1] = left[i] + term.largest;
+        mass_left[i - 1] = mass_left[i] + (is_there ? term.mass : 0);
+    }
+}
+
+/// Adds the entries of the next term to the sums. Returns their number.
+size_t SparseScan::read_next() {
+    Term& term = terms[num_read];
+    const float* bounds = most.data() + 256 * num_read;
+    const uint16_t* rows = lists.rows.data();
+    const uint8_t* codes = lists.codes.data();
+    float* block = sums.data() - begin;
+    size_t at = term.next;
+    if (term.directory == none) {
+        for (; at < term.end && rows[at] < end; at++) {
+            block[rows[at]] += bounds[codes[at]];
+        }
+    } else {
+        for (; at < term.end; at++) {
+            block[rows[at]] += bounds[codes[at]];
+        }
+    }
+    const size_t n = at - term.next;
+    term.next = at;
+    num_read++;
+    return n;
+}
+
+/// A bound of what the terms from the i-th on add to a sum.
+SparseScan::Line SparseScan::left_out(size_t i) const {
+    const size_t number = begin / SparseLists::block;
+    const double usual = lists.mean_weights[number];
+    const double root = std::sqrt(mass_left[i]);
+    Line line = {0, root};
+    if (!sum.has_roots) { // a line above the root of the weight
+        const double of_weight = std::sqrt(usual);
+        line = usual > 0 ? Line{root * of_weight / 2, root / of_weight / 2}
+                         : Line{left[i], 0};
+    }
+    const Line largest = {left[i], 0};
+    const Line& less = line.at(usual) < largest.at(usual) ? line : largest;
+    return {less.offset * (1 + error), less.slope * (1 + error)};
+}
+
+/// What the sum of a row must reach, with the terms that were read.
+SparseScan::Line SparseScan::required(double score) const {
+    const auto least = sum.least(score, weight);
+    if (!std::isfinite(least.offset)) {
+        return {least.offset, 0};
+    }
+    const Line others = left_out(num_read);
+    // sums and scores are rounded
+    const double size = std::abs(least.offset) + (sum.has_roots ? 0 : weight);
+    return {least.offset - error * size - others.offset,
+            least.slope * (1 - error) - others.slope};
+}
+
+/// Whether rows may have a score if they are in none of the lists that were
+/// read.
+bool SparseScan::others_may_have(double score) const {
+    const Line line = required(score);
+    const size_t number = begin / SparseLists::block;
+    return line.at(line.slope > 0 ? lists.least_weights[number]
+                                  : lists.largest_weights[number]) <= 0;
+}
+
+bool SparseScan::may_have(uint32_t row, double score) {
+    if (score != last_score) {
+        last_score = score;
+        last_required = required(score);
+    }
+    return sums[row] >= float(last_required.offset) +
+            float(last_required.slope) * lists.weights[begin + row];
+}
+
+void SparseScan::find(size_t first, size_t last, double score) {
+    begin_block(first, last);
+    size_t num_entries = 0;
+    while (num_read < terms.size() && others_may_have(score)) {
+        num_entries += read_next();
+    }
+    for (;;) {
+        const Line line = required(score);
+        found.resize(SparseLists::block + 16);
+        found.resize(simd::positions_at_least(
+                end - begin,
+                sums.data(),
+                lists.weights.data() + begin,
+                float(line.offset),
+                float(line.slope),
+                found.data()));
+        // more lists, if reading them takes less than the comparisons that they
+        // may save
+        const size_t worth = found.size() * entries_per_comparison / 2;
+        const size_t before = num_entries;
+        while (num_read < terms.size() && num_entries - before < worth / 4) {
+            const Term& term = terms[num_read];
+            const size_t length = term.directory == none
+                    ? std::min<size_t>(term.end - term.next, 16)
+                    : term.end - term.next;
+            if (length + (end - begin) / 16 > worth) {
+                break;
+            }
+            num_entries += read_next() + 1;
+        }
+        if (num_entries == before) {
+            break;
+        }
+    }
+    last_score = std::numeric_limits<double>::quiet_NaN();
+}
+
+} // namespace faiss_ext

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Finds the rows of inverted lists that a search must compare.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <faiss_ext/kernels/Kernel.h>
+
+#include "indexes/SparseLists.h"
+
+namespace faiss_ext {
+
+/** The sums of a query with the rows of a block, bounded by the codes of their
+ * values.
+ *
+ * Lists are read from the shortest to the longest. The lists that were not read
+ * can add at most offset + slope * weight to the sum of a row. This is either
+ * the sum of their largest terms in the block, or follows from the inequality
+ * of Cauchy and Schwarz for the components of the query and the row's weight.
+ *
+ * Source of the second bound: Anastasiu and Karypis, L2AP, ICDE 2014, for the
+ * cosine. It holds for all kernels, as each part of the sum is one.
+ */
+class SparseScan {
+   public:
+    /// @param weight  of the query
+    SparseScan(
+            const SparseLists& lists,
+            const SharedSum& sum,
+            const SparseRow& query,
+            double weight);
+
+    /// The rows of the shortest lists, at least `enough` if there are as many;
+    /// ascending.
+    std::vector<uint32_t> rows_of_shortest(size_t enough) const;
+
+    /// Finds the rows of a block that may have a score of at most `score`. They
+    /// are `found` then, as numbers in the block.
+    void find(size_t begin, size_t end, double score);
+
+    std::vector<uint32_t> found;
+
+    /// Whether a row of the block that was found may have this score.
+    bool may_have(uint32_t row, double score);
+
+   private:
+    struct Term {
+        size_t list;
+        size_t directory; ///< number among long lists, or `none`
+        float value;      ///< of the query
+        float mass;       ///< the term of the value with itself
+        size_t next, end; ///< entries that are left
+        float largest;    ///< bound of its terms in the block; 0 if it has none
+    };
+
+    /// offset + slope * weight of a row
+    struct Line {
+        double offset, slope;
+        double at(double weight) const {
+            return offset + slope * weight;
+        }
+    };
+
+    static constexpr size_t none = size_t(-1);
+
+    const SparseLists& lists;
+    const SharedSum& sum;
+    double weight, error;
+    std::vector<Term> terms;
+    std::vector<float> most; ///< bounds of the terms by code, 256 for each
+    // sums over the terms from each one on, in the block
+    std::vector<double> left, mass_left;
+
+    size_t begin = 0, end = 0; ///< of the block
+    size_t num_read = 0;       ///< terms that are in the sums
+    std::vector<float> sums;
+    double last_score;
+    Line last_required;
+
+    void set_most(size_t term);
+    void begin_block(size_t first, size_t last);
+    void find_entries(size_t term);
+    size_t read_next();
+    Line left_out(size_t term) const;
+    Line required(double score) const;
+    bool others_may_have(double score) const;
+};
+
+} // namespace faiss_ext
