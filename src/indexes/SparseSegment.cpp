@@ -121,10 +121,7 @@ void SparseSegment::search(const SparseSearch& how, SparseHits& hits) const {
     }
     const bool can_scan = current &&
             (current->are_histograms || !how.sum->is_of_histograms) &&
-            std::isfinite(how.weight) &&
-            std::all_of(current->weights.begin(),
-                        current->weights.end(),
-                        [](float w) { return std::isfinite(w); });
+            current->have_finite_weights && std::isfinite(how.weight);
     size_t begin = 0;
     if (can_scan) {
         scan_lists(*current, how, hits);
