@@ -26,6 +26,9 @@ struct SharedSum {
     /// Whether all components of both vectors must be >= 0.
     bool is_of_histograms = false;
 
+    /// Whether the sum of x and y is at most the weight of y.
+    bool is_at_most_weight = false;
+
     /// The weight of a vector y is terms(y, y), or its square root.
     bool has_roots = false;
 

@@ -109,13 +109,8 @@ SparseLists::SparseLists(
     are_histograms = std::all_of(
             values.begin(), values.end(), [](float v) { return v >= 0; });
     choose_intervals(values);
+    set_order(from, sum);
     fill(from, d);
-    weights.resize(num_rows);
-    parallel_blocks(num_rows, block, [&](idx_t begin, idx_t end) {
-        for (idx_t i = begin; i < end; i++) {
-            weights[i] = weight_of(sum, from[i]);
-        }
-    });
     have_finite_weights =
             std::all_of(weights.begin(), weights.end(), [](float w) {
                 return std::isfinite(w);
@@ -130,6 +125,33 @@ SparseLists::SparseLists(
                 float(std::accumulate(begin, end, 0.0) / double(end - begin)));
     }
     divide_long_lists();
+}
+
+/// Numbers the rows by ascending weight. Weights that differ by less than an
+/// eighth of an octave count as equal.
+void SparseLists::set_order(const SparseRows& from, const SharedSum& sum) {
+    std::vector<float> by_row(num_rows);
+    parallel_blocks(num_rows, block, [&](idx_t begin, idx_t end) {
+        for (idx_t i = begin; i < end; i++) {
+            by_row[i] = weight_of(sum, from[i]);
+        }
+    });
+    std::vector<int32_t> rank(num_rows);
+    for (size_t i = 0; i < num_rows; i++) {
+        const float w = by_row[i];
+        rank[i] = w > 0 && std::isfinite(w)
+                ? int32_t(std::lround(8 * std::log2(w)))
+                : std::numeric_limits<int32_t>::min();
+    }
+    order.resize(num_rows);
+    std::iota(order.begin(), order.end(), uint16_t(0));
+    std::stable_sort(order.begin(), order.end(), [&](uint16_t a, uint16_t b) {
+        return rank[a] < rank[b];
+    });
+    weights.resize(num_rows);
+    for (size_t i = 0; i < num_rows; i++) {
+        weights[i] = by_row[order[i]];
+    }
 }
 
 void SparseLists::divide_long_lists() {
@@ -230,11 +252,11 @@ void SparseLists::fill(const SparseRows& from, size_t d) {
     codes.resize(total);
     low_codes.assign(columns.size(), 255);
     high_codes.assign(columns.size(), 0);
-    size_t at = 0;
     for (size_t row = 0; row < num_rows; row++) {
-        for (; at < from.ends[row]; at++) {
-            const size_t l = list(from.columns[at]), to = next[l]++;
-            const float value = from.values[at];
+        const SparseRow components = from[order[row]];
+        for (size_t at = 0; at < components.size(); at++) {
+            const size_t l = list(components.columns[at]), to = next[l]++;
+            const float value = components.values[at];
             const uint8_t c = code(value);
             rows[to] = uint16_t(row);
             codes[to] = c;

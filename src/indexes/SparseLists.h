@@ -55,7 +55,7 @@ struct SparseRows {
 
 /** Inverted lists of up to 65,536 rows.
  *
- * The list of a column contains the number of each row with a component there,
+ * The list of a column contains a number for each row with a component there,
  * and a code for its value: the number of an interval that contains it. The
  * intervals are chosen such that each contains about as many values, or is as
  * narrow as the others relative to its values. If the rows have up to 256
@@ -69,6 +69,10 @@ struct SparseLists {
     static constexpr size_t block = 4096;
 
     size_t num_rows = 0;
+    /// The rows by their numbers in the lists, which ascend with their weights.
+    /// Rows of a block then have similar weights, so that a search can leave
+    /// blocks out.
+    std::vector<uint16_t> order;
     std::vector<float> lows, highs; ///< ends of each interval, ascending
     std::vector<int32_t> columns;   ///< columns with components, ascending
     std::vector<size_t> starts;     ///< of each list; one more at the end
@@ -109,6 +113,7 @@ struct SparseLists {
 
    private:
     void choose_intervals(std::span<const float> values);
+    void set_order(const SparseRows& from, const SharedSum& sum);
     void fill(const SparseRows& from, size_t d);
     void divide_long_lists();
     uint8_t code(float value) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "simd/sparse_scan.h"
 
@@ -84,7 +85,22 @@ std::vector<uint32_t> SparseScan::rows_of_shortest(size_t enough) const {
     }
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    for (uint32_t& row : rows) {
+        row = lists.order[row];
+    }
     return rows;
+}
+
+std::vector<uint32_t> SparseScan::blocks() const {
+    std::vector<uint32_t> all(lists.num_blocks());
+    std::iota(all.begin(), all.end(), 0u);
+    const auto distance = [&](uint32_t number) {
+        return std::abs(lists.mean_weights[number] - weight);
+    };
+    std::stable_sort(all.begin(), all.end(), [&](uint32_t a, uint32_t b) {
+        return distance(a) < distance(b);
+    });
+    return all;
 }
 
 /// Finds the entries of a term in the block, and the largest of their bounds.
@@ -97,9 +113,14 @@ void SparseScan::find_entries(size_t i) {
     term.largest = 0;
     if (term.directory == none) {
         term.end = lists.starts[term.list + 1];
-        while (term.next < term.end && lists.rows[term.next] < begin) {
-            term.next++;
-        }
+        term.next = std::lower_bound(
+                            lists.rows.begin() + lists.starts[term.list],
+                            lists.rows.begin() + term.end,
+                            begin,
+                            [](uint16_t row, size_t number) {
+                                return row < number;
+                            }) -
+                lists.rows.begin();
         if (term.next < term.end && lists.rows[term.next] < end) {
             term.largest = largest(
                     lists.low_codes[term.list], lists.high_codes[term.list]);
@@ -202,8 +223,18 @@ bool SparseScan::may_have(uint32_t row, double score) {
             float(last_required.slope) * lists.weights[begin + row];
 }
 
-void SparseScan::find(size_t first, size_t last, double score) {
-    begin_block(first, last);
+void SparseScan::find(size_t number, double score) {
+    const size_t first = number * SparseLists::block;
+    found.clear();
+    if (sum.is_at_most_weight) { // of the largest row in the block
+        const auto least = sum.least(score, weight);
+        const double largest = lists.largest_weights[number];
+        if (least.offset * (1 - error) + least.slope * largest * (1 - error) >
+            largest * (1 + error)) {
+            return;
+        }
+    }
+    begin_block(first, std::min(first + SparseLists::block, lists.num_rows));
     size_t num_entries = 0;
     while (num_read < terms.size() && others_may_have(score)) {
         num_entries += read_next();
@@ -237,6 +268,10 @@ void SparseScan::find(size_t first, size_t last, double score) {
         }
     }
     last_score = std::numeric_limits<double>::quiet_NaN();
+}
+
+uint32_t SparseScan::row(uint32_t number) const {
+    return lists.order[begin + number];
 }
 
 } // namespace faiss_ext

@@ -33,18 +33,24 @@ class SparseScan {
             const SparseRow& query,
             double weight);
 
-    /// The rows of the shortest lists, at least `enough` if there are as many;
-    /// ascending.
+    /// The rows of the shortest lists, up to `enough`, each once.
     std::vector<uint32_t> rows_of_shortest(size_t enough) const;
+
+    /// The numbers of all blocks. Rows with about the weight of the query come
+    /// first, because they lower the bound the most.
+    std::vector<uint32_t> blocks() const;
 
     /// Finds the rows of a block that may have a score of at most `score`. They
     /// are `found` then, as numbers in the block.
-    void find(size_t begin, size_t end, double score);
+    void find(size_t block, double score);
 
     std::vector<uint32_t> found;
 
-    /// Whether a row of the block that was found may have this score.
-    bool may_have(uint32_t row, double score);
+    /// Whether a row that was found may have this score.
+    bool may_have(uint32_t number, double score);
+
+    /// A row that was found.
+    uint32_t row(uint32_t number) const;
 
    private:
     struct Term {

@@ -144,24 +144,20 @@ void SparseSegment::scan_lists(
         hits.set_bound(first.bound());
     }
     constexpr size_t at_a_time = 32; // comparisons lower the bound
+    const std::vector<uint32_t> blocks = scan.blocks();
     std::vector<uint32_t> rows;
-    for_chunks(
-            0,
-            idx_t(lists.num_rows),
-            SparseLists::block,
-            [&](size_t begin, size_t end) {
-                scan.find(begin, end, hits.bound());
-                for (size_t i = 0; i < scan.found.size();) {
-                    rows.clear();
-                    for (; i < scan.found.size() && rows.size() < at_a_time;
-                         i++) {
-                        if (scan.may_have(scan.found[i], hits.bound())) {
-                            rows.push_back(uint32_t(begin) + scan.found[i]);
-                        }
-                    }
-                    compare(how, rows, hits);
+    for_chunks(0, idx_t(blocks.size()), 1, [&](size_t begin, size_t) {
+        scan.find(blocks[begin], hits.bound());
+        for (size_t i = 0; i < scan.found.size();) {
+            rows.clear();
+            for (; i < scan.found.size() && rows.size() < at_a_time; i++) {
+                if (scan.may_have(scan.found[i], hits.bound())) {
+                    rows.push_back(scan.row(scan.found[i]));
                 }
-            });
+            }
+            compare(how, rows, hits);
+        }
+    });
 }
 
 } // namespace faiss_ext

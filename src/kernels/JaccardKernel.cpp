@@ -110,6 +110,7 @@ std::optional<SharedSum> JaccardKernel::shared_sum(
     SharedSum sum;
     sum.terms = &terms;
     sum.is_of_histograms = true;
+    sum.is_at_most_weight = true;
     // k = s / (x + y - s) for the sum s and vectors that sum up to x and y
     sum.least = [metric](double score, double weight) {
         const double k = normalized_value(metric, score);
