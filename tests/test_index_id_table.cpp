@@ -19,6 +19,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/IndexPreTransformSIMD.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -348,6 +349,26 @@ TEST(IndexIDTable, FilesOfFaissBecomeTables) {
     std::vector<uint8_t> code(8);
     table.reconstruct(103, code.data());
     EXPECT_EQ(code, rows(codes, 8, 3, 4));
+}
+
+TEST(IndexIDTable, ErrorsOfUpsertNameTheVectorOfTheCaller) {
+    const auto index = index_factory(4, "KFlat(chi2)");
+    const Floats x = uniform_vectors(5, 4, 1);
+    index->add(5, x.data());
+    for (const std::vector<idx_t>& ids :
+         {std::vector<idx_t>{77, 0, 99}, {0, 1, 99}, {0, 98, 99}}) {
+        for (const idx_t bad : {0, 1, 2}) {
+            Floats rows(x.begin(), x.begin() + 12);
+            rows[bad * 4 + 2] = NAN;
+            try {
+                upsert(*index, 3, rows.data(), ids.data());
+                ADD_FAILURE() << "NaN was taken";
+            } catch (const VectorError& e) {
+                EXPECT_EQ(e.vector, bad);
+            }
+        }
+    }
+    EXPECT_EQ(index->ntotal, 5);
 }
 
 } // namespace

@@ -423,6 +423,19 @@ TEST(IndexPreTransformSIMD, AGraphOfFaissSearchesWithASoundEf) {
     EXPECT_EQ(search(*index, x, 1, &params).labels[7], 7);
 }
 
+TEST(IndexPreTransformSIMD, ListsWithoutTransformationsReconstruct) {
+    constexpr int d = 8;
+    const Floats x = uniform_vectors(200, d, 1);
+    const auto index = index_factory(d, "Concurrent,IVF4,Flat");
+    index->train(200, x.data());
+    index->add(200, x.data());
+    Floats found(d);
+    for (const idx_t id : {0, 7, 199}) {
+        index->reconstruct(id, found.data());
+        EXPECT_EQ(found, Floats(&x[id * d], &x[id * d] + d));
+    }
+}
+
 TEST(IndexPreTransformSIMD, EmptyIndexesGivePadding) {
     const auto x = uniform_vectors(60, 16, 1);
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {

@@ -597,19 +597,20 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
                 part_that_keeps_places(owner_of(*this)).class_name() +
                 " cannot replace vectors; if it can remove them, remove them and add the new ones");
     }
+    std::vector<idx_t> order = std::move(added);
+    order.insert(order.end(), replaced.begin(), replaced.end());
     std::vector<component_t> reordered;
-    if (!added.empty() && !replaced.empty()) {
+    if (!std::is_sorted(order.begin(), order.end())) {
         const size_t length = length_of(*this);
-        for (const auto& rows : {added, replaced}) {
-            for (const idx_t i : rows) {
-                reordered.insert(
-                        reordered.end(), x + i * length, x + (i + 1) * length);
-            }
+        for (const idx_t i : order) {
+            reordered.insert(
+                    reordered.end(), x + i * length, x + (i + 1) * length);
         }
         x = reordered.data();
     }
     make_room(idx_t(new_ids.size()));
-    this->index->add(n, x);
+    rethrow_with_index(
+            [&](idx_t i) { return order[i]; }, [&] { this->index->add(n, x); });
     if (!places.empty()) {
         move();
     }

@@ -724,6 +724,10 @@ void IndexPreTransformSIMD::reconstruct(idx_t key, float* recons) const {
     const auto* lists = dynamic_cast<const faiss::IndexIVF*>(index);
     if (lists && lists->direct_map.no()) {
         check_no_blocks(*this, "IndexPreTransformSIMD::reconstruct");
+        if (chain.empty()) {
+            find_in_lists(*lists, key, recons);
+            return;
+        }
         std::vector<float> inside(index->d);
         find_in_lists(*lists, key, inside.data());
         reverse_chain(1, inside.data(), recons);

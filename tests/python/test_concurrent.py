@@ -67,7 +67,8 @@ def test_threads_search_while_one_changes(string):
             assert 300 <= len(ids) <= 310 and np.ptp(ids) == len(ids) - 1
             mask = lambda ids: ids % 2 == 0
             found = index.search(X[:2], 3, filter=mask)[1]
-            assert (found % 2 == 0).all()
+            # all ids that the mask allowed may be gone when the search begins
+            assert (found[found >= 0] % 2 == 0).all()
             assert repr(index).startswith("Index")
             assert 300 <= faiss_ext.clone_index(index).ntotal <= 310 if string[0] == "C" else True
 
