@@ -172,6 +172,7 @@ std::vector<Case> cases() {
           "matern(nu=1.5,gamma=2)",
           "expchi2(gamma=1)",
           "poly(degree=2,c=1)",
+          "poly(degree=2,c=10000)",
           "normalized(chi2)",
           "normalized(poly(degree=3,c=0.5))",
           "exponential(normalized(js),scale=3)"}) {

@@ -53,9 +53,13 @@ std::optional<SharedSum> PolynomialKernel::shared_sum(
     sum.terms = &terms;
     sum.is_of_histograms = true; // negative sums have large even powers
     sum.least = [this](double score, double) {
-        return score < 0
-                ? SharedSum::Least{std::pow(-score, 1.0 / degree) - c, 0}
-                : any_sum;
+        if (score >= 0) {
+            return any_sum;
+        }
+        // different sums have the same score if c is much larger than they are
+        constexpr double rounding = 1e-6;
+        const double base = std::pow(-score, 1.0 / degree);
+        return SharedSum::Least{base * (1 - rounding) - c, 0};
     };
     return sum;
 }
