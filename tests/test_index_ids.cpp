@@ -2,9 +2,12 @@
 // Indexes that strings make, with ids of their own: each call must answer like
 // that of an index without ids, with ids in the place of positions.
 
+#include <array>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -699,6 +702,197 @@ TEST_P(EachBinaryIndexWithIds, Changes) {
         EXPECT_EQ(again.distances, search(*plain, x, 1).distances);
     } else {
         check(*own);
+    }
+}
+
+/// Merges two indexes twice, the second time after new vectors went into the
+/// emptied one, then removes ids.
+template <class Index, class Add, class Search, class Copies>
+void merge_twice(
+        const Index& empty,
+        bool a_has_ids,
+        bool b_has_ids,
+        Add&& add,
+        Search&& search_own,
+        Copies&& copies) {
+    const auto a = copies(empty)[0], b = copies(empty)[0];
+    std::map<idx_t, idx_t> in_a, in_b; // positions in x by id
+    const auto fill = [&](Index& index,
+                          auto& rows,
+                          idx_t begin,
+                          idx_t end,
+                          idx_t first_id) {
+        std::vector<idx_t> ids;
+        for (idx_t i = begin; i < end; i++) {
+            const idx_t id = first_id < 0 ? i - begin : first_id + i;
+            rows[id] = i;
+            ids.push_back(id);
+        }
+        add(index, begin, end, first_id < 0 ? nullptr : ids.data());
+    };
+    const auto check = [&](const Index& index, const auto& rows) {
+        ASSERT_EQ(index.ntotal, idx_t(rows.size()));
+        const auto found = index_ids(index);
+        std::set<idx_t> expected;
+        for (const auto& [id, row] : rows) {
+            expected.insert(id);
+        }
+        EXPECT_EQ(std::set<idx_t>(found.begin(), found.end()), expected);
+        search_own(index, rows);
+    };
+    fill(*a, in_a, 0, 100, a_has_ids ? 3000 : -1);
+    fill(*b, in_b, 100, 160, b_has_ids ? 5000 : -1);
+    const auto merge = [&](idx_t add_id) {
+        a->merge_from(*b, add_id);
+        for (const auto& [id, row] : in_b) {
+            in_a[id + add_id] = row;
+        }
+        in_b.clear();
+        check(*b, in_b);
+    };
+    merge(a_has_ids || b_has_ids ? 10000 : 100);
+    check(*a, in_a);
+    // new ids were never given if an index had ids of its own
+    const idx_t next = b_has_ids ? 5160 : a_has_ids ? 60 : 0;
+    for (const auto& copy : copies(*b)) {
+        check(*copy, in_b);
+    }
+    add(*b, 160, 170, nullptr);
+    for (idx_t i = 0; i < 10; i++) {
+        in_b[next + i] = 160 + i;
+    }
+    check(*b, in_b);
+    fill(*b, in_b, 170, 180, 20000);
+    check(*b, in_b);
+    for (const auto& copy : copies(*b)) {
+        check(*copy, in_b);
+    }
+    merge(50000);
+    check(*a, in_a);
+    std::vector<idx_t> gone;
+    for (const auto& [id, row] : in_a) {
+        if (row % 3 == 0) {
+            gone.push_back(id);
+        }
+    }
+    const faiss::IDSelectorBatch sel(gone.size(), gone.data());
+    EXPECT_EQ(a->remove_ids(sel), gone.size());
+    for (const idx_t id : gone) {
+        in_a.erase(id);
+    }
+    check(*a, in_a);
+    for (const auto& copy : copies(*a)) {
+        check(*copy, in_a);
+    }
+}
+
+constexpr bool merged_ids[][2] = {
+        {false, false},
+        {false, true},
+        {true, false},
+        {true, true}};
+
+struct EachBinaryMerge : testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        EachBinaryMerge,
+        testing::Values(
+                "BFlat",
+                "BIVF4",
+                "BKFlat(jaccard)",
+                "SIK64(gaussian),BFlat",
+                "SIK64(gaussian),BIVF4",
+                "BConcurrent,BFlat",
+                "BConcurrent,BIVF4"),
+        testing_strings::name_of_row);
+
+TEST_P(EachBinaryMerge, LeavesIndexesThatCanBeUsed) {
+    const std::string text = GetParam();
+    const bool has_hash = text.find("SIK") == 0;
+    const auto empty = index_binary_factory(has_hash ? d : 64, text);
+    if (auto* hash = dynamic_cast<IndexBinaryKernelHash*>(empty.get())) {
+        hash->train(n, normalized_histograms(n, d, 1).data());
+    }
+    const Bytes x = random_bytes(n * 8, 3);
+    empty->train(n, x.data());
+    const auto add =
+            [&](auto& index, idx_t begin, idx_t end, const idx_t* ids) {
+                if (ids) {
+                    index.add_with_ids(end - begin, &x[begin * 8], ids);
+                } else {
+                    index.add(end - begin, &x[begin * 8]);
+                }
+            };
+    const auto search_own = [&](const auto& index, const auto& rows) {
+        for (const auto& [id, row] : rows) {
+            const Bytes one(&x[row * 8], &x[row * 8] + 8);
+            EXPECT_EQ(search(index, one, 1).labels[0], id);
+        }
+    };
+    const auto copies = [](const faiss::IndexBinary& index) {
+        std::vector<std::unique_ptr<faiss::IndexBinary>> all;
+        all.push_back(clone_binary_index(&index));
+        all.push_back(reread_binary(index));
+        return std::array{
+                std::shared_ptr<faiss::IndexBinary>(std::move(all[0])),
+                std::shared_ptr<faiss::IndexBinary>(std::move(all[1]))};
+    };
+    for (const auto& [a, b] : merged_ids) {
+        SCOPED_TRACE(testing::Message() << a << b);
+        merge_twice(*empty, a, b, add, search_own, copies);
+    }
+}
+
+struct EachMerge : testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(
+        Strings,
+        EachMerge,
+        testing::Values(
+                "KFlat(chi2)",
+                "KIVF4(M=24)",
+                "SIK64(gaussian),BIVF4",
+                "SIK64(gaussian),BIVF4,Refine(KFlat(gaussian))",
+                "SIK64(gaussian),BFlat,Refine(KFlat(gaussian))",
+                "PCA8,IVF4,Flat,Refine(KFlat(chi2))",
+                "PCA8,IVF4,PQ4x4,Refine(KFlat(chi2))",
+                "HKM1(chi2),IVF4,Flat,Refine(KFlat(chi2))",
+                "Concurrent,PCA8,IVF4,Flat",
+                "Concurrent,KFlat(chi2)"),
+        testing_strings::name_of_row);
+
+TEST_P(EachMerge, LeavesIndexesThatCanBeUsed) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const auto empty = index_factory(d, GetParam());
+    empty->train(n, x.data());
+    const auto add =
+            [&](auto& index, idx_t begin, idx_t end, const idx_t* ids) {
+                if (ids) {
+                    index.add_with_ids(end - begin, &x[begin * d], ids);
+                } else {
+                    index.add(end - begin, &x[begin * d]);
+                }
+            };
+    const auto search_own = [&](const auto& index, const auto& rows) {
+        for (const auto& [id, row] : rows) {
+            const Floats one(&x[row * d], &x[row * d] + d);
+            const auto labels = search(index, one, 5).labels;
+            EXPECT_EQ(std::count(labels.begin(), labels.end(), id), 1);
+        }
+    };
+    const auto copies = [](const faiss::Index& index) {
+        faiss::VectorIOWriter writer;
+        write_index(&index, &writer);
+        faiss::VectorIOReader reader;
+        reader.data = writer.data;
+        return std::array{
+                std::shared_ptr<faiss::Index>(clone_index(&index)),
+                std::shared_ptr<faiss::Index>(read_index(&reader))};
+    };
+    for (const auto& [a, b] : merged_ids) {
+        SCOPED_TRACE(testing::Message() << a << b);
+        merge_twice(*empty, a, b, add, search_own, copies);
     }
 }
 

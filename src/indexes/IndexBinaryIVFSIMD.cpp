@@ -575,6 +575,9 @@ void IndexBinaryIVFSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     if (next_id >= 0) {
         next_id = std::max(next_id, first_free_id(*this));
     }
+    if (auto* source = dynamic_cast<IndexBinaryIVFSIMD*>(&other)) {
+        source->next_id = 0; // as in the float lists
+    }
 }
 
 size_t IndexBinaryIVFSIMD::remove_ids(const faiss::IDSelector& sel) {

@@ -263,9 +263,9 @@ void IndexConcurrentTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
     change([&](IndexT& inside) {
         if (auto* shared = dynamic_cast<IndexConcurrentTemplate*>(&other)) {
             shared->change(
-                    [&](IndexT& from) { inside.merge_from(from, add_id); });
+                    [&](IndexT& from) { merge_part(inside, from, add_id); });
         } else {
-            inside.merge_from(other, add_id);
+            merge_part(inside, other, add_id);
         }
     });
 }

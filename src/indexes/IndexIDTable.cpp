@@ -646,7 +646,7 @@ void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
             where,
             "give an add_id that is added to the ids of the other index");
     make_room(idx_t(ids.size()));
-    this->index->merge_from(*source.index);
+    merge_part(*this->index, *source.index);
     append(idx_t(ids.size()), ids.data());
     source.id_map.clear();
     source.known = nullptr;

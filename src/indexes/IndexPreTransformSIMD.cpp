@@ -470,7 +470,8 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     } else {
         check_no_blocks(*this, "IndexPreTransformSIMD::merge_from");
         check_compatible_for_merge(other);
-        IndexPreTransform::merge_from(other, add_id);
+        merge_part(*index, *source->index, add_id);
+        ntotal = index->ntotal;
     }
     source->ntotal = source->index->ntotal;
 }

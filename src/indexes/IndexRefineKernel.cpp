@@ -487,9 +487,11 @@ void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
     forget_direct_maps(base_index);
     forget_direct_maps(source.base_index);
     check_merge(*base_index, *source.base_index);
-    base_index->merge_from(
-            *source.base_index, keeps_ids(base_index) ? ntotal : 0);
-    refine_index->merge_from(*source.refine_index);
+    merge_part(
+            *base_index,
+            *source.base_index,
+            keeps_ids(base_index) ? ntotal : 0);
+    merge_part(*refine_index, *source.refine_index);
     ntotal = refine_index->ntotal;
     source.ntotal = source.refine_index->ntotal;
 }

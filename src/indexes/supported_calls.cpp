@@ -9,6 +9,7 @@
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexLattice.h>
 #include <faiss/IndexNSG.h>
+#include <faiss/IndexPreTransform.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
 
@@ -302,6 +303,22 @@ std::unique_ptr<faiss::SearchParameters> params_of_its_class(
     auto own = params_for_selected(index, 1);
     own->sel = params->sel;
     return own;
+}
+
+void merge_part(faiss::Index& index, faiss::Index& other, idx_t add_id) {
+    index.merge_from(other, add_id);
+    faiss::Index* from = &other;
+    while (auto* chain = dynamic_cast<faiss::IndexPreTransform*>(from)) {
+        chain->ntotal = 0;
+        from = chain->index;
+    }
+}
+
+void merge_part(
+        faiss::IndexBinary& index,
+        faiss::IndexBinary& other,
+        idx_t add_id) {
+    index.merge_from(other, add_id);
 }
 
 } // namespace faiss_ext

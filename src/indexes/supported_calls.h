@@ -39,6 +39,14 @@ void check_inverse_supported(
 /// do not say why.
 void check_merge(const AnyIndex& index, const AnyIndex& other);
 
+/// Moves the vectors of another index into an index. FAISS's IndexPreTransform
+/// leaves ntotal of the other one as it was.
+void merge_part(faiss::Index& index, faiss::Index& other, idx_t add_id = 0);
+void merge_part(
+        faiss::IndexBinary& index,
+        faiss::IndexBinary& other,
+        idx_t add_id = 0);
+
 /// Throws UnsupportedError if an index of FAISS, or a part of the index, cannot
 /// take n vectors. FAISS would find out after other parts have taken them.
 void check_addition(const AnyIndex& index, idx_t n, const char* where);
