@@ -20,8 +20,10 @@ void check_params_supported(
         const faiss::SearchParameters* params,
         const char* where);
 
-/// The same for search_and_reconstruct.
-void check_params_supported_with_vectors(
+/// Whether search_and_reconstruct of an index of FAISS takes the parameters.
+/// If not, search takes them. Throws UnsupportedError if the index supports
+/// search, but not search_and_reconstruct.
+bool takes_params_with_vectors(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where);
@@ -38,6 +40,14 @@ void check_inverse_supported(
 /// Throws if an index cannot take the vectors of another one. FAISS's classes
 /// do not say why.
 void check_merge(const AnyIndex& index, const AnyIndex& other);
+
+/// The same for merge_parts.
+void check_merge_of_parts(const faiss::Index& index, const faiss::Index& other);
+
+/// Moves the vectors of an index to another one. FAISS requires that flat
+/// indexes are of the same class, which depends on whether they have been in a
+/// file; this function does not.
+void merge_parts(faiss::Index& index, faiss::Index& other, idx_t add_id = 0);
 
 /// Throws UnsupportedError if an index of FAISS, or a part of the index, cannot
 /// take n vectors. FAISS would find out after other parts have taken them.
