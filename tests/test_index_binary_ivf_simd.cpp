@@ -448,7 +448,7 @@ TEST(IndexBinaryIVFSIMD, MergesListsThatFit) {
             {{[&] { merge(narrow.index); }, "32 and 64 bits"},
              {[&] { merge(few.index); }, "lists"},
              {[&] { merge(flat); }, "inverted lists"},
-             {[&] { merge(a.index); }, "expected another index"}});
+             {[&] { merge(a.index); }, "merged with itself"}});
     Lists elsewhere(64, 100, 4);
     elsewhere.index.quantizer->reset();
     elsewhere.index.quantizer->add(4, random_codes(4, 64, 9).data());

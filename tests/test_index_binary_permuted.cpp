@@ -519,7 +519,7 @@ TEST(Calls, WithNothingOrBad) {
              {[&] { index->reconstruct_n(1, -1, some.data()); }, "3 vectors"},
              {[&] { index->merge_from(flat); }, "Permuted"},
              {[&] { index->merge_from(*make(72, 4, 9)); }, "bits"},
-             {[&] { index->merge_from(*index); }, "another"},
+             {[&] { index->merge_from(*index); }, "itself"},
              {[&] { index->merge_from(*make(16, 4, 9, q), 5); }, "ids"},
              {[] { IndexBinaryPermuted(0); }, "0"},
              {[] { IndexBinaryPermuted(12); }, "8"},

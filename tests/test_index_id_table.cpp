@@ -150,7 +150,7 @@ TEST(IndexIDTable, BadCallsChangeNothing) {
              {[&] { index->reconstruct(4, out); }, "no vector with id 4"},
              {[&] { index->reconstruct(-1, out); }, "no vector with id -1"},
              {[&] { index->reconstruct_n(4, 2, out); }, "id 4"},
-             {[&] { index->merge_from(*index); }, "another IndexIDTable"},
+             {[&] { index->merge_from(*index); }, "merged with itself"},
              {[&] { index->merge_from(of_faiss); }, "another IndexIDTable"},
              {[&] { IndexIDTable table(nullptr); }, "null"},
              {[&] { IndexIDTable table(&filled); }, "has 1 vectors"},

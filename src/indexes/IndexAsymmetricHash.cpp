@@ -453,11 +453,12 @@ std::function<void()> IndexAsymmetricHash::prepare_moves(
 
 void IndexAsymmetricHash::check_compatible_for_merge(
         const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source && source != this,
-            "cannot merge: expected another IndexAsymmetricHash");
+            source, "cannot merge: expected another IndexAsymmetricHash");
     check_ready(*this, "merge_from");
     check_ready(*source, "merge_from");
     FAISS_EXT_THROW_IF_NOT_MSG(

@@ -624,10 +624,11 @@ void IndexBinaryFlatKernel::merge_from(
 
 void IndexBinaryFlatKernel::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            dynamic_cast<const IndexBinaryFlatKernel*>(&other) &&
-                    &other != this && other.d == d,
+            dynamic_cast<const IndexBinaryFlatKernel*>(&other) && other.d == d,
             "cannot merge: expected another IndexBinaryFlatKernel with the same number of bits");
 }
 

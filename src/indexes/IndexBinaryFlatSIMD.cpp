@@ -261,10 +261,12 @@ void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryFlatSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source && source != this && source->d == d,
+            source && source->d == d,
             "cannot merge: expected another flat index with the same number of bits");
     check_stored(
             source->ntotal,

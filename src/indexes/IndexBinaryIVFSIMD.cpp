@@ -607,10 +607,12 @@ void IndexBinaryIVFSIMD::reset() {
 
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            lists && lists != this,
+            lists,
             "IndexBinaryIVFSIMD: cannot merge: expected another index of inverted lists");
     check_lists(*this, "IndexBinaryIVFSIMD::merge_from");
     check_lists(*lists, "IndexBinaryIVFSIMD::merge_from, of the other index");

@@ -764,10 +764,11 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryPermuted::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            dynamic_cast<const IndexBinaryPermuted*>(&other) &&
-                    &other != this && other.d == d,
+            dynamic_cast<const IndexBinaryPermuted*>(&other) && other.d == d,
             "cannot merge: expected another IndexBinaryPermuted with the same number of bits");
 }
 

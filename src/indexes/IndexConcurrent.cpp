@@ -32,6 +32,12 @@ size_t width(const faiss::IndexBinary& index) {
     return index.code_size;
 }
 
+/// Whether an index is to be given n vectors: some of FAISS's indexes do not
+/// take no vectors, and those of this library check whether they are trained.
+bool takes(const AnyIndex& index, idx_t n) {
+    return n != 0 || !type_name(index.type()).starts_with("faiss::");
+}
+
 template <class IndexT, class Component, class Distance>
 void search_with_vectors(
         const IndexT& index,
@@ -223,7 +229,11 @@ void IndexConcurrentTemplate<IndexT>::train(idx_t n, const component_t* x) {
 
 template <class IndexT>
 void IndexConcurrentTemplate<IndexT>::add(idx_t n, const component_t* x) {
-    change([&](IndexT& inside) { inside.add(n, x); });
+    change([&](IndexT& inside) {
+        if (takes(inside, n)) {
+            inside.add(n, x);
+        }
+    });
 }
 
 template <class IndexT>
@@ -231,7 +241,11 @@ void IndexConcurrentTemplate<IndexT>::add_with_ids(
         idx_t n,
         const component_t* x,
         const idx_t* xids) {
-    change([&](IndexT& inside) { inside.add_with_ids(n, x, xids); });
+    change([&](IndexT& inside) {
+        if (takes(inside, n)) {
+            inside.add_with_ids(n, x, xids);
+        }
+    });
 }
 
 #if FAISS_EXT_HAS_ADD_SA_CODES
@@ -262,10 +276,11 @@ void IndexConcurrentTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
     const TwoSteps<ChangingStep, IndexT> steps(*this, other);
     change([&](IndexT& inside) {
         if (auto* shared = dynamic_cast<IndexConcurrentTemplate*>(&other)) {
-            shared->change(
-                    [&](IndexT& from) { merge_part(inside, from, add_id); });
+            shared->change([&](IndexT& from) {
+                merge_and_empty(inside, from, add_id);
+            });
         } else {
-            merge_part(inside, other, add_id);
+            merge_and_empty(inside, other, add_id);
         }
     });
 }

@@ -314,7 +314,9 @@ void IndexIDTableTemplate<IndexT>::add_checked(
     }
     check_unused(n, ids.data(), name.c_str(), "choose another id");
     make_room(n);
-    add();
+    if (n > 0) { // some of FAISS's indexes do not take no vectors
+        add();
+    }
     append(n, ids.data());
 }
 
@@ -609,8 +611,11 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         x = reordered.data();
     }
     make_room(idx_t(new_ids.size()));
-    rethrow_with_index(
-            [&](idx_t i) { return order[i]; }, [&] { this->index->add(n, x); });
+    if (n > 0) { // some of FAISS's indexes do not take no vectors
+        rethrow_with_index(
+                [&](idx_t i) { return order[i]; },
+                [&] { this->index->add(n, x); });
+    }
     if (!places.empty()) {
         move();
     }
@@ -621,9 +626,11 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
         const IndexT& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     const auto* source = dynamic_cast<const IndexIDTableTemplate*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source && source != this,
+            source,
             "IndexIDTable: cannot merge: expected another IndexIDTable");
     check_parts(*this);
     check_parts(*source);
@@ -646,7 +653,7 @@ void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
             where,
             "give an add_id that is added to the ids of the other index");
     make_room(idx_t(ids.size()));
-    merge_part(*this->index, *source.index);
+    merge_and_empty(*this->index, *source.index);
     append(idx_t(ids.size()), ids.data());
     source.id_map.clear();
     source.known = nullptr;

@@ -288,18 +288,6 @@ idx_t pca_sample(const faiss::PCAMatrix& pca) {
             std::max<idx_t>(20000, 10 * d), pca.max_points_per_d * d);
 }
 
-/// Returns the index if it is one of FAISS's uncompressed flat indexes, or
-/// null.
-faiss::IndexFlat* plain_flat(faiss::Index* index) {
-    auto* flat = dynamic_cast<faiss::IndexFlat*>(index);
-    return flat &&
-                    (typeid(*flat) == typeid(faiss::IndexFlat) ||
-                     typeid(*flat) == typeid(faiss::IndexFlatL2) ||
-                     typeid(*flat) == typeid(faiss::IndexFlatIP))
-            ? flat
-            : nullptr;
-}
-
 /// Throws unless two chains are equal.
 void check_same_chain(
         const std::vector<faiss::VectorTransform*>& chain,
@@ -418,24 +406,6 @@ void IndexPreTransformSIMD::prepend_transform(
     IndexPreTransform::prepend_transform(transform);
 }
 
-namespace {
-
-/// The flat indexes behind two chains, if one can take the vectors of the
-/// other. FAISS requires that they are of the same class, which depends on
-/// whether the indexes have been in a file.
-std::pair<faiss::IndexFlat*, faiss::IndexFlat*> alike_flats(
-        const faiss::IndexPreTransform& to,
-        const faiss::IndexPreTransform* from) {
-    faiss::IndexFlat* flat = plain_flat(to.index);
-    faiss::IndexFlat* others = from ? plain_flat(from->index) : nullptr;
-    const bool are_alike = flat && others &&
-            flat->metric_type == others->metric_type && flat->d == others->d;
-    return are_alike ? std::pair(flat, others)
-                     : std::pair<faiss::IndexFlat*, faiss::IndexFlat*>();
-}
-
-} // namespace
-
 void IndexPreTransformSIMD::check_compatible_for_merge(
         const faiss::Index& other) const {
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -449,9 +419,7 @@ void IndexPreTransformSIMD::check_compatible_for_merge(
             "cannot merge: expected another index with the same transformations, got one of class %s",
             AnyIndex(other).class_name().c_str());
     check_same_chain(chain, source->chain);
-    if (!alike_flats(*this, source).first) {
-        check_merge(*index, *source->index);
-    }
+    check_merge_of_parts(*index, *source->index);
 }
 
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
@@ -461,18 +429,12 @@ void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
     check_counts_with(*this, index);
     check_counts(other);
     auto* source = dynamic_cast<IndexPreTransform*>(&other);
-    const auto [flat, others] = alike_flats(*this, source);
-    if (flat && add_id == 0) {
-        check_same_chain(chain, source->chain);
-        flat->add(others->ntotal, others->get_xb());
-        others->reset();
-        ntotal = flat->ntotal;
-    } else {
+    if (add_id != 0 || !dynamic_cast<const faiss::IndexFlat*>(index)) {
         check_no_blocks(*this, "IndexPreTransformSIMD::merge_from");
-        check_compatible_for_merge(other);
-        merge_part(*index, *source->index, add_id);
-        ntotal = index->ntotal;
     }
+    check_compatible_for_merge(other);
+    merge_parts(*index, *source->index, add_id);
+    ntotal = index->ntotal;
     source->ntotal = source->index->ntotal;
 }
 
@@ -699,10 +661,21 @@ void IndexPreTransformSIMD::search_and_reconstruct(
             *index, params, "IndexPreTransformSIMD::search_and_reconstruct");
     check_no_blocks(*this, "IndexPreTransformSIMD::search_and_reconstruct");
     check_inverses(chain, "IndexPreTransformSIMD::search_and_reconstruct");
-    check_params_supported_with_vectors(
-            *index,
-            behind.params,
-            "IndexPreTransformSIMD::search_and_reconstruct");
+    if (!takes_params_with_vectors(
+                *index,
+                behind.params,
+                "IndexPreTransformSIMD::search_and_reconstruct")) {
+        IndexPreTransformSIMD::search(n, x, k, distances, labels, params);
+        for (idx_t i = 0; i < n * k; i++) {
+            float* to = recons + i * d;
+            if (labels[i] == -1) { // as FAISS does
+                std::fill_n(to, d, std::numeric_limits<float>::quiet_NaN());
+            } else {
+                IndexPreTransformSIMD::reconstruct(labels[i], to);
+            }
+        }
+        return;
+    }
     IndexPreTransform::search_and_reconstruct(
             n, x, k, distances, labels, recons, behind.params);
 }

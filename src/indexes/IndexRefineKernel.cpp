@@ -465,17 +465,18 @@ size_t IndexRefineKernel::remove_ids(const faiss::IDSelector&) {
 
 void IndexRefineKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            &other != this, "an index cannot be merged with itself");
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexRefineKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
-            source && source != this,
-            "cannot merge: expected another index with Refine");
+            source, "cannot merge: expected another index with Refine");
     check_parts(*this);
     check_parts(*source);
     if (!has_direct_map(base_index) && !has_direct_map(source->base_index)) {
-        check_merge(*base_index, *source->base_index);
+        check_merge_of_parts(*base_index, *source->base_index);
     } // otherwise FAISS refuses; merge_from removes the maps first
-    check_merge(*refine_index, *source->refine_index);
+    check_merge_of_parts(*refine_index, *source->refine_index);
 }
 
 void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
@@ -486,12 +487,12 @@ void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
     auto& source = dynamic_cast<IndexRefineKernel&>(other);
     forget_direct_maps(base_index);
     forget_direct_maps(source.base_index);
-    check_merge(*base_index, *source.base_index);
-    merge_part(
+    check_merge_of_parts(*base_index, *source.base_index);
+    merge_parts(
             *base_index,
             *source.base_index,
             keeps_ids(base_index) ? ntotal : 0);
-    merge_part(*refine_index, *source.refine_index);
+    merge_parts(*refine_index, *source.refine_index);
     ntotal = refine_index->ntotal;
     source.ntotal = source.refine_index->ntotal;
 }

@@ -150,6 +150,9 @@ void add_to_storage(
         idx_t n,
         const uint8_t* codes,
         const idx_t* ids) {
+    if (n == 0) { // FAISS's graphs do not take no codes
+        return;
+    }
     if (auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(&storage)) {
         add_to_lists(*ivf, n, codes, ids);
     } else if (auto* table = dynamic_cast<faiss::IndexBinaryHash*>(&storage)) {

@@ -4,8 +4,10 @@
 #include <cinttypes>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/IndexLattice.h>
 #include <faiss/IndexNSG.h>
@@ -15,6 +17,7 @@
 
 #include <faiss_ext/core/Transform.h>
 
+#include "core/check.h"
 #include "core/errors.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -179,12 +182,12 @@ void check_params_supported(
     }
 }
 
-void check_params_supported_with_vectors(
+bool takes_params_with_vectors(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where) {
     if (!is_of_faiss(index)) {
-        return;
+        return true;
     }
     const auto refuses_both = [&](const faiss::SearchParameters* params) {
         return fails([&] {
@@ -200,16 +203,9 @@ void check_params_supported_with_vectors(
             throw_unsupported_by(
                     index, "search_and_reconstruct", "use search", where);
         }
-        return;
+        return true;
     }
-    if (params && refuses_both(params) && !refuses(index, params)) {
-        throw_unsupported_by(
-                index,
-                params->sel ? "search_and_reconstruct with filters"
-                            : "search_and_reconstruct with search parameters",
-                "use search and reconstruct",
-                where);
-    }
+    return !params || !refuses_both(params) || refuses(index, params);
 }
 
 void check_range_search_supported(const AnyIndex& index, const char* where) {
@@ -239,6 +235,43 @@ void check_inverse_supported(
     }
 }
 
+namespace {
+
+struct DimensionAndMetric {
+    int d;
+    faiss::MetricType metric;
+
+    explicit DimensionAndMetric(const AnyIndex& index) {
+        index.visit([&](const auto& i) {
+            d = i.d;
+            metric = i.metric_type;
+        });
+    }
+};
+
+/// FAISS compares neither, or does not say that they differ.
+void check_same_dimension_and_metric(
+        const AnyIndex& index,
+        const AnyIndex& other) {
+    const DimensionAndMetric to(index), from(other);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            to.d == from.d,
+            "cannot merge: %s has %d dimensions, and the other %s %d; expected the same number",
+            index.class_name().c_str(),
+            to.d,
+            other.class_name().c_str(),
+            from.d);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            to.metric == from.metric,
+            "cannot merge: the metric of %s is %s, and of the other %s %s; expected the same",
+            index.class_name().c_str(),
+            metric_name(to.metric).c_str(),
+            other.class_name().c_str(),
+            metric_name(from.metric).c_str());
+}
+
+} // namespace
+
 void check_merge(const AnyIndex& index, const AnyIndex& other) {
     const auto check = [&](const AnyIndex& with) {
         index.visit([&](const auto& i) {
@@ -253,7 +286,15 @@ void check_merge(const AnyIndex& index, const AnyIndex& other) {
     const bool explains = !type_name(index.type()).starts_with("faiss::");
     if (explains) {
         check(other);
-    } else if (fails([&] { check(other); })) {
+        return;
+    }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            index.floats != other.floats || index.binary != other.binary,
+            "an index cannot be merged with itself");
+    if (index.type() == other.type()) {
+        check_same_dimension_and_metric(index, other);
+    }
+    if (fails([&] { check(other); })) {
         const std::string name = index.class_name();
         if (fails([&] { check(index); })) {
             throw UnsupportedError(format_message(
@@ -268,6 +309,71 @@ void check_merge(const AnyIndex& index, const AnyIndex& other) {
                 name.c_str(),
                 have_maps ? ", and no direct map in either of them" : "");
     }
+}
+
+namespace {
+
+const faiss::IndexPreTransform* plain_chain(const faiss::Index& index) {
+    return typeid(index) == typeid(faiss::IndexPreTransform)
+            ? static_cast<const faiss::IndexPreTransform*>(&index)
+            : nullptr;
+}
+
+/// The index as a flat one, null if it is none or of a class derived from it
+/// that stores more.
+const faiss::IndexFlat* plain_flat(const faiss::Index& index) {
+    for (const auto* type :
+         {&typeid(faiss::IndexFlat),
+          &typeid(faiss::IndexFlatL2),
+          &typeid(faiss::IndexFlatIP)}) {
+        if (typeid(index) == *type) {
+            return static_cast<const faiss::IndexFlat*>(&index);
+        }
+    }
+    return nullptr;
+}
+
+/// Whether both are flat indexes, or the same transformations and flat indexes.
+bool are_flat_alike(const faiss::Index& index, const faiss::Index& other) {
+    const auto *chain = plain_chain(index), *others = plain_chain(other);
+    if (!chain || !others) {
+        return plain_flat(index) && plain_flat(other);
+    }
+    return chain->chain.size() == others->chain.size() && !fails([&] {
+               for (size_t i = 0; i < chain->chain.size(); i++) {
+                   chain->chain[i]->check_identical(*others->chain[i]);
+               }
+           }) &&
+            are_flat_alike(*chain->index, *others->index);
+}
+
+} // namespace
+
+void check_merge_of_parts(
+        const faiss::Index& index,
+        const faiss::Index& other) {
+    if (&index != &other && are_flat_alike(index, other)) {
+        check_same_dimension_and_metric(&index, &other);
+    } else {
+        check_merge(index, other);
+    }
+}
+
+void merge_parts(faiss::Index& index, faiss::Index& other, idx_t add_id) {
+    if (add_id != 0 || !are_flat_alike(index, other)) {
+        merge_and_empty(index, other, add_id);
+        return;
+    }
+    if (const faiss::IndexFlat* flat = plain_flat(other)) {
+        index.add(flat->ntotal, flat->get_xb());
+        other.reset();
+        return;
+    }
+    auto& to = static_cast<faiss::IndexPreTransform&>(index);
+    auto& from = static_cast<faiss::IndexPreTransform&>(other);
+    merge_parts(*to.index, *from.index);
+    to.ntotal = to.index->ntotal;
+    from.ntotal = from.index->ntotal;
 }
 
 void check_addition(const AnyIndex& index, idx_t n, const char* where) {
@@ -305,7 +411,7 @@ std::unique_ptr<faiss::SearchParameters> params_of_its_class(
     return own;
 }
 
-void merge_part(faiss::Index& index, faiss::Index& other, idx_t add_id) {
+void merge_and_empty(faiss::Index& index, faiss::Index& other, idx_t add_id) {
     index.merge_from(other, add_id);
     faiss::Index* from = &other;
     while (auto* chain = dynamic_cast<faiss::IndexPreTransform*>(from)) {
@@ -314,7 +420,7 @@ void merge_part(faiss::Index& index, faiss::Index& other, idx_t add_id) {
     }
 }
 
-void merge_part(
+void merge_and_empty(
         faiss::IndexBinary& index,
         faiss::IndexBinary& other,
         idx_t add_id) {

@@ -20,8 +20,10 @@ void check_params_supported(
         const faiss::SearchParameters* params,
         const char* where);
 
-/// The same for search_and_reconstruct.
-void check_params_supported_with_vectors(
+/// Whether search_and_reconstruct of an index of FAISS takes the parameters.
+/// If not, search takes them. Throws UnsupportedError if the index supports
+/// search, but not search_and_reconstruct.
+bool takes_params_with_vectors(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
         const char* where);
@@ -39,13 +41,24 @@ void check_inverse_supported(
 /// do not say why.
 void check_merge(const AnyIndex& index, const AnyIndex& other);
 
-/// Moves the vectors of another index into an index. FAISS's IndexPreTransform
-/// leaves ntotal of the other one as it was.
-void merge_part(faiss::Index& index, faiss::Index& other, idx_t add_id = 0);
-void merge_part(
+/// Calls index.merge_from(other), and sets ntotal of the emptied index, which
+/// FAISS's IndexPreTransform leaves as it was.
+void merge_and_empty(
+        faiss::Index& index,
+        faiss::Index& other,
+        idx_t add_id = 0);
+void merge_and_empty(
         faiss::IndexBinary& index,
         faiss::IndexBinary& other,
         idx_t add_id = 0);
+
+/// The same for merge_parts.
+void check_merge_of_parts(const faiss::Index& index, const faiss::Index& other);
+
+/// Moves the vectors of an index to another one. FAISS requires that flat
+/// indexes are of the same class, which depends on whether they have been in a
+/// file; this function does not.
+void merge_parts(faiss::Index& index, faiss::Index& other, idx_t add_id = 0);
 
 /// Throws UnsupportedError if an index of FAISS, or a part of the index, cannot
 /// take n vectors. FAISS would find out after other parts have taken them.

@@ -1778,3 +1778,127 @@ for copy in (read_index(sys.argv[1]), clone_index(index)):
 
 def test_functions_imported_before_this_package(tmp_path):
     subprocess.run([sys.executable, "-c", EARLY, str(tmp_path / "file")], check=True)
+
+
+SAME = "an index cannot be merged with itself"
+
+
+@pytest.mark.parametrize("string", ["BConcurrent,BHNSW8", "IDMap,BHNSW8", "BConcurrent,BFlat", "BFlat", "BIVF4", "BConcurrent,BHash8"])
+def test_adding_no_codes(string):
+    z = binary_codes(100)
+    index = faiss_ext.index_binary_factory(64, string)
+    index.train(z)
+    index.add(z)
+    expected = index.search(z[:9], 3)
+    index.add(z[:0])
+    index.add_with_ids(z[:0], [])
+    for name, arguments in (("update_vectors", ([], z[:0])), ("upsert", (z[:0], []))):
+        if hasattr(index, name) and not string.endswith("BHash8"):
+            getattr(index, name)(*arguments)
+    assert index.ntotal == 100
+    assert_equal(index.search(z[:9], 3), expected)
+
+
+@pytest.mark.parametrize("string", ["Concurrent,HNSW8", "IDMap,HKM1(chi2),HNSW8", GAUSSIAN + ",BHNSW8", "Concurrent," + GAUSSIAN + ",BHNSW8",
+                                    "Concurrent,PQ4x4fs", "HNSW8,Refine(KFlat(chi2))", "PQ4x4fs,Refine(KFlat(chi2))"])
+def test_adding_no_vectors(string):
+    x = histograms(300)
+    index = filled(string, x)
+    expected = index.search(x[:9], 3)
+    index.add(x[:0])
+    if hasattr(index, "upsert"):
+        index.add_with_ids(x[:0], [])
+    assert index.ntotal == 300
+    assert_equal(index.search(x[:9], 3), expected)
+
+
+@pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8", "Concurrent,PQ4x4", "HKM1(chi2),Flat", "Flat,Refine(KFlat(chi2))",
+                                    "PCA8,Flat,Refine(KFlat(chi2))"])
+def test_merges_of_other_metrics(string):
+    x = histograms(300)
+    indexes = [faiss.index_factory(D, string, metric) for metric in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT)]
+    for index in indexes:
+        index.train(x)
+        index.add(x)
+    for one, two in (indexes, indexes[::-1]):
+        for call in (lambda: one.merge_from(two, 300), lambda: one.check_compatible_for_merge(two)):
+            with pytest.raises(RuntimeError, match="cannot merge: .*metric.*(L2.*INNER_PRODUCT|INNER_PRODUCT.*L2)"):
+                call()
+        assert one.ntotal == two.ntotal == 300
+
+
+@pytest.mark.parametrize("string", ["Concurrent,Flat", "Concurrent,SQ8"])
+def test_merges_of_other_dimensions(string):
+    one, two = (faiss.index_factory(d, string) for d in (16, 8))
+    one.train(vectors(50))
+    two.train(vectors(50, 8))
+    for call in (lambda: one.merge_from(two), lambda: one.check_compatible_for_merge(two)):
+        with pytest.raises(RuntimeError, match="cannot merge: .*16 dimensions.* 8; expected the same number"):
+            call()
+
+
+@pytest.mark.parametrize("string", ["Flat,Refine(KFlat(chi2))", "PCA8,Flat,Refine(KFlat(chi2))", "Concurrent,Flat",
+                                    "Concurrent,Flat,Refine(KFlat(chi2))", "Concurrent,PCA8,Flat,Refine(KFlat(chi2))"])
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("add_id", [0, 1000])
+def test_indexes_take_their_copies(string, metric, is_file, add_id):
+    x = histograms(300)
+    first = faiss.index_factory(D, string, metric)
+    first.train(x)
+    first.add(x)
+    second = faiss.deserialize_index(faiss.serialize_index(first)) if is_file else faiss.clone_index(first)
+    third = faiss.clone_index(second)
+    for other in (second, third):
+        if add_id:
+            first.merge_from(other, add_id + first.ntotal)
+        else:
+            first.merge_from(other)
+        assert other.ntotal == 0
+    assert first.ntotal == 900
+    if metric == faiss.METRIC_L2:
+        shifts = [0, add_id + 300, add_id + 600]
+        labels = np.sort(first.search(x[:20], 3)[1], axis=1)
+        np.testing.assert_array_equal(labels, np.add.outer(np.arange(20), shifts))
+    second.add(x)
+    assert second.ntotal == 300
+
+
+@pytest.mark.parametrize("string", ["Concurrent,IVF4,Flat", "Concurrent,PCA8,IVF4,Flat", "Concurrent,IVF4,PQ4x4", "HKM1(chi2),IVF4,Flat"])
+def test_vectors_found_with_filters_in_lists(string):
+    x = histograms(300)
+    index = filled(string, x)
+    allowed = np.arange(0, 300, 7)
+    for k in (3, 100):
+        distances, labels, found = index.search_and_reconstruct(x[:9], k, filter=allowed)
+        assert_equal((distances, labels), index.search(x[:9], k, filter=allowed))
+        for row, vectors_found in zip(labels, found):
+            for label, vector in zip(row, vectors_found):
+                assert label in allowed or label == -1
+                expected = np.full(D, np.nan) if label == -1 else index.reconstruct(int(label))
+                np.testing.assert_array_equal(vector, expected)
+    index.add_with_ids(x[:1], [5000])  # makes a table
+    after = index.search_and_reconstruct(x[:9], 3, filter=allowed)
+    for a, b in zip(after, (distances[:, :3], labels[:, :3], found[:, :3])):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("string", ["BFlat", "BIVF4", "BKFlat(jaccard)", "BConcurrent,BFlat", "IDMap,BFlat"])
+def test_binary_indexes_are_not_merged_with_themselves(string):
+    index = faiss_ext.index_binary_factory(64, string)
+    index.train(binary_codes())
+    index.add(binary_codes())
+    for call in (lambda: index.merge_from(index), lambda: index.check_compatible_for_merge(index)):
+        with pytest.raises(RuntimeError, match=SAME):
+            call()
+    assert index.ntotal == 50
+
+
+@pytest.mark.parametrize("string", ["SQ8,Refine(KFlat(chi2))", "IDMap,KFlat(chi2)", "Concurrent,Flat", "HKM1(chi2),Flat", "Concurrent,IVF4,Flat",
+                                    GAUSSIAN + ",BFlat", GAUSSIAN + ",AFlat"])
+def test_indexes_are_not_merged_with_themselves(string):
+    index = filled(string, histograms(300))
+    for call in (lambda: index.merge_from(index), lambda: index.check_compatible_for_merge(index)):
+        with pytest.raises(RuntimeError, match=SAME):
+            call()
+    assert index.ntotal == 300
