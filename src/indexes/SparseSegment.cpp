@@ -90,6 +90,7 @@ void SparseSegment::compare(
         return ids[i] == removed || (how.sel && !how.sel->is_member(ids[i]));
     });
     std::vector<SparseRow> gathered;
+    gathered.reserve(rows.size());
     for (const uint32_t i : rows) {
         gathered.push_back(all[i]);
     }
