@@ -723,7 +723,7 @@ std::unique_ptr<Index> make_id_map_or_refine(
                 name,
                 make_index(d, part.after(name.size() + 1), metric));
     }
-    const Token last = parts.back();
+    const Token& last = parts.back();
     if (parts.size() > 1 &&
         (last.str() == "RFlat" || last.starts_with("Refine("))) {
         return make_with_refine(
