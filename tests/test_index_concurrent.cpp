@@ -22,6 +22,7 @@
 
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/indexes/IndexIDTable.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_tree.h>
 #include <faiss_ext/io/clone_index.h>
@@ -450,6 +451,63 @@ TEST(IndexConcurrent, ThreadsMergeInBothDirections) {
     a->merge_from(*other);
     EXPECT_EQ(a->ntotal + b->ntotal, 2 * n + 1);
     EXPECT_EQ(other->ntotal, 0);
+}
+
+TEST(IndexConcurrent, MergesIntoPlainIndexes) {
+    constexpr idx_t n = 60;
+    const Floats x = normalized_histograms(n, d, 1);
+    for (const std::string string :
+         {"KFlat(chi2)",
+          "IDMap,KFlat(chi2)",
+          "HNSW8,KFlat(chi2)",
+          "AHK64(chi2),BFlat,Refine(KFlat(chi2))",
+          "HKM1(chi2),Flat"}) {
+        SCOPED_TRACE(string);
+        const auto make = [&](const std::string& text) {
+            auto index = index_factory(d, text.c_str());
+            index->train(n, x.data());
+            return index;
+        };
+        const auto plain = make(string), all = make(string),
+                   shared = make("Concurrent," + string);
+        all->add(n, x.data());
+        plain->add(n / 2, x.data());
+        shared->add(n / 2, &x[n / 2 * d]);
+        plain->check_compatible_for_merge(*shared);
+        plain->merge_from(*shared, string[0] == 'I' ? n / 2 : 0);
+        EXPECT_EQ(plain->ntotal, n);
+        EXPECT_EQ(shared->ntotal, 0);
+        expect_same(search(*plain, x, 3), search(*all, x, 3));
+        shared->add(1, x.data());
+        EXPECT_EQ(shared->ntotal, 1);
+    }
+}
+
+// Flat indexes of FAISS are of another class after they have been in a file.
+TEST(IndexConcurrent, MergesFlatIndexesFromFiles) {
+    constexpr idx_t n = 10;
+    const Floats x = normalized_histograms(n, d, 1);
+    for (const bool is_concurrent : {false, true}) {
+        faiss::IndexFlatL2 of_l2(d);
+        faiss::IndexFlat of_file(d);
+        const auto around =
+                [&](faiss::Index& flat) -> std::unique_ptr<faiss::Index> {
+            if (is_concurrent) {
+                return std::make_unique<IndexConcurrent>(&flat);
+            }
+            return std::make_unique<IndexIDTable>(&flat);
+        };
+        const auto a = around(of_l2), b = around(of_file);
+        a->add(n / 2, x.data());
+        b->add(n / 2, &x[n / 2 * d]);
+        a->check_compatible_for_merge(*b);
+        a->merge_from(*b, is_concurrent ? 0 : n / 2);
+        EXPECT_EQ(a->ntotal, n);
+        EXPECT_EQ(b->ntotal, 0);
+        faiss::IndexFlatL2 all(d);
+        all.add(n, x.data());
+        expect_same(search(*a, x, 3), search(all, x, 3));
+    }
 }
 
 // Alone.

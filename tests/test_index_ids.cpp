@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
@@ -21,6 +22,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/indexes/IndexBinaryKernelHash.h>
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
@@ -579,6 +581,43 @@ TEST(IndexWithIds, CountsAreCheckedBeforeARemoval) {
         EXPECT_TRUE(
                 throws([&] { index->remove_ids(sel); }, "its parts do not fit"))
                 << text;
+    }
+}
+
+TEST(IndexWithIds, CountsAreCheckedBeforeATableIsMade) {
+    const Floats x = normalized_histograms(n, d, 1);
+    const idx_t id = 1;
+    const faiss::IDSelectorRange sel(0, 3);
+    for (const char* text :
+         {"HNSW8,KFlat(chi2)",
+          "SIK64(gaussian),BFlat",
+          "PCA8,KFlat(linear)",
+          "SIK64(gaussian),BFlat,Refine(KFlat(chi2))",
+          "Concurrent,HNSW8,KFlat(chi2)"}) {
+        SCOPED_TRACE(text);
+        const auto index = index_factory(d, text);
+        index->train(n, x.data());
+        index->add(n, x.data());
+        faiss::Index* inside = index.get();
+        if (auto* shared = dynamic_cast<IndexConcurrent*>(inside)) {
+            inside = shared->index;
+        }
+        if (auto* graph = dynamic_cast<faiss::IndexHNSW*>(inside)) {
+            graph->storage->remove_ids(sel);
+        } else if (auto* hash = dynamic_cast<IndexKernelHash*>(inside)) {
+            hash->storage->remove_ids(sel);
+        } else if (auto* refine = dynamic_cast<faiss::IndexRefine*>(inside)) {
+            refine->refine_index->remove_ids(sel);
+        } else {
+            dynamic_cast<faiss::IndexPreTransform&>(*inside).index->remove_ids(
+                    sel);
+        }
+        const char* reason = "its parts do not fit";
+        expect_throws(
+                {{[&] { index->add_with_ids(1, x.data(), &id); }, reason},
+                 {[&] { index->remove_ids(sel); }, reason},
+                 {[&] { update_vectors(*index, 1, &id, x.data()); }, reason},
+                 {[&] { upsert(*index, 1, x.data(), &id); }, reason}});
     }
 }
 

@@ -23,6 +23,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
 #include <faiss_ext/indexes/IndexKernelHash.h>
+#include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/io/clone_index.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
@@ -394,6 +395,35 @@ TEST(Mapped, MergedIntoOthers) {
     }
     const auto index = make<IndexBinary>("BFlat");
     merge(*index, *clone(*index), *clone(*index));
+}
+
+// FAISS finds out in a parallel loop, which ends the process.
+TEST(Mapped, ListsOfFaissInsideClassesOfThisLibrary) {
+    TemporaryFolder folder;
+    const std::string name = folder / "index";
+    const auto x = data_for<Index>(n, 1);
+    const faiss::IDSelectorRange some(0, 3);
+    for (const char* string :
+         {"Concurrent,IVF4,Flat",
+          "Concurrent,IDMap2,IVF4,Flat",
+          "HKM1(chi2),IVF4,Flat",
+          "IDMap,HKM1(chi2),IVF4,PQ4",
+          "IVF4,Flat,Refine(KFlat(chi2))"}) {
+        SCOPED_TRACE(string);
+        const auto index = make<Index>(string);
+        write(*index, name);
+        const auto copy = mapped<Index>(name);
+        const idx_t id = 3, unused = 5000;
+        expect_throws(
+                {{[&] { copy->add(2, x.data()); }, refusal},
+                 {[&] { copy->add_with_ids(1, x.data(), &unused); }, refusal},
+                 {[&] { copy->remove_ids(some); }, refusal},
+                 {[&] { update_vectors(*copy, 1, &id, x.data()); }, refusal},
+                 {[&] { upsert(*copy, 1, x.data(), &id); }, refusal},
+                 {[&] { copy->merge_from(*clone(*index)); }, refusal},
+                 {[&] { copy->reset(); }, refusal}});
+        expect_finds_the_same(*index, *copy);
+    }
 }
 
 TEST(Mapped, WhatChangesThrows) {

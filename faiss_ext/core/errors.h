@@ -14,7 +14,8 @@ namespace faiss_ext {
 /// An error that this library has found itself. Errors that FAISS finds are of
 /// FAISS's class.
 struct Error : faiss::FaissException {
-    std::string place; ///< in the source: the end of the message, or empty
+    std::string place; ///< in the source, and the condition that failed; may
+                       ///< be empty
 
     explicit Error(const std::string& message, std::string place = "");
 };
@@ -31,8 +32,7 @@ struct UnsupportedError : Error {
 struct VectorError : Error {
     idx_t vector;
     std::string before,
-            after; ///< the message is "{before}vector {vector}{after}"; ends
-                   ///< with the place
+            after; ///< the message is "{before}vector {vector}{after}"
 
     VectorError(
             std::string before,

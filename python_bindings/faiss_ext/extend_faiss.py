@@ -91,6 +91,10 @@ def reach_early_import(name, function):
         except (TypeError, OverflowError, NotImplementedError) as error:
             error.is_of_swig = True
             raise
+        except RuntimeError:
+            if name.startswith("index_"):
+                return function(*args)  # says what is wrong with the string
+            raise
 
     setattr(inner, name, early)
 
@@ -298,22 +302,17 @@ def as_place(place, function, streams):
     return name
 
 
-def is_stream(path):
-    """Whether a path can be read only once, like a pipe."""
-    return os.path.exists(path) and not os.path.isdir(path)
-
-
 def holds_magic(source):
     """Whether a file or reader has a file of faiss_ext; None if only reading
     can tell."""
     if isinstance(source, str):
         if not os.path.isfile(source):
-            return None if is_stream(source) else False
+            return None
         try:
             with open(source, "rb") as f:
                 return f.read(4) in FILE_MAGICS
         except OSError:
-            return False  # the original reports it
+            return None
     if type(source) is faiss.VectorIOReader:
         head = bytes(source.data.at(i) for i in range(
             source.rp, min(source.rp + 4, source.data.size())))
@@ -334,7 +333,12 @@ def reader(ours):
             source = as_place(source, original.__name__, (faiss.IOReader,))
             if holds_magic(source) is not False:
                 return read_by(ours, source, *args)
-            return original(source, *args)
+            try:
+                return original(source, *args)
+            except RuntimeError as error:
+                if not isinstance(source, str):
+                    raise
+                raise reworded(error, f"{source}: {error}") from None
         return function
     return make
 

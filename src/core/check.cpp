@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/parallel.h"
@@ -236,6 +237,87 @@ std::string faiss_metric_name(int metric) {
 }
 
 } // namespace
+
+void check_labels(
+        idx_t n,
+        idx_t k,
+        const idx_t* labels,
+        idx_t ntotal,
+        const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k >= 0,
+            "%s: k is %" PRId64 ", expected 0 or more",
+            where,
+            int64_t(k));
+    for (idx_t i = 0; i < n * k; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                labels[i] >= -1 && labels[i] < ntotal,
+                "%s: id %" PRId64 " of query %" PRId64
+                " is out of range: the index has %" PRId64 " vectors",
+                where,
+                int64_t(labels[i]),
+                int64_t(i / k),
+                int64_t(ntotal));
+    }
+}
+
+void check_permutation(idx_t ntotal, const idx_t* perm, const char* where) {
+    std::vector<bool> seen(ntotal);
+    for (idx_t i = 0; i < ntotal; i++) {
+        FAISS_EXT_THROW_IF_NOT_FMT(
+                perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
+                "%s: position %" PRId64 " has id %" PRId64
+                ", expected each of the %" PRId64 " ids once",
+                where,
+                int64_t(i),
+                int64_t(perm[i]),
+                int64_t(ntotal));
+        seen[perm[i]] = true;
+    }
+}
+
+int checked_bits(idx_t d, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0 && d % 8 == 0,
+            "%s: the number of bits is %" PRId64
+            ", expected a positive multiple of 8",
+            where,
+            int64_t(d));
+    return int(d);
+}
+
+void check_k(idx_t k, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            k > 0,
+            "%s: k is %" PRId64 ", expected a positive number",
+            where,
+            int64_t(k));
+}
+
+void check_radius(float radius, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            !std::isnan(radius),
+            "%s: the radius is NaN, expected a number",
+            where);
+}
+
+void check_trained(bool is_trained, const char* where) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            is_trained,
+            "%s: the index is not trained; call train first",
+            where);
+}
+
+void check_not_itself(bool is_itself) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_itself, "an index cannot be merged with itself");
+}
+
+void check_no_add_id(idx_t add_id) {
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            add_id == 0,
+            "cannot merge: add_id must be 0, because ids are positions");
+}
 
 std::string metric_name(faiss::MetricType metric) {
     return "METRIC_" + faiss_metric_name(metric);

@@ -104,6 +104,37 @@ void check_stored(
         size_t code_size,
         const char* where);
 
+/// Throws unless the k labels of each of n queries are positions of vectors, or
+/// -1.
+void check_labels(
+        idx_t n,
+        idx_t k,
+        const idx_t* labels,
+        idx_t ntotal,
+        const char* where);
+
+/// Throws unless perm has each of the numbers below ntotal once.
+void check_permutation(idx_t ntotal, const idx_t* perm, const char* where);
+
+/// Returns the number of bits of a binary index. Throws unless it is a positive
+/// multiple of 8.
+int checked_bits(idx_t d, const char* where);
+
+/// Throws unless k, a number of results, is positive.
+void check_k(idx_t k, const char* where);
+
+/// Throws if the radius of a range search is NaN.
+void check_radius(float radius, const char* where);
+
+/// Throws unless an index is trained.
+void check_trained(bool is_trained, const char* where);
+
+/// Throws if the index whose vectors are to be moved is the same one.
+void check_not_itself(bool is_itself);
+
+/// Throws unless add_id of a merge is 0, for an index whose ids are positions.
+void check_no_add_id(idx_t add_id);
+
 /// Returns the name of a metric: "METRIC_L2".
 std::string metric_name(faiss::MetricType metric);
 

@@ -42,24 +42,24 @@ size_t utf8_length(const std::string& text, size_t i) {
     return length;
 }
 
-/// Formats the place of an error in the source, for the end of a message.
+/// Formats the place of an error in the source.
 std::string place_of(
         const char* condition,
         const char* function,
         const char* file,
         int line) {
-    std::string text = "\n  (";
+    std::string text;
     if (condition) {
         text += std::string("'") + condition + "' failed ";
     }
     return text + "in " + name_of_function(function) + " at " + file + ":" +
-            std::to_string(line) + ")";
+            std::to_string(line);
 }
 
 } // namespace
 
 Error::Error(const std::string& message, std::string place)
-        : FaissException(message + place), place(std::move(place)) {}
+        : FaissException(message), place(std::move(place)) {}
 
 VectorError::VectorError(
         std::string before,
@@ -69,13 +69,12 @@ VectorError::VectorError(
         : Error("", std::move(place)),
           vector(vector),
           before(std::move(before)),
-          after(std::move(after) + this->place) {
+          after(std::move(after)) {
     msg = this->before + "vector " + std::to_string(vector) + this->after;
 }
 
 VectorError VectorError::with_vector(idx_t number) const {
-    const std::string text = after.substr(0, after.size() - place.size());
-    return VectorError(before, number, text, place);
+    return VectorError(before, number, after, place);
 }
 
 InterruptedError::InterruptedError() : Error("computation interrupted") {}
@@ -96,13 +95,6 @@ std::string printable(const std::string& text) {
     return out;
 }
 
-std::string message_of(const std::exception& error) {
-    const std::string message = error.what();
-    const auto* ours = dynamic_cast<const Error*>(&error);
-    return ours ? message.substr(0, message.size() - ours->place.size())
-                : message;
-}
-
 void rethrow_with_prefix(const std::string& prefix) {
     const std::string front = printable(prefix);
     try {
@@ -112,20 +104,18 @@ void rethrow_with_prefix(const std::string& prefix) {
         const std::type_info& type = typeid(e);
         if (type == typeid(VectorError)) {
             const auto& about = dynamic_cast<const VectorError&>(e);
-            const size_t length = about.after.size() - about.place.size();
             throw VectorError(
                     front + about.before,
                     about.vector,
-                    about.after.substr(0, length),
+                    about.after,
                     about.place);
         }
         if (type == typeid(UnsupportedError)) {
-            throw UnsupportedError(front + message_of(e), ours->place);
+            throw UnsupportedError(front + e.what(), ours->place);
         }
         if (type == typeid(Error) || type == typeid(faiss::FaissException) ||
             type == typeid(FieldError)) {
-            throw Error(
-                    front + printable(message_of(e)), ours ? ours->place : "");
+            throw Error(front + printable(e.what()), ours ? ours->place : "");
         }
         throw;
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Throws Error. A message begins with the problem and what was
-// expected; it ends with the place in the source.
+// Throws Error. A message says what was wrong and what was expected.
 
 #pragma once
 
@@ -31,9 +30,6 @@ std::string name_of_function(const std::string& signature);
         const char* format,
         ...);
 
-/// Returns the message of an error without the place in this library's source.
-std::string message_of(const std::exception& error);
-
 /** Throws the error that is being handled again, with a text in front of its
  * message. Call it in a handler of faiss::FaissException.
  *
@@ -49,7 +45,7 @@ std::string message_of(const std::exception& error);
         const std::string& method,
         const std::string& advice);
 
-/// Throws VectorError with a printable message, followed by the place.
+/// Throws VectorError with a printable message.
 [[noreturn]] void throw_vector_error(
         const std::string& before,
         idx_t vector,
@@ -59,8 +55,8 @@ std::string message_of(const std::exception& error);
         const char* file,
         int line);
 
-/// Throws Error with the message, which must be printable, followed by the
-/// place. condition may be null.
+/// Throws Error with the message, which must be printable. condition may be
+/// null.
 [[noreturn]] void throw_error(
         const std::string& message,
         const char* condition,

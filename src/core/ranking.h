@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <faiss/MetricType.h>
+
 namespace faiss_ext {
 
 /** Keeps the m smallest, by score and id, in order. No score may be NaN. Scores
@@ -15,5 +17,10 @@ namespace faiss_ext {
  */
 template <class Score, class Id>
 void keep_smallest(std::vector<std::pair<Score, Id>>& hits, size_t m);
+
+/// Whether a distance or kernel value is within the radius of a range search.
+inline bool is_within(faiss::MetricType metric, float value, float radius) {
+    return metric == faiss::METRIC_L2 ? value < radius : value > radius;
+}
 
 } // namespace faiss_ext

@@ -2,7 +2,6 @@
 #include <faiss_ext/indexes/HashAndStorage.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <memory>
 #include <utility>
 
@@ -175,10 +174,7 @@ void HashAndStorage::search_codes(
     check_params_supported(*storage, params, "search");
     check_parameters(*storage);
     check_counts_inside();
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "search: k is %" PRId64 ", expected a positive number",
-            int64_t(k));
+    check_k(k, "search");
     const auto search = [&](idx_t begin, idx_t end) {
         storage->search(
                 end - begin,

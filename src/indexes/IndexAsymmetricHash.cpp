@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cinttypes>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/ranking.h"
 #include "core/slices.h"
 #include "indexes/blocked_scan.h"
 #include "indexes/index_positions.h"
@@ -312,11 +312,7 @@ void IndexAsymmetricHash::search(
         const faiss::SearchParameters* params) const {
     check_ready(*this, "search");
     check_batch(n, x, "IndexAsymmetricHash::search");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexAsymmetricHash::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexAsymmetricHash::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::search");
     const size_t kept = std::max<idx_t>(1, std::min(k, ntotal));
@@ -357,8 +353,7 @@ void IndexAsymmetricHash::range_search(
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
     check_batch(n, x, "IndexAsymmetricHash::range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexAsymmetricHash::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexAsymmetricHash::range_search");
     const bool is_l2 = metric_type == faiss::METRIC_L2;
@@ -383,7 +378,7 @@ void IndexAsymmetricHash::range_search(
                             [&] { return bound; },
                             [&](float score, idx_t id) {
                                 const float value = metric_of(*this, score);
-                                if (is_l2 ? value < radius : value > radius) {
+                                if (is_within(metric_type, value, radius)) {
                                     hits.emplace_back(value, id);
                                 }
                             });
@@ -453,8 +448,7 @@ std::function<void()> IndexAsymmetricHash::prepare_moves(
 
 void IndexAsymmetricHash::check_compatible_for_merge(
         const faiss::Index& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexAsymmetricHash*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -470,9 +464,7 @@ void IndexAsymmetricHash::check_compatible_for_merge(
 void IndexAsymmetricHash::merge_from(faiss::Index& other, idx_t add_id) {
     check_not_mapped(bool(codes.mapped()), "IndexAsymmetricHash::merge_from");
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexAsymmetricHash&>(other);
     const size_t size = hash->code_size();
     codes.make_owned().resize(

@@ -257,7 +257,8 @@ void make_room(std::vector<T>& items, size_t more) {
 } // namespace
 
 IndexBinaryFlatKernel::IndexBinaryFlatKernel(int d)
-        : IndexBinary(d), kernel(JaccardKernel()) {
+        : IndexBinary(checked_bits(d, "IndexBinaryFlatKernel")),
+          kernel(JaccardKernel()) {
     init();
 }
 
@@ -426,11 +427,7 @@ void IndexBinaryFlatKernel::search(
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatKernel::search");
     check_lists();
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexBinaryFlatKernel::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexBinaryFlatKernel::search");
     const auto fill = [&](idx_t q, std::span<const TopK<int32_t>> found) {
         const auto hits = smallest_of(found, k);
         for (idx_t i = 0; i < k; i++) {
@@ -588,9 +585,7 @@ void IndexBinaryFlatKernel::merge_from(
         faiss::IndexBinary& other,
         idx_t add_id) {
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexBinaryFlatKernel&>(other);
     check_lists();
     source.check_lists();
@@ -624,8 +619,7 @@ void IndexBinaryFlatKernel::merge_from(
 
 void IndexBinaryFlatKernel::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryFlatKernel*>(&other) && other.d == d,

@@ -140,13 +140,8 @@ size_t bytes_of(const faiss::IndexBinaryFlat& index) {
 
 } // namespace
 
-IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d) : IndexBinaryFlat(d) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            d > 0 && d % 8 == 0,
-            "the number of bits is %" PRId64
-            ", expected a positive multiple of 8",
-            int64_t(d));
-}
+IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(idx_t d)
+        : IndexBinaryFlat(checked_bits(d, "IndexBinaryFlatSIMD")) {}
 
 IndexBinaryFlatSIMD::IndexBinaryFlatSIMD(faiss::IndexBinaryFlat&& other)
         : IndexBinaryFlat(std::move(other)) {}
@@ -191,11 +186,7 @@ void IndexBinaryFlatSIMD::search(
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexBinaryFlatSIMD::search");
     check_stored(ntotal, num_bytes(), code_size, "IndexBinaryFlatSIMD");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexBinaryFlatSIMD::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexBinaryFlatSIMD::search");
     if (n == 0) {
         return;
     }
@@ -251,9 +242,7 @@ void IndexBinaryFlatSIMD::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
 void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_not_mapped(bool(mapped), "IndexBinaryFlatSIMD::merge_from");
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<faiss::IndexBinaryFlat&>(other);
     add(source.ntotal, codes_of(source));
     source.reset();
@@ -261,8 +250,7 @@ void IndexBinaryFlatSIMD::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryFlatSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const faiss::IndexBinaryFlat*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(

@@ -128,10 +128,7 @@ std::vector<idx_t> nearest_lists(
 
 /// Throws unless the quantizer and the lists fit: both can be set.
 void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            index.is_trained,
-            "%s: the index is not trained; call train first",
-            where);
+    check_trained(index.is_trained, where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             index.quantizer && index.invlists,
             "%s: the quantizer or the inverted lists are null",
@@ -451,11 +448,7 @@ void IndexBinaryIVFSIMD::search_and_reconstruct(
         uint8_t* recons,
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryIVFSIMD::search");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexBinaryIVFSIMD::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexBinaryIVFSIMD::search");
     if (n == 0) {
         return;
     }
@@ -607,8 +600,7 @@ void IndexBinaryIVFSIMD::reset() {
 
 void IndexBinaryIVFSIMD::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     const auto* lists = dynamic_cast<const faiss::IndexBinaryIVF*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(

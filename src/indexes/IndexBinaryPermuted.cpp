@@ -260,7 +260,7 @@ void IndexBinaryPermutedStats::reset() {
 double IndexBinaryPermuted::max_gb_read = 8;
 
 IndexBinaryPermuted::IndexBinaryPermuted(int d, double eps, int B)
-        : IndexBinary(d), eps(eps), B(B) {
+        : IndexBinary(checked_bits(d, "IndexBinaryPermuted")), eps(eps), B(B) {
     init();
 }
 
@@ -281,10 +281,7 @@ void IndexBinaryPermuted::fields(FieldVisitor& v) const {
 }
 
 void IndexBinaryPermuted::init() {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            d > 0 && d % 8 == 0,
-            "IndexBinaryPermuted: the number of bits is %d, expected a positive multiple of 8",
-            d);
+    checked_bits(d, "IndexBinaryPermuted");
     check_parameters();
 }
 
@@ -567,11 +564,7 @@ void IndexBinaryPermuted::search(
         const faiss::SearchParameters* params) const {
     check_batch(n, x, "IndexBinaryPermuted::search");
     check_parameters();
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexBinaryPermuted::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexBinaryPermuted::search");
     const Candidates candidates(
             *this, plain_selector(params, "IndexBinaryPermuted::search"));
     std::atomic<size_t> ncandidates{0};
@@ -753,9 +746,7 @@ void IndexBinaryPermuted::reconstruct_n(idx_t i0, idx_t ni, uint8_t* recons)
 
 void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexBinaryPermuted&>(other);
     source.check_codes();
     add(source.ntotal, source.xb.data());
@@ -764,8 +755,7 @@ void IndexBinaryPermuted::merge_from(faiss::IndexBinary& other, idx_t add_id) {
 
 void IndexBinaryPermuted::check_compatible_for_merge(
         const faiss::IndexBinary& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             dynamic_cast<const IndexBinaryPermuted*>(&other) && other.d == d,

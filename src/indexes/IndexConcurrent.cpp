@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/fair_lock.h"
 #include "core/parallel.h"
+#include "indexes/index_parts.h"
 #include "indexes/index_steps.h"
 #include "indexes/supported_calls.h"
 
@@ -231,6 +232,7 @@ template <class IndexT>
 void IndexConcurrentTemplate<IndexT>::add(idx_t n, const component_t* x) {
     change([&](IndexT& inside) {
         if (takes(inside, n)) {
+            check_addition(inside, n, "IndexConcurrent::add");
             inside.add(n, x);
         }
     });
@@ -243,6 +245,7 @@ void IndexConcurrentTemplate<IndexT>::add_with_ids(
         const idx_t* xids) {
     change([&](IndexT& inside) {
         if (takes(inside, n)) {
+            check_addition(inside, n, "IndexConcurrent::add_with_ids");
             inside.add_with_ids(n, x, xids);
         }
     });
@@ -262,13 +265,19 @@ template <class IndexT>
 size_t IndexConcurrentTemplate<IndexT>::remove_ids(
         const faiss::IDSelector& sel) {
     size_t removed = 0;
-    change([&](IndexT& inside) { removed = inside.remove_ids(sel); });
+    change([&](IndexT& inside) {
+        check_removal(inside, sel, "IndexConcurrent::remove_ids");
+        removed = inside.remove_ids(sel);
+    });
     return removed;
 }
 
 template <class IndexT>
 void IndexConcurrentTemplate<IndexT>::reset() {
-    change([](IndexT& inside) { inside.reset(); });
+    change([](IndexT& inside) {
+        check_lists_not_mapped(inside, "IndexConcurrent::reset");
+        inside.reset();
+    });
 }
 
 template <class IndexT>

@@ -250,10 +250,7 @@ void IndexFileKernel::add_next(idx_t n) {
 }
 
 void IndexFileKernel::check_add(idx_t n, const char* where) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained,
-            "%s: the index is not trained; call train first",
-            where);
+    check_trained(is_trained, where);
     rows(where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             n >= 0 && n <= capacity - ntotal,

@@ -2,8 +2,6 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -32,6 +30,7 @@
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "indexes/subset_scores.h"
 #include "simd/selection.h"
 #include "simd/top_k.h"
 
@@ -429,9 +428,7 @@ void IndexFlatKernel::train(idx_t n, const float* x) {
 }
 
 void IndexFlatKernel::add(idx_t n, const float* x) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexFlatKernel::add: the index is not trained; call train first");
+    check_trained(is_trained, "IndexFlatKernel::add");
     check_not_mapped(bool(mapped), "IndexFlatKernel::add");
     rows("IndexFlatKernel::add");
     kernel->check_input(n, x, d, "IndexFlatKernel::add");
@@ -472,17 +469,11 @@ void IndexFlatKernel::search_scores(
         float* scores,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained && kernel->is_trained,
-            "IndexFlatKernel::search: the index is not trained; call train first");
+    check_trained(is_trained && kernel->is_trained, "IndexFlatKernel::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexFlatKernel::search");
     const StoredRows stored = StoredRows::of(*this, "IndexFlatKernel::search");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexFlatKernel::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexFlatKernel::search");
     kernel->check_input(n, x, d, "IndexFlatKernel::search");
     ScannedRows scanned{stored, ntotal};
     std::vector<idx_t> places;
@@ -516,9 +507,9 @@ void IndexFlatKernel::values_of_scores(
         idx_t k,
         float* scores,
         idx_t* labels) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
+    check_trained(
             is_trained && kernel->is_trained,
-            "IndexFlatKernel::values_of_scores: the index is not trained; call train first");
+            "IndexFlatKernel::values_of_scores");
     parallel_blocks(n, 16, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; i++) {
             finish_results(*this, k, scores + i * k, labels + i * k);
@@ -532,13 +523,11 @@ void IndexFlatKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained && kernel->is_trained,
-            "IndexFlatKernel::range_search: the index is not trained; call train first");
+    check_trained(
+            is_trained && kernel->is_trained, "IndexFlatKernel::range_search");
     const StoredRows stored =
             StoredRows::of(*this, "IndexFlatKernel::range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexFlatKernel::range_search");
     kernel->check_input(n, x, d, "IndexFlatKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexFlatKernel::range_search");
@@ -621,60 +610,36 @@ void IndexFlatKernel::compare_subset(
             : what == Subset::distances
             ? "IndexFlatKernel::compute_distance_subset"
             : "IndexFlatKernel::compute_kernel_subset";
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained && kernel->is_trained,
-            "%s: the index is not trained; call train first",
-            where);
+    check_trained(is_trained && kernel->is_trained, where);
     const StoredRows stored = StoredRows::of(*this, where);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k >= 0,
-            "%s: k is %" PRId64 ", expected 0 or more",
-            where,
-            int64_t(k));
-    for (idx_t i = 0; i < n * k; i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                labels[i] >= -1 && labels[i] < ntotal,
-                "%s: id %" PRId64 " of query %" PRId64
-                " is out of range: the index has %" PRId64 " vectors",
-                where,
-                int64_t(labels[i]),
-                int64_t(i / k),
-                int64_t(ntotal));
-    }
+    check_labels(n, k, labels, ntotal, where);
     kernel->check_input(n, x, d, where);
-    const faiss::MetricType metric = what == Subset::kernel_values
-            ? faiss::METRIC_INNER_PRODUCT
-            : metric_type;
-    const float worst = what == Subset::scores ? worst_score : worst_of(metric);
-    const idx_t queries = std::max<idx_t>(1, 256 / std::max<idx_t>(1, k));
-    parallel_blocks(n, queries, [&](idx_t begin, idx_t end) {
-        std::vector<idx_t> ids;
-        std::vector<float> found;
-        for (idx_t i = begin; i < end; i++) {
-            ids.clear();
-            std::copy_if(
-                    labels + i * k,
-                    labels + (i + 1) * k,
-                    std::back_inserter(ids),
-                    [](idx_t label) { return label >= 0; });
-            found.resize(ids.size());
-            for_gathered_rows(
-                    stored,
-                    ids.size(),
-                    ids.data(),
-                    [&](size_t j, size_t count, const float* y) {
-                        kernel->score_block(
-                                metric, 1, x + i * d, count, y, d, &found[j]);
-                    });
-            if (what != Subset::scores) {
-                kernel->values_of_scores(metric, found.size(), found.data());
-            }
-            auto next = found.begin();
-            for (idx_t j = i * k; j < (i + 1) * k; j++) {
-                out[j] = labels[j] >= 0 ? *next++ : worst;
-            }
-        }
-    });
+    fill_subset(
+            *this,
+            what,
+            n,
+            k,
+            out,
+            labels,
+            [&](faiss::MetricType metric,
+                idx_t i,
+                const std::vector<idx_t>& ids,
+                float* found) {
+                for_gathered_rows(
+                        stored,
+                        ids.size(),
+                        ids.data(),
+                        [&](size_t j, size_t count, const float* y) {
+                            kernel->score_block(
+                                    metric,
+                                    1,
+                                    x + i * d,
+                                    count,
+                                    y,
+                                    d,
+                                    &found[j]);
+                        });
+            });
 }
 
 void IndexFlatKernel::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
@@ -741,8 +706,7 @@ void IndexFlatKernel::reset() {
 void IndexFlatKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_ids_for_merge(*this, other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     rows("IndexFlatKernel::merge_from");
     if (const auto* source = dynamic_cast<const IndexFlatKernel*>(&other)) {
         source->rows("IndexFlatKernel::merge_from");
@@ -771,9 +735,7 @@ void IndexFlatKernel::merge_from(faiss::Index& other, idx_t add_id) {
         return;
     }
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     codes.resize((ntotal + source->ntotal) * code_size);
     std::copy_n(
             source->mapped.sequential,
@@ -788,10 +750,7 @@ void IndexFlatKernel::add_sa_codes(
         const uint8_t* bytes,
         const idx_t* xids) {
     constexpr const char* where = "IndexFlatKernel::add_sa_codes";
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained,
-            "%s: the index is not trained; call train first",
-            where);
+    check_trained(is_trained, where);
     check_not_mapped(bool(mapped), where);
     FAISS_EXT_THROW_IF_NOT_FMT(
             !xids,
@@ -808,18 +767,7 @@ void IndexFlatKernel::permute_entries(const idx_t* perm) {
     constexpr const char* where = "IndexFlatKernel::permute_entries";
     check_not_mapped(bool(mapped), where);
     rows(where);
-    std::vector<bool> seen(ntotal);
-    for (idx_t i = 0; i < ntotal; i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
-                "%s: position %" PRId64 " has id %" PRId64
-                ", expected each of the %" PRId64 " ids once",
-                where,
-                int64_t(i),
-                int64_t(perm[i]),
-                int64_t(ntotal));
-        seen[perm[i]] = true;
-    }
+    check_permutation(ntotal, perm, where);
     auto permuted = codes;
     for (idx_t i = 0; i < ntotal; i++) {
         std::copy_n(

@@ -14,8 +14,10 @@
 
 #include <faiss/impl/IDSelector.h>
 
+#include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/ranking.h"
 #include "indexes/graph_build.h"
 #include "indexes/graph_walk.h"
 #include "indexes/index_compat.h"
@@ -120,9 +122,7 @@ void IndexHNSWKernel::add(idx_t n, const float* x) {
             levels,
             int64_t(total),
             int64_t(total + n));
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexHNSWKernel::add: the index is not trained; call train first");
+    check_trained(is_trained, "IndexHNSWKernel::add");
     check_ef(hnsw.efConstruction, "efConstruction", "IndexHNSWKernel::add");
     if (n == 0) {
         return;
@@ -331,10 +331,7 @@ void IndexHNSWKernel::for_walks(
     check_graph(where);
     const IndexFlatKernel& flat = vectors();
     const std::string name = std::string("IndexHNSWKernel::") + where;
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained && flat.kernel->is_trained,
-            "%s: the index is not trained; call train first",
-            name.c_str());
+    check_trained(is_trained && flat.kernel->is_trained, name.c_str());
     const RowScores scores(flat, name.c_str());
     FAISS_EXT_THROW_IF_NOT_FMT(
             hnsw.levels.size() == size_t(num_vertices()),
@@ -410,11 +407,7 @@ void IndexHNSWKernel::search_scores(
         float* scores,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexHNSWKernel::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexHNSWKernel::search");
     constexpr float worst = std::numeric_limits<float>::max();
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const VertexSelector wanted(places, sel);
@@ -532,14 +525,9 @@ void IndexHNSWKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexHNSWKernel::range_search");
     const faiss::IDSelector* sel = params ? params->sel : nullptr;
     const IndexFlatKernel& flat = vectors();
-    const auto is_within = [&](float value) {
-        return metric_type == faiss::METRIC_L2 ? value < radius
-                                               : value > radius;
-    };
     const VertexSelector wanted(places, sel);
     std::optional<std::vector<idx_t>> few;
     if (sel && is_plain(params)) {
@@ -549,7 +537,8 @@ void IndexHNSWKernel::range_search(
     const auto search_one = [&](idx_t i, GraphWalk&, auto&& run) {
         run([&](ScoredVertex v) {
             flat.kernel->values_of_scores(metric_type, 1, &v.score);
-            if (is_within(v.score) && wanted.is_member(v.id)) {
+            if (is_within(metric_type, v.score, radius) &&
+                wanted.is_member(v.id)) {
                 found[i].push_back({v.score, int32_t(places.place(v.id))});
             }
         });
@@ -568,7 +557,7 @@ void IndexHNSWKernel::range_search(
                 ScoredVertex v = {0, int32_t(place)};
                 scores(x + i * d, 1, &vertex, &v.score);
                 flat.kernel->values_of_scores(metric_type, 1, &v.score);
-                if (is_within(v.score)) {
+                if (is_within(metric_type, v.score, radius)) {
                     found[i].push_back(v);
                 }
             }
@@ -649,8 +638,7 @@ void IndexHNSWKernel::add_with_ids(idx_t, const float*, const idx_t*) {
 void IndexHNSWKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
     check_ids_for_merge(*this, other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexHNSWKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexHNSWKernel");
@@ -662,9 +650,7 @@ void IndexHNSWKernel::check_compatible_for_merge(
 void IndexHNSWKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
     check_not_mapped(bool(vectors().mapped), "IndexHNSWKernel::merge_from");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexHNSWKernel&>(other);
     const idx_t n = source.ntotal;
     if (n > 0) {

@@ -13,6 +13,8 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/indexes/IndexConcurrent.h>
+
 #include "core/check.h"
 #include "core/errors.h"
 #include "indexes/id_positions.h"
@@ -20,6 +22,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/index_steps.h"
 #include "indexes/selected_places.h"
 #include "indexes/supported_calls.h"
 #include "indexes/translated_params.h"
@@ -626,8 +629,13 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
         const IndexT& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    if (const auto* shared =
+                dynamic_cast<const IndexConcurrentTemplate<IndexT>*>(&other)) {
+        const ReadingStep step(other);
+        check_compatible_for_merge(*shared->index);
+        return;
+    }
+    check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexIDTableTemplate*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source,
@@ -639,6 +647,10 @@ void IndexIDTableTemplate<IndexT>::check_compatible_for_merge(
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
+    if (auto* shared = dynamic_cast<IndexConcurrentTemplate<IndexT>*>(&other)) {
+        shared->change([&](IndexT& from) { merge_from(from, add_id); });
+        return;
+    }
     const std::string name = named("merge_from");
     const char* where = name.c_str();
     check_compatible_for_merge(other);
@@ -662,6 +674,7 @@ void IndexIDTableTemplate<IndexT>::merge_from(IndexT& other, idx_t add_id) {
 
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::reset() {
+    check_lists_not_mapped(*this, named("reset").c_str());
     this->index->reset();
     this->id_map.clear();
     this->ntotal = 0;

@@ -838,10 +838,7 @@ void IndexIVFPQ4::search(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     check_ready(*this, "search");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexIVFPQ4::search: k is %" PRId64 ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexIVFPQ4::search");
     check_vectors(d, n, x, "IndexIVFPQ4::search");
     Search how = search_of(*this, params);
     if (!how.sel || !is_plain(params)) {
@@ -870,8 +867,7 @@ void IndexIVFPQ4::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_ready(*this, "range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexIVFPQ4::range_search");
     check_vectors(d, n, x, "IndexIVFPQ4::range_search");
     const Search how = search_of(*this, params);
     const bool is_l2 = metric_type == faiss::METRIC_L2;
@@ -1026,8 +1022,7 @@ void IndexIVFPQ4::reset() {
 
 void IndexIVFPQ4::check_compatible_for_merge(const faiss::Index& other) const {
     check_ids_for_merge(*this, other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexIVFPQ4*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source && d == source->d && metric_type == source->metric_type &&

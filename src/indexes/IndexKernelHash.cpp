@@ -2,7 +2,6 @@
 #include <faiss_ext/indexes/IndexKernelHash.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <faiss/IndexBinaryHash.h>
@@ -13,6 +12,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/hamming.h"
+#include "core/ranking.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
@@ -40,10 +40,7 @@ int to_hamming_radius(const IndexKernelHash& index, float radius) {
     while (low < high) {
         const int middle = (low + high) / 2;
         const float distance = metric_of_hamming(index, float(middle));
-        const bool within = index.metric_type == faiss::METRIC_L2
-                ? distance < radius
-                : distance > radius;
-        if (within) {
+        if (is_within(index.metric_type, distance, radius)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -168,8 +165,7 @@ void IndexKernelHash::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     check_counts_with(*this, storage);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexKernelHash::range_search");
     const std::vector<uint8_t> codes = encode_vectors(n, x);
     range_search_codes(
             n, codes.data(), to_hamming_radius(*this, radius), result, params);

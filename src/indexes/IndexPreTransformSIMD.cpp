@@ -408,8 +408,7 @@ void IndexPreTransformSIMD::prepend_transform(
 
 void IndexPreTransformSIMD::check_compatible_for_merge(
         const faiss::Index& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     check_counts_with(*this, index);
     check_counts(other);
@@ -419,21 +418,16 @@ void IndexPreTransformSIMD::check_compatible_for_merge(
             "cannot merge: expected another index with the same transformations, got one of class %s",
             AnyIndex(other).class_name().c_str());
     check_same_chain(chain, source->chain);
-    check_merge_of_parts(*index, *source->index);
+    check_merge(*index, *source->index);
 }
 
 void IndexPreTransformSIMD::merge_from(faiss::Index& other, idx_t add_id) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
-    check_ids_for_merge(*this, other);
-    check_counts_with(*this, index);
-    check_counts(other);
+    check_compatible_for_merge(other);
     auto* source = dynamic_cast<IndexPreTransform*>(&other);
     if (add_id != 0 || !dynamic_cast<const faiss::IndexFlat*>(index)) {
         check_no_blocks(*this, "IndexPreTransformSIMD::merge_from");
     }
-    check_compatible_for_merge(other);
-    merge_parts(*index, *source->index, add_id);
+    merge_and_empty(*index, *source->index, add_id);
     ntotal = index->ntotal;
     source->ntotal = source->index->ntotal;
 }
@@ -457,10 +451,7 @@ std::vector<float> IndexPreTransformSIMD::transformed(
         return std::vector<float>(x, x + n * d);
     }
     if (const Transform* ours = as_ours(chain[first])) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                ours->is_trained,
-                "%s: the index is not trained; call train first",
-                ours->description().c_str());
+        check_trained(ours->is_trained, ours->description().c_str());
         ours->check_input(n, from, "apply");
     }
     const auto matrices = packed_chain();
@@ -564,9 +555,7 @@ void IndexPreTransformSIMD::forget_packed() {
 
 void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     check_counts_with(*this, index);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexPreTransformSIMD::add: the index is not trained; call train first");
+    check_trained(is_trained, "IndexPreTransformSIMD::add");
     std::vector<float> room;
     const float* xt = transformed_for_index(n, x, "add", room);
     check_addition(*index, n, "IndexPreTransformSIMD::add");
@@ -580,9 +569,7 @@ void IndexPreTransformSIMD::add_with_ids(
         idx_t n,
         const float* x,
         const idx_t* xids) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexPreTransformSIMD::add_with_ids: the index is not trained; call train first");
+    check_trained(is_trained, "IndexPreTransformSIMD::add_with_ids");
     check_new_ids(n, xids, "IndexPreTransformSIMD::add_with_ids");
     check_counts_with(*this, index);
     std::vector<float> room;
@@ -598,15 +585,9 @@ void IndexPreTransformSIMD::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexPreTransformSIMD::search: the index is not trained; call train first");
+    check_trained(is_trained, "IndexPreTransformSIMD::search");
     check_counts_with(*this, index);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexPreTransformSIMD::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexPreTransformSIMD::search");
     const ParamsBehind behind(*index, params, "IndexPreTransformSIMD::search");
     std::vector<float> room;
     const float* xt = transformed_for_index(n, x, "search", room);
@@ -636,9 +617,7 @@ void IndexPreTransformSIMD::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexPreTransformSIMD::range_search: the index is not trained; call train first");
+    check_trained(is_trained, "IndexPreTransformSIMD::range_search");
     check_counts_with(*this, index);
     const ParamsBehind behind(
             *index, params, "IndexPreTransformSIMD::range_search");

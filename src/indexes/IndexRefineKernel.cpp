@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -19,6 +18,7 @@
 #include "core/check.h"
 #include "core/errors.h"
 #include "core/parallel.h"
+#include "core/ranking.h"
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
@@ -169,10 +169,7 @@ struct Candidates {
         size_t within = 0;
         hits.clear();
         for (idx_t j = i * number; j < (i + 1) * number; j++) {
-            const bool is_within = metric == faiss::METRIC_L2
-                    ? scores[j] < radius
-                    : scores[j] > radius;
-            if (ids[j] >= 0 && is_within) {
+            if (ids[j] >= 0 && is_within(metric, scores[j], radius)) {
                 within++;
                 if (!sel || is_selected(ids[j])) {
                     hits.emplace_back(scores[j], ids[j]);
@@ -207,8 +204,7 @@ std::vector<std::vector<Hit>> within_radius(
         flat.compute_distance_subset(
                 1, x + i * flat.d, m, values.data(), places.data());
         for (idx_t j = 0; j < m; j++) {
-            if (flat.metric_type == faiss::METRIC_L2 ? values[j] < radius
-                                                     : values[j] > radius) {
+            if (is_within(flat.metric_type, values[j], radius)) {
                 found[i].emplace_back(values[j], places[j]);
             }
         }
@@ -258,9 +254,7 @@ void IndexRefineKernel::train(idx_t n, const float* x) {
 }
 
 void IndexRefineKernel::add(idx_t n, const float* x) {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            is_trained,
-            "IndexRefineKernel::add: the index is not trained; call train first");
+    check_trained(is_trained, "IndexRefineKernel::add");
     check_parts(*this);
     check_counts(*this); // also the ids of new vectors
     check_faiss_input(*base_index, n, x, "IndexRefineKernel::add");
@@ -285,10 +279,7 @@ const IndexFlatKernel* IndexRefineKernel::checked_search(
         idx_t n,
         const float* x) const {
     check_parts(*this);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            is_trained,
-            "%s: the index is not trained; call train first",
-            where);
+    check_trained(is_trained, where);
     check_batch(n, x, where);
     check_faiss_input(*base_index, n, x, where);
     const auto* flat = dynamic_cast<const IndexFlatKernel*>(refine_index);
@@ -307,11 +298,7 @@ void IndexRefineKernel::search(
         const faiss::SearchParameters* params) const {
     const IndexFlatKernel* flat =
             checked_search("IndexRefineKernel::search", n, x);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexRefineKernel::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexRefineKernel::search");
     KernelExceptionGuard guard(this); // this checks k_factor, too
     const RefineSearch how = refine_search(*this, params);
     check_params_for(*base_index, how.base_params, "search of a Refine index");
@@ -382,8 +369,7 @@ void IndexRefineKernel::range_search(
         const faiss::SearchParameters* params) const {
     constexpr const char* where = "IndexRefineKernel::range_search";
     const IndexFlatKernel* flat = checked_search(where, n, x);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius), "the radius is NaN, expected a number");
+    check_radius(radius, "IndexRefineKernel::range_search");
     if (!flat) {
         throw_unsupported(
                 "IndexRefineKernel",
@@ -456,17 +442,18 @@ void IndexRefineKernel::add_with_ids(idx_t, const float*, const idx_t*) {
             "put an IDMap in front of the index");
 }
 
-size_t IndexRefineKernel::remove_ids(const faiss::IDSelector&) {
+size_t IndexRefineKernel::remove_ids(const faiss::IDSelector& sel) {
     throw_unsupported(
             "IndexRefineKernel",
             "remove_ids",
-            "put an IDMap in front of the index");
+            is_from_id_map(sel)
+                    ? "use add_with_ids and remove_ids of the index inside, without the IndexIDMap"
+                    : "put an IDMap in front of the index");
 }
 
 void IndexRefineKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     check_ids_for_merge(*this, other);
     const auto* source = dynamic_cast<const IndexRefineKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -474,25 +461,23 @@ void IndexRefineKernel::check_compatible_for_merge(
     check_parts(*this);
     check_parts(*source);
     if (!has_direct_map(base_index) && !has_direct_map(source->base_index)) {
-        check_merge_of_parts(*base_index, *source->base_index);
+        check_merge(*base_index, *source->base_index);
     } // otherwise FAISS refuses; merge_from removes the maps first
-    check_merge_of_parts(*refine_index, *source->refine_index);
+    check_merge(*refine_index, *source->refine_index);
 }
 
 void IndexRefineKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexRefineKernel&>(other);
     forget_direct_maps(base_index);
     forget_direct_maps(source.base_index);
-    check_merge_of_parts(*base_index, *source.base_index);
-    merge_parts(
+    check_merge(*base_index, *source.base_index);
+    merge_and_empty(
             *base_index,
             *source.base_index,
             keeps_ids(base_index) ? ntotal : 0);
-    merge_parts(*refine_index, *source.refine_index);
+    merge_and_empty(*refine_index, *source.refine_index);
     ntotal = refine_index->ntotal;
     source.ntotal = source.refine_index->ntotal;
 }

@@ -18,11 +18,13 @@
 #include "core/errors.h"
 #include "core/field_strings.h"
 #include "core/parallel.h"
+#include "core/ranking.h"
 #include "indexes/SparseSegment.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
 #include "indexes/selected_places.h"
+#include "indexes/subset_scores.h"
 
 namespace faiss_ext {
 
@@ -73,10 +75,7 @@ struct CheckedVectors : CanonicalVectors {
                 where,
                 int64_t(x.d),
                 index.d);
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                index.is_trained && index.kernel->is_trained,
-                "%s: the index is not trained; call train first",
-                where);
+        check_trained(index.is_trained && index.kernel->is_trained, where);
         parallel_blocks(x.n, 256, [&](idx_t begin, idx_t end) {
             for (idx_t i = begin; i < end; i++) {
                 const SparseRow row = SparseRow::of(get(), i);
@@ -96,10 +95,6 @@ bool is_histogram(const SparseRow& row) {
     return std::all_of(row.values.begin(), row.values.end(), [](float v) {
         return v >= 0;
     });
-}
-
-bool is_within(faiss::MetricType metric, float value, float radius) {
-    return metric == faiss::METRIC_L2 ? value < radius : value > radius;
 }
 
 /// The largest score of a vector within a radius, by bisection over floats as
@@ -173,9 +168,7 @@ void for_queries(
         if (are_few) {
             std::vector<float> scores(selected.size());
             query.scores(metric, selected, scores.data());
-            for (size_t j = 0; j < scores.size(); j++) {
-                hits.push(scores[j], places[j]);
-            }
+            hits.push(scores.size(), scores.data(), places.data());
             return;
         }
         const SparseSearch how{
@@ -193,10 +186,9 @@ void for_queries(
         }
     });
     for (idx_t i = 0; i < x.n; i++) {
-        std::vector<Hit> hits = std::move(all[i * num_slices].hits);
-        for (idx_t s = 1; s < num_slices; s++) {
-            const auto& more = all[i * num_slices + s].hits;
-            hits.insert(hits.end(), more.begin(), more.end());
+        std::vector<Hit> hits;
+        for (idx_t s = 0; s < num_slices; s++) {
+            all[i * num_slices + s].append_to(hits);
         }
         done(i, hits);
     }
@@ -298,11 +290,7 @@ void IndexSparseKernel::search_scores(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     const CheckedVectors x(*this, given, "IndexSparseKernel::search");
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k > 0,
-            "IndexSparseKernel::search: k is %" PRId64
-            ", expected a positive number",
-            int64_t(k));
+    check_k(k, "IndexSparseKernel::search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexSparseKernel::search");
     std::optional<Selected> selected;
@@ -327,7 +315,7 @@ void IndexSparseKernel::search_scores(
             },
             SparseHits(kept),
             [&](idx_t i, std::vector<Hit>& hits) {
-                std::sort(hits.begin(), hits.end());
+                keep_smallest(hits, std::min(kept, hits.size()));
                 for (idx_t j = 0; j < k; j++) {
                     const bool is_found = size_t(j) < hits.size();
                     scores[i * k + j] = is_found ? hits[j].first : worst_score;
@@ -352,9 +340,7 @@ void IndexSparseKernel::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     const CheckedVectors x(*this, given, "IndexSparseKernel::range_search");
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !std::isnan(radius),
-            "IndexSparseKernel::range_search: the radius is NaN, expected a number");
+    check_radius(radius, "IndexSparseKernel::range_search");
     const faiss::IDSelector* sel =
             plain_selector(params, "IndexSparseKernel::range_search");
     std::vector<std::vector<Hit>> found(x->n);
@@ -415,43 +401,25 @@ void IndexSparseKernel::compare_subset(
         const idx_t* labels) const {
     constexpr const char* where = "IndexSparseKernel::compute_subset";
     const CheckedVectors x(*this, given, where);
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            k >= 0,
-            "%s: k is %" PRId64 ", expected 0 or more",
-            where,
-            int64_t(k));
-    for (idx_t i = 0; i < x->n * k; i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                labels[i] >= -1 && labels[i] < ntotal,
-                "%s: id %" PRId64 " of query %" PRId64
-                " is out of range: the index has %" PRId64 " vectors",
-                where,
-                int64_t(labels[i]),
-                int64_t(i / k),
-                int64_t(ntotal));
-    }
-    const faiss::MetricType metric = what == Subset::kernel_values
-            ? faiss::METRIC_INNER_PRODUCT
-            : metric_type;
-    const float worst = what == Subset::scores ? worst_score : worst_of(metric);
-    parallel_blocks(x->n, 1, [&](idx_t i, idx_t) {
-        std::vector<SparseRow> gathered;
-        for (idx_t j = i * k; j < (i + 1) * k; j++) {
-            if (labels[j] >= 0) {
-                gathered.push_back(row(labels[j]));
-            }
-        }
-        std::vector<float> values(gathered.size());
-        const SparseQuery query(*kernel, SparseRow::of(x.get(), i));
-        query.scores(metric, gathered, values.data());
-        if (what != Subset::scores) {
-            kernel->values_of_scores(metric, values.size(), values.data());
-        }
-        auto next = values.begin();
-        for (idx_t j = i * k; j < (i + 1) * k; j++) {
-            out[j] = labels[j] >= 0 ? *next++ : worst;
-        }
-    });
+    check_labels(x->n, k, labels, ntotal, where);
+    fill_subset(
+            *this,
+            what,
+            x->n,
+            k,
+            out,
+            labels,
+            [&](faiss::MetricType metric,
+                idx_t i,
+                const std::vector<idx_t>& ids,
+                float* found) {
+                std::vector<SparseRow> gathered;
+                for (const idx_t id : ids) {
+                    gathered.push_back(row(id));
+                }
+                const SparseQuery query(*kernel, SparseRow::of(x.get(), i));
+                query.scores(metric, gathered, found);
+            });
 }
 
 SparseRow IndexSparseKernel::row(idx_t key) const {
@@ -548,8 +516,7 @@ void IndexSparseKernel::reset() {
 
 void IndexSparseKernel::check_compatible_for_merge(
         const faiss::Index& other) const {
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            &other != this, "an index cannot be merged with itself");
+    check_not_itself(&other == this);
     const auto* source = dynamic_cast<const IndexSparseKernel*>(&other);
     FAISS_EXT_THROW_IF_NOT_MSG(
             source, "cannot merge: expected another IndexSparseKernel");
@@ -568,9 +535,7 @@ void IndexSparseKernel::check_compatible_for_merge(
 
 void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
     check_compatible_for_merge(other);
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            add_id == 0,
-            "cannot merge: add_id must be 0, because ids are positions");
+    check_no_add_id(add_id);
     auto& source = dynamic_cast<IndexSparseKernel&>(other);
     SparseRows rows;
     for (idx_t i = 0; i < source.ntotal; i++) {
@@ -587,18 +552,9 @@ void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
 }
 
 void IndexSparseKernel::permute_entries(const idx_t* perm) {
+    check_permutation(ntotal, perm, "IndexSparseKernel::permute_entries");
     std::vector<Place> permuted(ntotal);
-    std::vector<bool> seen(ntotal);
     for (idx_t i = 0; i < ntotal; i++) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                perm[i] >= 0 && perm[i] < ntotal && !seen[perm[i]],
-                "IndexSparseKernel::permute_entries: position %" PRId64
-                " has id %" PRId64 ", expected each of the %" PRId64
-                " ids once",
-                int64_t(i),
-                int64_t(perm[i]),
-                int64_t(ntotal));
-        seen[perm[i]] = true;
         permuted[i] = places[perm[i]];
     }
     places.swap(permuted);

@@ -10,27 +10,23 @@
 
 namespace faiss_ext {
 
-void SparseHits::push(float score, idx_t id) {
-    if (std::isnan(score)) {
-        return;
-    }
-    if (are_within()) {
-        if (score <= limit) {
-            hits.emplace_back(score, id);
+void SparseHits::push(size_t n, const float* scores, const idx_t* ids) {
+    for (size_t i = 0; i < n; i++) {
+        if (!are_within()) {
+            nearest.push(scores[i], ids[i]);
+        } else if (scores[i] <= limit) {
+            all.emplace_back(scores[i], ids[i]);
         }
-        return;
     }
-    const Hit hit(score, id);
-    if (hits.size() < k) {
-        hits.push_back(hit);
-        std::push_heap(hits.begin(), hits.end());
-    } else if (hit < hits.front()) {
-        std::pop_heap(hits.begin(), hits.end());
-        hits.back() = hit;
-        std::push_heap(hits.begin(), hits.end());
+    if (!are_within() && nearest.scores.size() >= nearest.k) {
+        nearest.shrink(); // each comparison that a bound spares costs more
     }
-    if (hits.size() == k) {
-        set_bound(hits.front().first);
+}
+
+void SparseHits::append_to(std::vector<Hit>& hits) const {
+    hits.insert(hits.end(), all.begin(), all.end());
+    for (size_t i = 0; i < nearest.scores.size(); i++) {
+        hits.emplace_back(nearest.scores[i], nearest.ids[i]);
     }
 }
 
@@ -96,9 +92,11 @@ void SparseSegment::compare(
     }
     const Scratch scores(rows.size());
     how.query.scores(how.metric, gathered, scores.get());
-    for (size_t i = 0; i < rows.size(); i++) {
-        hits.push(scores[i], ids[rows[i]]);
-    }
+    std::vector<idx_t> found(rows.size());
+    std::transform(rows.begin(), rows.end(), found.begin(), [&](uint32_t i) {
+        return ids[i];
+    });
+    hits.push(rows.size(), scores.get(), found.data());
 }
 
 void SparseSegment::compare_all(

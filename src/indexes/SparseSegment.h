@@ -29,8 +29,8 @@ namespace faiss_ext {
 /// a bound.
 class SparseHits {
    public:
-    /// The k nearest.
-    explicit SparseHits(size_t k) : k(k) {}
+    /// The k nearest, k > 0.
+    explicit SparseHits(size_t k) : nearest(k, infinity) {}
 
     /// All with a score of at most `bound`.
     static SparseHits within(float bound) {
@@ -41,7 +41,7 @@ class SparseHits {
 
     /// Vectors with larger scores are not needed.
     float bound() const {
-        return limit;
+        return std::min(limit, nearest.bound);
     }
 
     /// Tells that enough vectors have this score or a smaller one.
@@ -49,21 +49,24 @@ class SparseHits {
         limit = std::min(limit, score);
     }
 
-    void push(float score, idx_t id);
+    /// Adds vectors. NaN is skipped.
+    void push(size_t n, const float* scores, const idx_t* ids);
 
     bool are_within() const {
-        return k == 0;
+        return most() == 0;
     }
     size_t most() const {
-        return k;
+        return nearest.k;
     }
 
-    /// A heap of the nearest, or all in any order.
-    std::vector<Hit> hits;
+    void append_to(std::vector<Hit>& hits) const;
 
    private:
-    size_t k;
-    float limit = std::numeric_limits<float>::infinity();
+    static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+    TopK<float> nearest;
+    std::vector<Hit> all; ///< all within the limit
+    float limit = infinity;
 };
 
 /// A query, and the sum that bounds its scores.

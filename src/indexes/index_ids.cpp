@@ -24,6 +24,9 @@ void change(IndexT& index, idx_t n, const char* method, F&& f) {
         shared->change([&](IndexT& inside) { change(inside, n, method, f); });
         return;
     }
+    check_all_counts(index);
+    check_lists_not_mapped(
+            index, (AnyIndex(index).class_name() + "::" + method).c_str());
     const auto call = [&](Table& table) {
         f(table);
         return n > 0;

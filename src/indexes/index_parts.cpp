@@ -24,6 +24,7 @@
 #include "indexes/index_compat.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_positions.h"
+#include "indexes/mapped_lists.h"
 #include "indexes/search_params.h"
 
 namespace faiss_ext {
@@ -141,6 +142,12 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
     }
 }
 
+void check_lists_not_mapped(const AnyIndex& index, const char* where) {
+    for_lists(index, [&](const auto& lists) {
+        check_not_mapped(is_mapped(lists), where);
+    });
+}
+
 bool has_direct_map(const AnyIndex& index) {
     bool has_map = false;
     for_lists(index, [&](const auto& lists) {
@@ -171,6 +178,7 @@ void check_removal(
             !is_from_id_map(sel) || !keeps_ids(index),
             "%s: an IndexIDMap in front of an index that keeps ids itself would return wrong ids after a removal; use add_with_ids and remove_ids of the index inside, without the IndexIDMap",
             where);
+    check_lists_not_mapped(index, where);
     check_no_blocks(index, where);
     for_lists(index, [&](const auto& lists) {
         if (dynamic_cast<const faiss::IndexIVFPQR*>(

@@ -50,6 +50,9 @@ void for_lists(const AnyIndex& index, F&& f) {
     }
 }
 
+/// Throws if FAISS's inverted lists in an index are mapped from a file.
+void check_lists_not_mapped(const AnyIndex& index, const char* where);
+
 /// Whether FAISS's inverted lists in an index have a direct map. With one,
 /// FAISS neither merges them nor, if it is an array, removes from them.
 bool has_direct_map(const AnyIndex& index);

@@ -4,14 +4,15 @@
 
 #pragma once
 
-#include <faiss/IndexBinaryIVF.h>
 #include <faiss/invlists/OnDiskInvertedLists.h>
 
 #include <faiss_ext/core/FileRange.h>
 
 namespace faiss_ext {
 
-inline bool is_mapped(const faiss::IndexBinaryIVF& index) {
+/// @param index  an IndexIVF or IndexBinaryIVF
+template <class IndexT>
+bool is_mapped(const IndexT& index) {
     const auto* lists =
             dynamic_cast<const faiss::OnDiskInvertedLists*>(index.invlists);
     return lists && lists->read_only;

@@ -270,49 +270,6 @@ void check_same_dimension_and_metric(
             metric_name(from.metric).c_str());
 }
 
-} // namespace
-
-void check_merge(const AnyIndex& index, const AnyIndex& other) {
-    const auto check = [&](const AnyIndex& with) {
-        index.visit([&](const auto& i) {
-            using IndexT = std::remove_cvref_t<decltype(i)>;
-            const auto* same = with.as<std::conditional_t<
-                    std::is_base_of_v<faiss::Index, IndexT>,
-                    faiss::Index,
-                    faiss::IndexBinary>>();
-            i.check_compatible_for_merge(*same);
-        });
-    };
-    const bool explains = !type_name(index.type()).starts_with("faiss::");
-    if (explains) {
-        check(other);
-        return;
-    }
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            index.floats != other.floats || index.binary != other.binary,
-            "an index cannot be merged with itself");
-    if (index.type() == other.type()) {
-        check_same_dimension_and_metric(index, other);
-    }
-    if (fails([&] { check(other); })) {
-        const std::string name = index.class_name();
-        if (fails([&] { check(index); })) {
-            throw UnsupportedError(format_message(
-                    "cannot merge: %s does not support merge_from; add the vectors of both to one index",
-                    name.c_str()));
-        }
-        const bool have_maps = has_direct_map(index) || has_direct_map(other);
-        FAISS_EXT_THROW_FMT(
-                "cannot merge: %s cannot take the vectors of %s; expected another %s with the same parameters and training%s",
-                name.c_str(),
-                other.class_name().c_str(),
-                name.c_str(),
-                have_maps ? ", and no direct map in either of them" : "");
-    }
-}
-
-namespace {
-
 const faiss::IndexPreTransform* plain_chain(const faiss::Index& index) {
     return typeid(index) == typeid(faiss::IndexPreTransform)
             ? static_cast<const faiss::IndexPreTransform*>(&index)
@@ -349,37 +306,56 @@ bool are_flat_alike(const faiss::Index& index, const faiss::Index& other) {
 
 } // namespace
 
-void check_merge_of_parts(
-        const faiss::Index& index,
-        const faiss::Index& other) {
-    if (&index != &other && are_flat_alike(index, other)) {
-        check_same_dimension_and_metric(&index, &other);
-    } else {
-        check_merge(index, other);
+void check_merge(const AnyIndex& index, const AnyIndex& other) {
+    const bool is_same =
+            index.floats == other.floats && index.binary == other.binary;
+    if (!is_same && index.floats && other.floats &&
+        are_flat_alike(*index.floats, *other.floats)) {
+        check_same_dimension_and_metric(index, other);
+        return;
+    }
+    const auto check = [&](const AnyIndex& with) {
+        index.visit([&](const auto& i) {
+            using IndexT = std::remove_cvref_t<decltype(i)>;
+            const auto* same = with.as<std::conditional_t<
+                    std::is_base_of_v<faiss::Index, IndexT>,
+                    faiss::Index,
+                    faiss::IndexBinary>>();
+            i.check_compatible_for_merge(*same);
+        });
+    };
+    const bool explains = !type_name(index.type()).starts_with("faiss::");
+    if (explains) {
+        check(other);
+        return;
+    }
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            !is_same, "an index cannot be merged with itself");
+    check_lists_not_mapped(index, "merge_from");
+    check_lists_not_mapped(other, "merge_from");
+    if (index.type() == other.type()) {
+        check_same_dimension_and_metric(index, other);
+    }
+    if (fails([&] { check(other); })) {
+        const std::string name = index.class_name();
+        if (fails([&] { check(index); })) {
+            throw UnsupportedError(format_message(
+                    "cannot merge: %s does not support merge_from; add the vectors of both to one index",
+                    name.c_str()));
+        }
+        const bool have_maps = has_direct_map(index) || has_direct_map(other);
+        FAISS_EXT_THROW_FMT(
+                "cannot merge: %s cannot take the vectors of %s; expected another %s with the same parameters and training%s",
+                name.c_str(),
+                other.class_name().c_str(),
+                name.c_str(),
+                have_maps ? ", and no direct map in either of them" : "");
     }
 }
 
-void merge_parts(faiss::Index& index, faiss::Index& other, idx_t add_id) {
-    if (add_id != 0 || !are_flat_alike(index, other)) {
-        merge_and_empty(index, other, add_id);
-        return;
-    }
-    if (const faiss::IndexFlat* flat = plain_flat(other)) {
-        index.add(flat->ntotal, flat->get_xb());
-        other.reset();
-        return;
-    }
-    auto& to = static_cast<faiss::IndexPreTransform&>(index);
-    auto& from = static_cast<faiss::IndexPreTransform&>(other);
-    merge_parts(*to.index, *from.index);
-    to.ntotal = to.index->ntotal;
-    from.ntotal = from.index->ntotal;
-}
+namespace {
 
-void check_addition(const AnyIndex& index, idx_t n, const char* where) {
-    if (n == 0) {
-        return;
-    }
+void check_parts_take(const AnyIndex& index, const char* where) {
     if (index.as<faiss::IndexLattice>()) {
         throw UnsupportedError(format_message(
                 "%s: IndexLattice only encodes vectors and cannot hold any; a string such as SQ8 or PQ16 makes an index that does",
@@ -395,8 +371,17 @@ void check_addition(const AnyIndex& index, idx_t n, const char* where) {
     }
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_searched && part.index) {
-            check_addition(part.index, n, where);
+            check_parts_take(part.index, where);
         }
+    }
+}
+
+} // namespace
+
+void check_addition(const AnyIndex& index, idx_t n, const char* where) {
+    if (n != 0) {
+        check_lists_not_mapped(index, where);
+        check_parts_take(index, where);
     }
 }
 
@@ -412,7 +397,18 @@ std::unique_ptr<faiss::SearchParameters> params_of_its_class(
 }
 
 void merge_and_empty(faiss::Index& index, faiss::Index& other, idx_t add_id) {
-    index.merge_from(other, add_id);
+    if (add_id != 0 || !are_flat_alike(index, other)) {
+        index.merge_from(other, add_id);
+    } else if (const faiss::IndexFlat* flat = plain_flat(other)) {
+        index.add(flat->ntotal, flat->get_xb());
+        other.reset();
+    } else {
+        auto& to = static_cast<faiss::IndexPreTransform&>(index);
+        merge_and_empty(
+                *to.index,
+                *static_cast<faiss::IndexPreTransform&>(other).index);
+        to.ntotal = to.index->ntotal;
+    }
     faiss::Index* from = &other;
     while (auto* chain = dynamic_cast<faiss::IndexPreTransform*>(from)) {
         chain->ntotal = 0;

@@ -37,12 +37,14 @@ void check_inverse_supported(
         const faiss::VectorTransform& vt,
         const char* where);
 
-/// Throws if an index cannot take the vectors of another one. FAISS's classes
-/// do not say why.
+/// Throws if merge_and_empty cannot move the vectors of an index to another
+/// one. FAISS's classes do not say why.
 void check_merge(const AnyIndex& index, const AnyIndex& other);
 
-/// Calls index.merge_from(other), and sets ntotal of the emptied index, which
-/// FAISS's IndexPreTransform leaves as it was.
+/// Calls index.merge_from(other, add_id), and sets ntotal of the emptied index,
+/// which FAISS's IndexPreTransform leaves as it was. FAISS requires that flat
+/// indexes are of the same class, which depends on whether they have been in a
+/// file; this function does not.
 void merge_and_empty(
         faiss::Index& index,
         faiss::Index& other,
@@ -51,14 +53,6 @@ void merge_and_empty(
         faiss::IndexBinary& index,
         faiss::IndexBinary& other,
         idx_t add_id = 0);
-
-/// The same for merge_parts.
-void check_merge_of_parts(const faiss::Index& index, const faiss::Index& other);
-
-/// Moves the vectors of an index to another one. FAISS requires that flat
-/// indexes are of the same class, which depends on whether they have been in a
-/// file; this function does not.
-void merge_parts(faiss::Index& index, faiss::Index& other, idx_t add_id = 0);
 
 /// Throws UnsupportedError if an index of FAISS, or a part of the index, cannot
 /// take n vectors. FAISS would find out after other parts have taken them.

@@ -15,6 +15,7 @@
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 
+#include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
@@ -25,6 +26,7 @@
 #include "indexes/index_facts.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_positions.h"
+#include "indexes/index_steps.h"
 #include "indexes/selected_places.h"
 #include "indexes/translated_params.h"
 
@@ -213,6 +215,9 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             return n > 0;
         };
         if (is_called_inside() || (!xids && adds_by_ids) || !change(add)) {
+            if (!is_called_inside()) {
+                check_all_counts(this);
+            }
             C::add_with_ids(n, x, xids);
         }
     }
@@ -303,13 +308,18 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
             removed = table.remove_ids(sel);
             return removed > 0;
         };
-        return change(remove) ? removed : C::remove_ids(sel);
+        if (!change(remove)) {
+            check_all_counts(this);
+            removed = C::remove_ids(sel);
+        }
+        return removed;
     }
 
     void reset() override {
         if (uses_ids() && is_being_merged) { // the table is in use
             ids->table.reset();
         } else {
+            check_lists_not_mapped(this, "reset");
             C::reset();
             if (uses_ids()) { // with it go maps that it made
                 ids = nullptr;
@@ -319,6 +329,13 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     }
 
     void check_compatible_for_merge(const IndexT& other) const override {
+        if (const auto* shared =
+                    dynamic_cast<const IndexConcurrentTemplate<IndexT>*>(
+                            &other)) {
+            const ReadingStep step(other);
+            check_compatible_for_merge(*shared->index);
+            return;
+        }
         const auto* source = dynamic_cast<const WithIds*>(&other);
         check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);
@@ -336,6 +353,11 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     }
 
     void merge_from(IndexT& other, idx_t add_id = 0) override {
+        if (auto* shared =
+                    dynamic_cast<IndexConcurrentTemplate<IndexT>*>(&other)) {
+            shared->change([&](IndexT& from) { merge_from(from, add_id); });
+            return;
+        }
         auto* source = dynamic_cast<WithIds*>(&other);
         check_kind_for_merge(source);
         const bool have_tables = ids || (source && source->ids);

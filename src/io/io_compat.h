@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -16,6 +18,7 @@
 #endif
 
 #include "core/aligned_arrays.h"
+#include "core/errors.h"
 #include "core/mapped_file.h"
 
 namespace faiss_ext {
@@ -70,7 +73,11 @@ inline bool asks_for_mapping(int io_flags) {
 inline std::unique_ptr<faiss::IOReader> open_file(
         const char* fname,
         [[maybe_unused]] int io_flags) {
-    auto file = std::make_unique<faiss::FileIOReader>(fname);
+    std::FILE* opened = std::fopen(fname, "rb");
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            opened, "cannot open %s: %s", fname, std::strerror(errno));
+    auto file = std::make_unique<faiss::FileIOReader>(opened);
+    file->need_close = true;
     file->name = fname;
 #ifdef FAISS_EXT_HAS_MAPPED_FILES
     if ((io_flags & faiss::IO_FLAG_MMAP_IFC) == faiss::IO_FLAG_MMAP_IFC) {

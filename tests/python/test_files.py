@@ -692,7 +692,26 @@ def test_functions_of_faiss_that_were_imported_before(run_python):
         assert isinstance(index_factory(64, "KFlat(chi2)"), faiss_ext.IndexFlatKernel)
         assert isinstance(index_binary_factory(64, "BKFlat(jaccard)"), faiss_ext.IndexBinaryFlatKernel)
         assert type(index_factory(64, "Flat")).__name__.startswith("IndexFlat")
+        for string in ("kflat(chi2)", "KFlat(rbf)"):
+            try:
+                index_factory(64, string)
+            except RuntimeError as error:
+                assert "did you mean" in str(error), error
         print("done")""")
+
+
+@pytest.mark.parametrize("read", ["read_index", "read_index_binary", "read_VectorTransform"])
+@pytest.mark.parametrize("module", [faiss, faiss_ext])
+def test_files_that_cannot_be_read_are_named(module, read, tmp_path):
+    if not hasattr(module, read):
+        pytest.skip("not a function of this module")
+    missing, foreign = str(tmp_path / "missing"), str(tmp_path / "foreign")
+    with pytest.raises(RuntimeError, match=f"^cannot open {re.escape(missing)}: No such file or directory$"):
+        getattr(module, read)(missing)
+    with open(foreign, "wb") as f:
+        f.write(b"IxXX" + bytes(100))
+    with pytest.raises(RuntimeError, match=re.escape(foreign)):
+        getattr(module, read)(foreign)
 
 
 @pytest.mark.parametrize("call", [
