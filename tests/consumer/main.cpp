@@ -8,7 +8,7 @@
 #include <faiss/utils/random.h>
 #include <faiss_ext/faiss_ext.h>
 
-/// A user-defined additive kernel: the harmonic mean, the same function as chi2.
+/// A user-defined additive kernel: the harmonic mean, which is chi2.
 struct HarmonicKernel : faiss_ext::AdditiveKernel {
     double signature(double lambda) const override {
         return 1 / std::cosh(lambda / 2);
