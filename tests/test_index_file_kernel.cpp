@@ -218,7 +218,7 @@ TEST_P(EachStore, StandsBehindRefineAndUnderGraphs) {
     for (idx_t i = 0; i < 110; i++) {
         EXPECT_EQ(left.labels[i], i);
     }
-    EXPECT_TRUE(throws([&] { on_file.compact(); }, "cannot be moved"));
+    EXPECT_TRUE(throws([&] { on_file.compact(); }, "cannot move its vectors"));
 }
 
 TEST_P(EachStore, TakesTheVectorsOfTheFileOnly) {

@@ -59,8 +59,8 @@ struct MappableVector {
     }
 };
 
-/// The same for an index that keeps its bytes in one of FAISS's vectors, or in
-/// their place refers to a range of a file.
+/// The same for an index that keeps its bytes in one of FAISS's vectors, or
+/// refers to a range of a file instead.
 template <class Vector>
 struct MappableBytes {
     Vector& items;

@@ -56,7 +56,7 @@ ClassEntry<Base> class_entry(
 enum class Names {
     inside, ///< in parentheses: letters, digits and `_`
     /// at the beginning of a part, before numbers: letters, except names that
-    /// FAISS has a meaning for
+    /// have a meaning in FAISS
     prefix
 };
 

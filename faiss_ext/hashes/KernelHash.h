@@ -128,8 +128,8 @@ struct KernelHash : Transform {
      * codes of two vectors differ in one bit, and that they differ in another.
      *
      * - It is 0 if bits are independent: SIK, AHK and RHBE with proj=dense and
-     *   rot=random, SCR, and KLSH. In all of them this is given what was learnt
-     *   from data; rank=auto and scale=auto are chosen by the draws themselves.
+     *   rot=random, SCR, and KLSH. This holds for given learnt data. It does
+     *   not hold for rank=auto and scale=auto, which depend on the draws.
      * - For BSIK it is the covariance of two bits that share a w or a v.
      * - It throws if none is known: bits of structured projections and learnt
      *   rotations are dependent.

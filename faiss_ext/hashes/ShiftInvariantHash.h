@@ -104,9 +104,9 @@ struct ShiftInvariantHash : ProjectionHash {
      *
      * (Fourier series of the bit). With e' = d e / d K, the derivative of the
      * log-likelihood by K is (+-1 - e) e' / (1 - e^2), and the weight is e' /
-     * (1 - e^2). Of all weights that depend on a and t, including those of the
-     * Hamming distance, these make the mean of the score change most with K
-     * near 1/2, in units of its deviation (by Cauchy-Schwarz).
+     * (1 - e^2). Of all weights that depend on a and t, these make the mean of
+     * the score change most with K near 1/2, in units of its deviation (by
+     * Cauchy-Schwarz). This includes the weights of the Hamming distance.
      */
     void query_weights(size_t n, float* weights) const override;
 

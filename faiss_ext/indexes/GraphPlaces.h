@@ -25,9 +25,10 @@ struct GraphPlaces {
     /// first.
     std::vector<int32_t> unlinked;
 
-    /// Removed vertices that a pass over all vertices is unlinking, ascending:
-    /// the other vertices before `next_visited` have no links to them. Files do
-    /// not keep these two; an index that was read begins such a pass again.
+    /// Removed vertices that a pass over all vertices is unlinking, ascending.
+    /// The other vertices before `next_visited` have no links to them. Files
+    /// store neither of the two. An index that was read from a file begins such
+    /// a pass again.
     std::vector<int32_t> leaving;
     idx_t next_visited = 0;
 
@@ -73,12 +74,11 @@ struct GraphPlaces {
     /// Adds the vertices of `leaving` to `unlinked`. Does not fail.
     void end_pass();
 
-    /// Sets `vertices` of an index of ntotal vectors by `places`, if there are
-    /// as many.
+    /// Computes `vertices` from `places`, if they belong to ntotal vectors.
     void find_vertices(idx_t ntotal);
 
-    /// Whether the numbers fit an index of ntotal vectors and a graph of
-    /// num_vertices vertices.
+    /// Whether the numbers are valid for an index of ntotal vectors and a graph
+    /// of num_vertices vertices.
     bool fit(idx_t ntotal, idx_t num_vertices) const;
 };
 

@@ -36,9 +36,9 @@ namespace faiss_ext {
  *
  * Weights are rounded to whole numbers, and D is the distance with the rounded
  * weights. The weights of the bits of bytes r and r + 2 (r = 0 or 1 mod 4) add
- * up to at most 255, with more than 4,112 bits to less. Sums are integers,
- * looked up in tables for 4 bits of a code at a time (simd/pq4_scan.h), so they
- * are the same for every instruction set.
+ * up to at most 255. With more than 4,112 bits, this limit is smaller. Sums are
+ * integers, looked up in tables for 4 bits of a code at a time
+ * (simd/pq4_scan.h), so they are the same for every instruction set.
  *
  * Source: A. Gordo, F. Perronnin, Y. Gong and S. Lazebnik, Asymmetric distances
  * for binary embeddings, PAMI 2014.

@@ -21,7 +21,7 @@ namespace faiss_ext {
  *     k(x, y) = |x AND y| / |x OR y|, and 1 if both are all zeros
  *
  * Distances are integers, as in every binary index: 1 - k in units of 2^-30. An
- * index can have up to 32,768 bits. With so few bits, different kernel values
+ * index can have up to 32,768 bits. Up to this number, different kernel values
  * have different distances, so the order is exact.
  *
  *     std::unique_ptr<faiss::IndexBinary> index =
@@ -41,8 +41,8 @@ namespace faiss_ext {
  * the codes that have as many ones as the query, and ends when no better code
  * can follow.
  *
- * Memory: d / 8 + 8 bytes for a code, and another 8 bytes from the first
- * removal or replacement by ids of your own.
+ * A code takes d / 8 + 8 bytes of memory. The first removal or replacement by
+ * ids of your own adds 8 bytes per code.
  *
  * Source of the bound: S. J. Swamidass and P. Baldi, Bounds and algorithms for
  * fast exact searches of chemical fingerprints in linear and sublinear time, J.

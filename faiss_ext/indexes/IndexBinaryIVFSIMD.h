@@ -28,8 +28,8 @@ namespace faiss_ext {
  * max_codes codes. Range searches scan all probed lists, as in FAISS. If there
  * are fewer than k results, the rest have id -1 and the largest distance.
  *
- * Of codes at equal distances those in lists of nearer centroids are found, and
- * come first; within a list, the codes that were added first.
+ * Of codes at equal distances, the ones in lists of nearer centroids are found,
+ * and come first. Within a list, the codes that were added first come first.
  *
  * Differences from FAISS:
  *
@@ -62,8 +62,8 @@ struct IndexBinaryIVFSIMD : faiss::IndexBinaryIVF {
      *
      * train, add_with_ids, add_core, remove_ids and merge_from throw if the
      * lists are mapped from a file. Without ids, codes get consecutive ids
-     * after the largest id that was ever in the index. After reading from a
-     * file, that is the largest id in the index.
+     * after the largest id that was ever in the index. An index that was read
+     * from a file knows only the ids that it contains.
      */
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     /// precomputed_idx: the lists of the codes, size n, or null to compute

@@ -73,9 +73,9 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
     void add_with_ids(idx_t n, const uint8_t* x, const idx_t* xids) override;
     void reset() override;
 
-    /// Supports `params->sel`: B is divided by the selected part of the codes,
-    /// and few selected codes are compared exactly, as are all of them if fewer
-    /// than k are among the candidates.
+    /// Supports `params->sel`. B is divided by the selected share of the codes.
+    /// If few codes are selected, or if fewer than k selected codes are among
+    /// the candidates, all selected codes are compared.
     void search(
             idx_t n,
             const uint8_t* x,
@@ -84,8 +84,8 @@ struct IndexBinaryPermuted : faiss::IndexBinary, HasFields {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
-    /// Finds candidates at a distance < radius, by ascending id. With a
-    /// selector, the candidates are those of search.
+    /// Finds candidates at a distance < radius, by ascending id. A selector has
+    /// the same effect as in search.
     void range_search(
             idx_t n,
             const uint8_t* x,

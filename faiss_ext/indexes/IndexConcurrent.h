@@ -50,7 +50,7 @@ struct FloatCalls<faiss::Index> : faiss::Index {
 } // namespace internal
 #endif
 
-/** Lets threads search an index while others add vectors and remove them.
+/** Lets threads search an index while others add and remove vectors.
  *
  * `Concurrent` at the beginning of a string makes one around any index, as in
  * `Concurrent,AHK512(chi2),BFlat,Refine(KFlat(chi2))`. The name for binary
@@ -64,26 +64,25 @@ struct FloatCalls<faiss::Index> : faiss::Index {
  *   take longer (one query for each thread of OpenMP, if there are more). All
  *   results of a query belong to one state of the index. The queries of a call
  *   may see different states.
- * - A call that changes the index is one step: others see the whole change or
- *   nothing of it. Searches wait for it, so make large changes in several
- *   calls, for example of 1,000 vectors each.
+ * - A call that changes the index is one step. Other threads see the whole
+ *   change or nothing of it. Searches wait for it, so make large changes in
+ *   several calls, for example of 1,000 vectors each.
  * - A step of a search waits for at most one change. A change waits for the
- *   steps of searches that came before it, and not for later ones. So a thread
- *   makes one change in the time of a step; if steps take 3 ms and 1,000
- *   vectors a second change, it must change several of them in a call.
+ *   steps of searches that came before it, and not for later ones. A thread
+ *   therefore makes about one change per step. If steps take 3 ms, it can make
+ *   some 300 calls a second. For more changes, pass several vectors per call.
  * - write_index and clone_index read one state. Changes wait until they end,
  *   and searches do not.
  *
  * Rules:
- * - It comes first in a string, since it cannot protect what an index around it
- *   changes.
+ * - Put it first in a string. It does not protect an index that wraps it.
  * - Do not use `index`, the index inside, while threads share this one.
  * - ntotal and is_trained are plain members of FAISS. A program in C++ must not
  *   read them while another thread makes changes.
  * - A kernel, a selector or a progress function must not call the index that
  *   calls it.
- * - get_distance_computer throws, since its result would point to vectors that
- *   move.
+ * - get_distance_computer throws, because its result would point to vectors
+ *   that other threads move.
  */
 template <class IndexT>
 struct IndexConcurrentTemplate
@@ -151,8 +150,8 @@ struct IndexConcurrentTemplate
     void reconstruct(idx_t key, component_t* recons) const override;
     void reconstruct_n(idx_t i0, idx_t ni, component_t* recons) const override;
 
-    /// Calls f with the index inside, in one step in which no other thread uses
-    /// it: several changes at once.
+    /// Makes several changes at once. Calls f with the index inside, in one
+    /// step in which no other thread uses it.
     void change(const std::function<void(IndexT&)>& f);
 
    private:

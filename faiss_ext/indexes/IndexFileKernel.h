@@ -18,9 +18,9 @@ struct MappedFile;
  *
  * It is an IndexFlatKernel that keeps no vectors of its own, and can be used
  * wherever an IndexFlatKernel can. add() takes the vectors of the file in
- * order, from the first one on. If it is given other vectors, it throws a
- * faiss::FaissException. This ensures that an index in front holds the same
- * vectors. Only the last vectors can be removed. Merging is not supported.
+ * order, from the first one on. It throws a faiss::FaissException for any other
+ * vectors. This ensures that an index in front holds the same vectors. Only the
+ * last vectors can be removed. Merging is not supported.
  *
  * When the index is written, only the path and checksums of the added vectors
  * are stored. write_index throws if the vectors' file has changed. read_index
@@ -72,8 +72,8 @@ struct IndexFileKernel : IndexFlatKernel {
     /// Adds the next n vectors of the file without comparing them.
     void add_next(idx_t n);
 
-    /// Removes the last vectors. If the ids are not those of the last vectors,
-    /// it throws and removes nothing.
+    /// Removes the last vectors. Throws, and removes nothing, if the ids belong
+    /// to other vectors.
     size_t remove_ids(const faiss::IDSelector& sel) override;
     void reset() override;
 

@@ -15,13 +15,13 @@ namespace faiss_ext {
  * is faster than FAISS's class, because its own loops compute the distances to
  * all vertices of a step together.
  *
- * The graph is FAISS's, and the parameters have the same meaning: M, and in the
- * field hnsw efConstruction, efSearch, check_relative_distance and
+ * The graph is FAISS's, and the parameters have the same meaning. These are M,
+ * and in the field hnsw efConstruction, efSearch, check_relative_distance and
  * search_bounded_queue. Searches support faiss::SearchParametersHNSW, and `sel`
  * of any parameters. With a selector in plain faiss::SearchParameters, efSearch
- * grows as the selected part of the vectors shrinks; few selected vectors are
- * compared exactly, as are all of them for a query that finds fewer than k
- * among the vectors nearest to it.
+ * grows as the selected share of the vectors shrinks. If few vectors are
+ * selected, all of them are compared. The same happens for a query that finds
+ * fewer than k selected vectors among the vectors nearest to it.
  *
  * Strings:
  *
@@ -30,21 +30,21 @@ namespace faiss_ext {
  * - `HNSW32,KFlat(chi2,store=u8),Refine(KFlat(chi2))`: the exact vectors
  *   re-rank the results
  *
- * Results are ordered by distance and then by id. A range search finds vectors
- * among those that a search would examine, ordered by id; few selected vectors
- * are all compared.
+ * Results are ordered by distance and then by id. A range search considers the
+ * vectors that a search would examine, and orders its results by id. If few
+ * vectors are selected, all of them are compared.
  *
  * **Removal.** A removed vector stays in the storage as a vertex that searches
- * pass but never return. efSearch grows by the share of such vertices. Once
- * they are a 64th of all vertices, each change of the index visits 64 vertices
- * for each vector that it adds or removes, and links them past removed ones.
- * After all were visited, new vectors reuse the removed vertices. So a change
- * of one vector takes no longer in a larger index, and few vertices of a
- * collection that changes steadily are removed ones. If a large removal makes
- * them more than a quarter of all, or if half of all vertices have no vectors,
- * the next change calls compact(). `hnsw` and `storage` number vertices; ids of
- * the index differ from these after a removal, so functions of faiss::HNSW
- * return other numbers then.
+ * pass but never return. efSearch grows by the share of such vertices. If they
+ * are at least 1/64 of all vertices, each change of the index visits 64
+ * vertices for each vector that it adds or removes, and links them past removed
+ * ones. After all vertices were visited, new vectors reuse the removed
+ * vertices. So a change of one vector takes no longer in a larger index. If a
+ * collection changes steadily, few of its vertices are removed ones. If a large
+ * removal makes them more than a quarter of all, or if half of all vertices
+ * have no vectors, the next change calls compact(). `hnsw` and `storage` number
+ * vertices. After a removal the ids of the index differ from these numbers, so
+ * functions of faiss::HNSW then return other numbers than the index.
  *
  * The graph depends on the vectors, their order and how they were divided into
  * calls of add and remove_ids, but not on the number of threads. Results do not
@@ -105,7 +105,7 @@ struct IndexHNSWKernel : faiss::IndexHNSW {
 
     /// Removes vectors. Later ones move up, as in faiss::IndexFlat.
     size_t remove_ids(const faiss::IDSelector& sel) override;
-    /// Removal by places; see IndexClass.
+    /// See IndexClass::prepare_moves.
     std::function<void()> prepare_moves(const PlaceMoves& moves);
 
     /// Builds the graph again, as a new one of the same vectors, and frees the

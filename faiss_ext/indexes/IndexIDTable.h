@@ -24,15 +24,15 @@ class IdPositions;
  * protects its ids:
  * - An id is used once. add_with_ids throws if an id is in use, occurs twice in
  *   one call, or is -1, which means "no result" in searches.
- * - add gives ids above all that were ever given, from 0 on.
+ * - add gives ids above all earlier ids, beginning with 0.
  * - A selector in search parameters selects ids, with every version of FAISS,
  *   also inside the parameters of transformations and Refine.
- * - After an error nothing has changed.
+ * - After an error the index is unchanged.
  *
  * Do not change `index` and `id_map`, which are FAISS's members.
  *
- * The table of ids takes 8 bytes a vector. Another 16 to 32 bytes a vector are
- * used from the first call that looks ids up: reconstruct, or add_with_ids
+ * The table of ids takes 8 bytes a vector. The first call that looks up ids
+ * adds 16 to 32 bytes a vector. Such calls are reconstruct, and add_with_ids
  * unless its ids ascend above all earlier ones.
  *
  * The index inside numbers its vectors from 0 on and renumbers them after a
@@ -50,7 +50,7 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// Takes an empty index, which is deleted only if own_fields is set.
     explicit IndexIDTableTemplate(IndexT* index);
     /// Takes an index and the ids of its vectors, in the order of their
-    /// positions. next_id is above all that were ever given.
+    /// positions. next_id must be above all ids that were ever used.
     IndexIDTableTemplate(IndexT* index, std::vector<idx_t> ids, idx_t next_id);
     /// Takes the index and the ids of an ID map of FAISS.
     explicit IndexIDTableTemplate(faiss::IndexIDMapTemplate<IndexT>&& map);
@@ -97,38 +97,38 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
             FAISS_EXT_OVERRIDE_1_10;
 
-    /** Removes vectors; returns how many there were.
+    /** Removes vectors. Returns the number of removed vectors.
      *
      * The last vectors take the positions of removed ones, so the time depends
      * on the number of ids that the selector lists. Other selectors, such as
      * IDSelectorNot, are asked for each id. The first removal makes the table
-     * that looks ids up. Indexes of unknown classes cannot remove
-     * by position. Later vectors then move up, which takes time proportional
-     * to the size. faiss::IndexFastScan is refused: it stores wrong codes of
-     * the vectors that are added after a removal.
+     * that looks ids up. Indexes of unknown classes cannot remove by position.
+     * Their later vectors move up, which takes time proportional to the size.
+     * faiss::IndexFastScan is refused, because it stores wrong codes for
+     * vectors that are added after a removal.
      */
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
-    /** Replaces vectors. Their ids must be there, each once. After an error
-     * nothing has changed.
+    /** Replaces vectors. All ids must exist, and each may be given only once.
+     * After an error the index is unchanged.
      *
      * @param ids  size n
      * @param x    the new vectors, size n * d
      */
     void update_vectors(idx_t n, const idx_t* ids, const component_t* x);
 
-    /// Replaces the vectors whose ids are there, and adds the others. Returns
-    /// how many were replaced.
+    /// Replaces the vectors whose ids exist, and adds the others. Returns the
+    /// number of replaced vectors.
     idx_t upsert(idx_t n, const component_t* x, const idx_t* ids);
 
     /// Moves the vectors of another IndexIDTable to this one. add_id is added
-    /// to their ids, which must be unused here.
+    /// to their ids. The resulting ids must not be in use in this index.
     void merge_from(IndexT& other, idx_t add_id = 0) override;
     void check_compatible_for_merge(const IndexT& other) const override;
 
     void reset() override;
 
-    /// For each of n ids, whether there is a vector with it.
+    /// Tells for each of n ids whether a vector has it.
     void contains(idx_t n, const idx_t* ids, bool* found) const;
 
     /// The position of the vector with an id, or -1. Positions change when

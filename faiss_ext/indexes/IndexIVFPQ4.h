@@ -34,9 +34,9 @@ namespace faiss_ext {
  * renumbered after a removal, so remove_ids throws if an IndexIDMap calls it.
  *
  * The index works like faiss::IndexIVFPQFastScan (Andre, Kermarrec and Le
- * Scouarnec, VLDB 2015). But a query needs only one set of tables for all
- * lists, although codes are those of residuals. With the centroid c of a list
- * and the quantised residual r of a vector in it,
+ * Scouarnec, VLDB 2015). But although codes encode residuals, a query needs
+ * only one set of tables for all lists. With the centroid c of a list and the
+ * quantised residual r of a vector in it,
  *
  *     |q - (c + r)|^2 = |q - c|^2 + (|r|^2 + 2 <c, r>) - 2 <q, r>.
  *
@@ -44,9 +44,9 @@ namespace faiss_ext {
  * takes 4 bytes, in addition to the M / 2 bytes of the code.
  *
  * Tables are rounded to whole numbers, with at most 255 for four parts
- * together. Distances are those to the quantised vectors up to this rounding,
- * and at least 0. The rounding is compared with the distance to the nearest
- * centroid:
+ * together. Except for this rounding, distances are exact for the quantised
+ * vectors. They are at least 0. The rounding is compared with the distance to
+ * the nearest centroid:
  *
  * - Usually the tables of the query serve all lists.
  * - If the rounding is coarse in comparison, because clusters are much farther
@@ -108,8 +108,9 @@ struct IndexIVFPQ4 : faiss::Index, HasFields {
     void restore() override;
     void check_restorable() const override;
 
-    /// Trains the centroids of the lists by k-means, with at most 256 vectors
-    /// per list, and those of the parts. With `verbose` it prints its progress.
+    /// Trains the centroids of the lists and of the parts by k-means. For the
+    /// lists it takes at most 256 vectors per list. With `verbose` it prints
+    /// its progress.
     void train(idx_t n, const float* x) override;
 
     void add(idx_t n, const float* x) override;

@@ -37,7 +37,7 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
      * numbers with the packed ones and packs the matrices again if one differs.
      *
      * The check costs about as much as multiplying one vector. index_factory,
-     * read_index and clone_index clear verify_chain, since nobody else has a
+     * read_index and clone_index clear verify_chain, because nobody else has a
      * pointer to the transformations that they make. Before you change a matrix
      * of such an index, set it, call train, or replace the transformation in
      * the chain. In Python, `chain` and `prepend_transform` set it.
@@ -88,8 +88,8 @@ struct IndexPreTransformSIMD : faiss::IndexPreTransform {
 
     faiss::DistanceComputer* get_distance_computer() const override;
 
-    /// Throws if an IndexIDMap in front of inverted lists calls it, and in
-    /// FAISS 1.7.3 if the lists consist of blocks, as those of `IVF,PQx4fs`.
+    /// Throws if an IndexIDMap in front of inverted lists calls it. In FAISS
+    /// 1.7.3 it also throws if the lists consist of blocks, as in `IVF,PQx4fs`.
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
     /// Moves the vectors of `other` to this index; `other` is then empty, and

@@ -31,12 +31,12 @@ struct IndexRefineKernel : faiss::IndexRefine {
     void train(idx_t n, const float* x) override;
     void add(idx_t n, const float* x) override;
 
-    /** With a selector, plain search parameters suffice for every version of
-     * FAISS. If it selects few vectors (at most 16,384 and ntotal / 4, or
-     * ntotal / 64, or 4 k_factor * k), these are compared exactly. Otherwise
-     * base_index finds candidates among the selected ones. If it finds fewer
-     * than k, or if more than a quarter of the results are in the farther half
-     * of the candidates, all selected vectors are compared.
+    /** With every version of FAISS, plain search parameters with a selector
+     * suffice. If the selector selects few vectors (at most 16,384 and ntotal /
+     * 4, or ntotal / 64, or 4 k_factor * k), these are compared exactly.
+     * Otherwise base_index finds candidates among the selected ones. All
+     * selected vectors are compared if it finds fewer than k, or if more than a
+     * quarter of the results are in the farther half of the candidates.
      */
     void search(
             idx_t n,
@@ -49,9 +49,8 @@ struct IndexRefineKernel : faiss::IndexRefine {
     /** Finds vectors with a distance < radius, or a kernel value > radius,
      * among candidates of base_index, by ascending id for each query.
      *
-     * A query with h hits has at least k_factor * h candidates, as a search for
-     * these h would have. The refine index must be an IndexFlatKernel.
-     * params are as for search.
+     * base_index returns at least k_factor candidates for each result. The
+     * refine index must be an IndexFlatKernel. params are as for search.
      */
     void range_search(
             idx_t n,

@@ -14,14 +14,14 @@ namespace faiss_ext {
 class SparseSegment;
 struct SparseRow;
 
-/** Exact search under a kernel among sparse vectors, in the time and memory of
- * their components that are not 0.
+/** Exact search under a kernel among sparse vectors. Time and memory depend on
+ * the components that are not 0.
  *
  * It is an IndexFlatKernel that keeps rows of columns and values. The dimension
- * may be up to 2^31 - 1, as no function but reconstruct makes a dense vector.
- * Functions with SparseVectors take sparse input; add, search and the others
- * also take dense vectors, whose zeros they leave out. Results are the same for
- * both.
+ * may be up to 2^31 - 1, because no function except reconstruct makes a dense
+ * vector. Functions with SparseVectors take sparse input; add, search and the
+ * others also take dense vectors, whose zeros they leave out. Results are the
+ * same for both.
  *
  * The kernel must be one with Kernel::ignores_zeros(): all kernels of this
  * library but CallbackKernel.
@@ -30,13 +30,13 @@ struct SparseRow;
  * cosine and Gaussian, use inverted lists: for each column, the vectors with a
  * component there. A query adds up upper bounds of its terms with these
  * vectors, from the shortest list to the longest. Once no other vector can be
- * among the nearest, the remaining lists are left out, and the kernel compares
- * the vectors that can. Hence results are exact. Other kernels, and vectors
- * with negative components under kernels of histograms, are compared one by
- * one. A list takes three bytes a component, in addition to the eight bytes of
- * the vectors themselves. Lists are made by the first search. Later vectors are
- * compared one by one, until they are a quarter of all; the next search then
- * adds them to the lists.
+ * among the nearest, it skips the remaining lists. The kernel then compares the
+ * vectors that can be among the nearest, so results are exact. Other kernels,
+ * and vectors with negative components under kernels of histograms, are
+ * compared one by one. A list takes three bytes a component, in addition to the
+ * eight bytes of the vectors themselves. Lists are made by the first search.
+ * Later vectors are compared one by one, until they are a quarter of all; the
+ * next search then adds them to the lists.
  *
  * Results do not depend on the number of threads, nor on the split into
  * batches. They may differ in their last bits from the results of an

@@ -7,8 +7,8 @@ namespace faiss_ext {
 
 /** Search parameters of an IndexRefineKernel, with every version of FAISS.
  *
- * faiss::IndexRefineSearchParameters, which FAISS has since 1.8.0, has the same
- * effect. The inherited `sel` selects the results, as in plain search
+ * faiss::IndexRefineSearchParameters has the same effect, with FAISS 1.8.0 or
+ * newer. The inherited `sel` selects the results, as in plain search
  * parameters; base_params must then be null.
  */
 struct SearchParametersRefine : faiss::SearchParameters {

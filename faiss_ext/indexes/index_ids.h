@@ -5,16 +5,16 @@
 // read_index or clone_index made the index: add_with_ids works without `IDMap`
 // in the string, and remove_ids leaves the ids of the other vectors as they
 // are. The first of these calls gives the index a table of its ids, with the
-// rules of IndexIDTable; until then, ids are positions. Indexes that you
-// construct by yourself, and those of other programs, get ids from an
-// IndexIDTable around them.
+// rules of IndexIDTable. Until then, ids are positions. To give ids to an index
+// that you construct yourself, or to an index of another program, put an
+// IndexIDTable around it.
 //
 // The virtual methods of FAISS take and return these ids. Members of the
-// classes know positions: IndexFlatCodes::codes, the lists of IndexBinaryIVF
-// and its search_preassigned. IndexHNSW::search_level_0 knows vertices of the
-// graph. FAISS's own functions in C++, such as faiss::write_index_binary, know
-// positions. A selector or a kernel that calls the index from within a search
-// gets positions, too.
+// classes use positions: IndexFlatCodes::codes, the lists of IndexBinaryIVF and
+// its search_preassigned. IndexHNSW::search_level_0 uses vertices of the graph.
+// FAISS's own functions in C++, such as faiss::write_index_binary, use
+// positions. A selector or a kernel that calls the index during a search gets
+// positions, too.
 
 #pragma once
 
@@ -44,8 +44,8 @@ void update_vectors(
         const idx_t* ids,
         const uint8_t* codes);
 
-/// Replaces the vectors whose ids are there, and adds the others. Returns how
-/// many were replaced.
+/// Replaces the vectors whose ids exist, and adds the others. Returns the
+/// number of replaced vectors.
 idx_t upsert(faiss::Index& index, idx_t n, const float* x, const idx_t* ids);
 idx_t upsert(
         faiss::IndexBinary& index,
@@ -57,7 +57,7 @@ idx_t upsert(
 /// positions.
 bool has_id_table(const AnyIndex& index);
 
-/// For each of n ids, whether there is a vector with it.
+/// Tells for each of n ids whether a vector has it.
 void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found);
 
 /// The vectors or codes of n ids, as reconstruct returns them. Throws like it
@@ -83,14 +83,15 @@ struct HasIds {
 
     /** Changes the index by calls of the table.
      *
-     * The table is made if there is none; if f throws or returns false, a new
-     * one is deleted again. Returns false, and does not call f, if the inverted
-     * lists of the index have other ids than positions, as those of some files.
+     * The table is made if there is none. If f throws or returns false, a new
+     * table is deleted again. If the inverted lists of the index have ids other
+     * than positions, as in some files, it returns false and does not call f.
      */
     virtual bool change(
             const std::function<bool(IndexIDTableTemplate<IndexT>&)>& f) = 0;
 
-    /// Gives all vectors ids. next_id is above all that were ever given.
+    /// Gives all vectors ids. next_id must be above all ids that were ever
+    /// used.
     virtual void set_ids(std::vector<idx_t> ids, idx_t next_id) = 0;
 
     /// The class of the index; typeid gives one derived from it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of index classes that factory strings and files know by a name.
-// FAISS's wrappers and those of this library have their own grammar: see
+// Wrappers, of FAISS and of this library, have their own grammar: see
 // io/index_factory.h.
 
 #pragma once

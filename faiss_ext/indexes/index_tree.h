@@ -56,7 +56,7 @@ struct AnyIndex {
         return floats ? f(*floats) : f(*binary);
     }
 
-    /// The class; for an index that can have a table of ids, without that.
+    /// The class of the index, not of the wrapper that adds a table of ids.
     const std::type_info& type() const;
     /// As in Python: `IndexBinaryIDMap2`.
     std::string class_name() const;
@@ -77,7 +77,7 @@ struct IndexPart {
     bool is_quantizer = false;
     /// The index returns what this part returns for the transformed vectors.
     bool answers = false;
-    /// Vectors of the part that the index has removed, but the part has not.
+    /// The number of vectors that the index has removed, but the part has not.
     idx_t num_removed = 0;
 };
 
@@ -128,9 +128,9 @@ struct OwnedPartsOf<const AnyIndex> {
 template <class C>
 using OwnedParts = typename internal::OwnedPartsOf<C>::type;
 
-/** A function that computes a fact from an index of class I, or none. It is
- * kept as a function of any index, so that all classes of indexes share its
- * type, of which the compiler would otherwise make hundreds.
+/** A function that computes a fact from an index of class I, or no function. It
+ * is stored as a function of any index, so that all classes of indexes share
+ * one type. Otherwise the compiler would make hundreds of types.
  */
 template <class Signature>
 struct IndexFunction;
@@ -159,7 +159,7 @@ struct IndexFunction<R(I&, Args...)> {
     }
 };
 
-/// Also a function that takes parts, which are of the kind of the index.
+/// The same for a function that takes parts of the index's own kind.
 template <class I, class IndexT>
 struct IndexFunction<void(I&, internal::Owned<IndexT>)> {
     IndexFunction<void(const AnyIndex&, OwnedParts<const AnyIndex>)> on_any;
@@ -181,23 +181,24 @@ struct IndexFunction<void(I&, internal::Owned<IndexT>)> {
     }
 };
 
-/** The description of the indexes of class C. All members are optional. If a
- * class leaves one out, that of its base class is used. If no base class has
- * it, the default is none, unless the member names another one.
+/** The description of the indexes of class C. All members are optional. If you
+ * omit a member, the base class's member is used. If no base class has it, the
+ * default is none, unless the member names another one.
  */
 template <class C>
 struct IndexClass {
     IndexFunction<std::vector<IndexPart>(const C&)> parts;
 
     /** Makes an index of a registered class (register_index) the owner of its
-     * parts, after its fields were set by a string or read from a file. `parts`
-     * must list them in this order from then on. Throws if they do not fit; the
-     * index is destroyed then.
+     * parts, after its fields were set by a string or read from a file. From
+     * then on, `parts` must list them in this order. Throws if the parts do not
+     * match; the index is then destroyed.
      *
-     * If `parts` lists n parts before, which may be null, their number is n.
-     * If it lists none, their number must be checked. None is null. Each has
-     * the dimension and the metric of the index, and its ntotal, or all have it
-     * together if divides_vectors.
+     * The function receives as many parts as `parts` lists, even if these are
+     * null. If `parts` lists none, the function must check their number. No
+     * part that it receives is null. All have the dimension and the metric of
+     * the index. Each has ntotal vectors, or, if divides_vectors, their counts
+     * add up to ntotal.
      *
      * Files contain the parts of such a class behind its fields. If it has one
      * part, `NAME(...),<index>` makes it in factories.
@@ -236,8 +237,8 @@ struct IndexClass {
     IndexFunction<std::vector<float>(const C&, idx_t n, const float* x)>
             transformed;
 
-    /// The id that add gives to its next vector. By default that of the part
-    /// that is searched, or else ntotal.
+    /// The id that add gives to its next vector. If omitted, the searched part
+    /// is asked. Without such a part, it is ntotal.
     IndexFunction<idx_t(const C&)> next_id;
 
     /// Other counts that must equal ntotal, with their names.
@@ -249,49 +250,52 @@ struct IndexClass {
     /// Throws if members were changed in a way that FAISS would not notice.
     IndexFunction<void(const C&)> check;
 
-    /// Bytes that n vectors like those in the index need in memory, in addition
-    /// to their size in a file. By default the sum over the parts that are
-    /// searched, or 0 without such parts.
+    /// Bytes of memory that n vectors like the stored ones need, in addition to
+    /// their size in a file. If omitted, it is the sum over the searched parts,
+    /// or 0 if there are none.
     IndexFunction<double(const C&, idx_t n)> extra_memory;
 
-    /// Prepares the removal of vectors by their places, so that the last
-    /// vectors take the places of removed ones. Ids that equal places change
-    /// with them. Throws if the index cannot be changed. The result makes the
-    /// change and does not fail; it is null if a part cannot remove by places.
-    /// The moves must outlive it. Vectors that they move may be added before.
+    /// Prepares the removal of vectors by their places: the last vectors take
+    /// the places of removed ones. Ids that equal places change with them.
+    /// Throws if the index cannot be changed. Returns a function that makes the
+    /// change and does not fail, or null if a part cannot remove by places. The
+    /// moves must outlive this function. They may move vectors that are added
+    /// before it is called.
     IndexFunction<std::function<void()>(C&, const PlaceMoves&)> prepare_moves;
 
-    /// Vectors for which it has room that is not used, approximately. By
-    /// default those of its only part if that is searched, or else 0.
+    /// Approximate unused capacity, in vectors. If omitted, it is the capacity
+    /// of the only part if that part is searched, and 0 otherwise.
     IndexFunction<idx_t(const C&)> unused_places;
 
     /// Frees the memory that removed vectors still need, in the index without
     /// its parts. Ids stay as they are.
     IndexFunction<void(C&)> compact;
 
-    /// The number of vectors in each inverted list. By default those of the
-    /// part that is searched, unless the parts divide the vectors.
+    /// The number of vectors in each inverted list. If omitted, the lists of
+    /// the searched part are counted, unless the parts divide the vectors.
     IndexFunction<std::vector<idx_t>(const C&)> list_sizes;
 
-    /// Whether the index takes ids and keeps them after a removal. By default
-    /// the answer of the part that is searched, or false without such a part.
+    /// Whether the index takes ids and keeps them after a removal. If omitted,
+    /// the searched part is asked. Without such a part, it is false.
     std::optional<bool> keeps_ids;
 
-    /// Whether searches return only vectors that the selector of plain search
-    /// parameters selects. By default as the parts that are searched, or else
-    /// false.
+    /// Whether searches return only selected vectors if plain search parameters
+    /// have a selector. If omitted, the searched parts are asked. Without such
+    /// parts, it is false.
     std::optional<bool> selects;
 
-    /// Search parameters with a selector of a part of all vectors, from 0 to 1,
-    /// for a search that finds about as large a part of the nearest ones as
-    /// without a selector. By default those of the part that is searched with
-    /// the parameters of the index, or else plain ones.
+    /// Returns search parameters for a filtered search with about the same
+    /// recall as without a filter. The argument is the selected share of the
+    /// vectors, from 0 to 1. If omitted, the part is asked that gets the
+    /// parameters of a search. Without such a part, the result is plain
+    /// parameters.
     IndexFunction<
             std::unique_ptr<faiss::SearchParameters>(const C&, double selected)>
             params_for_selected;
 
-    /// Whether all functions check their input and the sizes of the parts. By
-    /// default true for registered classes (register_index) without take_parts.
+    /// Whether all functions check their input and the sizes of the parts. If
+    /// omitted, it is true for registered classes (register_index) without
+    /// take_parts.
     std::optional<bool> checks_calls;
 
     /// Whether each vector is in one of the parts. By default it is in all of
@@ -299,11 +303,12 @@ struct IndexClass {
     std::optional<bool> divides_vectors;
 
     /// Whether FAISS's own functions cannot write, read or copy the index,
-    /// whatever is inside. By default true for registered classes
+    /// whatever is inside. If omitted, it is true for registered classes
     /// (register_index).
     std::optional<bool> is_foreign_to_faiss;
 
-    /// What to do if the parts of an index hold different numbers of vectors.
+    /// Advice for the error message if the parts hold different numbers of
+    /// vectors.
     std::optional<std::string> remedy;
 };
 
@@ -319,8 +324,8 @@ void register_index_class(const IndexClass<C>& facts);
 /// The indexes directly inside an index.
 std::vector<IndexPart> parts_of(const AnyIndex& index);
 
-/// The parts that are worth showing: all but quantizers that are flat, as
-/// usual.
+/// The parts that texts show: all except flat quantizers, which are the usual
+/// ones.
 std::vector<IndexPart> shown_parts(const AnyIndex& index);
 
 std::vector<const faiss::VectorTransform*> transforms_of(const AnyIndex& index);
@@ -340,8 +345,9 @@ AnyIndex part_that_compares(const AnyIndex& index);
 /// part; the index itself if there is none.
 AnyIndex part_that_stores(const AnyIndex& index);
 
-/// The part of an index, or of its first shard, that gets vectors as they are:
-/// the first one with transformations, or else the innermost one.
+/// The part of an index, or of its first shard, that gets vectors
+/// untransformed. This is the first part with transformations, or the innermost
+/// part if there is none.
 AnyIndex part_in_front(const AnyIndex& index);
 
 /// Whether an index has ids that stay as they are after a removal: in inverted
@@ -388,9 +394,9 @@ std::string index_string(const AnyIndex& index);
 /** The search parameters of an index and of all its parts.
  *
  * Parameters of the innermost part come first. A parameter of Shards or
- * Replicas stands for those of all parts. The parameters of a quantizer are
- * called `quantizer_...`, and a name that occurs twice gets the suffix `_rf`.
- * They refer to the index, which must live longer.
+ * Replicas stands for the parameters of all its parts. The parameters of a
+ * quantizer are called `quantizer_...`, and a name that occurs twice gets the
+ * suffix `_rf`. They refer to the index, which must live longer.
  */
 std::vector<SearchParameter> search_parameters(faiss::Index& index);
 std::vector<SearchParameter> search_parameters(faiss::IndexBinary& index);
@@ -402,8 +408,8 @@ void check_search_parameter(
         const std::string& name,
         double value);
 
-/// Sets a search parameter by its name. Throws like check_search_parameter;
-/// nothing has changed then.
+/// Sets a search parameter by its name. Throws like check_search_parameter, and
+/// then changes nothing.
 void set_search_parameter(
         faiss::Index& index,
         const std::string& name,
@@ -426,16 +432,15 @@ struct SavedSearchParameters {
     void save(const std::vector<SearchParameter>& parameters);
 };
 
-/// Bytes that n vectors like those in an index need in memory, in addition to
+/// Bytes of memory that n vectors like the stored ones need, in addition to
 /// their size in a file.
 double extra_memory(const AnyIndex& index, idx_t n);
 
-/// Vectors for which an index has room that is not used, approximately.
+/// The approximate unused capacity of an index, in vectors.
 idx_t unused_places(const AnyIndex& index);
 
-/// Builds graphs again from which vectors were removed since they were built,
-/// in an index and all its parts, as IndexHNSWKernel::compact does. Does
-/// nothing if there are none.
+/// Rebuilds all graphs of an index and its parts from which vectors were
+/// removed, as IndexHNSWKernel::compact does. Has no effect if there are none.
 void compact(faiss::Index& index);
 void compact(faiss::IndexBinary& index);
 
@@ -458,8 +463,8 @@ void compute_kernel_values(
 
 namespace internal {
 
-// All facts of an IndexClass in their order. One that is missing here, the only
-// list of them, is an error of the compiler.
+// All facts of an IndexClass in their order. This is the only list of them. If
+// one is missing, the compiler reports an error.
 #define FAISS_EXT_FACTS                                                       \
     parts, take_parts, transforms, kernel, settings, parameters, string, ids, \
             ids_in_part, transformed, next_id, counts, exceptions, check,     \

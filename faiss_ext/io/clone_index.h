@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/** Makes a deep copy of an index that write_index can write, or that it cannot
- * write only because of a CallbackKernel.
+/** Makes a deep copy of any index that write_index can write. The index may
+ * also have a CallbackKernel.
  *
  * The copy goes through the file format, in memory. Fields that files do not
  * store, such as `verbose`, have their default values in the copy.

@@ -14,8 +14,8 @@ struct IOWriter;
 
 namespace faiss_ext {
 
-/** Writes an index to a file: of this library, of FAISS, or one of FAISS's
- * wrappers around this library's indexes.
+/** Writes an index to a file. The index may belong to this library or to FAISS,
+ * or be one of FAISS's wrappers around an index of this library.
  *
  * These wrappers are IndexIDMap, IndexIDMap2, IndexPreTransform, IndexRefine,
  * IndexShards, IndexReplicas, and IndexHNSW over IndexFlatKernel.
@@ -36,10 +36,10 @@ void write_index(const faiss::Index* index, faiss::IOWriter* f);
  * Throws a faiss::FaissException for a truncated, damaged or foreign file. No
  * byte is used before its checksum has been verified.
  *
- * @param io_flags  with faiss::IO_FLAG_MMAP codes, vectors and lists stay in
- *                  the file, which is read once for its checksums, and the
- *                  index can only be searched. Other flags concern FAISS's own
- *                  classes
+ * @param io_flags  with faiss::IO_FLAG_MMAP, codes, vectors and lists stay in
+ *                  the file. The file is read once to verify its checksums.
+ *                  The index can be searched, but not changed. Other flags
+ *                  apply to FAISS's own classes
  */
 std::unique_ptr<faiss::Index> read_index(const char* fname, int io_flags = 0);
 std::unique_ptr<faiss::Index> read_index(faiss::IOReader* f, int io_flags = 0);

@@ -5,9 +5,9 @@
 
 namespace faiss_ext {
 
-/// A kernel that falls from k(x, x) = 1 with a distance between x and y. That
-/// distance is its score for both metrics. It has a single scale, gamma, which
-/// train() can choose from the data.
+/// A kernel that falls from k(x, x) = 1 as a distance between x and y grows.
+/// That distance is its score for both metrics. The kernel has a single scale,
+/// gamma, which train() can choose from the data.
 struct BandwidthKernel : Kernel {
     /// Bandwidth; 0 until train() sets it.
     double gamma = 0;

@@ -10,7 +10,7 @@ namespace faiss_ext {
 /** A kernel that your own function computes.
  *
  * The function is called from several threads at once, on vectors without NaN
- * and infinities. It must return finite values; others are an error.
+ * and infinities. It must return finite values; any other value is an error.
  *
  * In Python: CallbackKernel(f), where f(X, Y) takes float32 arrays of shape (n,
  * d) and (m, d) and returns the kernel values, shape (n, m). It is called by

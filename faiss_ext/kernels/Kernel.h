@@ -111,9 +111,9 @@ struct Kernel : HasFields {
      */
     virtual bool ignores_zeros() const;
 
-    /// How near vectors can be by the components that they share, for searches
-    /// of sparse vectors. By default there is no such sum: all vectors are
-    /// compared.
+    /// An upper bound of the kernel from the components that two vectors share.
+    /// Sparse search uses it to skip vectors. By default there is none, and all
+    /// vectors are compared.
     virtual std::optional<SharedSum> shared_sum(faiss::MetricType metric) const;
 
     /** Throws a faiss::FaissException if the kernel is not defined on one of

@@ -7,8 +7,8 @@ namespace faiss_ext {
 
 struct Kernel;
 
-/** How near a kernel can bring a vector y to x, by a sum over the components
- * that are not 0 in both of them.
+/** A bound of a kernel by a sum over the components that two vectors share,
+ * which are 0 in neither of them. Sparse search uses it to skip vectors.
  *
  * The sum is terms->block(x, y) of a kernel whose value adds up over the
  * components: chi2, intersection, Jensen-Shannon, Hellinger, or linear. Sparse

@@ -8,7 +8,7 @@
 
 namespace faiss_ext {
 
-/** A kernel K(x - y) that falls with a norm of x - y, K(0) = 1.
+/** A kernel K(x - y) that falls from K(0) = 1 as a norm of x - y grows.
  *
  * K is the function profile(r) of r = scale * |x - y|. The subclass defines the
  * norm, and how the scale depends on the bandwidth gamma. By Bochner's theorem

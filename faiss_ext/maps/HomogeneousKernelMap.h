@@ -24,8 +24,8 @@ namespace faiss_ext {
  *     sqrt(2 x^g L kappa(j L)) sin(j L log x)
  *
  * (equation 11 of the source). x = 0 becomes zeros. g is the degree of
- * homogeneity: 1 gives the kernel itself, any other g gives (x y)^((g - 1) / 2)
- * times the kernel, summed over the components.
+ * homogeneity. g = 1 gives the kernel itself. Any other g gives (x y)^((g - 1)
+ * / 2) times the kernel, summed over the components.
  *
  *     auto index = index_factory(d, "HKM2(chi2),HNSW32");
  *     index->train(n, histograms);
@@ -121,7 +121,7 @@ struct HomogeneousKernelMap : FeatureMap {
     /** The largest error |k(x, y) - Psi(x) . Psi(y)| for two L1-normalised
      * histograms: the delta of Kim and Choi, AAAI 2017.
      *
-     * It is accurate to 1e-4 relative and the rounding of the map. Throws
+     * It is accurate to 1e-4 relative, plus the rounding of the map. Throws
      * unless the degree is 1.
      *
      * It is the largest |signature(lambda) - map_signature(lambda)| /

@@ -772,8 +772,8 @@ def recommend(
         ("build_seconds", build_seconds)) if limit is not None}
 
     def excess(found):
-        """By what factor it exceeds the limits of bytes and seconds; 1 if it
-        keeps them."""
+        """Returns the factor by which it exceeds the limits of bytes and seconds;
+        1 if it keeps them."""
         return max([1] + [getattr(found, name) / limit
                           for name, limit in costs.items()])
 

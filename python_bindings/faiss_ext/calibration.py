@@ -275,7 +275,7 @@ def calibrate(
         of shape (n, d / 8); the kernel is then a kernel of the bits.
     queries : array_like, shape (nq, d)
         Held-out queries like those that you will search for. They must not be
-        among the vectors: a query that is finds itself, and its nearest
+        among the vectors. Otherwise a query finds itself, and its nearest
         results are not typical.
     kernel : str, Kernel or callable, optional
         By default the kernel of the index: the `kernel_value` of the scheme,

@@ -225,8 +225,8 @@ INSTEAD = {
 
 
 def part_without(name, index):
-    """The index or the part of it whose class lacks a method that FAISS's base
-    class refuses; None if there is none."""
+    """Returns the index or a part of it whose class does not implement a
+    method; None if all do. Only methods that FAISS's base class refuses count."""
     if name not in INSTEAD:
         return None
     if INSTEAD[name] is KEEP_VECTORS:
@@ -244,7 +244,7 @@ def part_without(name, index):
 
 
 def keyword_hint(self, name, kwargs):
-    """What to write instead of keyword arguments that do not exist; or ""."""
+    """Returns a hint for keyword arguments that do not exist, or ""."""
     if "sel" in kwargs or "filter" in kwargs:
         return ("; filter=... takes ids, a mask or a selector" if name in FILTERED
                 else "; search takes filter=...")
@@ -256,7 +256,7 @@ def keyword_hint(self, name, kwargs):
 
 
 def words_for(error, method, self, name, args, kwargs):
-    """What to say of an error of FAISS or SWIG; None for other errors."""
+    """Returns the message for an error of FAISS or SWIG; None for others."""
     if isinstance(error, RuntimeError) and not isinstance(
             error, NotImplementedError):  # SWIG's, for overloads
         is_faiss_error = is_of_swig(error) and not hasattr(error, "place")
@@ -282,7 +282,7 @@ def words_for(error, method, self, name, args, kwargs):
 
 
 def vectors_of(attribute):
-    """A check of vectors whose dimension is an attribute of the object."""
+    """Returns a check of vectors whose dimension is an attribute of an object."""
 
     def as_input(self, x, where):
         return as_vectors(x, getattr(self, attribute), where)
@@ -390,7 +390,7 @@ def fits(kind, value):
 
 
 def too_large(signature, args, kwargs):
-    """Why C++ cannot hold an integer; None if there is none."""
+    """Returns the error about an integer that C++ cannot hold, or None."""
     given = {name: value for name, value in
              signature.bind(*args, **kwargs).arguments.items()
              if isinstance(value, numbers.Integral)}
@@ -399,7 +399,7 @@ def too_large(signature, args, kwargs):
 
 
 def unfit_argument(signature, args, kwargs):
-    """Why an argument that SWIG has refused does not fit; None if unknown."""
+    """Returns the error about an argument that SWIG refuses; None if unknown."""
     parameters = signature.parameters
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         return f"wrong number or type of arguments, expected {signature}"
@@ -426,7 +426,7 @@ def check_none(signature, args, kwargs, where):
 
 
 def hint_at(kind, given):
-    """How to make an object of a class from a value of another type."""
+    """Returns a hint how to make an object of a class from another value."""
     if re.search(r"Kernel\b", kind) and not kind.startswith("Index"):
         if isinstance(given, str):
             return (f"; kernel_factory({shown(given)}) makes a kernel from a "
@@ -444,7 +444,7 @@ def hint_at(kind, given):
 
 
 def unfit_arguments(signature, args, kwargs):
-    """Why arguments do not match a signature; None if they do."""
+    """Returns the error about arguments of a signature; None if they match."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
@@ -1074,8 +1074,8 @@ def float_reconstruct_n(the_class):
 
 
 def unsupported_coding(the_class, name):
-    """sa_encode or sa_decode of a class that refuses them. FAISS's would call
-    sa_code_size first, and the error would name that."""
+    """Makes sa_encode or sa_decode of a class that refuses them. FAISS's
+    functions would call sa_code_size first, and the error would name that."""
     base_method = getattr(the_class, name)
 
     def method(self, *args, **kwargs):
@@ -1264,8 +1264,8 @@ def wrap_float_indexes():
         self._permute_entries_c(faiss.swig_ptr(perm))
 
     def link_singletons(self) -> None:
-        """Raises an error: FAISS's function is for its own kinds of vectors,
-        and would end the process."""
+        """Raises an error. FAISS's function is for its own kinds of vectors, and
+        would crash the process."""
         raise unsupported("IndexHNSWKernel.link_singletons is not supported; "
                           "compact makes the links again")
 
@@ -1337,7 +1337,7 @@ def wrap_chain():
 
 def inherit_errors(the_class):
     """Makes the methods that a class inherits from FAISS run through this
-    package's C++ module, which keeps class and data of errors."""
+    package's C++ module, which keeps the class and the data of errors."""
     kind = "binary" if issubclass(the_class, faiss.IndexBinary) else "index"
     for function in list(vars(swig)):
         if not function.startswith(f"_{kind}_"):
@@ -1366,7 +1366,7 @@ def through_here(base_method, function):
 
 
 def as_inherited(method):
-    """Marks a method that only calls the one of the base class."""
+    """Marks a method that only calls the method of the base class."""
     method.is_inherited = True
     return method
 
@@ -1416,8 +1416,8 @@ def wrap_search_parameters():
         base_params : faiss.SearchParameters, optional
             Parameters of the index in front, in place of its own settings.
         sel : faiss.IDSelector, optional
-            Selects the results. Not together with base_params, which can have
-            a selector of its own.
+            Selects the results. It cannot be combined with base_params, which
+            can have a selector of its own.
         """
         where = "SearchParametersRefine"
         check_k_factor(k_factor, f"{where}: k_factor")
@@ -1453,7 +1453,8 @@ def wrap_ids():
     def update_vectors(self, ids: "ArrayLike", x: "ArrayLike") -> None:
         """Replaces the vectors with these ids.
 
-        If an id is not there, or given twice, nothing changes.
+        If an id does not exist, or is given twice, this raises an error and
+        changes nothing.
 
         Parameters
         ----------
@@ -1467,7 +1468,7 @@ def wrap_ids():
             self, len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
     def upsert(self, x: "ArrayLike", ids: "ArrayLike") -> int:
-        """Replaces the vectors whose ids are there, and adds the others.
+        """Replaces the vectors whose ids exist, and adds the others.
 
         Parameters
         ----------
@@ -1537,8 +1538,8 @@ def wrap_contents():
     def list_sizes(self) -> "NDArray[np.int64]":
         """The number of vectors in each inverted list of IVF, BIVF or KIVF.
 
-        The lists may be those of a part of the index. An index without lists
-        raises an error.
+        The lists may belong to a part of the index. If there are no lists,
+        this raises an error.
 
         Returns
         -------
@@ -1547,13 +1548,13 @@ def wrap_contents():
         return list_sizes_of(self)
 
     def compact(self) -> None:
-        """Builds changed graphs (HNSW,KFlat) again.
+        """Rebuilds changed graphs (HNSW,KFlat).
 
-        This frees the memory of removed vectors, and searches find as much
-        as in a new graph of the vectors that are left. It concerns graphs
-        whose vectors were removed or replaced since they were built, wherever
-        they are in the index. Ids stay as they are. Without such a graph
-        nothing happens.
+        This frees the memory of removed vectors. Searches then find as much as
+        in a new graph of the remaining vectors. All graphs at any depth of the
+        index are rebuilt if vectors were removed or replaced since they were
+        built. Ids do not change. If there is no such graph, the call has no
+        effect.
         """
         swig._compact_c(self)
 
@@ -1632,7 +1633,7 @@ def wrap_binary_indexes():
 
 
 def binary_reconstruct_batch(self, key, x=None):
-    """As that of float indexes, which FAISS's binary ones do not have."""
+    """Returns the codes of some ids. FAISS has this only for float indexes."""
     shape = (len(key), self.code_size)
     if x is None:
         x = np.empty(shape, dtype="uint8")
@@ -1743,8 +1744,11 @@ NULLABLE = {"clustering_index"}
 
 
 def owning_transforms(thing):
-    """The hashes and maps of which an object is a part. An index is none: it
-    keeps transformations that are parts of it."""
+    """Returns the hashes and maps of which an object is a part.
+
+    Indexes are never parts of them: an index refers to the transformations
+    that it contains.
+    """
     if isinstance(thing, (faiss.Index, faiss.IndexBinary)):
         return []
     return [o for o in getattr(thing, "referenced_objects", [])
@@ -1775,8 +1779,8 @@ def is_derived(thing, name):
 
 
 def setting_hint(thing, name):
-    """How to set a search parameter that a part of an index has, or an empty
-    string."""
+    """Returns a hint how to set a search parameter of a part of an index, or
+    ""."""
     is_index = (isinstance(thing, (faiss.Index, faiss.IndexBinary))
                 and name != "this" and hasattr(thing, "this"))
     if not is_index or name.startswith("_") or name not in settings_of(thing):
@@ -1794,8 +1798,8 @@ def check_k_factor(value, what):
 
 
 def check_settings(the_class):
-    """Makes assignments to attributes fail if they would have no effect, or a
-    harmful one."""
+    """Makes assignments to attributes fail if they would have no effect or do
+    harm."""
 
     def set_attribute(self, name, value):
         if name in INTERNAL:

@@ -366,8 +366,8 @@ def read_of(magic, path, source, mmap):
 
 
 def own_words(error):
-    """What faiss_ext says of an error, behind a colon. FAISS's text would name
-    its functions."""
+    """Returns the text of faiss_ext for an error, after a colon. FAISS's text
+    would name FAISS's functions."""
     return f": {message_of(error)}" if hasattr(error, "place") else ""
 
 
@@ -765,7 +765,7 @@ def bits_at(hash, value):
 
 
 def caution_about(hash):
-    """Why the numbers of bits_at are only approximate, in words; or None."""
+    """Returns the reason why the numbers of bits_at are approximate, or None."""
     learnt = getattr(hash, "rot", "random") != "random"
     centred = learnt or getattr(hash, "center", False)
     said = []

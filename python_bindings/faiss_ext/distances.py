@@ -65,8 +65,8 @@ def kernel_values(
     I : array_like of int, of the shape of D, optional
         Ids of the same results.
     xq : array_like, shape (n, d), optional
-        The queries. D[i] and I[i], the results of one query, take a query of
-        shape (d,).
+        The queries. For the results of one query, D[i] and I[i], pass a query
+        of shape (d,).
     lims : array_like of int, shape (n + 1,), optional
         From range_search: query i has the results lims[i] to lims[i + 1].
 
@@ -95,7 +95,7 @@ def kernel_values(
         raise TypeError(f"kernel_values: expected an index, got {index!r}")
     if (I is None) != (xq is None) or lims is not None and I is None:
         raise TypeError(
-            "kernel_values: pass I and xq together; lims also needs both: expected "
+            "kernel_values: pass I and xq together, and both with lims: expected "
             "kernel_values(index, D, I, xq), or kernel_values(index, D, I, xq, "
             "lims) after range_search")
     D = as_array(D, "kernel_values: D")
@@ -133,11 +133,10 @@ def of_integer_distance(distances):
 
 
 def exact_values(index):
-    """The kernel value as a function of the distance, if there is such a
-    function.
+    """Returns the kernel value as a function of the distance.
 
-    None if the index does not compare vectors under a kernel, or if the
-    distance alone does not determine the kernel value.
+    Returns None if the index does not compare vectors under a kernel, or if
+    the distance alone does not determine the kernel value.
     """
     index = part_that_compares(index)
     if isinstance(index, swig.IndexBinaryFlatKernel):
@@ -168,10 +167,10 @@ def values_of(index, D):
         return exact(distances)
     if isinstance(index, swig.IndexFlatKernel):
         raise ValueError(
-            f"kernel_values: squared distances under {index.kernel.description()}"
-            " do not tell its values, since k(x, x) is not 1 for every x; call "
-            "kernel_values(index, D, I, xq) with the ids and queries of the "
-            "search, or kernel_values(index, D, I, xq, lims) after range_search")
+            f"kernel_values: the values of {index.kernel.description()} cannot "
+            "be computed from distances alone, because k(x, x) varies; pass the "
+            "ids and queries: kernel_values(index, D, I, xq), or "
+            "kernel_values(index, D, I, xq, lims) after range_search")
     hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
               swig.IndexAsymmetricHash)
     if isinstance(index, hashes):
@@ -184,9 +183,9 @@ def values_of(index, D):
         if not isinstance(index, swig.IndexAsymmetricHash):
             check_hamming(D, distances, hash.nbits)
         return estimate(np.clip(distances, 0, hash.nbits))
-    raise ValueError("kernel_values: the distances of "
-                     f"{type(index).__name__} do not tell kernel values; an index "
-                     "with Refine(KFlat(...)) has exact ones")
+    raise ValueError("kernel_values: kernel values cannot be computed from the "
+                     f"distances of {type(index).__name__}; use an index with "
+                     "Refine(KFlat(...))")
 
 
 def check_hamming(D, distances, nbits):
@@ -225,7 +224,7 @@ def check_rows(D, xq):
 
 
 def check_unused(model, part, D, I, xq, lims):
-    """Checks ids and queries that distances make superfluous."""
+    """Checks ids and queries that are given although distances suffice."""
     I = as_ids(I, D.shape, "kernel_values: I")
     xq = as_array(xq, "kernel_values: xq")
     if lims is None and D.ndim == xq.ndim == 1:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Signatures and docstrings of functions that FAISS wraps or does not document.
 
-Those of the functions that SWIG wraps are written when the package is built
-(tidy_module.py).
+For functions that SWIG wraps, tidy_module.py writes them when the package is
+built.
 """
 
 import functools
@@ -42,7 +42,7 @@ def document(function, template):
 
 
 def document_methods(the_class, templates):
-    """Documents the methods of a class with those of a template class."""
+    """Documents the methods of a class like the methods of a template class."""
     methods = vars(the_class)
     for name, template in vars(templates).items():
         if name in methods and not name.startswith("_"):
@@ -64,7 +64,7 @@ class FloatIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, with consecutive ids above all that were given.
+        """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
@@ -343,7 +343,7 @@ class BinaryIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds codes, with consecutive ids above all that were given.
+        """Adds codes, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
@@ -573,7 +573,7 @@ class HashedIndexMethods:
         """
 
     def add(self, x: "ArrayLike") -> None:
-        """Adds vectors, with consecutive ids above all that were given.
+        """Adds vectors, with consecutive ids above all earlier ids.
 
         Parameters
         ----------
@@ -689,7 +689,7 @@ class HashedIndexMethods:
         """
 
     def add_codes(self, x: "ArrayLike") -> None:
-        """Adds codes, with consecutive ids above all that were given.
+        """Adds codes, with consecutive ids above all earlier ids.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What errors carry besides their text.
+"""Attributes of errors.
 
-Errors of faiss_ext's C++ code have the attribute `place`, the end of the text,
-which is the place in the source; those of FAISS do not. The text of an error is
-for people only: no code searches it.
+Errors of faiss_ext's C++ code have the attribute `place`. It is the end of the
+text, which names the place in the source. Errors of FAISS do not have it. The
+text of an error is for people only: no code searches it.
 """
 
 import contextlib
@@ -43,8 +43,10 @@ def unsupported(text):
 
 
 def reworded(error, text, kind=RuntimeError, **facts):
-    """An error of a class with another text and with more facts as attributes.
-    The number of a vector is kept if the text ends with that of `error`."""
+    """Returns an error of a class with another text and more attributes.
+
+    It keeps the number of a vector if the text ends with the text of `error`.
+    """
     result = kind(text)
     kept = {name: getattr(error, name)
             for name in ("interrupted", "unsupported") if hasattr(error, name)}
@@ -68,8 +70,8 @@ def renumbering(numbers):
 
 
 def with_vector(error, vector, text=None, **facts):
-    """An error about a vector as one about another vector. `text` is that of
-    its number."""
+    """Returns an error about a vector as an error about another vector. `text`
+    is the text of its number."""
     return reworded(
         error, f"{error.before}vector {text or vector}{error.after}",
         vector=vector, before=error.before, after=error.after, **facts)
@@ -79,7 +81,7 @@ def with_vector(error, vector, text=None, **facts):
 def as_value_errors():
     """Makes ValueErrors of the errors that faiss_ext's C++ code has found.
 
-    Interrupts and errors of callbacks stay what they are.
+    Interrupts and errors of callbacks are not changed.
     """
     try:
         yield

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Extends the faiss module to the strings, files and classes of faiss_ext.
 
-Functions of the faiss module are replaced that make, read, write, copy or
-downcast objects. The replacements handle strings, files and objects of
-faiss_ext; all other calls go to the original, with unchanged arguments. FAISS's
-classes stay as they are.
+Importing faiss_ext replaces the functions of the faiss module that make, read,
+write, copy or downcast objects. The replacements handle strings, files and
+objects of faiss_ext. All other calls go to the original, with unchanged
+arguments. FAISS's classes are not changed.
 """
 
 import functools
@@ -163,7 +163,7 @@ def meant_names(string):
 
 
 def hint_for(string):
-    """What to write instead of a string that FAISS cannot parse; or ""."""
+    """Returns a hint for a string that FAISS cannot parse, or ""."""
     meant = meant_names(string)
     if meant:
         return "unknown name {!r}, did you mean {}?".format(*meant[0])

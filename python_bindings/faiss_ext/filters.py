@@ -76,8 +76,8 @@ def selector_of_range(allowed, index):
     selector = faiss.IDSelectorRange(begin, max(begin, end))
     if begin >= index.ntotal and not isinstance(
             index, (faiss.IndexIDMap, faiss.IndexBinaryIDMap)):
-        # FAISS's Flat ends the process for ranges beyond its vectors, but not
-        # for other selectors
+        # FAISS's Flat crashes for ranges beyond its vectors, but not for other
+        # selectors
         others = faiss.IDSelectorNot(selector)
         others.referenced_objects = [selector]
         selector = faiss.IDSelectorNot(others)
@@ -98,8 +98,8 @@ def list_sizes_of(index):
 
 
 def integers_of(function, index, n):
-    """The numbers, probably n, that function(index, n, array) stores in an
-    array of their number, which it returns."""
+    """Calls function(index, n, array), which stores at most n numbers and
+    returns how many there are. Repeats the call if there are not n of them."""
     while True:
         found = np.empty(n, dtype="int64")
         n = function(index, len(found), faiss.swig_ptr(found))
@@ -108,7 +108,7 @@ def integers_of(function, index, n):
 
 
 def check_mask(mask, index, where):
-    """Checks that a mask tells about each id of an index."""
+    """Checks that a mask has a value for each id of an index."""
     try:
         ids = ids_of(index)
     except RuntimeError:  # shards do not tell their ids
@@ -130,7 +130,7 @@ def as_mask(mask, n, where):
 
 
 def are_members(selector, ids):
-    """For each of some ids, whether a selector selects it."""
+    """Tells for each id whether a selector selects it."""
     ids = np.ascontiguousarray(ids, "int64")
     members = np.empty(len(ids), "uint8")
     swig._are_members_c(selector, len(ids), faiss.swig_ptr(ids),

@@ -120,8 +120,7 @@ def read_ids(path, part=None):
 
 
 def repeated(ids):
-    """The position of the first id that is there before; None if there is
-    none."""
+    """Returns the position of the first repeated id, or None."""
     first = np.unique(ids, return_index=True)[1]
     if len(first) == len(ids):
         return None

@@ -126,8 +126,8 @@ def shown(progress):
 
 
 def train_with(index, sample, numbers, progress, place_of=str):
-    """Trains an index with the vectors of these numbers. place_of makes the
-    text of a number for errors."""
+    """Trains an index with the vectors of these numbers. Errors show a number
+    as place_of(number)."""
     with shown(progress):
         try:
             index.train(sample)
@@ -136,7 +136,7 @@ def train_with(index, sample, numbers, progress, place_of=str):
 
 
 def add(index, rows, begin, ids=None):
-    """Adds rows, which are those from `begin` on for errors and among ids."""
+    """Adds rows; the first has number `begin` in ids and errors."""
     try:
         if ids is None:
             index.add(rows)
@@ -152,10 +152,10 @@ def about_vector(error):
 
 
 def located(error, place_of, numbers, **facts):
-    """An error as one about the vector of this number among all.
+    """Returns an error about a row as an error about the vector of its number.
 
-    `numbers` are the numbers of the rows that were passed; place_of makes the
-    text of a number.
+    `numbers` are the numbers of all rows that were passed. The error shows a
+    number as place_of(number).
     """
     row = about_vector(error)
     if row is None or row >= len(numbers):
@@ -193,13 +193,13 @@ def takes_one_add_only(index):
 
 
 def merge(index, other):
-    """Appends the vectors of another index, whose ids follow."""
+    """Appends the vectors of another index. Their ids follow the present ones."""
     index.merge_from(other, index.ntotal if swig._keeps_ids(index) else 0)
 
 
 def can_merge(empty, rows):
-    """Whether indexes like an empty one can be merged, at less cost than
-    building one of all vectors. Graphs link each vector again."""
+    """Whether merging indexes like this empty one costs less than building one
+    index of all vectors. Graphs link each vector again."""
     if isinstance(part_that_stores(empty), swig.IndexHNSWKernel):
         return False
     one, other = copy_of(empty), copy_of(empty)
@@ -336,9 +336,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     MemoryError
         If the index does not fit into `memory`.
     VectorFileError
-        A ValueError. If the file cannot be read or changes. Or if the folder
-        `output + ".build"` cannot be made, is damaged, or belongs to another
-        build or to none.
+        A ValueError. If the file cannot be read or changes. Also if the folder
+        `output + ".build"` cannot be made, is damaged, or was not made by this
+        build.
 
     Notes
     -----
@@ -351,11 +351,12 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
 
     **Memory.** `memory` determines the sizes of the blocks and of the training
     sample. If the index turns out not to fit, the build fails after the first
-    block. All parts except flat codes (`BFlat`) are counted twice, since they
-    may need as much again while they grow. Not counted are a few MB for
-    matrices during training (33 MB for FAISS's k-means of `BIVF`), and mapped
-    pages of the file of vectors. The system can reclaim these pages at any
-    time, but they are part of the peak resident memory (RSS).
+    block. All parts except flat codes (`BFlat`) are counted twice, because
+    they may need as much again while they grow. The limit does not include a
+    few MB for matrices during training (33 MB for FAISS's k-means of `BIVF`).
+    It does not include mapped pages of the file of vectors either. The system
+    can reclaim these pages at any time, but they are part of the peak resident
+    memory (RSS).
 
     Examples
     --------
@@ -376,7 +377,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         check_writable(output)
         if os.path.exists(output) and os.path.samefile(
                 output, build.source.path):
-            raise ValueError("the index would take the place of the vectors")
+            raise ValueError("output: the index would overwrite the vectors")
         folder = BlockFolder(output + ".build")
     with contextlib.ExitStack() as stack:
         try:
@@ -433,14 +434,14 @@ def checked_ids(ids, build, made, string):
     ids = as_new_ids(ids, build.source.n, "build_from")
     at = repeated(ids)
     if at is not None:
-        raise ValueError(f"ids: id {ids[at]} of vector {at} is also that of an "
-                         "earlier one")
+        raise ValueError(f"ids: vector {at} has the id {ids[at]} of an earlier "
+                         "vector")
     if build.exact is not None:
         raise ValueError('ids: a KFlat that reads the vectors from the file '
-                         'takes none; use exact="memory" (--exact memory)')
+                         'takes no ids; use exact="memory" (--exact memory)')
     if not hasattr(made, "upsert") and not swig._keeps_ids(made):
         raise ValueError(
-            f"ids: {string} takes none; IDMap,{string} does")
+            f"ids: {string} takes no ids; use IDMap,{string}")
     return ids
 
 
@@ -499,9 +500,8 @@ class Build:
                 and takes_one_add_only(self.base)):
             raise ValueError(
                 f"{type(part_that_stores(self.base)).__name__} of FAISS "
-                f"{faiss.__version__} ends the process where vectors are added "
-                f"a second time, and {source.n:,} are more than a block; "
-                "expected KIVF, say")
+                f"{faiss.__version__} crashes at the second call of add, and "
+                f"{source.n:,} vectors need several calls; use KIVF instead")
 
     def state(self):
         """The state that identifies a build, except for its string."""

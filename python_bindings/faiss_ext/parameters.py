@@ -71,8 +71,8 @@ def own_name(found, name):
 
 
 def checked(index, found, name, value):
-    """The value as a float; raises an error if an index has no such setting,
-    or if that cannot have the value."""
+    """Returns the value as a float. Raises an error if an index has no such
+    setting, or if the setting cannot have the value."""
     value = found[name].as_float(value) if name in found else 0.0
     try:
         swig._check_search_parameter(index, name, value)
@@ -88,7 +88,7 @@ def assign(index, changes):
 
 
 class Sharded(abc.ABC):
-    """What ShardedIndex is: no index of FAISS, but its `model` is one."""
+    """Base class of ShardedIndex. It is not an index of FAISS; its `model` is."""
 
 
 def is_sharded(index):
@@ -115,11 +115,11 @@ def index_parameters(
         - `efSearch` of graphs
         - `nflip` of hash tables (`BHash`)
         - `B` of `BPerm`
-        - `k_factor` of `Refine`; if a part has a `k_factor`, too, that of
-          the outer index is `k_factor_rf`
+        - `k_factor` of `Refine`; if a part has a `k_factor`, too, the outer
+          one is called `k_factor_rf`
 
-        For Shards and Replicas, the parameters of all parts. Each value is
-        taken from the first part that has the parameter.
+        Shards and Replicas have the parameters of all their parts. Each value
+        is taken from the first part that has the parameter.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class ParameterSpace(faiss.ParameterSpace):
     usual_times : dict of str to float
         For each key of the last explore, the time of the median search in
         seconds. If explore was disturbed, the true time lies between `t` of the
-        operating point and this.
+        operating point and this time.
 
     Examples
     --------
@@ -383,8 +383,7 @@ class ParameterSpace(faiss.ParameterSpace):
         busy moment of the machine affects all of them, until the fastest times
         of the best ones are clear, and each for at least `min_test_duration`
         seconds. t is the fastest time. With one thread, processor time is
-        measured. If `verbose`, the times that are printed are those of the
-        first search.
+        measured. If `verbose`, the printed times are from the first search.
         """
         where = "ParameterSpace.explore"
         settings_of_root(index, where)

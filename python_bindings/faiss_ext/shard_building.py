@@ -26,8 +26,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
                  parameters=None, memory=None, progress=True):
     """Builds an index with one shard for each partition of the vectors.
 
-    The index is trained once, with a sample of all partitions. If nothing is
-    learnt, no vectors are read for that. Each shard is built where its
+    The index is trained once, with a sample of all partitions. If it needs no
+    training, no sample is read. Each shard is built where its
     partition is: by the workers of a Dask cluster or, without a client, one
     after the other in this process. The shards stay there or, if a folder is
     given, are written to it and opened.
@@ -81,8 +81,8 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     - If a partition fails, the error is raised when all others are done.
     - With files and a folder, the same call continues after an interruption.
       In a finished folder it rebuilds only missing and damaged shards.
-    - Before it continues, partitions without a finished shard may change, for
-      instance a partition that failed. A model that is already trained stays.
+    - Between the calls, partitions without a finished shard may change, for
+      instance a partition that failed. A model that is already trained is kept.
 
     Examples
     --------

@@ -251,7 +251,7 @@ class ShardFolder(BuildFolder):
                     f"version of faiss_ext reads version {VERSION}")
             if manifest["sha256"] != checksum(manifest):
                 raise ShardError(f"{path} is damaged: it does not have the "
-                                 "checksum that stands in it; delete the "
+                                 "checksum that it contains; delete the "
                                  "folder and build it again")
             first = ntotal = 0
             for entry in [*manifest["shards"], manifest["model"]]:

@@ -140,8 +140,8 @@ class Shard:
         return D, self.whole_ids(I)
 
     def places(self, path, ids):
-        """Own ids as those of the last index of a path; without ids that are
-        not there."""
+        """Returns own ids as ids of the last index of a path, without ids that
+        do not exist."""
         if not any(map(has_own_table, path[:-1])):
             return ids
         if isinstance(ids, range):
@@ -223,24 +223,24 @@ def has_own_table(index):
 
 
 def has_table(index):
-    """Whether an index or the part that answers for it has got ids."""
+    """Whether an index, or a part that answers for it, has a table of ids."""
     return any(map(swig._has_id_table, (index, *parts_that_answer(index))))
 
 
 def keeps_other_ids(index):
-    """Whether an index leaves the other ids as they are if it removes some."""
+    """Whether a removal from an index leaves the other ids unchanged."""
     return any(map(swig._can_have_ids, (index, *parts_that_answer(index))))
 
 
 def params_for(index, allowed):
-    """The keyword argument with search parameters for some ids."""
+    """Returns the keyword argument with search parameters for some ids."""
     return {} if allowed is None else {
         "params": params_of(allowed, index, "ShardedIndex.search")}
 
 
 def filtering(index, method):
-    """An index that takes filters: FAISS's want parameters of several
-    classes."""
+    """Returns an index whose search accepts filters. FAISS's own indexes expect
+    parameters of several classes."""
     if type(index).__module__ == swig.__name__:
         return index
     if isinstance(index, faiss.IndexBinary):
@@ -409,11 +409,11 @@ class LocalEngine:
 class ShardedIndex:
     """One index in several pieces, made by `build_shards` or `open_shards`.
 
-    Ids count from the first vector of the first shard, and stay as they are
-    if other vectors are removed. A search returns the
-    same results and distances as one index of all vectors: among the
-    candidates of all shards, as many are ranked again by the exact kernel as
-    in one index. Graphs are an exception, since each shard has its own.
+    Ids count from the first vector of the first shard. They do not change if
+    other vectors are removed. A search returns the same results and distances
+    as one index of all vectors. The reason is that the candidates of all shards
+    are merged, and the exact kernel ranks as many of them again as in one
+    index. Graphs are an exception, because each shard has its own.
 
     Attributes
     ----------
@@ -533,7 +533,8 @@ class ShardedIndex:
             Search among some vectors only: an array of their ids, a boolean
             mask over all ids, a range of ids, or a function that gets an array
             of ids and returns a boolean mask. With Refine, each shard then
-            ranks its own candidates again, more in all than one index does.
+            ranks its own candidates again. Together these are more candidates
+            than in one index.
 
         Returns
         -------
@@ -562,7 +563,8 @@ class ShardedIndex:
         return D, I
 
     def _allowed(self, filter, where):
-        """For each shard, the own ids that a filter allows; None for none."""
+        """Returns the own ids of each shard that a filter allows. Without a
+        filter, returns None."""
         if filter is None:
             return None
         allowed = allowed_by(filter, self, where)
@@ -581,7 +583,7 @@ class ShardedIndex:
         return [(shard["first"], num_ids_of(shard)) for shard in self.shards]
 
     def _divided(self, ids):
-        """The own ids of each shard, of ids that ascend."""
+        """Splits ascending ids into the own ids of each shard."""
         return [ids[slice(*np.searchsorted(ids, [first, first + n]))] - first
                 for first, n in self._spans()]
 
@@ -657,8 +659,8 @@ class ShardedIndex:
     ) -> "tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]":
         """Finds all vectors within a radius of each query.
 
-        These are nearer than the radius, or have a larger score under
-        METRIC_INNER_PRODUCT.
+        A vector is found if its distance is below the radius, or, under
+        METRIC_INNER_PRODUCT, if its score is above the radius.
 
         Parameters
         ----------
@@ -721,26 +723,27 @@ class ShardedIndex:
         """Removes vectors. The others keep their ids.
 
         Do not call it while another thread searches. The files of an opened
-        folder stay as they are; `save` writes the rest to a new folder.
+        folder stay as they are; `save` writes the remaining vectors to a new
+        folder.
 
         Parameters
         ----------
         x : array_like of int64, or faiss.IDSelector
-            Ids of the vectors. Ids that are not there are ignored.
+            Ids of the vectors. Ids that do not exist are ignored.
 
         Returns
         -------
         int
-            How many vectors were removed.
+            The number of removed vectors.
         """
         where = "ShardedIndex.remove_ids"
         x = as_selected(x, "x", where)
         self._check_open()
         if not keeps_other_ids(real(self.model)):
             raise unsupported(
-                f"{where}: {type(real(self.model)).__name__} would number the "
-                "other vectors again, or cannot remove any; build the shards "
-                "without the vectors")
+                f"{where}: {type(real(self.model)).__name__} cannot remove vectors "
+                "without changing other ids; build the shards again without "
+                "the vectors")
         given = (self._allowed(x, where) if isinstance(x, faiss.IDSelector)
                  else self._divided(np.unique(x)))
         own = [(ids,) if len(ids) else None for ids in given]
@@ -769,17 +772,17 @@ class ShardedIndex:
 
         The shards must be in this process. They are shared with this index,
         and so are their search parameters. Once you have changed one of them,
-        this index raises an error. In FAISS's index each shard ranks
-        its own candidates again, more in all than one index does: it finds the
-        same neighbours, or nearer ones.
+        this index raises an error. In FAISS's index each shard ranks its own
+        candidates again. Together these are more candidates than in one index,
+        so it finds the same neighbours, or nearer ones.
         """
         self._check_open()
         if not isinstance(self.place, LocalShards):
             raise ValueError("to_faiss: the shards are on a cluster; "
                              "open_shards opens a folder in this process")
         if self.ntotal < self.num_ids:
-            raise ValueError("to_faiss: vectors have been removed, and FAISS "
-                             "numbers those of all shards consecutively")
+            raise ValueError("to_faiss is not available after a removal, because "
+                             "faiss.IndexShards numbers vectors consecutively")
         group = (faiss.IndexBinaryShards if self.is_binary
                  else faiss.IndexShards)(self.d, True, True)
         for shard in self.place.shards:

@@ -3,8 +3,9 @@
 
 >>> from faiss_ext.sklearn import KernelNeighbors, KernelNeighborsTransformer
 
-KernelNeighbors has the interface of sklearn.neighbors.NearestNeighbors, and
-KernelNeighborsTransformer that of sklearn.neighbors.KNeighborsTransformer.
+KernelNeighbors has the interface of sklearn.neighbors.NearestNeighbors.
+KernelNeighborsTransformer has the interface of
+sklearn.neighbors.KNeighborsTransformer.
 Both use any index that a factory string of faiss_ext or FAISS describes. This
 module needs scikit-learn; the rest of faiss_ext does not.
 """
@@ -149,7 +150,7 @@ class _IndexNeighbors(
 
         An index that needs training is trained on the first batch only, so the
         first batch should be like all others. If the index needs no training,
-        as KFlat with all parameters of its kernel, neighbours are the same as
+        such as KFlat with all parameters of its kernel, neighbours are the same as
         after one fit on all batches. Graphs (HNSW) are approximately the same.
 
         Parameters
@@ -168,8 +169,8 @@ class _IndexNeighbors(
         Raises
         ------
         ValueError
-            If the index of FAISS, such as IVF8,PQ4x4fs of FAISS before 1.7.4,
-            takes only one batch.
+            If an index of FAISS takes only one batch, such as IVF8,PQ4x4fs
+            before FAISS 1.7.4.
 
         Examples
         --------
@@ -409,7 +410,7 @@ class KernelNeighbors(_IndexNeighbors):
 
     Errors come from faiss_ext and FAISS, mostly as RuntimeError. Kernels of
     histograms do not accept negative components. Some indexes, such as
-    Refine(...), cannot search within a radius.
+    SIK512(gaussian),BHNSW32, cannot search within a radius.
 
     Examples
     --------

@@ -91,7 +91,7 @@ class FairLock {
     std::mutex mutex;
     std::condition_variable may_read, may_change;
     std::atomic<int> readers{0}; ///< inside
-    int long_reads = 0;          ///< those of them that are long
+    int long_reads = 0;          ///< long ones among them
     std::atomic<bool> is_changing{false};
     int readers_waiting = 0, changes_waiting = 0;
     std::atomic<uint64_t> admissions{0};

@@ -60,9 +60,9 @@ void single_thread_after_fork();
 
 /** Calls fn(begin, end) for consecutive blocks of [0, n), on all threads.
  *
- * The first exception of a block ends the loop and is rethrown on the calling
- * thread, and so is an interrupt (Ctrl-C in Python). Progress is reported
- * (progress.h) unless the task is null.
+ * The first exception of a block, or an interrupt (Ctrl-C in Python), ends the
+ * loop and is rethrown on the calling thread. Progress is reported (progress.h)
+ * unless the task is null.
  */
 template <class F>
 void parallel_blocks(const char* task, idx_t n, idx_t block, F&& fn) {

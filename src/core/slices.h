@@ -41,7 +41,7 @@ void for_timed_batches(idx_t n, F&& fn) {
 }
 
 /// Calls fn(begin, end) for consecutive parts of [0, n) of at most `most`
-/// items. It limits the memory of searches that need some for each query.
+/// items. It limits the memory of searches that need memory for each query.
 template <class F>
 void for_batches(idx_t n, idx_t most, F&& fn) {
     for (idx_t begin = 0; begin < n;) {

@@ -367,8 +367,8 @@ uint64_t IndexBinaryFlatKernel::place_of(idx_t id) const {
     const size_t position = position_in_list(place);
     FAISS_EXT_THROW_IF_NOT_FMT(
             position < ids.size() && ids[position] == id,
-            "IndexBinaryFlatKernel: the lists were changed by hand, so code %" PRId64
-            " is not where it was",
+            "IndexBinaryFlatKernel: code %" PRId64
+            " was not found; the lists must not be changed by hand",
             int64_t(id));
     return place;
 }

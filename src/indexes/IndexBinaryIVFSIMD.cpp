@@ -100,7 +100,8 @@ struct ListSearch {
         }
     }
 
-    /// How many of nprobe lists to visit, or nothing if nprobe are too few.
+    /// Returns how many of nprobe lists to visit, or nothing if more are
+    /// needed.
     std::optional<size_t> visited(const idx_t* nearest) const {
         return lists
                 ? lists->visited(nprobe, [&](size_t i) { return nearest[i]; })
@@ -126,7 +127,7 @@ std::vector<idx_t> nearest_lists(
     return nearest;
 }
 
-/// Throws unless the quantizer and the lists fit: both can be set.
+/// Throws unless the quantizer and the lists match: callers can set both.
 void check_lists(const faiss::IndexBinaryIVF& index, const char* where) {
     check_trained(index.is_trained, where);
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -391,7 +392,7 @@ std::vector<idx_t> all_ids(const faiss::IndexBinaryIVF& index) {
     return all;
 }
 
-/// Above all ids in the lists, and at least 0.
+/// Returns an id above all ids in the lists, at least 0.
 idx_t first_free_id(const faiss::IndexBinaryIVF& index) {
     const std::vector<idx_t> ids = all_ids(index);
     return ids.empty() ? 0 : above(*std::max_element(ids.begin(), ids.end()));

@@ -62,7 +62,7 @@ int common_prefix(
     if (a_prefix != b_prefix) {
         return std::countl_zero(a_prefix ^ b_prefix);
     }
-    if (std::equal(a, a + d / 8, b)) { // common where hashes give the codes
+    if (std::equal(a, a + d / 8, b)) { // common if hashes make the codes
         return d;
     }
     int i = std::min(prefix_bits, d);
@@ -650,7 +650,7 @@ size_t IndexBinaryPermuted::remove_ids(const faiss::IDSelector& sel) {
     return removed;
 }
 
-/// Throws if the code is not there, as the codes or lists were changed.
+/// Throws if the code is not there, because codes or lists were changed.
 size_t IndexBinaryPermuted::find_entry(const List& list, idx_t id) const {
     const uint8_t* code = &xb[id * size_t(code_size)];
     const size_t at = place_in_list(

@@ -304,7 +304,7 @@ void IndexFileKernel::verify_block(idx_t block) const {
     FAISS_EXT_THROW_IF_NOT_FMT(
             checksum(block, ntotal) == checksums.at(block),
             "'%s' has changed: its vectors %" PRId64 " to %" PRId64
-            " are not all the vectors that were added; build the index again",
+            " are not the ones that were added; build the index again",
             path.c_str(),
             int64_t(block * vectors_per_block()),
             int64_t(std::min((block + 1) * vectors_per_block(), ntotal) - 1));
@@ -373,7 +373,7 @@ size_t IndexFileKernel::remove_ids(const faiss::IDSelector& sel) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 !sel.is_member(i),
                 "IndexFileKernel::remove_ids: vector %" PRId64
-                " of '%s' cannot be removed, only the last ones can",
+                " of '%s' cannot be removed; only the last vectors can",
                 int64_t(i),
                 path.c_str());
     }

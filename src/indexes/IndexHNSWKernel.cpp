@@ -58,8 +58,8 @@ struct VertexSelector : faiss::IDSelector {
     }
 };
 
-/// Whether k vertices are selected among the nearest ones that a walk has kept.
-/// Selected vertices beyond these may have nearer ones that it has not met.
+/// Whether a walk has kept k selected vertices among the nearest ones. Selected
+/// vertices beyond these may have nearer ones that it has not met.
 bool is_complete(const Frontier& selected, const Frontier& kept, idx_t k) {
     return selected.size() == size_t(k) &&
             selected[k - 1].score <= kept[kept.size() - 1].score;
@@ -221,7 +221,7 @@ void IndexHNSWKernel::link(const std::vector<int32_t>& vertices) {
     link_vertices(hnsw, vectors(), places, vertices, ntotal - vertices.size());
 }
 
-/// Does the share of the work that a change of n vectors does.
+/// Links past removed vertices, in proportion to a change of n vectors.
 void IndexHNSWKernel::link_past_removed(idx_t n) {
     const idx_t total = num_vertices();
     // few survivors have lost too many paths
@@ -288,7 +288,7 @@ void IndexHNSWKernel::compact() {
     check_not_mapped(bool(flat.mapped), "IndexHNSWKernel::compact");
     if (!can_move_vectors()) {
         throw UnsupportedError(
-                "IndexHNSWKernel::compact: vectors of the storage cannot be moved, such as those of an IndexFileKernel");
+                "IndexHNSWKernel::compact: the storage cannot move its vectors, because they are in a file (IndexFileKernel)");
     }
     auto graph = std::make_unique<faiss::HNSW>(hnsw);
     graph->reset();

@@ -151,7 +151,7 @@ Search search_of(
     return search;
 }
 
-/// The lists for a selector that says nothing about how wide a search is.
+/// Chooses the number of lists for a selector in plain search parameters.
 ListsForSelected lists_for(const IndexIVFPQ4& index, const Search& how) {
     return ListsForSelected(
             *how.sel,

@@ -65,7 +65,7 @@ void SparseScan::set_most(size_t i) {
     const Term& term = terms[i];
     const size_t first = lists.low_codes[term.list];
     const size_t n = lists.high_codes[term.list] - first + 1;
-    // terms rise with the value, or fall if that of the query is negative
+    // terms rise with the value, or fall if the query's value is negative
     const auto& values = term.value > 0 ? lists.highs : lists.lows;
     sum.terms->block(
             1,
@@ -176,7 +176,7 @@ size_t SparseScan::read_next() {
     return n;
 }
 
-/// A bound of what the terms from the i-th on add to a sum.
+/// Bounds the amount that the terms from the i-th on add to a sum.
 SparseScan::Line SparseScan::left_out(size_t i) const {
     const size_t number = begin / SparseLists::block;
     const double usual = lists.mean_weights[number];
@@ -192,7 +192,7 @@ SparseScan::Line SparseScan::left_out(size_t i) const {
     return {less.offset * (1 + error), less.slope * (1 + error)};
 }
 
-/// What the sum of a row must reach, with the terms that were read.
+/// The least sum that a row needs, over the terms that were read.
 SparseScan::Line SparseScan::required(double score) const {
     const auto least = sum.least(score, weight);
     if (!std::isfinite(least.offset)) {

@@ -81,7 +81,7 @@ struct SparseSearch {
 
 /** Up to 65,536 sparse vectors, some of which may be removed.
  *
- * Searches may run in parallel. Changes must not run beside others.
+ * Searches may run in parallel. No other call may run during a change.
  */
 class SparseSegment {
    public:

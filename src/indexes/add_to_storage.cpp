@@ -150,7 +150,7 @@ void add_to_storage(
         idx_t n,
         const uint8_t* codes,
         const idx_t* ids) {
-    if (n == 0) { // FAISS's graphs do not take no codes
+    if (n == 0) { // FAISS's graphs do not accept an empty batch
         return;
     }
     if (auto* ivf = dynamic_cast<faiss::IndexBinaryIVF*>(&storage)) {

@@ -211,7 +211,7 @@ class Builder {
             std::erase_if(others, [&](int32_t to) {
                 return to == vertex || contains(result.links, to);
             });
-            constexpr size_t most_compared = 16; // more find hardly better ones
+            constexpr size_t most_compared = 16; // more hardly help
             others.resize(std::min(others.size(), most_compared));
             if (!others.empty()) {
                 const int32_t to = substitute(x.get(), removed, others);
@@ -224,9 +224,10 @@ class Builder {
         return result;
     }
 
-    /// Returns the vertex that a link from x leads to instead of a removed one:
-    /// the nearest of some that are nearer to the removed vertex than to x, so
-    /// that links between clusters stay, or of all if there is none.
+    /// Returns the vertex that replaces a removed one in a link from x: the
+    /// nearest of the vertices that are nearer to the removed vertex than to x,
+    /// so that links between clusters stay. If there is none, returns the
+    /// nearest of all.
     int32_t substitute(const float* x, int32_t removed, const Links& others)
             const {
         const size_t n = others.size();
@@ -238,7 +239,7 @@ class Builder {
             ascending.push({from_x.get()[i], others[i]});
         }
         scores.decode(removed, row.get());
-        constexpr size_t step = 4; // most often one of the first is such
+        constexpr size_t step = 4; // usually one of the first qualifies
         for (size_t i = 0; i < n; i += step) {
             const size_t count = std::min(step, n - i);
             int32_t ids[step];
@@ -410,23 +411,24 @@ class Builder {
         return links;
     }
 
-    /// How many vertices of each level are expanded above the level of a new
-    /// vertex. From a wrong cluster few links lead to the right one, once most
-    /// vectors were added while their cluster was large.
+    /// The number of vertices to expand on each level above the level of a new
+    /// vertex. If most vectors were added while their cluster was large, few
+    /// links lead from a wrong cluster to the right one.
     size_t breadth_above() const {
         return places.are_equal() ? 1 : 4;
     }
 
-    /// How many candidates the links of a new vertex are selected among. In a
-    /// new graph, the first vertices get links between distant regions. Above
-    /// the lowest level, many candidates give such links to a replacement.
+    /// The number of candidates from which the links of a new vertex are
+    /// selected. In a new graph, the first vertices get links between distant
+    /// regions. Above the lowest level, many candidates give such links to a
+    /// replacement.
     size_t breadth_on(int level) const {
         const size_t ef = hnsw.efConstruction;
         return level > 0 && !places.are_equal() ? 4 * ef : ef;
     }
 
     /// Collects the nearest of all linked vertices that have vectors. A walk
-    /// meets none if all of a region were removed, with the entry point.
+    /// meets none if all vectors near the entry point were removed.
     void compare_all(const float* x, Frontier& nearest) const {
         std::vector<bool> are_left_out(hnsw.levels.size());
         for (const int32_t vertex : unlinked) {

@@ -141,7 +141,7 @@ std::unique_ptr<faiss::SearchParameters> lists_for_selected(
     return params;
 }
 
-/// Leaves it to the index how wide a search is.
+/// Plain parameters: the index itself chooses the width of a search.
 template <class C>
 std::unique_ptr<faiss::SearchParameters> plain_params(const C&, double) {
     return std::make_unique<faiss::SearchParameters>();
@@ -344,7 +344,7 @@ template <class IndexT, class... Parts>
 Action move_in_parts(IndexT& index, const PlaceMoves& moves, Parts*... parts) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             (... && !id_table_of(parts)),
-            "%s: a part of it has got ids of its own, so it cannot be changed; reset the index and add the vectors again",
+            "%s: a part has ids of its own, so the index cannot be changed; reset the index and add the vectors again",
             AnyIndex(index).class_name().c_str());
     const std::vector<Action> actions{prepare_moves(parts, moves)...};
     if (std::any_of(actions.begin(), actions.end(), std::logical_not<>())) {

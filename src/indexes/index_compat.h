@@ -64,7 +64,7 @@ inline RefineSearch refine_search(const SearchParametersRefine& params) {
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             !params.base_params,
-            "search of a Refine index: a selector beside base_params must be in base_params");
+            "search of a Refine index: put the selector into base_params; sel and base_params cannot be combined");
     auto plain = std::make_unique<faiss::SearchParameters>();
     plain->sel = params.sel;
     const faiss::SearchParameters* base_params = plain.get();
@@ -92,7 +92,7 @@ RefineSearch refine_search(
         check_k_factor(refine->k_factor, "search of a Refine index");
         FAISS_EXT_THROW_IF_NOT_MSG(
                 !params->sel,
-                "search of a Refine index: a selector beside k_factor must be in base_index_params");
+                "search of a Refine index: put the selector into base_index_params; sel and k_factor cannot be combined");
         return {refine->k_factor, refine->base_index_params};
     } else {
         FAISS_EXT_THROW_FMT(

@@ -36,7 +36,7 @@ bool comes_first(const AnyIndex& index);
 /// it for something else there: ID maps come first in a string, Refine last.
 std::string string_inside(const AnyIndex& index);
 
-/// The string of an index behind others; empty if that has none there.
+/// The string of an index behind others; empty if it has none there.
 std::string string_behind(const std::string& front, const AnyIndex& index);
 
 /// The table of ids that an index has of its own, or none.

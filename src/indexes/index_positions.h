@@ -40,14 +40,14 @@ idx_t next_id_of_lists(const AnyIndex& index);
 bool lists_keep_ids(const AnyIndex& index);
 
 /// Whether the ids of an index without a table are positions, also those of new
-/// vectors. Ids that are not known are none.
+/// vectors. False if the ids are not known.
 bool ids_are_positions(const AnyIndex& index);
 
 /// Whether an index inside another one has a table of ids.
 bool part_has_table(const AnyIndex& index);
 
-/// Throws if a merge by positions would lose the ids of the other index. Its
-/// own table may merge it so.
+/// Throws if a merge by positions would lose the ids of the other index. A
+/// table may merge its own index by positions.
 template <class C, class IndexT>
 void check_ids_for_merge(const C& index, const IndexT& other) {
     const bool is_of_tables = IndexPositions<IndexT>::inside == &index;

@@ -9,8 +9,8 @@
 
 namespace faiss_ext {
 
-/** Holds the lock of an IndexConcurrent; does nothing for other indexes, or
- * none.
+/** Holds the lock of an IndexConcurrent; does nothing for other indexes or for
+ * null.
  *
  * A step inside another one of the same thread and index does nothing, so a
  * function may make steps and call others that do. A change inside a reading

@@ -300,7 +300,7 @@ void give_parts(IndexT& index, std::vector<std::unique_ptr<IndexT>> parts) {
     }
     FAISS_EXT_THROW_IF_NOT_FMT(
             taken == given,
-            "%s does not have the parts that its take_parts was given, in their order",
+            "%s: parts must list the parts that take_parts received, in their order",
             AnyIndex(index).class_name().c_str());
 }
 
@@ -784,8 +784,8 @@ std::vector<idx_t> list_sizes(const AnyIndex& index) {
                 "list_sizes: " + part.class_name() +
                 " has no inverted lists; " +
                 (divides_vectors(part)
-                         ? "ask each of its parts"
-                         : "IVF, BIVF and KIVF in a string make them"));
+                         ? "call it for each of its parts"
+                         : "a string with IVF, BIVF or KIVF makes them"));
     }
     return sizes(part);
 }

@@ -40,12 +40,12 @@ struct PlaceSelector : faiss::IDSelector {
     std::vector<uint64_t> bits;
 };
 
-/// Vectors whose selection is looked at to estimate the selected part.
+/// Sampled vectors from which the selected share is estimated.
 constexpr idx_t selection_sample = 2048;
 
-/// So many selected vectors are compared exactly: a search that examines as
-/// many selected ones as it examines without a selector would hardly be faster.
-/// candidates: what a search without a selector keeps for a query
+/// The largest number of selected vectors that are compared exactly. Examining
+/// as many selected vectors as a search without a selector examines would
+/// hardly be faster. candidates: kept for a query without a selector
 idx_t most_compared(double candidates, idx_t ntotal);
 
 /// How many of nlist lists a search visits if a part of the vectors is selected

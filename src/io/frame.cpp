@@ -306,7 +306,7 @@ void write_with_length(const WriteContent& content, IOWriter* f) {
 
 void read_with_length(IOReader* f, const ReadContent& content) {
     const auto length = read_value<uint64_t>(f, "length of a part");
-    if (position_of(f)) { // mapped, as f would be a BlockReader otherwise
+    if (position_of(f)) { // mapped: otherwise f would be a BlockReader
         read_exactly(f, length, [&] { content(f); });
     } else {
         LimitedReader part(f, length);

@@ -162,7 +162,7 @@ void check_counts(const IndexT& index, const Place& place) {
     if (place.is_read) {
         const std::string unequal = unequal_counts(index);
         place.require(unequal.empty(), "its parts do not fit: " + unequal);
-    } else { // its message also says how to mend that
+    } else { // its message also says what to do
         place.pass([&] { faiss_ext::check_counts(index); });
     }
 }
@@ -285,7 +285,7 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
     read_header<HashIndex>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
     index->hash = dynamic_cast<KernelHash*>(vt.get());
-    check_file(index->hash, f, "it holds no hash where one must stand");
+    check_file(index->hash, f, "it has no hash, expected one");
     vt.release();
     index->storage = read_nested<IndexBinary>(f, io_flags).release();
     check_hash_index(*index, Place(*f));
@@ -318,7 +318,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     read_header<Index>(f).apply(*index);
     auto vt = read_nested<VectorTransform>(f, io_flags);
     auto* hash = dynamic_cast<KernelHash*>(vt.get());
-    check_file(hash, f, "it holds no hash where one must stand");
+    check_file(hash, f, "it has no hash, expected one");
     vt.release();
     index->hash = std::unique_ptr<KernelHash>(hash);
     read_aligned(f, index->codes, "codes");
@@ -401,8 +401,10 @@ void check_taken_parts(const IndexT& index, const Place& place) {
         const auto* inside = part.index.as<IndexT>();
         place.require(
                 inside,
-                "its " + name + " takes other vectors than it does: " +
-                        "one of the two is a binary index");
+                "its " + name + " must be a " +
+                        (std::is_base_of_v<IndexBinary, IndexT> ? "binary"
+                                                                : "float") +
+                        " index, as it is itself");
         place.require(
                 part.is_quantizer || inside->d == index.d,
                 "its " + name + " has " + std::to_string(inside->d) +
@@ -602,7 +604,7 @@ void check_pre_transform(
     for (const VectorTransform* vt : index.chain) {
         place.require(
                 vt->d_in == d,
-                "a transformation takes another dimension than it gets");
+                "a transformation does not take the dimension that it receives");
         d = vt->d_out;
     }
     place.require(
@@ -832,10 +834,11 @@ void check_hnsw(const Class& index, const Place& place) {
         has_entry = has_entry || hnsw.entry_point >= 0;
         place.require(
                 index.places.fit(index.ntotal, num_vertices),
-                "the places of its vertices are broken");
+                "the places of its vertices are inconsistent");
     }
     place.require(
-            is_sound(hnsw, num_vertices, has_entry), "its graph is broken");
+            is_sound(hnsw, num_vertices, has_entry),
+            "its graph is inconsistent");
     place.require(
             index.storage->d == index.d,
             "its graph and its vectors do not fit");

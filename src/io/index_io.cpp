@@ -217,7 +217,7 @@ template <class IndexT>
     const auto codec = find_codec<IndexT>(name);
     FAISS_EXT_THROW_IF_NOT_FMT(
             codec,
-            "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext, or register_index makes the class known",
+            "%s holds an index of an unknown class, '%s'; it may come from a newer version of faiss_ext, or the class must be registered first (register_index)",
             name_of(*f).c_str(),
             printable(name).c_str());
     return codec->read;
@@ -239,7 +239,7 @@ std::unique_ptr<VectorTransform> read_transform(
     auto transform = make_transform(name);
     FAISS_EXT_THROW_IF_NOT_FMT(
             transform,
-            "%s holds a hash or map of an unknown class, '%s'; register_hash and register_map make classes known",
+            "%s holds a hash or map of an unknown class, '%s'; register the class first (register_hash, register_map)",
             name_of(*f).c_str(),
             printable(name).c_str());
     const auto d_in =
@@ -251,7 +251,7 @@ std::unique_ptr<VectorTransform> read_transform(
     read_fields(*transform, f);
     FAISS_EXT_THROW_IF_NOT_FMT(
             transform->d_out == d_out,
-            "%s is damaged: it gives an output dimension of %d where %d follows from the parameters",
+            "%s is damaged: its output dimension is %d, expected %d from its parameters",
             name_of(*f).c_str(),
             d_out,
             transform->d_out);
@@ -295,7 +295,7 @@ void check_other_kinds(const ReaderWithHead& reader) {
     const auto check = [&](const char* magic, const char* function) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 std::memcmp(reader.head, magic, magic_size) != 0,
-                "%s holds an object that is read by %s",
+                "%s holds an object of another kind; read it with %s",
                 name_of(reader).c_str(),
                 function);
     };
@@ -548,10 +548,10 @@ void write_file(const T* object, const char* fname) {
     temporary.rename_to(target);
 }
 
-/// Returns whether our format is used for an object inside one of ours that
-/// FAISS's format could hold. Read from that, an index could not take ids, and
-/// a table would forget the ids of removed vectors. FAISS's format of flat
-/// codes is not aligned, so they could not be mapped.
+/// Returns whether a nested object is written in our format although FAISS's
+/// format could hold it. From FAISS's format, an index could not take ids, a
+/// table would forget the ids of removed vectors, and flat codes could not be
+/// mapped, because they are not aligned.
 bool has_codec_inside(const Index* index) {
     return dynamic_cast<const HasIds<Index>*>(index);
 }

@@ -40,7 +40,7 @@ struct MappingFileReader : faiss::FileIOReader, MapsArrays {
 };
 
 #ifdef FAISS_EXT_HAS_MAPPED_FILES
-/// Like MappingFileReader, and FAISS's own vectors are mapped, too. Since FAISS
+/// Like MappingFileReader, but also maps FAISS's own vectors. It needs FAISS
 /// 1.14, the first version that installs the header.
 struct MappingMemoryReader : faiss::MappedFileIOReader, MapsArrays {
     explicit MappingMemoryReader(const faiss::FileIOReader& from)

@@ -66,7 +66,7 @@ void BandwidthKernel::train(idx_t n, const float* x, size_t d) {
             "cannot choose the bandwidth gamma: %s; give gamma in the string",
             are_all_the_same(n, x, d) ? "the training vectors are all the same"
                     : nearest_are_equal(chosen)
-                    ? "the training vectors are nearly equal to their neighbours (a farther one may help, such as neighbor=1000)"
+                    ? "the training vectors are nearly equal to their neighbours (a higher rank may help, such as neighbor=1000)"
                     : "the distances of the training vectors are too small or too large for float");
     gamma = chosen;
     is_trained = true;

@@ -155,7 +155,7 @@ void ShiftInvariantKernel::check_input(
     if (norm() == Norm::L2) {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 gamma * double(d) <= max_squared_gamma,
-                "%s: the bandwidth gamma of %s is too large: the distances that it can distinguish are too small for float; expected at most %g in %zu dimensions; scale the vectors up",
+                "%s: gamma of %s is too large for float: expected at most %g in %zu dimensions; scale the vectors up",
                 where,
                 description().c_str(),
                 max_squared_gamma / double(d),

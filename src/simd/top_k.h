@@ -40,8 +40,8 @@ struct TopK {
     explicit TopK(size_t k = 1, Score bound = std::numeric_limits<Score>::max())
             : k(k), bound(bound) {}
 
-    /// Most hits that are held: about 1.5 k. kth_smallest takes multiples of 16
-    /// fastest.
+    /// The largest number of hits that are held: about 1.5 k. kth_smallest
+    /// takes multiples of 16 fastest.
     size_t room() const {
         return (k + k / 2 + 31) / 16 * 16;
     }

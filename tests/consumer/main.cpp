@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a project that depends on the installed faiss_ext does.
+// Example: a project that uses the installed faiss_ext.
 
 #include <cmath>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <faiss/utils/random.h>
 #include <faiss_ext/faiss_ext.h>
 
-/// An additive kernel of one's own: the harmonic mean, as chi2.
+/// A user-defined additive kernel: the harmonic mean, which is chi2.
 struct HarmonicKernel : faiss_ext::AdditiveKernel {
     double signature(double lambda) const override {
         return 1 / std::cosh(lambda / 2);
@@ -38,7 +38,7 @@ int main() {
             return 1;
         }
     }
-    // the kernel of this file, and that of the library
+    // compares this file's kernel with chi2
     faiss_ext::register_kernel<HarmonicKernel>("harmonic");
     for (float& v : x) {
         v = std::abs(v);
@@ -54,7 +54,7 @@ int main() {
     for (int i = 0; i < n * k; i++) {
         same += labels[i] == expected[i];
     }
-    if (same < 0.99 * n * k) { // all, but for rounding
+    if (same < 0.99 * n * k) { // all, except for rounding
         printf("only %d of %d neighbours agree\n", same, n * k);
         return 1;
     }

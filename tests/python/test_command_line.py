@@ -222,7 +222,7 @@ def test_packed_bits_and_ids(run, folder):
 def test_vectors_are_not_overwritten(run, folder):
     np.save(folder / "mine.npy", BASE)
     status, _, err = run("build", "mine.npy", "KFlat(chi2)", "-o", "./mine.npy")
-    assert status == 1 and "take the place of the vectors" in err
+    assert status == 1 and "overwrite the vectors" in err
     np.testing.assert_array_equal(np.load(folder / "mine.npy"), BASE)
 
 

@@ -157,7 +157,7 @@ def test_k_factor_of_one_search(front):
         wide = index.search(q, 5, params=faiss_ext.SearchParametersRefine(3, base_params=lists))
         faiss_ext.set_index_parameter(index, "nprobe", 8)
         assert np.array_equal(index.search(q, 5)[1], wide[1])
-        with pytest.raises(RuntimeError, match="must be in base_params"):
+        with pytest.raises(RuntimeError, match="put the selector into base_params"):
             index.search(q, 5, params=faiss_ext.SearchParametersRefine(3, base_params=lists, sel=selector))
     with pytest.raises(ValueError, match="k_factor must be a number from 1"):
         faiss_ext.SearchParametersRefine(0.5)

@@ -217,8 +217,8 @@ def test_wrong_ids(files):
     for string, exact, given, error, message in (
             ("KFlat(chi2)", "memory", ids[1:], ValueError, f"expected {N} ids"), ("KFlat(chi2)", "memory", ids - 1, ValueError, "an id is -1"),
             ("KFlat(chi2)", "memory", ids + 0.5, TypeError, "ids must be integers"),
-            ("IVF4,Flat", "memory", twice, ValueError, f"id 3 of vector {N - 1} is also"),
-            ("KFlat(chi2)", "file", ids, ValueError, 'use exact="memory"'), ("Flat", "file", ids, ValueError, "Flat takes none; IDMap,Flat does")):
+            ("IVF4,Flat", "memory", twice, ValueError, f"vector {N - 1} has the id 3 of an earlier"),
+            ("KFlat(chi2)", "file", ids, ValueError, 'use exact="memory"'), ("Flat", "file", ids, ValueError, "Flat takes no ids; use IDMap,Flat")):
         with pytest.raises(error, match=message):
             faiss_ext.build_from(files / "f32.npy", string, output=files / "out", exact=exact, progress=False, ids=given)
         assert not (files / "out").exists()
@@ -408,7 +408,7 @@ def test_a_file_that_is_wrong(files):
     assert (files / "f32.npy").read_bytes() == before
     with pytest.raises(VectorFileError, match="cannot be read"):
         faiss_ext.build_from(files / "gone.npy", "Flat")
-    with pytest.raises(ValueError, match="take the place"):
+    with pytest.raises(ValueError, match="overwrite the vectors"):
         faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "f32.npy")
     with pytest.raises(VectorFileError, match="cannot be written"):
         faiss_ext.build_from(files / "f32.npy", "Flat", output=files / "gone" / "x")
