@@ -5,7 +5,7 @@
 #
 #   scripts/tidy.sh [--recent N | FILE...]
 #
-# --recent checks the sources of src/ that the last N commits changed.
+# --recent checks the N sources of src/ that were changed last.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,10 +22,10 @@ find_tools
 configure_checked build/checked >/dev/null
 files=("$@")
 if [[ "${1:-}" == --recent ]]; then
-    mapfile -t files < <(git -c safe.directory="$PWD" log -n "$2" --name-only --diff-filter=d --format= \
-        -- 'src/*.cpp' | sort -u | while read -r file; do
+    mapfile -t files < <(git -c safe.directory="$PWD" log -n 300 --name-only --diff-filter=d --format= \
+        -- 'src/*.cpp' | awk '!seen[$0]++' | while read -r file; do
         [[ ! -e "$file" ]] || echo "$file"
-    done)
+    done | sed -n "1,$2p")
 fi
 ((${#files[@]})) || mapfile -t files < <(find src -name '*.cpp' | sort)
 clang-tidy --version | grep version

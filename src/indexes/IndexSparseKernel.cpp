@@ -414,6 +414,7 @@ void IndexSparseKernel::compare_subset(
                 const std::vector<idx_t>& ids,
                 float* found) {
                 std::vector<SparseRow> gathered;
+                gathered.reserve(ids.size());
                 for (const idx_t id : ids) {
                     gathered.push_back(row(id));
                 }

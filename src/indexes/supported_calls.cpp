@@ -329,8 +329,7 @@ void check_merge(const AnyIndex& index, const AnyIndex& other) {
         check(other);
         return;
     }
-    FAISS_EXT_THROW_IF_NOT_MSG(
-            !is_same, "an index cannot be merged with itself");
+    check_not_itself(is_same);
     check_lists_not_mapped(index, "merge_from");
     check_lists_not_mapped(other, "merge_from");
     if (index.type() == other.type()) {
