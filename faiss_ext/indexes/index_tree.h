@@ -75,7 +75,8 @@ struct IndexPart {
     bool by_position = false;
     /// The part is a quantizer: it finds inverted lists and holds no vectors.
     bool is_quantizer = false;
-    /// The index returns what this part returns for the transformed vectors.
+    /// The index returns what this part returns for the transformed vectors; if
+    /// by_position, with its own ids instead of the positions.
     bool answers = false;
     /// Vectors of the part that the index has removed, but the part has not.
     idx_t num_removed = 0;

@@ -390,7 +390,8 @@ void register_wrappers() {
                  .index = i.index,
                  .is_searched = true,
                  .compares = true,
-                 .by_position = true}};
+                 .by_position = true,
+                 .answers = true}};
     };
     map.string = [](const Map& i) -> std::string {
         return comes_first(i.index) ? "" : "IDMap," + index_string(i.index);

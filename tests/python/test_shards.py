@@ -35,7 +35,10 @@ STRINGS = [
     "SIK64(gaussian),BIVF8", "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "KLSH64(gaussian,p=100),BFlat,RFlat",
     # where nearly all kernel values vanish
     "KFlat(gaussian(gamma=1))", "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))", "AHK128(chi2),BFlat,Refine(KFlat(gaussian(gamma=1)))",
-    "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))"]
+    "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))",
+    # candidates are ranked again inside wrappers
+    f"Concurrent,{REFINED}", f"Concurrent,IDMap,{REFINED}", "Concurrent,IDMap,KFlat(chi2)",
+    "Concurrent,HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"]
 
 
 GONE = np.random.default_rng(5).permutation(N)[:200]
@@ -239,7 +242,7 @@ FILTERS = {
 # strings and parameters with which nearly all neighbours are found
 CHANGING = {
     "KFlat(chi2)": {}, "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))": {}, "Concurrent,KFlat(chi2)": {},
-    "HKM1(chi2),PCAR16,KIVF8(M=4)": {"nprobe": 8}, "AHK128(chi2),BFlat,Refine(KFlat(chi2))": {"k_factor": 50},
+    "HKM1(chi2),PCAR16,KIVF8(M=4)": {"nprobe": 8}, REFINED: {"k_factor": 50}, f"Concurrent,IDMap,{REFINED}": {"k_factor": 50},
     "HNSW16,KFlat(chi2)": {"efSearch": 200}}
 
 
@@ -299,7 +302,7 @@ def test_removals(tmp_path, string):
         assert len(none) == len(none.ids()) == 0 and (none.search(Q, 3)[1] == -1).all()
 
 
-@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED])
+@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED, f"Concurrent,{REFINED}"])
 def test_vectors_are_found_by_their_ids_after_a_removal(string):
     index = built(PARTS, string)
     index.remove_ids(GONE)
