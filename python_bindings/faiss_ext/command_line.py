@@ -55,7 +55,7 @@ from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .shard_building import open_shards
-from .index_tree import part_that_compares, parts_of, transforms_of
+from .index_tree import parts_of, transforms_of
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
@@ -473,10 +473,6 @@ def run_build(args):
     n = index.ntotal
     d = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.d
     size = os.path.getsize(args.output)
-    if args.exact == "file" and not isinstance(
-            part_that_compares(index), swig.IndexFileKernel):
-        print("faiss_ext: --exact file has no effect: in this string no KFlat, "
-              "alone or in Refine, keeps floats", file=sys.stderr)
     result = {
         "index": text(index), "n": n, "d": d, "bytes": size,
         "bytes_per_vector": size / n, "build_seconds": seconds}
