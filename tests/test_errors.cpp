@@ -11,6 +11,7 @@
 #include <faiss_ext/indexes/IndexBinaryFlatSIMD.h>
 #include <faiss_ext/indexes/IndexBinaryPermuted.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 
@@ -205,6 +206,37 @@ TEST(Errors, KeepClassAndDataBehindAPrefix) {
         } catch (const Error& e) {
             EXPECT_STREQ(e.what(), "file: no");
         }
+    }
+}
+
+TEST(Errors, OfFaissLoseTheirPlaceInItsSource) {
+    const std::string place =
+            "in void faiss::f(idx_t, A<B>*) at ./faiss/F.cpp:27";
+    const auto message = [&](const std::string& text) {
+        return message_of_faiss("Error " + place + ": " + text);
+    };
+    EXPECT_EQ(message("Error: 'nx >= k' failed: too few (2)"), "too few (2)");
+    EXPECT_EQ(message("no such lists\n"), "no such lists");
+    EXPECT_EQ(message("Error: 'nx >= k' failed"), "Error: 'nx >= k' failed");
+    EXPECT_EQ(
+            message_of(faiss::FaissException("Error " + place + ": no")), "no");
+    for (const std::string other :
+         {"", "Error in", "x: Error " + place + ": y"}) {
+        EXPECT_EQ(message_of_faiss(other), other);
+    }
+    // of FAISS itself
+    const auto index = faiss_ext::index_factory(4, "Flat");
+    try {
+        try {
+            index->add_with_ids(0, nullptr, nullptr);
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix("Mine: ");
+        }
+        FAIL();
+    } catch (const Error& e) {
+        EXPECT_EQ(std::string(e.what()).find("Mine: "), 0) << e.what();
+        EXPECT_EQ(std::string(e.what()).find(".cpp"), std::string::npos);
+        EXPECT_NE(e.place.find("faiss/Index"), std::string::npos) << e.place;
     }
 }
 

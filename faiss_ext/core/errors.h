@@ -45,6 +45,10 @@ struct VectorError : Error {
     VectorError with_vector(idx_t number) const;
 };
 
+/// Returns the message in the text of an error of FAISS, "Error in FUNCTION at
+/// FILE:LINE: MESSAGE". Other texts stay as they are.
+std::string message_of_faiss(const std::string& text);
+
 /// Thrown if the user or FAISS's InterruptCallback has interrupted a
 /// computation.
 struct InterruptedError : Error {

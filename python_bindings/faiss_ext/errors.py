@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Attributes of errors.
 
-Errors of faiss_ext's C++ code have the attribute `place`. It is the end of the
-text, which names the place in the source. Errors of FAISS do not have it. The
-text of an error is for people only: no code searches it.
+Errors of faiss_ext's C++ code have the attribute `place`: the place in the
+source, and the condition that failed. Errors of FAISS do not have it. The text
+of an error is for people only: no code decides by it.
 """
 
 import contextlib
@@ -30,11 +30,6 @@ def is_of_swig(error):
     return getattr(error, "is_of_swig", False) or module_of(error) in GENERATED
 
 
-def message_of(error):
-    """The text of an error without the place in the source."""
-    return str(error).removesuffix(getattr(error, "place", ""))
-
-
 def unsupported(text):
     """The error of a method that a class does not support."""
     error = RuntimeError(text)
@@ -43,18 +38,22 @@ def unsupported(text):
 
 
 def reworded(error, text, kind=RuntimeError, **facts):
-    """Returns an error of a class with another text and more attributes.
-
-    It keeps the number of a vector if the text ends with the text of `error`.
-    """
+    """Returns an error of a class with another text and more attributes. It is
+    about no vector unless these attributes say so."""
     result = kind(text)
     kept = {name: getattr(error, name)
             for name in ("interrupted", "unsupported") if hasattr(error, name)}
-    if hasattr(error, "before") and text.endswith(str(error)):
-        front = text[:len(text) - len(str(error))]
-        kept.update(vector=error.vector, before=front + error.before, after=error.after)
     vars(result).update({"place": getattr(error, "place", ""), **kept, **facts})
     return result
+
+
+def with_prefix(error, front, kind=RuntimeError, **facts):
+    """An error of a class with a text in front of that of `error`, about the
+    same vector, and with more facts as attributes."""
+    if hasattr(error, "before"):
+        facts = {"vector": error.vector, "before": front + error.before,
+                 "after": error.after, **facts}
+    return reworded(error, f"{front}{error}", kind, **facts)
 
 
 @contextlib.contextmanager
@@ -88,4 +87,4 @@ def as_value_errors():
     except RuntimeError as error:
         if not hasattr(error, "place") or hasattr(error, "interrupted"):
             raise
-        raise reworded(error, str(error), ValueError) from None
+        raise with_prefix(error, "", ValueError) from None

@@ -338,7 +338,9 @@ def reader(ours):
             except RuntimeError as error:
                 if not isinstance(source, str):
                     raise
-                raise reworded(error, f"{source}: {error}") from None
+                raise reworded(
+                    error, f"{source}: {swig._message_of_faiss(str(error))}"
+                ) from None
         return function
     return make
 

@@ -72,16 +72,54 @@ def part_of(index, found):
     return real(index) if found.this == index.this else kept(found, index)
 
 
-def part_that_answers(index):
-    """The part that returns what the index returns for the transformed
-    vectors, or None."""
-    return next((part.index for part in parts_of(index) if part.answers), None)
+def parts_that_answer(index):
+    """The parts that return what the index returns, from the outside in: behind
+    transformations, locks and tables of ids."""
+    while (index := next((part.index for part in parts_of(index)
+                          if part.answers), None)) is not None:
+        yield index
+
+
+class Ranking(NamedTuple):
+    """How an index ranks candidates again, possibly inside wrappers."""
+
+    path: list  # from the index to the part that ranks them
+    base: "faiss.Index"  # finds candidates
+    exact: "faiss.Index"  # compares them
+
+    @property
+    def k_factor(self):
+        return self.path[-1].k_factor
+
+
+def ranking_of(index):
+    """How an index ranks candidates again; None if it does not."""
+    path = [real(index), *parts_that_answer(index)]
+    parts = parts_of(path[-1])
+    base = [p.index for p in parts if p.is_searched and not p.compares]
+    exact = [p.index for p in parts if p.compares and not p.is_searched]
+    return Ranking(path, base[0], exact[0]) if base and exact else None
 
 
 def part_in_front(index):
     """The part of an index, or of its first shard, that gets vectors as they
     are."""
     return part_of(index, swig._part_in_front(index))
+
+
+def hash_before(index):
+    """The hash that vectors pass on their way into the parts of an index, or
+    None."""
+    return next((transform for transform in transforms_of(index)
+                 if isinstance(transform, swig.KernelHash)), None)
+
+
+def all_inside(index):
+    """Yields an index and all indexes inside it."""
+    yield real(index)
+    for part in parts_of(index):
+        if part.index is not None:
+            yield from all_inside(part.index)
 
 
 def hash_in_front(index):

@@ -13,13 +13,14 @@ from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import as_new_ids, python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
-from .errors import reworded, with_vector
+from .errors import with_prefix, with_vector
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
 from .id_files import repeated
 from .index_tree import (
-    hash_in_front, part_that_stores, real, transforms_of)
+    all_inside, hash_in_front, kept, part_that_stores, parts_that_answer,
+    ranking_of, real, transforms_of)
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
@@ -159,7 +160,7 @@ def located(error, place_of, numbers, **facts):
     """
     row = about_vector(error)
     if row is None or row >= len(numbers):
-        return reworded(error, str(error), **facts)
+        return with_prefix(error, "", **facts)
     vector = int(numbers[row])
     return with_vector(error, vector, place_of(vector), **facts)
 
@@ -188,8 +189,8 @@ def copy_of(index):
 def takes_one_add_only(index):
     """Whether FAISS aborts at the second add."""
     version = tuple(int(n) for n in re.findall(r"\d+", faiss.__version__)[:3])
-    return version < (1, 7, 4) and isinstance(
-        part_that_stores(index), faiss.IndexIVFPQFastScan)
+    return version < (1, 7, 4) and any(
+        isinstance(part, faiss.IndexIVFPQFastScan) for part in all_inside(index))
 
 
 def merge(index, other):
@@ -198,9 +199,9 @@ def merge(index, other):
 
 
 def can_merge(empty, rows):
-    """Whether merging indexes like this empty one costs less than building one
-    index of all vectors. Graphs link each vector again."""
-    if isinstance(part_that_stores(empty), swig.IndexHNSWKernel):
+    """Whether indexes like an empty one can be merged in less time than
+    building one index of all vectors takes."""
+    if swig._merges_slowly(empty):
         return False
     one, other = copy_of(empty), copy_of(empty)
     try:
@@ -269,9 +270,9 @@ class BlockFolder(BuildFolder):
         try:
             return read_index(self.file(name), binary)
         except RuntimeError as error:
-            raise reworded(
+            raise with_prefix(
                 error, f"{self.file(name)} cannot be read; delete it, and the "
-                f"same call makes it again: {error}", self.error) from None
+                "same call makes it again: ", self.error) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
@@ -284,15 +285,16 @@ def block_name(begin):
     return f"block-{begin}.index"
 
 
-def build_from(path, string, memory=None, output=None, part=None, exact="file",
+def build_from(path, string, memory=None, output=None, part=None, exact=None,
                metric=faiss.METRIC_L2, train=100_000, seed=1234,
                parameters=None, progress=True, ids=None):
     """Builds an index of a file of vectors, which may be larger than memory.
 
     The file is mapped, and its vectors are added in blocks. `KFlat(kernel)`,
-    alone or in `...,Refine(KFlat(kernel))`, reads the vectors from the file
-    (`IndexFileKernel`), so the index needs memory only for its codes. The file
-    must then stay. A `store=` in the string keeps copies in the index instead.
+    alone or in `...,Refine(KFlat(kernel))`, also behind `IDMap` and
+    `Concurrent`, reads the vectors from the file (`IndexFileKernel`), so the
+    index needs memory only for its codes. The file must then stay. A `store=`
+    in the string keeps copies in the index instead.
 
     Parameters
     ----------
@@ -310,7 +312,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         The array of an HDF5 file.
     exact : str, optional
         "file", or "memory": `KFlat` then keeps copies of the vectors, also
-        without `store=`.
+        without `store=`. "file" raises an error if `KFlat` cannot read the
+        file. By default it does if it can, and keeps copies otherwise.
     metric : int, optional
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     train : int, optional
@@ -323,9 +326,9 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     progress : bool, optional
         Whether to show progress and rate on stderr.
     ids : array_like of int64, shape (n,), optional
-        The id of each vector of the file; by default its position. Needs
-        exact="memory" if the string has a `KFlat` without `store=`. An
-        interrupted build with ids starts again.
+        The id of each vector of the file; by default its position. A `KFlat`
+        that reads the file needs `IDMap` in the string. An interrupted build
+        with ids starts again.
 
     Returns
     -------
@@ -368,6 +371,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
     source = FileSource(path, part).opened()
     made = made_from(
         string, source.d, source.dtype, metric, parameters, source.name)
+    check_exact(exact, string, made, [source])
     build = Build(source, made, number_of_bytes(memory), exact, train, seed,
                   progress)
     if ids is not None:
@@ -392,8 +396,8 @@ def build_from(path, string, memory=None, output=None, part=None, exact="file",
         except RuntimeError as error:
             if hasattr(error, "path"):  # the text has it
                 raise
-            raise reworded(error, f"{source.name}: {error}") from None
-        index = build.whole()
+            raise with_prefix(error, f"{source.name}: ") from None
+        index = build.whole(ids)
         if output is not None:
             write_index(index, output)
     return index
@@ -416,7 +420,7 @@ def checked(string, exact, train, seed, parameters):
     if not string.strip():
         raise ValueError("string: it is empty, expected a factory string of an "
                          "index, such as 'KFlat(chi2)'")
-    if exact not in ("file", "memory"):
+    if exact not in ("file", "memory", None):
         raise ValueError(f"exact: expected 'file' or 'memory', got {exact!r}")
     train, seed = integer(train, "train"), integer(seed, "seed")
     if not isinstance(parameters or {}, dict):
@@ -429,6 +433,71 @@ def checked(string, exact, train, seed, parameters):
                          for name, value in (parameters or {}).items()}
 
 
+def check_exact(exact, string, made, sources):
+    """Checks that an index can read the vectors of sources from their files if
+    exact="file" asks for it."""
+    if exact != "file":
+        return
+    why = Layout(made).why_copied
+    if not why:
+        why = next((f"{source.name} is not in a file" for source in sources
+                    if source.path is None), "")
+    if why:
+        raise ValueError(
+            f'exact="file" (--exact file) is not possible for {string}: {why}; '
+            'use exact="memory" (--exact memory)')
+
+
+class Layout:
+    """Where an index that the factory has made compares vectors exactly.
+
+    Attributes
+    ----------
+    wrappers : list
+        Indexes around the one that ranks candidates again or compares them.
+    ranking : Ranking or None
+        How it ranks candidates again.
+    flat
+        The part that compares them.
+    why_copied : str
+        Why it cannot compare vectors in a file; empty if it can.
+    """
+
+    def __init__(self, made):
+        self.ranking = ranking_of(made)
+        path = (self.ranking.path if self.ranking
+                else [real(made), *parts_that_answer(made)])
+        self.wrappers = path[:-1]
+        self.flat = self.ranking.exact if self.ranking else path[-1]
+        self.why_copied = self.reason()
+
+    def reason(self):
+        if not isinstance(self.flat, swig.IndexFlatKernel):
+            return "no KFlat, alone or in Refine, compares the vectors"
+        if any(map(transforms_of, self.wrappers)):
+            return ("its KFlat compares transformed vectors, and the file has "
+                    "others")
+        if self.flat.store != "f32":
+            return f"store={self.flat.store} makes copies"
+        return ""
+
+    @property
+    def has_table(self):
+        return any(map(swig._translates_ids, self.wrappers))
+
+    def wrapped(self, index, ids=None):
+        """An index inside wrappers like those of this one. The ids are
+        positions by default."""
+        for wrapper in reversed(self.wrappers):
+            if swig._translates_ids(wrapper):
+                ids = np.arange(index.ntotal) if ids is None else ids
+                index = kept(swig._table_of_ids_c(
+                    index, len(ids), faiss.swig_ptr(ids)), index)
+            else:
+                index = type(wrapper)(index)
+        return index
+
+
 def checked_ids(ids, build, made, string):
     """Checks the ids of a build."""
     ids = as_new_ids(ids, build.source.n, "build_from")
@@ -436,9 +505,10 @@ def checked_ids(ids, build, made, string):
     if at is not None:
         raise ValueError(f"ids: vector {at} has the id {ids[at]} of an earlier "
                          "vector")
-    if build.exact is not None:
-        raise ValueError('ids: a KFlat that reads the vectors from the file '
-                         'takes no ids; use exact="memory" (--exact memory)')
+    if build.exact is not None and not build.layout.has_table:
+        raise ValueError(
+            'ids: a KFlat that reads the vectors from the file takes no ids; use '
+            f'exact="memory" (--exact memory), or IDMap,{string}')
     if not hasattr(made, "upsert") and not swig._keeps_ids(made):
         raise ValueError(
             f"ids: {string} takes no ids; use IDMap,{string}")
@@ -469,25 +539,21 @@ class Build:
     def __init__(self, source, made, memory, exact, train=0, seed=0,
                  progress=False):
         """made : an index without vectors; train() trains it if it is not
-        trained memory : in bytes
+        trained
+        memory : in bytes
         """
         self.source, self.memory = source, memory
         self.train_size, self.seed, self.progress = train, seed, progress
         self.folder = None
         self.bits = takes_packed_bits(made)
-        self.base, self.exact, self.k_factor = made, None, None
-        last = (real(made.refine_index)
-                if isinstance(made, faiss.IndexRefine) else real(made))
-        if (exact == "file" and source.path is not None
-                and type(last) is swig.IndexFlatKernel
-                and last.store == "f32"):
+        self.base, self.exact, self.layout = made, None, Layout(made)
+        if (exact != "memory" and source.path is not None
+                and not self.layout.why_copied):
             self.exact = file_index(
-                source.path, last.kernel, made.metric_type, source.part, n=0)
-            self.base = None
-            if isinstance(made, faiss.IndexRefine):
-                self.k_factor = made.k_factor
-                self.base = real(made.base_index)
-                self.base.referenced_objects = [made]
+                source.path, self.layout.flat.kernel, made.metric_type,
+                source.part, n=0)
+            ranking = self.layout.ranking
+            self.base = None if ranking is None else ranking.base
         # The sizes of a vector at each step on its way into the index. A hash
         # makes codes of a few vectors at a time.
         transforms = [] if self.base is None else transforms_of(self.base)
@@ -499,9 +565,9 @@ class Build:
         if (self.base is not None and source.n > self.block
                 and takes_one_add_only(self.base)):
             raise ValueError(
-                f"{type(part_that_stores(self.base)).__name__} of FAISS "
-                f"{faiss.__version__} crashes at the second call of add, and "
-                f"{source.n:,} vectors need several calls; use KIVF instead")
+                f"IndexIVFPQFastScan of FAISS {faiss.__version__} crashes at the "
+                f"second call of add, and {source.n:,} vectors need several "
+                "calls; use KIVF instead")
 
     def state(self):
         """The state that identifies a build, except for its string."""
@@ -509,15 +575,15 @@ class Build:
                 "train": self.train_size, "seed": self.seed,
                 "block": self.block, "vectors": self.source.identity}
 
-    def whole(self):
+    def whole(self, ids=None):
         """The index, once all vectors are in it."""
         if self.exact is None:
             return self.base
-        if self.base is None:
-            return self.exact
-        index = swig.IndexRefineKernel(self.base, self.exact)
-        index.k_factor = self.k_factor
-        return index
+        index = self.exact
+        if self.base is not None:
+            index = swig.IndexRefineKernel(self.base, self.exact)
+            index.k_factor = self.layout.ranking.k_factor
+        return self.layout.wrapped(index, ids)
 
     def parts(self):
         return [p for p in (self.exact, self.base) if p is not None]
@@ -561,6 +627,8 @@ class Build:
 
     def fill(self, ids=None):
         """Adds all vectors, without a folder."""
+        if self.exact is not None:  # whole() gives them
+            ids = None
         for begin, rows in self.blocks():
             if self.base is not None:
                 empty = 0 if begin else size_of(self.base)
@@ -578,6 +646,8 @@ class Build:
         n, unused = self.source.n, swig._unused_places(piece)
         expected = (size / (piece.ntotal + unused) * (n + unused)
                     + swig._extra_memory(piece, n))
+        if self.exact is not None and self.layout.has_table:
+            expected += 8 * n  # ids
         needed = (expected * (1 if is_reserved(piece) else 2) + beside
                   + min(n, self.block) * self.bytes_on_the_way)
         if needed > self.memory:

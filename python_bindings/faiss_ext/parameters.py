@@ -14,7 +14,6 @@ import numpy as np
 
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
-from .errors import message_of
 from .index_tree import real
 
 
@@ -77,7 +76,7 @@ def checked(index, found, name, value):
     try:
         swig._check_search_parameter(index, name, value)
     except RuntimeError as error:
-        raise ValueError(message_of(error)) from None
+        raise ValueError(str(error)) from None
     return value
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ._version import __version__
 from .arguments import shown
-from .errors import reworded
+from .errors import with_prefix
 from .files import has_digest, read_index
 from .out_of_core import (
-    Build, checked, integer, made_from, number_of_bytes, takes_packed_bits, train_with)
+    Build, check_exact, checked, integer, made_from, number_of_bytes, takes_packed_bits,
+    train_with)
 from .progress import counting
 from .shard_folder import (
     MANIFEST, MODEL, ShardError, ShardFolder, read_shard, write_shard)
@@ -22,7 +23,7 @@ from .sources import ArraySource, FileSource, drawn
 
 
 def build_shards(partitions, string, client=None, folder=None, part=None,
-                 exact="file", metric=faiss.METRIC_L2, train=100_000, seed=1234,
+                 exact=None, metric=faiss.METRIC_L2, train=100_000, seed=1234,
                  parameters=None, memory=None, progress=True):
     """Builds an index with one shard for each partition of the vectors.
 
@@ -49,8 +50,9 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     part : str, optional
         The array of HDF5 files.
     exact : str, optional
-        "file" or "memory". With "file", `KFlat` reads the vectors from their
-        files, which must stay.
+        "file" or "memory", as for `build_from`. With "file", `KFlat` reads the
+        vectors from their files, which must stay. By default it does so where
+        the partitions are files that it can read.
     metric : int, optional
         faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     train : int, optional
@@ -104,6 +106,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     model = made_from(
         string, sizes[0]["d"], sizes[0]["dtype"], metric, parameters,
         f"partition {sources[0].name}")
+    check_exact(exact, string, model, sources)
     build = ShardBuild(engine, sources, sizes, exact, memory, progress)
     if folder is None:
         build.train(model, train, seed)
@@ -114,7 +117,7 @@ def build_shards(partitions, string, client=None, folder=None, part=None,
     place = ShardFolder(folder)
     identities = [size["identity"] for size in sizes]
     state = {
-        "version": __version__, "string": string, "exact": exact,
+        "version": __version__, "string": string, "exact": exact or "file",
         "metric": int(metric), "train": train, "seed": seed,
         "parameters": parameters, "partitions": identities}
     with place.building(state) as has_manifest:
@@ -207,9 +210,9 @@ class ShardBuild:
             train_with(
                 model, sample, numbers, self.progress, self.place_of)
         except RuntimeError as error:
-            raise reworded(
+            raise with_prefix(
                 error, f"training, with a sample of {len(sample):,} vectors of "
-                f"all partitions: {error}", ShardError) from None
+                "all partitions: ", ShardError) from None
 
     def place_of(self, number):
         """The number of a vector in its partition, and the partition's name."""

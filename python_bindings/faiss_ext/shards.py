@@ -14,13 +14,13 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import (
-    as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
+    as_asked, as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
 from .class_wrappers import index_radius
 from .distances import transformed, values_of_ids
-from .errors import message_of, renumbering, unsupported
+from .errors import renumbering, unsupported
 from .files import size_of
 from .filters import allowed_by, are_members, ids_of, params_of
-from .index_tree import hash_in_front, part_that_answers, real
+from .index_tree import hash_in_front, parts_that_answer, ranking_of, real
 from .parameters import Sharded, set_index_parameter
 from .shard_folder import ShardError, ShardFolder, read_shard, write_shard
 from .showing import text
@@ -117,15 +117,17 @@ class Shard:
 
     def candidates(self, x, k):
         """The results of the index in front of the exact one."""
-        return self.found([self.index, real(self.index.base_index)], x, k)
+        ranking = ranking_of(self.index)
+        return self.found([*ranking.path, ranking.base],
+                          mapped(ranking.path, x), k)
 
     def found(self, path, x, k, allowed=None):
         """The results of the last index of a path, which begins with the
-        shard's index and goes on with parts."""
+        shard's index and goes on with parts; x are vectors as it sees them."""
         exact = exact_part(path[-1])
         if exact is not None:
-            x = mapped(path[-1], x)
-            path = path + list(parts_that_answer(path[-1]))
+            inside = [path[-1], *parts_that_answer(path[-1])]
+            x, path = mapped(inside, x), path[:-1] + inside
             labels = None if allowed is None else self.places(path, allowed)
             D, I = exact.search_scores(x, k, **params_for(exact, labels))
         elif allowed is not None:
@@ -142,7 +144,7 @@ class Shard:
     def places(self, path, ids):
         """Returns own ids as ids of the last index of a path, without ids that
         do not exist."""
-        if not any(map(has_own_table, path[:-1])):
+        if not any(map(swig._translates_ids, path[:-1])):
             return ids
         if isinstance(ids, range):
             all_ids = ids_of(self.index)
@@ -156,8 +158,10 @@ class Shard:
     def exact(self, x, rows, ids):
         """Exact scores of the ids of some rows of x."""
         ids = np.where(ids >= 0, ids - self.first, -1)
-        swig._places_of_ids_c(self.index, ids.size, faiss.swig_ptr(ids))
-        return scores_of(real(self.index.refine_index), x[rows], ids)
+        ranking = ranking_of(self.index)
+        for index in ranking.path:
+            swig._places_of_ids_c(index, ids.size, faiss.swig_ptr(ids))
+        return scores_of(ranking.exact, mapped(ranking.path, x[rows]), ids)
 
     def kernel_values(self, x, rows, ids):
         """Kernel values of the ids of some rows of x."""
@@ -211,17 +215,6 @@ STATE_OF_SHARD = ("first", "name", "opened", "parameters", "ntotal", "num_ids",
                   "removed")
 
 
-def parts_that_answer(index):
-    """The parts that answer for an index, from the outside in."""
-    while (index := part_that_answers(index)) is not None:
-        yield index
-
-
-def has_own_table(index):
-    return swig._has_id_table(index) or isinstance(
-        index, (swig.IndexIDTable, swig.IndexBinaryIDTable))
-
-
 def has_table(index):
     """Whether an index, or a part that answers for it, has a table of ids."""
     return any(map(swig._has_id_table, (index, *parts_that_answer(index))))
@@ -250,20 +243,23 @@ def filtering(index, method):
     return swig.IndexPreTransformSIMD(index)
 
 
-def is_refined(index):
-    """Whether candidates are ranked again by an exact index."""
-    return isinstance(index, faiss.IndexRefine) and isinstance(
-        real(index.refine_index), (swig.IndexFlatKernel, faiss.IndexFlat))
+def shared_ranking(index):
+    """How an index ranks candidates again, if it can rank those of all shards;
+    or None."""
+    ranking = ranking_of(index)
+    return ranking if ranking and has_any(
+        ranking.exact, "compute_score_subset", "compute_distance_subset") else None
+
+
+def has_any(index, *methods):
+    return any(hasattr(index, method) for method in methods)
 
 
 def exact_part(index):
-    """The part that searches under a kernel, by scan or graph, possibly behind
-    maps; or None."""
-    index = real(index)
-    while (inside := part_that_answers(index)) is not None:
-        index = inside
-    return index if isinstance(
-        index, (swig.IndexFlatKernel, swig.IndexHNSWKernel)) else None
+    """The part that searches under a kernel, by scan or graph, possibly inside
+    wrappers; or None."""
+    *_, last = real(index), *parts_that_answer(index)
+    return last if has_any(last, "search_scores") else None
 
 
 def finished(index, D, I):
@@ -272,10 +268,10 @@ def finished(index, D, I):
     return (D, I) if exact is None else exact.values_of_scores(D, I)
 
 
-def mapped(index, x):
-    """Vectors after the maps in front of an index."""
-    while (inside := part_that_answers(index)) is not None:
-        x, index = transformed(index, x), inside
+def mapped(path, x):
+    """Vectors as the last index of a path of parts sees them."""
+    for index in path[:-1]:
+        x = transformed(index, x)
     return x
 
 
@@ -284,7 +280,7 @@ def scores_of(index, x, ids):
 
     Scores at id -1 are arbitrary.
     """
-    if isinstance(index, swig.IndexFlatKernel):
+    if has_any(index, "compute_score_subset"):
         return index.compute_score_subset(x, ids)
     D = np.zeros(ids.shape, "float32")
     index.compute_distance_subset(
@@ -369,7 +365,7 @@ def failed(failures):
 
 
 def failure_text(name, error):
-    message = message_of(error).rstrip()
+    message = str(error).rstrip()
     if not isinstance(error, ValueError):
         message = f"{type(error).__name__}: {message}"
     if isinstance(error, VectorFileError):  # names the file
@@ -550,11 +546,12 @@ class ShardedIndex:
         allowed = self._allowed(filter, "ShardedIndex.search")
 
         def find(x, k):
-            if allowed is None and is_refined(real(self.model)):
-                return self._refined(x, k)
+            if ranking is not None:
+                return self._refined(x, k, ranking)
             return self._plain(x, k, allowed)
 
-        wanted = max(min(self._wanted(k), self.ntotal), 1)
+        ranking = shared_ranking(self.model) if allowed is None else None
+        wanted = max(min(self._wanted(k, ranking), self.ntotal), 1)
         most = ANSWERS // (len(self.shards) * wanted)
         step = min(max(most, 1), QUERIES)
         for i in range(0, len(x), step):
@@ -603,22 +600,20 @@ class ShardedIndex:
             index.metric_type == faiss.METRIC_INNER_PRODUCT)
         return best(D, I, k, larger)
 
-    def _wanted(self, k):
+    def _wanted(self, k, ranking):
         """The number of candidates that one index would rank again."""
-        factor = np.float32(getattr(real(self.model), "k_factor", 1))
+        factor = np.float32(ranking.k_factor if ranking else 1)
         return max(k, int(min(np.float32(k) * factor, self.ntotal)))
 
-    def _refined(self, x, k):
-        model = real(self.model)
-        wanted = self._wanted(k)
-        base = real(model.base_index)
+    def _refined(self, x, k, ranking):
+        wanted = self._wanted(k, ranking)
         answers = self._run("candidates", x, (wanted,))
-        _, I = self._best(base, *together(answers), wanted)
+        _, I = self._best(ranking.base, *together(answers), wanted)
         D = self._of_ids("exact", x, I)  # distances or scores
         # ties are ordered by id
         order = np.argsort(np.where(I >= 0, I, self.num_ids), axis=1)
-        return finished(model.refine_index, *self._best(
-            model.refine_index, np.take_along_axis(D, order, axis=1),
+        return finished(ranking.exact, *self._best(
+            ranking.exact, np.take_along_axis(D, order, axis=1),
             np.take_along_axis(I, order, axis=1), k))
 
     def _of_ids(self, method, x, I):
@@ -719,6 +714,34 @@ class ShardedIndex:
         """The ids of all vectors, in no particular order."""
         return np.concatenate(self._run("ids", None, ()))
 
+    def contains(self, ids: "ArrayLike") -> "NDArray[np.bool_]":
+        """Whether the index has vectors with these ids.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,), or int
+            The ids.
+
+        Returns
+        -------
+        bool, of the shape of ids
+        """
+        shape, ids = as_asked(ids, "ShardedIndex.contains")
+        self._check_open()
+        held = self._held(self._divided(np.unique(ids)))
+        firsts = [first for first, _ in self._spans()]
+        all_held = np.concatenate([
+            own + first for own, first in zip(held, firsts)])
+        return np.isin(ids, all_held).reshape(shape)
+
+    def _held(self, given):
+        """For each shard, those of the given own ids that have vectors."""
+        answers = self._run("held", None, [
+            (ids,) if len(ids) and shard["ntotal"] < num_ids_of(shard) else None
+            for ids, shard in zip(given, self.shards)])
+        return [ids if found is None else found
+                for ids, found in zip(given, answers)]
+
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
         """Removes vectors. The others keep their ids.
 
@@ -746,9 +769,7 @@ class ShardedIndex:
                 "the vectors")
         given = (self._allowed(x, where) if isinstance(x, faiss.IDSelector)
                  else self._divided(np.unique(x)))
-        own = [(ids,) if len(ids) else None for ids in given]
-        found = [NO_IDS if ids is None else ids
-                 for ids in self._run("held", None, own)]
+        found = self._held(given)
         before = self.removed
         self.removed = [np.union1d(*ids) for ids in zip(before, found)]
         try:

@@ -30,6 +30,10 @@ std::string name_of_function(const std::string& signature);
         const char* format,
         ...);
 
+/// Returns the message of an error; for an error of FAISS, without the place in
+/// its source.
+std::string message_of(const std::exception& error);
+
 /** Throws the error that is being handled again, with a text in front of its
  * message. Call it in a handler of faiss::FaissException.
  *

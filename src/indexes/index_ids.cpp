@@ -100,8 +100,8 @@ void contains(const AnyIndex& index, idx_t n, const idx_t* ids, bool* found) {
         floats->contains(n, ids, found);
     } else if (const auto* codes = table.as<IndexBinaryIDTable>()) {
         codes->contains(n, ids, found);
-    } else if (const auto parts = parts_of(index);
-               parts.size() == 1 && parts[0].answers && parts[0].index) {
+    } else if (const auto parts = parts_of(index); parts.size() == 1 &&
+               parts[0].answers && !parts[0].by_position && parts[0].index) {
         contains(parts[0].index, n, ids, found);
     } else {
         const std::vector<bool> holds = holds_ids(index, {ids, ids + n});

@@ -221,7 +221,7 @@ std::unique_ptr<IndexT> make_wrapper(
     try {
         give_parts(*index, std::move(parts));
     } catch (const faiss::FaissException& e) {
-        head.fail(std::string(e.what()));
+        head.fail(message_of(e));
     }
     return index;
 }
@@ -305,7 +305,7 @@ std::unique_ptr<IndexBinary> make_storage(
         return with_simd_hamming(std::unique_ptr<IndexBinary>(
                 faiss::index_binary_factory(nbits, s.c_str())));
     } catch (const std::exception& e) {
-        part.fail("FAISS says: " + std::string(e.what()), forms);
+        part.fail("FAISS says: " + message_of(e), forms);
     }
 }
 
@@ -457,7 +457,7 @@ std::unique_ptr<Index> make_with_refine(
         delete refine->get_distance_computer();
     } catch (const faiss::FaissException& e) {
         refine_part.fail(
-                "this index cannot re-rank: " + std::string(e.what()),
+                "this index cannot re-rank: " + message_of(e),
                 {"Refine(KFlat(<kernel>))", "RFlat"});
     }
     auto base = make_index(d, base_part, metric);
@@ -597,7 +597,7 @@ std::unique_ptr<Index> make_faiss_index(
         }
         part.fail(
                 "neither faiss_ext nor FAISS makes an index from '" + s +
-                        "'; FAISS says: " + std::string(e.what()),
+                        "'; FAISS says: " + message_of(e),
                 index_forms());
     } catch (const std::out_of_range&) {
         part.fail("a number is too large for FAISS");
@@ -843,7 +843,7 @@ std::unique_ptr<IndexBinary> make_binary_index(int d, const Token& part) {
                     faiss::index_binary_factory(d, part.str().c_str())));
         } catch (const std::exception& e) {
             fail("neither faiss_ext nor FAISS makes a binary index from '" +
-                 part.str() + "'; FAISS says: " + std::string(e.what()));
+                 part.str() + "'; FAISS says: " + message_of(e));
         }
     }
     const auto storage_part = storage_behind(parts);

@@ -13,10 +13,11 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
-from faiss_ext import out_of_core
+from faiss_ext import index_tree, out_of_core
 from faiss_ext.command_line import main
 from faiss_ext.files import size_of
 from faiss_ext.index_tree import part_that_stores
+from faiss_ext.parameters import set_index_parameter
 from faiss_ext.vector_files import VectorFileError, place_of, read_vectors
 from helpers import COUNTS
 
@@ -134,16 +135,19 @@ def test_hdf5_in_pieces_is_read_by_blocks(tmp_path, monkeypatch):
             vector_files.lazy_vectors(tmp_path / "x.h5", part)
 
 
-def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
-    string = "HKM1(chi2),PCAR16,IVF4,PQ8x4fs"
+@pytest.mark.parametrize("again", ["", ",Refine(KFlat(chi2))"])
+def test_lists_that_faiss_can_fill_only_once(files, small_blocks, again):
+    string = "HKM1(chi2),PCAR16,IVF4,PQ8x4fs" + again
     if tuple(map(int, faiss.__version__.split(".")[:3])) < (1, 7, 4):
         with pytest.raises(ValueError, match="IndexIVFPQFastScan.*a second time"):
-            faiss_ext.build_from(files / "f32.npy", string, progress=False)
+            faiss_ext.build_from(files / "f32.npy", string, exact="memory", progress=False)
     else:
         assert faiss_ext.build_from(files / "f32.npy", string, progress=False).ntotal == N
 
 
-@pytest.mark.parametrize("string, merges", [("KFlat(chi2)", True), ("HNSW8,KFlat(chi2)", False), ("PCA4,HNSW8,KFlat(linear)", False)])
+@pytest.mark.parametrize("string, merges", [
+    ("KFlat(chi2)", True), ("HNSW8,KFlat(chi2)", False), ("PCA4,HNSW8,KFlat(linear)", False), ("HNSW8,KFlat(chi2),Refine(KFlat(chi2))", False),
+    ("Concurrent,KFlat(chi2)", True), ("Concurrent,HNSW8,KFlat(chi2)", False)])
 def test_graphs_are_not_merged_from_blocks(string, merges):
     index = faiss.index_factory(X.shape[1], string)
     index.train(X)
@@ -180,7 +184,9 @@ STRINGS = [
     "KFlat(chi2)", "AHK128(chi2),BFlat,Refine(KFlat(chi2))", "AHK128(chi2,center=1),BFlat,Refine(KFlat(chi2))",
     "HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))", "HKM1(chi2),PCAR16,KIVF8(M=4)", "AHK128(chi2),AFlat",
     "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "SIK64(gaussian),BIVF8", "IDMap2,SIK64(gaussian),BFlat",
-    "KFlat(chi2,store=u8)", "HNSW8,KFlat(chi2)", "SIK64(gaussian),BHash4x8", "Flat", "IVF8,Flat"]
+    "KFlat(chi2,store=u8)", "HNSW8,KFlat(chi2)", "SIK64(gaussian),BHash4x8", "Flat", "IVF8,Flat", "PCA8,KFlat(linear)",
+    *(wrapper + string for wrapper in ("Concurrent,", "IDMap,", "Concurrent,IDMap,")
+      for string in ("KFlat(chi2)", "AHK128(chi2),BFlat,Refine(KFlat(chi2))"))]
 
 
 @pytest.mark.parametrize("string", STRINGS)
@@ -194,6 +200,55 @@ def test_the_index_is_that_of_the_array(files, small_blocks, string):
         same_results(faiss_ext.build_from(files / name, string, "100MB", output, progress=False), expected)
         same_results(faiss.read_index(str(output)), expected)
         assert not os.path.exists(f"{output}.build")
+
+
+def exact_part(index):
+    """The part that compares vectors, of the class that it has."""
+    while parts := [part.index for part in index_tree.parts_of(index) if part.compares]:
+        index, = parts
+    return index
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "KFlat(gaussian)", "AHK64(chi2),BFlat,Refine(KFlat(chi2))"])
+@pytest.mark.parametrize("wrapper", ["", "Concurrent,", "IDMap,", "IDMap2,", "Concurrent,IDMap,"])
+def test_wrapped_indexes_read_the_file(files, small_blocks, wrapper, string):
+    expected = built(wrapper + string)
+    if "Refine" in string:
+        set_index_parameter(expected, "k_factor", 2)
+    for exact in ({}, {"exact": "file"}):
+        index = faiss_ext.build_from(files / "x.fvecs", wrapper + string, output=files / "out", progress=False, **exact,
+                                     parameters={"k_factor": 2} if "Refine" in string else {})
+        for each in (index, faiss.read_index(str(files / "out"))):
+            assert type(exact_part(each)) is faiss_ext.IndexFileKernel
+            assert type(each) is type(expected) or type(expected) is faiss_ext.IndexFlatKernel
+            assert faiss_ext.index_string(each) == faiss_ext.index_string(expected)
+            same_results(each, expected)
+    if "IDMap" in wrapper:
+        ids = np.random.default_rng(0).permutation(10**6)[:N]
+        index = faiss_ext.build_from(files / "x.fvecs", wrapper + string, exact="file", output=files / "out", progress=False, ids=ids)
+        expected = faiss.index_factory(64, wrapper + string)
+        expected.train(X)
+        expected.add_with_ids(X, ids)
+        for each in (index, faiss.read_index(str(files / "out"))):
+            assert type(exact_part(each)) is faiss_ext.IndexFileKernel
+            same_results(each, expected)
+
+
+@pytest.mark.parametrize("string, why", [
+    ("PCA8,KFlat(linear)", "transformed vectors"), ("IDMap,PCA8,KFlat(linear)", "transformed vectors"),
+    ("Concurrent,HKM1(chi2),KFlat(linear)", "transformed vectors"), ("KFlat(chi2,store=f16)", "store=f16 makes copies"),
+    ("HNSW8,KFlat(chi2)", "no KFlat, alone or in Refine"), ("Flat", "no KFlat"), ("AHK64(chi2),BFlat", "no KFlat"), ("IVF4,Flat,RFlat", "no KFlat")])
+def test_a_file_that_cannot_be_read_in_place_is_refused(files, string, why):
+    with pytest.raises(ValueError, match=f'exact="file".*is not possible for {re.escape(string)}: .*{why}.*exact="memory"'):
+        faiss_ext.build_from(files / "f32.npy", string, exact="file", output=files / "out", progress=False)
+    with pytest.raises(ValueError, match=f"is not possible for .*{why}" if "IDMap" not in string else "without IDMap"):
+        faiss_ext.build_shards([files / "f32.npy"], string, exact="file", progress=False)
+    assert not (files / "out").exists()
+
+
+def test_partitions_that_are_no_files_have_none_to_read(files):
+    with pytest.raises(ValueError, match="is not possible for KFlat.*array 1 is not in a file"):
+        faiss_ext.build_shards([files / "f32.npy", X], "KFlat(chi2)", exact="file", progress=False)
 
 
 @pytest.mark.parametrize("string", [
@@ -218,7 +273,7 @@ def test_wrong_ids(files):
             ("KFlat(chi2)", "memory", ids[1:], ValueError, f"expected {N} ids"), ("KFlat(chi2)", "memory", ids - 1, ValueError, "an id is -1"),
             ("KFlat(chi2)", "memory", ids + 0.5, TypeError, "ids must be integers"),
             ("IVF4,Flat", "memory", twice, ValueError, f"vector {N - 1} has the id 3 of an earlier"),
-            ("KFlat(chi2)", "file", ids, ValueError, 'use exact="memory"'), ("Flat", "file", ids, ValueError, "Flat takes no ids; use IDMap,Flat")):
+            ("KFlat(chi2)", "file", ids, ValueError, 'use exact="memory".*or IDMap,KFlat'), ("Flat", None, ids, ValueError, "Flat takes no ids; use IDMap,Flat")):
         with pytest.raises(error, match=message):
             faiss_ext.build_from(files / "f32.npy", string, output=files / "out", exact=exact, progress=False, ids=given)
         assert not (files / "out").exists()
@@ -392,7 +447,7 @@ def test_a_file_that_is_wrong(files):
     many[9876, 5] = -1
     np.save(files / "vector 3 interrupted.npy", many)
     for string in ("KFlat(chi2)", "IDMap2,KFlat(chi2)", "KIVF4,Refine(KFlat(chi2))", "HKM1(chi2),PCAR8,IVF4,Flat"):
-        for exact in ("file", "memory"):
+        for exact in (None, "memory"):
             with pytest.raises(RuntimeError, match="vector 3 interrupted.npy.*component 5 of vector 9876 is -1, expected") as caught:
                 faiss_ext.build_from(files / "vector 3 interrupted.npy", string, exact=exact, progress=False)
             assert caught.value.vector == 9876 and not hasattr(caught.value, "interrupted")

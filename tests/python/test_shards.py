@@ -35,7 +35,10 @@ STRINGS = [
     "SIK64(gaussian),BIVF8", "SIK128(gaussian),BFlat,Refine(KFlat(gaussian))", "KLSH64(gaussian,p=100),BFlat,RFlat",
     # where nearly all kernel values vanish
     "KFlat(gaussian(gamma=1))", "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))", "AHK128(chi2),BFlat,Refine(KFlat(gaussian(gamma=1)))",
-    "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))"]
+    "CWS256,BFlat,Refine(KFlat(jaccard))", "KPCA16(chi2),KIVF4,Refine(KFlat(chi2))",
+    # candidates are ranked again inside wrappers
+    f"Concurrent,{REFINED}", f"Concurrent,IDMap,{REFINED}", "Concurrent,IDMap,KFlat(chi2)",
+    "Concurrent,HKM1(chi2),PCAR16,KIVF8(M=4),Refine(KFlat(chi2))"]
 
 
 GONE = np.random.default_rng(5).permutation(N)[:200]
@@ -213,6 +216,18 @@ def test_reconstruct():
     np.testing.assert_array_equal(index.reconstruct(np.int32(7)), X[7])
 
 
+def test_ids_that_are_there():
+    index = built(PARTS, "KFlat(chi2)")
+    assert index.contains([0, N - 1, N, -1]).tolist() == [True, True, False, False] and index.contains(3).shape == ()
+    for ids, error, message in (([1.5], TypeError, "ShardedIndex.contains: ids must be integers"), ([2**63], ValueError, "too large"),
+                                ([[1]], ValueError, "expected ids of shape"), ("a", TypeError, "integers")):
+        with pytest.raises(error, match=message):
+            index.contains(ids)
+    index.close()
+    with pytest.raises(ValueError, match="has been closed"):
+        index.contains([1])
+
+
 def test_closed(tmp_path):
     with built(PARTS, REFINED) as index:
         same_results(index, whole(index))
@@ -239,7 +254,7 @@ FILTERS = {
 # strings and parameters with which nearly all neighbours are found
 CHANGING = {
     "KFlat(chi2)": {}, "HKM1(chi2),PCAR16,KFlat(gaussian(gamma=99))": {}, "Concurrent,KFlat(chi2)": {},
-    "HKM1(chi2),PCAR16,KIVF8(M=4)": {"nprobe": 8}, "AHK128(chi2),BFlat,Refine(KFlat(chi2))": {"k_factor": 50},
+    "HKM1(chi2),PCAR16,KIVF8(M=4)": {"nprobe": 8}, REFINED: {"k_factor": 50}, f"Concurrent,IDMap,{REFINED}": {"k_factor": 50},
     "HNSW16,KFlat(chi2)": {"efSearch": 200}}
 
 
@@ -287,6 +302,9 @@ def test_removals(tmp_path, string):
     index.save(saved)
     for each in (index, open_shards(saved), open_shards(saved, io_flags=faiss.IO_FLAG_MMAP), pickle.loads(pickle.dumps(index))):
         assert len(each) == each.ntotal == len(rest) and sorted(each.ids()) == rest.tolist()
+        asked = np.array([*GONE[:3], *rest[:3], -1, N, 2**62, rest[-1]])
+        np.testing.assert_array_equal(each.contains(asked), np.isin(asked, rest))
+        assert each.contains(int(rest[0])) and not each.contains(int(GONE[0])) and each.contains([]).shape == (0,)
         for allowed in (None, np.arange(300, 1000)):
             D, I = each.search(Q, 10, filter=allowed)
             assert nearly_same(D, one.search(Q, 10, filter=allowed)[0]) and np.isin(I, rest if allowed is None else allowed).all()
@@ -299,7 +317,7 @@ def test_removals(tmp_path, string):
         assert len(none) == len(none.ids()) == 0 and (none.search(Q, 3)[1] == -1).all()
 
 
-@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED])
+@pytest.mark.parametrize("string", ["KFlat(chi2)", REFINED, f"Concurrent,{REFINED}"])
 def test_vectors_are_found_by_their_ids_after_a_removal(string):
     index = built(PARTS, string)
     index.remove_ids(GONE)
@@ -1007,6 +1025,7 @@ def test_filters_and_removals_on_a_cluster(client):
         for found, expected in zip(index.search(Q, 10, filter=allowed), local.search(Q, 10, filter=allowed)):
             np.testing.assert_array_equal(found, expected)
     assert sorted(index.ids()) == sorted(local.ids())
+    np.testing.assert_array_equal(index.contains(range(-1, N + 1)), ~np.isin(range(-1, N + 1), [*GONE, -1, N]))
     index.close()
 
 
