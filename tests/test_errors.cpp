@@ -8,6 +8,7 @@
 #include <faiss_ext/core/errors.h>
 #include <faiss_ext/core/fields.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
+#include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/kernels/LinearKernel.h>
 
 #include "testing.h"
@@ -180,6 +181,39 @@ TEST(Errors, KeepClassAndDataBehindAPrefix) {
             EXPECT_EQ(message_of(e), "file: no");
         }
     }
+}
+
+TEST(Errors, OfFaissBeginWithTheMessage) {
+    const std::string place =
+            "in void faiss::f(idx_t, A<B>*) at ./faiss/F.cpp:27";
+    EXPECT_EQ(
+            message_first(
+                    "Error " + place +
+                    ": Error: 'nx >= k' failed: too few (2)"),
+            "too few (2)\n  ('nx >= k' failed " + place + ")");
+    EXPECT_EQ(
+            message_first("Error " + place + ": no such lists\n"),
+            "no such lists\n  (" + place + ")");
+    EXPECT_EQ(
+            message_first("Error " + place + ": Error: 'nx >= k' failed"),
+            "Error: 'nx >= k' failed\n  (" + place + ")");
+    EXPECT_EQ(
+            message_of(faiss::FaissException("Error " + place + ": no")), "no");
+    for (const auto& other : std::vector<std::string>{
+                 "", "Error in", "x: Error " + place + ": y"}) {
+        EXPECT_EQ(message_first(other), other);
+    }
+    // of FAISS itself
+    const auto index = faiss_ext::index_factory(4, "Flat");
+    const std::string message = error_of([&] {
+        try {
+            index->add_with_ids(0, nullptr, nullptr);
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix("Mine: ");
+        }
+    });
+    EXPECT_TRUE(message.starts_with("Mine: ")) << message;
+    EXPECT_LT(message.find('\n'), message.find("faiss/Index")) << message;
 }
 
 TEST(Errors, OfUnsupportedMethodsSayWhatToDo) {

@@ -185,7 +185,7 @@ TEST(IndexIDTable, IdsAreNeverGivenTwice) {
     const idx_t last[] = {largest};
     index->add_with_ids(1, x.data(), last);
     expect_throws(
-            {{[&] { index->add(1, x.data()); }, "no 1 ids above"},
+            {{[&] { index->add(1, x.data()); }, "which leaves 0 for new vectors, expected at least 1"},
              {[&] { index->add_with_ids(1, x.data(), last); },
               "already in use"}});
     index->reset();

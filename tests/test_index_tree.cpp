@@ -32,6 +32,7 @@
 #include <faiss_ext/kernels/CallbackKernel.h>
 #include <faiss_ext/kernels/NormalizedKernel.h>
 
+#include "indexes/index_facts.h"
 #include "testing.h"
 
 using namespace faiss_ext;
@@ -405,6 +406,54 @@ TEST(IndexTree, ListSizesAreThoseOfThePartInside) {
     faiss::IndexShards shards(d);
     shards.add_shard(lists.get());
     EXPECT_THROW(list_sizes(shards), UnsupportedError);
+}
+
+TEST(IndexTree, DistancesTellKernelValues) {
+    const auto kind = [](const std::string& string) {
+        const auto index = faiss_ext::index_factory(d, string);
+        return distance_kind(part_that_compares(index.get()));
+    };
+    EXPECT_EQ(kind("KFlat(chi2)"), DistanceKind::kernel);
+    EXPECT_EQ(kind("Concurrent,IDMap,HNSW8,KFlat(chi2)"), DistanceKind::kernel);
+    EXPECT_EQ(
+            kind("AHK64(chi2),BFlat,Refine(KFlat(chi2))"),
+            DistanceKind::kernel);
+    EXPECT_EQ(kind("Concurrent,AHK64(chi2),BFlat"), DistanceKind::hamming);
+    EXPECT_EQ(kind("IDMap,AHK64(chi2),AFlat"), DistanceKind::asymmetric);
+    EXPECT_EQ(kind("Flat"), DistanceKind::other);
+    EXPECT_EQ(kind("HKM1(chi2),KFlat(linear)"), DistanceKind::other);
+    const std::unique_ptr<faiss::IndexBinary> sets =
+            index_binary_factory(64, "BConcurrent,BKFlat(jaccard)");
+    EXPECT_EQ(
+            distance_kind(part_that_compares(sets.get())),
+            DistanceKind::scaled);
+}
+
+TEST(IndexTree, TellsWhatTrainingNeeds) {
+    for (const auto& [string, least] :
+         std::vector<std::pair<std::string, idx_t>>{
+                 {"KFlat(chi2)", 0},
+                 {"IVF7,Flat", 7},
+                 {"Concurrent,IDMap,PCA2,IVF7,Flat,Refine(KFlat(linear))",
+                  7}}) {
+        const auto index = faiss_ext::index_factory(d, string);
+        EXPECT_EQ(least_training(index.get()), least) << string;
+        index->train(n, uniform_vectors(n, d, 1).data());
+        EXPECT_EQ(least_training(index.get()), 0) << string;
+    }
+}
+
+TEST(IndexTree, TellsWhichMergesAreSlow) {
+    for (const std::string front : {"", "Concurrent,", "IDMap,PCA2,"}) {
+        EXPECT_FALSE(merges_slowly(
+                faiss_ext::index_factory(d, front + "KFlat(linear)").get()));
+        EXPECT_TRUE(merges_slowly(
+                faiss_ext::index_factory(d, front + "HNSW8,KFlat(linear)")
+                        .get()));
+    }
+    EXPECT_TRUE(merges_slowly(
+            faiss_ext::index_factory(d, "HNSW8,KFlat(chi2),Refine(KFlat(chi2))")
+                    .get()));
 }
 
 TEST(IndexTree, FlatQuantizersAreNotShown) {

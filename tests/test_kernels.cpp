@@ -299,6 +299,23 @@ INSTANTIATE_TEST_SUITE_P(All, AllKernels, testing::ValuesIn(all_kernels()));
 
 } // namespace
 
+TEST_P(AllKernels, KnowWhoseSelfValueIs1) {
+    const size_t n = 30, d = 17;
+    auto x = GetParam().data == Data::histograms
+            ? uniform_vectors(n, d, 1, 0, 0.1)
+            : normal_vectors(n, d, 1, 0.3);
+    const auto kernel = kernel_factory(GetParam().text);
+    kernel->train(n, x.data(), d);
+    std::fill_n(x.begin(), d, 0.f);
+    std::vector<float> values(n);
+    kernel->self_values(n, x.data(), d, values.data());
+    const auto is_1 = [](float value) { return std::abs(value - 1) < 1e-5f; };
+    const bool others = std::all_of(values.begin() + 1, values.end(), is_1);
+    EXPECT_EQ(kernel->is_normalized(), others);
+    EXPECT_TRUE(!kernel->has_unit_vectors() || (others && is_1(values[0])));
+    EXPECT_LE(values[0], 1 + 1e-5f);
+}
+
 // The value of a pair depends only on the pair and is symmetric. At d = 5000,
 // more than 13 rows of y need several passes.
 TEST_P(AllKernels, ValuesDoNotDependOnTheBlock) {

@@ -45,6 +45,11 @@ struct VectorError : Error {
     VectorError with_vector(idx_t number) const;
 };
 
+/// The text of an error of FAISS, "Error in FUNCTION at FILE:LINE: MESSAGE",
+/// with the message first and the place on the next line, as in the errors of
+/// this library. Other texts stay as they are.
+std::string message_first(const std::string& text);
+
 /// Thrown if the user or FAISS's InterruptCallback has interrupted a
 /// computation.
 struct InterruptedError : Error {

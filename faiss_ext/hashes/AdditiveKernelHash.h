@@ -94,6 +94,7 @@ struct AdditiveKernelHash : CenteredHash {
      */
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
+    std::string caution() const override;
 
     /** The normalised kernel value of two vectors: k(x, y) / sqrt(k(x, x) k(y,
      * y)), where k is the kernel of the map's degree.

@@ -79,6 +79,7 @@ struct HyperplaneHash : CenteredHash {
     /// or the projection is bilinear.
     std::pair<double, double> hamming_bounds(
             double kernel_value) const override;
+    std::string caution() const override;
 
     /// The cosine of two vectors; 0 if one of them is 0. Throws with center=1,
     /// rot=pca and rot=itq.

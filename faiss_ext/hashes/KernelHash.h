@@ -155,6 +155,10 @@ struct KernelHash : Transform {
      */
     virtual double asymmetric_kernel_estimate(double distance) const;
 
+    /// How the theory may differ from the data, as a clause for people; empty
+    /// if expected_hamming holds for any pair. By default empty.
+    virtual std::string caution() const;
+
     /// Returns a copy of the same class, which must be registered.
     std::unique_ptr<KernelHash> clone() const;
 

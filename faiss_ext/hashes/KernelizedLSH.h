@@ -106,6 +106,7 @@ struct KernelizedLSH : ProjectionHash {
      */
     double expected_hamming_of_pair(const float* x, const float* y)
             const override;
+    std::string caution() const override;
 
     void check_input(idx_t n, const float* x, const char* where) const override;
     void set_dimensions(int d, int nbits) override;

@@ -98,11 +98,11 @@ struct CenteredHash : ProjectionHash {
     /// the projection is random.
     void learn(idx_t n, const float* x) override;
     bool has_independent_bits() const override;
-
-   private:
     bool is_centered() const {
         return center || rot != Rotation::random;
     }
+
+   private:
     /// Returns the mean, and sets mean_square to the mean of |phi(x)|^2.
     std::vector<float> learn_mean(
             const std::vector<idx_t>& ids,

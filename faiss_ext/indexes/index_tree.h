@@ -82,6 +82,15 @@ struct IndexPart {
     idx_t num_removed = 0;
 };
 
+/// How the distances of an index tell kernel values.
+enum class DistanceKind {
+    other,      ///< not at all
+    kernel,     ///< values or squared distances under kernel_of, by the metric
+    scaled,     ///< squared distances under kernel_of, times 2^29
+    hamming,    ///< between codes of the hash that vectors pass
+    asymmetric, ///< IndexAsymmetricHash's, between queries and such codes
+};
+
 /// A number by which an index trades speed for quality.
 struct SearchParameter {
     /// Where the number is stored.
@@ -213,6 +222,10 @@ struct IndexClass {
     /// The kernel under which the index itself compares vectors.
     IndexFunction<const Kernel*(const C&)> kernel;
 
+    /// How the distances that the index itself computes tell kernel values. By
+    /// default not at all.
+    std::optional<DistanceKind> distance_kind;
+
     /// The settings that a text shows after the parts, such as `nprobe=8`.
     IndexFunction<std::vector<std::string>(const C&)> settings;
 
@@ -304,6 +317,14 @@ struct IndexClass {
     /// (register_index).
     std::optional<bool> is_foreign_to_faiss;
 
+    /// Whether merge_from takes as long as adding the vectors. By default as
+    /// the parts that are searched, or else false.
+    std::optional<bool> merges_slowly;
+
+    /// The number of vectors that an untrained index needs for its training. By
+    /// default the most that a part that is searched needs.
+    IndexFunction<idx_t(const C&)> least_training;
+
     /// What to do if the parts of an index hold different numbers of vectors.
     std::optional<std::string> remedy;
 };
@@ -331,6 +352,12 @@ std::vector<float> transformed(const AnyIndex& index, idx_t n, const float* x);
 
 /// The kernel under which an index itself compares vectors, or null.
 const Kernel* kernel_of(const AnyIndex& index);
+
+/// How the distances that an index itself computes tell kernel values.
+DistanceKind distance_kind(const AnyIndex& index);
+
+/// Whether merge_from of an index takes as long as adding the vectors.
+bool merges_slowly(const AnyIndex& index);
 
 /// The part whose distances an index returns, inside any number of wrappers; or
 /// the index itself, if it computes them. Throws if the index is divided into
@@ -461,12 +488,13 @@ namespace internal {
 
 // All facts of an IndexClass in their order. One that is missing here, the only
 // list of them, is an error of the compiler.
-#define FAISS_EXT_FACTS                                                       \
-    parts, take_parts, transforms, kernel, settings, parameters, string, ids, \
-            ids_in_part, transformed, next_id, counts, exceptions, check,     \
-            extra_memory, prepare_moves, unused_places, compact, list_sizes,  \
-            keeps_ids, selects, params_for_selected, checks_calls,            \
-            divides_vectors, is_foreign_to_faiss, remedy
+#define FAISS_EXT_FACTS                                                 \
+    parts, take_parts, transforms, kernel, distance_kind, settings,     \
+            parameters, string, ids, ids_in_part, transformed, next_id, \
+            counts, exceptions, check, extra_memory, prepare_moves,     \
+            unused_places, compact, list_sizes, keeps_ids, selects,     \
+            params_for_selected, checks_calls, divides_vectors,         \
+            is_foreign_to_faiss, merges_slowly, least_training, remedy
 
 /// References to all facts of an IndexClass.
 template <class Facts>

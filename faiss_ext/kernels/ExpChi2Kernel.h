@@ -29,6 +29,9 @@ struct ExpChi2Kernel : BandwidthKernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool has_unit_vectors() const override {
+        return true;
+    }
     bool ignores_zeros() const override {
         return true;
     }

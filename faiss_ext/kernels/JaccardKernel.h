@@ -49,6 +49,9 @@ struct JaccardKernel : Kernel {
             const override;
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool has_unit_vectors() const override {
+        return true;
+    }
     bool ignores_zeros() const override {
         return true;
     }

@@ -111,6 +111,14 @@ struct Kernel : HasFields {
      */
     virtual bool ignores_zeros() const;
 
+    /// Whether k(x, x) = 1 for every x, so that a squared distance determines
+    /// the kernel value. By default false.
+    virtual bool has_unit_vectors() const;
+
+    /// The same, except for vectors of zeros, for which k(x, x) may be smaller.
+    /// By default as has_unit_vectors.
+    virtual bool is_normalized() const;
+
     /// How near vectors can be by the components that they share, for searches
     /// of sparse vectors. By default there is no such sum: all vectors are
     /// compared.

@@ -27,6 +27,10 @@ struct NormalizedKernel : WrappedKernel {
     void self_values(size_t n, const float* x, size_t d, float* out)
             const override;
     bool ignores_zeros() const override;
+    bool has_unit_vectors() const override;
+    bool is_normalized() const override {
+        return true;
+    }
     std::optional<SharedSum> shared_sum(
             faiss::MetricType metric) const override;
 };
@@ -50,6 +54,9 @@ struct CosineKernel : Kernel {
     /// Throws unless all components are finite.
     void check_input(idx_t n, const float* x, size_t d, const char* where)
             const override;
+    bool is_normalized() const override {
+        return true;
+    }
     bool ignores_zeros() const override {
         return true;
     }

@@ -15,7 +15,6 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_vectors, python_number
-from .distances import is_normalised
 from .errors import message_of
 from .out_of_core import located
 from .parameters import ParameterSpace, set_index_parameter
@@ -78,7 +77,7 @@ def string_candidates(kernel, d, store, nlist):
         return [of_string(s) for s in found]
     lists = f"KIVF{nlist}"
     kind = base_class_of(kernel)
-    as_they_are = "" if is_normalised(kernel) else ",normalize=0"
+    as_they_are = "" if kernel._is_normalized() else ",normalize=0"
     pca = f"KPCA128({name},p=500{as_they_are})"
     if kind is swig.AdditiveKernel:
         mapped = made_of(f"HKM1({name}),Flat", d).chain.at(0).d_out

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Arguments of Python calls: arrays and numbers, checked and converted."""
 
+import numbers
 import operator
 
 import faiss
@@ -33,7 +34,8 @@ def as_vectors(x, d, where):
     x = as_array(x, where)
     if x.ndim != 2 or x.shape[1] != d:
         raise ValueError(
-            f"{where}: expected an array of shape (n, {d}), got {x.shape}")
+            f"{where}: expected an array of shape (n, {d}), got {x.shape}"
+            + hint_for_one(x, d))
     if x.dtype.kind not in "fiub":
         raise TypeError(
             f"{where}: expected numbers, got an array of {x.dtype}")
@@ -61,27 +63,49 @@ def as_codes(x, code_size, where):
     if x.ndim != 2 or x.shape[1] != code_size:
         raise ValueError(
             f"{where}: expected codes of shape (n, {code_size}), "
-            f"got {x.shape}")
+            f"got {x.shape}" + hint_for_one(x, code_size))
     return np.ascontiguousarray(x)
+
+
+def hint_for_one(x, d):
+    """What to write instead of a single vector; or ""."""
+    return "; for one vector, x[None]" if x.shape == (d,) else ""
 
 
 def as_ids(ids, shape, where, noun="ids"):
     """ids as a C-contiguous int64 array; None in the shape, shown as k, stands
     for any number."""
+    given = ids
     ids = as_array(ids, where)
     if len(ids.shape) != len(shape) or any(
             size not in (None, given) for size, given in zip(shape, ids.shape)):
         expected = (f"{shape[0]} {noun}" if len(shape) == 1 and shape[0] is not None
                     else f"{noun} of shape {shape}".replace("None", "k"))
-        raise ValueError(
-            f"{where}: expected {expected}, got an array of shape {ids.shape}")
+        got = (f"an array of shape {ids.shape}" if ids.ndim else
+               f"{shown(given)}; write [{shown(given)}] for an array of one")
+        raise ValueError(f"{where}: expected {expected}, got {got}")
+    limit = np.iinfo("int64").max
+    if ids.size and (int(ids.max()) > limit if ids.dtype == np.uint64
+                     else ids.dtype.kind in "fO"):
+        check_size(given, where)
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(
             f"{where}: {noun} must be integers, got an array of {ids.dtype}")
-    if ids.dtype == np.uint64 and ids.size and (
-            int(ids.max()) > np.iinfo("int64").max):
-        raise ValueError(f"{where}: id {ids.max()} is too large")
     return np.ascontiguousarray(ids, dtype="int64")
+
+
+def check_size(ids, where):
+    """Raises an error for integers that do not fit into 64 bits. NumPy makes
+    other numbers of them."""
+    limits = np.iinfo("int64")
+    values = np.asarray(ids, dtype=object).ravel()
+    if all(isinstance(value, numbers.Integral) for value in values):
+        wrong = next((int(value) for value in values
+                      if not limits.min <= value <= limits.max), None)
+        if wrong is not None:
+            raise ValueError(
+                f"{where}: id {wrong} is too {'large' if wrong > 0 else 'small'}"
+                ", ids are 64-bit integers")
 
 
 def as_new_ids(ids, n, where):
@@ -158,6 +182,13 @@ def as_code_rows(codes, name, where):
 def as_keys(keys, name, where):
     """The argument of reconstruct_batch, checked."""
     return as_ids(keys, (None,), where)
+
+
+def as_asked(ids, where):
+    """The argument of contains, an array of ids or one: its shape, and the ids
+    in an array."""
+    shape = np.shape(ids)
+    return shape, as_keys([ids] if shape == () else ids, "ids", where)
 
 
 # checks of arguments that are not vectors, by their names in FAISS's methods

@@ -16,9 +16,9 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .advice import trained_kernel
 from .arguments import as_array, python_number
-from .distances import exact_values, is_normalised
+from .distances import exact_values
 from .index_tree import (
-    kernel_of, part_that_compares, parts_of, transforms_of)
+    hash_before, kernel_of, part_that_compares, parts_of, transforms_of)
 from .showing import class_name
 
 
@@ -379,12 +379,6 @@ def hash_of_codes(index):
     return hash_before(part_that_compares(index))
 
 
-def hash_before(index):
-    """The hash that vectors pass on their way into an index, or None."""
-    return next((transform for transform in transforms_of(index)
-                 if isinstance(transform, swig.KernelHash)), None)
-
-
 # --------------------------------------------------- kernels of an index
 
 class OwnKernel(typing.NamedTuple):
@@ -406,7 +400,8 @@ class OwnKernel(typing.NamedTuple):
         return self.kernel.gram(x[:1], x[1:])[0]
 
     def is_normalised(self):
-        return is_normalised(self.kernel)
+        return (isinstance(self.kernel, swig.Kernel)
+                and self.kernel._is_normalized())
 
 
 def own_kernel(index, kernel):

@@ -19,11 +19,11 @@ from faiss import class_wrappers as faiss_wrappers
 from . import documentation
 from . import swigfaiss_ext as swig
 from .arguments import (
-    AS_ARGUMENT, as_array, as_code_rows, as_codes, as_ids, as_integer, as_k,
+    AS_ARGUMENT, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
     as_keys, as_matrix, as_new_ids, as_radius, as_selected, as_vectors,
     python_number, shown)
 from .documentation import Attribute
-from .errors import is_of_swig, module_of, reworded, unsupported
+from .errors import is_of_swig, module_of, unsupported, with_prefix
 from .filters import ids_of, list_sizes_of, params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
@@ -260,7 +260,7 @@ def words_for(error, method, self, name, args, kwargs):
     if isinstance(error, RuntimeError) and not isinstance(
             error, NotImplementedError):  # SWIG's, for overloads
         is_faiss_error = is_of_swig(error) and not hasattr(error, "place")
-        return str(error) if is_faiss_error else None
+        return swig._message_first(str(error)) if is_faiss_error else None
     signature = inspect.signature(method)
     problem = unfit_arguments(signature, (self, *args), kwargs)
     if problem:
@@ -1505,18 +1505,18 @@ def wrap_ids():
 
         Parameters
         ----------
-        ids : array_like of int64, shape (n,)
+        ids : array_like of int64, shape (n,), or int
             The ids.
 
         Returns
         -------
-        bool, shape (n,)
+        bool, of the shape of ids
         """
-        ids = as_keys(ids, "ids", f"{type(self).__name__}.contains")
+        shape, ids = as_asked(ids, f"{type(self).__name__}.contains")
         found = np.empty(len(ids), dtype=bool)
         swig._contains_c(self, len(ids), faiss.swig_ptr(ids),
                          faiss.swig_ptr(found.view("uint8")))
-        return found
+        return found.reshape(shape)
 
     for the_class in INDEX_CLASSES:
         for method in (update_vectors, upsert, ids, contains):
@@ -1857,7 +1857,7 @@ def check_settings(the_class):
                     check()
             except RuntimeError as error:
                 object.__setattr__(self, name, before)
-                raise reworded(error, f"{what}: {error}", ValueError) from None
+                raise with_prefix(error, f"{what}: ", ValueError) from None
 
     def get_attribute(self, name):  # called if there is no such attribute
         raise AttributeError(f"{type(self).__name__!r} object has no attribute "

@@ -44,18 +44,18 @@ from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
     recommend, trained_kernel)
-from .errors import message_of, reworded
+from .errors import message_of, with_prefix
 from .extend_faiss import read_index_binary
 from .files import check_writable, replacing, write_index
 from .filters import ids_of
-from .id_files import listed_ids, read_ids
+from .id_files import listed_ids, read_filter, read_ids
 from .out_of_core import (
     about_vector, build_from, number_of_bytes, takes_one_add_only)
 from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .shard_building import open_shards
-from .index_tree import parts_of, transforms_of
+from .index_tree import all_inside, hash_before, parts_of
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
@@ -195,7 +195,8 @@ def arguments():
                         help="search by range instead of for k neighbours")
     sub.add_argument("--filter", metavar="IDS",
                      help="search only the vectors with these ids: a file of "
-                     "ids, or a list such as 3,17,20-30")
+                     "ids, a list such as 3,17,20-30, or an .npy or .npz file "
+                     "of a boolean mask over all ids")
     sub.add_argument("-o", "--output",
                      help="file of results: .npz with D and I, and with "
                      "--radius also lims; or .csv with a line per result")
@@ -291,14 +292,20 @@ def vectors_of(word):
     return read_vectors(*file_and_part(word))
 
 
-def ids_given(word):
+def ids_given(word, read=read_ids):
     """The ids in a file, or in a list such as 3,17,20-30."""
     refuse_dash(word)
     try:
         listed = listed_ids(word)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return read_ids(*file_and_part(word)) if listed is None else listed
+    if listed is not None:
+        return listed
+    path, part = file_and_part(word)
+    if not os.path.exists(path):
+        raise VectorFileError(f"{word}: neither a file nor a list of ids, such "
+                              "as 3,17,20-30")
+    return read(path, part)
 
 
 def refuse_dash(word):
@@ -408,7 +415,7 @@ def naming(file):
         yield
     except RuntimeError as error:
         if about_vector(error) is not None:
-            raise reworded(error, f"{file}: {error}") from None
+            raise with_prefix(error, f"{file}: ") from None
         raise
 
 
@@ -566,7 +573,7 @@ def filter_given(args, index):
         raise UsageError("--filter is for an index in a file, but "
                          f"{args.index} is a folder")
     check_class(index, args.index)
-    return {"filter": ids_given(args.filter).ids}
+    return {"filter": ids_given(args.filter, read_filter).ids}
 
 
 def results_of(arrays, q):
@@ -613,11 +620,8 @@ def index_to_change(args):
 
 def mapped_file(index):
     """The file of vectors that an index reads, or None."""
-    if isinstance(index, swig.IndexFileKernel):
-        return index.path
-    inside = [part.index for part in parts_of(index)]
-    return next((file for file in map(mapped_file, filter(None, inside))
-                 if file is not None), None)
+    return next((part.path for part in all_inside(index)
+                 if isinstance(part, swig.IndexFileKernel)), None)
 
 
 def vectors_with_ids(args, index):
@@ -740,9 +744,8 @@ def tree_lines(node, depth=0):
 
 def hash_of(index):
     """The hash in an index, or None."""
-    for transform in transforms_of(index):
-        if isinstance(transform, swig.KernelHash):
-            return transform
+    if (own := hash_before(index)) is not None:
+        return own
     parts = [part.index for part in parts_of(index)]
     found = [hash for hash in map(hash_of, parts) if hash is not None]
     if not found or swig._divides_vectors(index) and (
@@ -758,21 +761,6 @@ def bits_at(hash, value):
     return {"kernel_value": value,
             "expected_hamming": float(hash.expected_hamming(value)),
             "bounds": [float(low), float(high)]}
-
-
-def caution_about(hash):
-    """Why the numbers of bits_at are only approximate, in words; or None."""
-    learnt = getattr(hash, "rot", "random") != "random"
-    centred = learnt or getattr(hash, "center", False)
-    said = []
-    if learnt or isinstance(hash, swig.KernelizedLSH) or (
-            centred and isinstance(hash, swig.AdditiveKernelHash)):
-        said.append("rough numbers: the hash has learnt from data, and pairs "
-                    "at one kernel value differ in different numbers of bits")
-    if centred and isinstance(hash, swig.HyperplaneHash):
-        said.append("kernel values are cosines as seen from the mean of the "
-                    "training vectors")
-    return "; ".join(said) or None
 
 
 def theory_of(hash):
@@ -807,7 +795,7 @@ def run_info(args):
     theory = [] if found is None else theory_of(found)
     if theory and args.at:
         theory = [bits_at(found, value) for value in args.at]
-    note = caution_about(found) if theory else None
+    note = found._caution() or None if theory else None
     result = {
         "text": text(index), "metric": swig._metric_text(index) or None,
         "tree": tree(index),

@@ -7,28 +7,8 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_ids, as_vectors
 from .errors import renumbering
-from .index_tree import part_that_compares
+from .index_tree import hash_before, kernel_of, part_that_compares
 from .parameters import is_sharded
-
-
-def is_normalised(kernel):
-    """Whether k(x, x) = 1 for every x, except possibly vectors of zeros, for
-    which it may be smaller."""
-    if isinstance(kernel, swig.ExponentialKernel):
-        return is_normalised(kernel.kernel)
-    return has_unit_vectors(kernel) or isinstance(
-        kernel, (swig.CosineKernel, swig.NormalizedKernel))
-
-
-def has_unit_vectors(kernel):
-    """Whether k(x, x) = 1 for every x.
-
-    A squared distance then determines k.
-    """
-    if isinstance(kernel, (swig.ExponentialKernel, swig.NormalizedKernel)):
-        return has_unit_vectors(kernel.kernel)
-    return isinstance(kernel, (
-        swig.ShiftInvariantKernel, swig.JaccardKernel, swig.ExpChi2Kernel))
 
 
 def kernel_values(
@@ -101,12 +81,13 @@ def kernel_values(
     D = as_array(D, "kernel_values: D")
     is_binary = isinstance(model, faiss.IndexBinary)
     part = part_that_compares(model)
-    are_integers = is_binary or isinstance(part, swig.IndexKernelHash)
+    kind = swig._distance_kind(part)
+    are_integers = is_binary or kind == "hamming"
     if D.size and D.dtype.kind not in ("iuf" if are_integers else "f"):
         raise TypeError("kernel_values: D must be an array of distances, which "
                         f"are floats, got {D.dtype}")
-    if I is not None and isinstance(part, swig.IndexFlatKernel) and (
-            part.metric_type == faiss.METRIC_L2):
+    if (I is not None and kind == "kernel"
+            and part.metric_type == faiss.METRIC_L2):
         values = values_of_results(index, model.d, D, I, xq, lims)
     else:
         if I is not None:
@@ -140,12 +121,13 @@ def exact_values(index):
     distance alone does not determine the kernel value.
     """
     index = part_that_compares(index)
-    if isinstance(index, swig.IndexBinaryFlatKernel):
+    kind = swig._distance_kind(index)
+    if kind == "scaled":
         return of_integer_distance
-    if isinstance(index, swig.IndexFlatKernel):
+    if kind == "kernel":
         if index.metric_type == faiss.METRIC_INNER_PRODUCT:
             return of_inner_product
-        if has_unit_vectors(index.kernel):
+        if kernel_of(index)._has_unit_vectors():
             return of_squared_distance
     return None
 
@@ -166,22 +148,20 @@ def values_of(index, D):
                          f"{type(index).__name__}, which are from 0 to 2^30")
     if exact is not None:
         return exact(distances)
-    if isinstance(index, swig.IndexFlatKernel):
+    kind = swig._distance_kind(index)
+    if kind == "kernel":
         raise ValueError(
-            f"kernel_values: squared distances under {index.kernel.description()}"
+            f"kernel_values: squared distances under {kernel_of(index).description()}"
             " do not tell its values, since k(x, x) is not 1 for every x; call "
             "kernel_values(index, D, I, xq) with the ids and queries of the "
             "search, or kernel_values(index, D, I, xq, lims) after range_search")
-    hashes = (swig.IndexKernelHash, swig.IndexBinaryKernelHash,
-              swig.IndexAsymmetricHash)
-    if isinstance(index, hashes):
-        hash = index.hash
+    if kind in ("hamming", "asymmetric"):
+        hash = hash_before(index)
         if index.metric_type == faiss.METRIC_INNER_PRODUCT:
             distances = (hash.nbits - distances) / 2
-        estimate = (hash.asymmetric_kernel_estimate
-                    if isinstance(index, swig.IndexAsymmetricHash)
-                    else hash.kernel_estimate)
-        if not isinstance(index, swig.IndexAsymmetricHash):
+        estimate = hash.asymmetric_kernel_estimate
+        if kind == "hamming":
+            estimate = hash.kernel_estimate
             check_hamming(D, distances, hash.nbits)
         return estimate(np.clip(distances, 0, hash.nbits))
     raise ValueError("kernel_values: the distances of "
@@ -232,7 +212,7 @@ def check_unused(model, part, D, I, xq, lims):
         D, xq = D[None], xq[None]
     width = model.d
     if isinstance(model, faiss.IndexBinary):
-        hash = getattr(part, "hash", None)
+        hash = hash_before(part)
         takes_codes = hash is None or xq.shape[1:] == (model.d // 8,)
         width = model.d // 8 if takes_codes else hash.d_in
     as_vectors(xq, width, "kernel_values: xq")

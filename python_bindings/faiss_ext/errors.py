@@ -3,7 +3,7 @@
 
 Errors of faiss_ext's C++ code have the attribute `place`, the end of the text,
 which is the place in the source; those of FAISS do not. The text of an error is
-for people only: no code searches it.
+for people only: no code decides by it.
 """
 
 import contextlib
@@ -44,15 +44,21 @@ def unsupported(text):
 
 def reworded(error, text, kind=RuntimeError, **facts):
     """An error of a class with another text and with more facts as attributes.
-    The number of a vector is kept if the text ends with that of `error`."""
+    It is about no vector unless these facts say so."""
     result = kind(text)
     kept = {name: getattr(error, name)
             for name in ("interrupted", "unsupported") if hasattr(error, name)}
-    if hasattr(error, "before") and text.endswith(str(error)):
-        front = text[:len(text) - len(str(error))]
-        kept.update(vector=error.vector, before=front + error.before, after=error.after)
     vars(result).update({"place": getattr(error, "place", ""), **kept, **facts})
     return result
+
+
+def with_prefix(error, front, kind=RuntimeError, **facts):
+    """An error of a class with a text in front of that of `error`, about the
+    same vector, and with more facts as attributes."""
+    if hasattr(error, "before"):
+        facts = {"vector": error.vector, "before": front + error.before,
+                 "after": error.after, **facts}
+    return reworded(error, f"{front}{error}", kind, **facts)
 
 
 @contextlib.contextmanager
@@ -86,4 +92,4 @@ def as_value_errors():
     except RuntimeError as error:
         if not hasattr(error, "place") or hasattr(error, "interrupted"):
             raise
-        raise reworded(error, str(error), ValueError) from None
+        raise with_prefix(error, "", ValueError) from None

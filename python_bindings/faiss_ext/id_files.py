@@ -90,6 +90,24 @@ def read_ids(path, part=None):
         not an integer, is -1, or is there twice. Rows of arrays and columns
         are counted from 0, lines of text from 1.
     """
+    return checked_given(given_by(path, part, checked_ids))
+
+
+def read_filter(path, part=None):
+    """Reads the ids that a search may return, as read_ids does, or a boolean
+    mask over all ids, from an `.npy` or `.npz` file."""
+
+    def ids_or_mask(path, array):
+        is_mask = isinstance(array, np.ndarray) and array.dtype == bool
+        return (np.array(array) if is_mask and array.ndim == 1
+                else checked_ids(path, array))
+
+    given = given_by(path, part, ids_or_mask)
+    return given if given.ids.dtype == bool else checked_given(given)
+
+
+def given_by(path, part, checked):
+    """The Ids in a file; checked(path, array) makes those of an array."""
     path = Path(path)
     with errors_named(path):
         status = path.stat()
@@ -102,10 +120,14 @@ def read_ids(path, part=None):
             raise VectorFileError(f"{path}: unknown kind of file of ids; known "
                                   f"are {', '.join(SUFFIXES)}")
         if path.suffix in (".csv", ".txt"):
-            given = ids_of_text(path, part)
-        else:
-            given = Ids(checked_ids(path, array_of(path, part)), path)
-    ids, place = given.ids, given.place
+            return ids_of_text(path, part)
+        return Ids(checked(path, array_of(path, part)), path)
+
+
+def checked_given(given):
+    """Ids from a file; raises VectorFileError if there are none, or if one is
+    -1 or is there twice."""
+    path, ids, place = given.name, given.ids, given.place
     if len(ids) == 0:
         raise VectorFileError(f"{path}: it has no ids")
     wrong = np.flatnonzero(ids == -1)

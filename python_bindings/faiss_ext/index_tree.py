@@ -107,6 +107,21 @@ def part_in_front(index):
     return part_of(index, swig._part_in_front(index))
 
 
+def hash_before(index):
+    """The hash that vectors pass on their way into the parts of an index, or
+    None."""
+    return next((transform for transform in transforms_of(index)
+                 if isinstance(transform, swig.KernelHash)), None)
+
+
+def all_inside(index):
+    """Yields an index and all indexes inside it."""
+    yield real(index)
+    for part in parts_of(index):
+        if part.index is not None:
+            yield from all_inside(part.index)
+
+
 def hash_in_front(index):
     """The hash of a binary index that takes vectors; None if it takes
     codes."""

@@ -13,14 +13,14 @@ from . import swigfaiss_ext as swig
 from ._version import __version__
 from .arguments import as_new_ids, python_number
 from .build_folder import LOCK, STATE, BuildFolder, differing
-from .errors import reworded, with_vector
+from .errors import with_prefix, with_vector
 from .extend_faiss import clone_binary_index
 from .files import (
     check_writable, digest, has_digest, read_index, size_of, write_index)
 from .id_files import repeated
 from .index_tree import (
-    hash_in_front, kept, part_that_stores, parts_that_answer, ranking_of, real,
-    transforms_of)
+    all_inside, hash_in_front, kept, part_that_stores, parts_that_answer,
+    ranking_of, real, transforms_of)
 from .parameters import set_index_parameter
 from .progress import counting, show_progress
 from .sources import FileSource, drawn
@@ -160,7 +160,7 @@ def located(error, place_of, numbers, **facts):
     """
     row = about_vector(error)
     if row is None or row >= len(numbers):
-        return reworded(error, str(error), **facts)
+        return with_prefix(error, "", **facts)
     vector = int(numbers[row])
     return with_vector(error, vector, place_of(vector), **facts)
 
@@ -189,8 +189,8 @@ def copy_of(index):
 def takes_one_add_only(index):
     """Whether FAISS aborts at the second add."""
     version = tuple(int(n) for n in re.findall(r"\d+", faiss.__version__)[:3])
-    return version < (1, 7, 4) and isinstance(
-        part_that_stores(index), faiss.IndexIVFPQFastScan)
+    return version < (1, 7, 4) and any(
+        isinstance(part, faiss.IndexIVFPQFastScan) for part in all_inside(index))
 
 
 def merge(index, other):
@@ -200,8 +200,8 @@ def merge(index, other):
 
 def can_merge(empty, rows):
     """Whether indexes like an empty one can be merged, at less cost than
-    building one of all vectors. Graphs link each vector again."""
-    if isinstance(part_that_stores(empty), swig.IndexHNSWKernel):
+    building one of all vectors."""
+    if swig._merges_slowly(empty):
         return False
     one, other = copy_of(empty), copy_of(empty)
     try:
@@ -270,9 +270,9 @@ class BlockFolder(BuildFolder):
         try:
             return read_index(self.file(name), binary)
         except RuntimeError as error:
-            raise reworded(
+            raise with_prefix(
                 error, f"{self.file(name)} cannot be read; delete it, and the "
-                f"same call makes it again: {error}", self.error) from None
+                "same call makes it again: ", self.error) from None
 
     def has_block(self, begin, source):
         """Whether a block is finished and its file is undamaged."""
@@ -395,7 +395,7 @@ def build_from(path, string, memory=None, output=None, part=None, exact=None,
         except RuntimeError as error:
             if hasattr(error, "path"):  # the text has it
                 raise
-            raise reworded(error, f"{source.name}: {error}") from None
+            raise with_prefix(error, f"{source.name}: ") from None
         index = build.whole(ids)
         if output is not None:
             write_index(index, output)
@@ -564,8 +564,7 @@ class Build:
         if (self.base is not None and source.n > self.block
                 and takes_one_add_only(self.base)):
             raise ValueError(
-                f"{type(part_that_stores(self.base)).__name__} of FAISS "
-                f"{faiss.__version__} ends the process where vectors are added "
+                f"IndexIVFPQFastScan of FAISS {faiss.__version__} ends the process where vectors are added "
                 f"a second time, and {source.n:,} are more than a block; "
                 "expected KIVF, say")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._version import __version__
 from .arguments import shown
-from .errors import reworded
+from .errors import with_prefix
 from .files import has_digest, read_index
 from .out_of_core import (
     Build, check_exact, checked, integer, made_from, number_of_bytes, takes_packed_bits,
@@ -210,9 +210,9 @@ class ShardBuild:
             train_with(
                 model, sample, numbers, self.progress, self.place_of)
         except RuntimeError as error:
-            raise reworded(
+            raise with_prefix(
                 error, f"training, with a sample of {len(sample):,} vectors of "
-                f"all partitions: {error}", ShardError) from None
+                "all partitions: ", ShardError) from None
 
     def place_of(self, number):
         """The number of a vector in its partition, and the partition's name."""

@@ -10,7 +10,7 @@ import faiss
 from ._version import __version__
 from .arguments import shown
 from .build_folder import STATE, BuildFolder, checksum, differing
-from .errors import reworded
+from .errors import with_prefix
 from .files import digest, read_index, read_json, write_json
 from .index_tree import parts_of, real, transforms_of
 from .strings import index_string
@@ -56,8 +56,8 @@ def read_shard(folder, entry, model, io_flags=0):
     try:
         index = real(read_index(path, model["binary"], io_flags))
     except RuntimeError as error:
-        raise reworded(
-            error, f"{path} (partition {entry['partition']}): {error}",
+        raise with_prefix(
+            error, f"{path} (partition {entry['partition']}): ",
             ShardError) from None
     for what, expected in (("d", model["d"]), ("ntotal", entry["ntotal"]),
                            ("metric_type", model["metric"])):
@@ -189,8 +189,8 @@ class ShardFolder(BuildFolder):
         try:
             return real(read_index(self.file(MODEL), binary))
         except RuntimeError as error:
-            raise reworded(
-                error, f"{self.file(MODEL)}: {error}", ShardError) from None
+            raise with_prefix(
+                error, f"{self.file(MODEL)}: ", ShardError) from None
 
     def finish(self, index, entries, state=None):
         """Writes the manifest. `state` identifies the build."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import swigfaiss_ext as swig
 from .arguments import (
-    as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
+    as_asked, as_codes, as_integer, as_k, as_selected, as_vectors, python_number)
 from .class_wrappers import index_radius
 from .distances import transformed, values_of_ids
 from .errors import message_of, renumbering, unsupported
@@ -712,6 +712,34 @@ class ShardedIndex:
         """The ids of all vectors, in no particular order."""
         return np.concatenate(self._run("ids", None, ()))
 
+    def contains(self, ids: "ArrayLike") -> "NDArray[np.bool_]":
+        """Whether the index has vectors with these ids.
+
+        Parameters
+        ----------
+        ids : array_like of int64, shape (n,), or int
+            The ids.
+
+        Returns
+        -------
+        bool, of the shape of ids
+        """
+        shape, ids = as_asked(ids, "ShardedIndex.contains")
+        self._check_open()
+        held = self._held(self._divided(np.unique(ids)))
+        firsts = [first for first, _ in self._spans()]
+        all_held = np.concatenate([
+            own + first for own, first in zip(held, firsts)])
+        return np.isin(ids, all_held).reshape(shape)
+
+    def _held(self, given):
+        """For each shard, those of the given own ids that have vectors."""
+        answers = self._run("held", None, [
+            (ids,) if len(ids) and shard["ntotal"] < num_ids_of(shard) else None
+            for ids, shard in zip(given, self.shards)])
+        return [ids if found is None else found
+                for ids, found in zip(given, answers)]
+
     def remove_ids(self, x: "ArrayLike | faiss.IDSelector") -> int:
         """Removes vectors. The others keep their ids.
 
@@ -738,9 +766,7 @@ class ShardedIndex:
                 "without the vectors")
         given = (self._allowed(x, where) if isinstance(x, faiss.IDSelector)
                  else self._divided(np.unique(x)))
-        own = [(ids,) if len(ids) else None for ids in given]
-        found = [NO_IDS if ids is None else ids
-                 for ids in self._run("held", None, own)]
+        found = self._held(given)
         before = self.removed
         self.removed = [np.union1d(*ids) for ids in zip(before, found)]
         try:

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 #include <utility>
 
 #include <cxxabi.h>
@@ -56,6 +57,26 @@ std::string place_of(
             std::to_string(line) + ")";
 }
 
+/// The message of an error of FAISS and its place in FAISS's source, both from
+/// its text; the whole text if that has another form.
+std::pair<std::string, std::string> message_and_place(const std::string& text) {
+    static const std::regex head("Error in ([^\\n]*?) at ([^\\n ]+:[0-9]+): ");
+    static const std::regex failed("Error: '([^\\n]*?)' failed: ");
+    const auto from = std::regex_constants::match_continuous;
+    std::smatch where, condition;
+    if (!std::regex_search(text, where, head, from)) {
+        return {text, ""};
+    }
+    std::string message = where.suffix();
+    std::string place = "in " + where.str(1) + " at " + where.str(2);
+    if (std::regex_search(message, condition, failed, from)) {
+        place = "'" + condition.str(1) + "' failed " + place;
+        message = condition.suffix().str();
+    }
+    message.resize(message.find_last_not_of(" \n") + 1);
+    return {message, "\n  (" + place + ")"};
+}
+
 } // namespace
 
 Error::Error(const std::string& message, std::string place)
@@ -80,6 +101,11 @@ VectorError VectorError::with_vector(idx_t number) const {
 
 InterruptedError::InterruptedError() : Error("computation interrupted") {}
 
+std::string message_first(const std::string& text) {
+    const auto [message, place] = message_and_place(text);
+    return message + place;
+}
+
 std::string printable(const std::string& text) {
     std::string out;
     for (size_t i = 0; i < text.size();) {
@@ -100,7 +126,7 @@ std::string message_of(const std::exception& error) {
     const std::string message = error.what();
     const auto* ours = dynamic_cast<const Error*>(&error);
     return ours ? message.substr(0, message.size() - ours->place.size())
-                : message;
+                : message_and_place(message).first;
 }
 
 void rethrow_with_prefix(const std::string& prefix) {
@@ -124,8 +150,9 @@ void rethrow_with_prefix(const std::string& prefix) {
         }
         if (type == typeid(Error) || type == typeid(faiss::FaissException) ||
             type == typeid(FieldError)) {
-            throw Error(
-                    front + printable(message_of(e)), ours ? ours->place : "");
+            const std::string place =
+                    ours ? ours->place : message_and_place(e.what()).second;
+            throw Error(front + printable(message_of(e)), place);
         }
         throw;
     }

@@ -31,7 +31,7 @@ std::string name_of_function(const std::string& signature);
         const char* format,
         ...);
 
-/// Returns the message of an error without the place in this library's source.
+/// Returns the message of an error without the place in the source.
 std::string message_of(const std::exception& error);
 
 /** Throws the error that is being handled again, with a text in front of its

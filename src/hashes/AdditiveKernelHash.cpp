@@ -149,4 +149,8 @@ double AdditiveKernelHash::kernel_estimate(double hamming) const {
             mean_value + cosine * (1 - mean_value), least_kernel_value(), 1.0);
 }
 
+std::string AdditiveKernelHash::caution() const {
+    return is_centered() ? caution_of_learnt : "";
+}
+
 } // namespace faiss_ext

@@ -95,4 +95,13 @@ double HyperplaneHash::kernel_estimate(double hamming) const {
     return std::cos(std::numbers::pi * normalized_hamming(hamming));
 }
 
+std::string HyperplaneHash::caution() const {
+    const std::string learnt = rot == Rotation::random
+            ? ""
+            : caution_of_learnt + std::string("; ");
+    return is_centered() ? learnt +
+                    "kernel values are cosines as seen from the mean of the training vectors"
+                         : "";
+}
+
 } // namespace faiss_ext

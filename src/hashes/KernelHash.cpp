@@ -98,6 +98,10 @@ std::pair<double, double> KernelHash::kernel_bounds(double least, double most)
             value_at([](const auto& bounds) { return bounds.second; }, least)};
 }
 
+std::string KernelHash::caution() const {
+    return "";
+}
+
 double KernelHash::least_kernel_value() const {
     return -1;
 }

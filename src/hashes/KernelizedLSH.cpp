@@ -185,4 +185,8 @@ double KernelizedLSH::kernel_estimate(double hamming) const {
     return std::max(-1.0, 1 + std::log(std::max(k, 1e-300)) / map.scale);
 }
 
+std::string KernelizedLSH::caution() const {
+    return caution_of_learnt;
+}
+
 } // namespace faiss_ext

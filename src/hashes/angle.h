@@ -16,6 +16,10 @@ inline double normalized_angle(double cosine) {
     return std::acos(std::clamp(cosine, -1.0, 1.0)) / std::numbers::pi;
 }
 
+/// The caution of hashes that learn from data.
+inline constexpr const char* caution_of_learnt =
+        "rough numbers: the hash has learnt from data, and pairs at one kernel value differ in different numbers of bits";
+
 /// Throws unless low <= value <= 1, up to rounding.
 inline void check_kernel_value(double value, double low) {
     constexpr double rounding = 1e-4;

@@ -612,9 +612,13 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
     }
     make_room(idx_t(new_ids.size()));
     if (n > 0) { // some of FAISS's indexes do not take no vectors
-        rethrow_with_index(
-                [&](idx_t i) { return order[i]; },
-                [&] { this->index->add(n, x); });
+        try {
+            rethrow_with_index(
+                    [&](idx_t i) { return order[i]; },
+                    [&] { this->index->add(n, x); });
+        } catch (const faiss::FaissException&) {
+            rethrow_with_prefix(name + ": ");
+        }
     }
     if (!places.empty()) {
         move();

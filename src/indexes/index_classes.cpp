@@ -523,6 +523,14 @@ IndexPart quantizer_part(const IVF& index) {
             .is_quantizer = true};
 }
 
+bool makes_lists_alone(const faiss::IndexIVF& index) {
+    return index.quantizer_trains_alone == 1;
+}
+
+bool makes_lists_alone(const faiss::IndexBinaryIVF&) {
+    return false;
+}
+
 /// Inverted files of FAISS, float or binary.
 template <class IVF>
 IndexClass<IVF> ivf_class() {
@@ -536,6 +544,13 @@ IndexClass<IVF> ivf_class() {
             sizes.push_back(idx_t(i.invlists->list_size(list)));
         }
         return sizes;
+    };
+    ivf.least_training = [](const IVF& i) -> idx_t {
+        // other quantizers make their lists by themselves
+        const bool is_clustered = i.quantizer && !makes_lists_alone(i) &&
+                !(i.quantizer->is_trained &&
+                  size_t(i.quantizer->ntotal) == i.nlist);
+        return is_clustered ? idx_t(i.nlist) : 1;
     };
     ivf.keeps_ids = true;
     ivf.params_for_selected = lists_for_selected<IVF>;
@@ -601,6 +616,7 @@ IndexClass<HashIndex> hash_class() {
     hash.string = [](const HashIndex& i) {
         return string_behind(i.hash->description(), i.storage);
     };
+    hash.distance_kind = DistanceKind::hamming;
     hash.checks_calls = true;
     hash.is_foreign_to_faiss = true;
     hash.prepare_moves = [](HashIndex& i, const PlaceMoves& moves) {
@@ -772,6 +788,7 @@ void register_float_classes() {
     register_index_class(hnsw);
     IndexClass<IndexHNSWKernel> graph;
     graph.selects = true;
+    graph.merges_slowly = true; // links each vector again
     graph.parts = [](const IndexHNSWKernel& i) {
         return Parts{
                 {.name = "storage",
@@ -817,6 +834,7 @@ void register_float_classes() {
 
     IndexClass<IndexAsymmetricHash> asymmetric;
     asymmetric.selects = true;
+    asymmetric.distance_kind = DistanceKind::asymmetric;
     asymmetric.transforms = [](const IndexAsymmetricHash& i) {
         return Transforms{i.hash.get()};
     };
@@ -834,6 +852,7 @@ void register_float_classes() {
     IndexClass<IndexFlatKernel> exact;
     exact.selects = true;
     exact.kernel = [](const IndexFlatKernel& i) { return i.kernel.get(); };
+    exact.distance_kind = DistanceKind::kernel;
     exact.settings = [](const IndexFlatKernel& i) {
         const std::string fields = fields_to_string(i, IndexFlatKernel());
         const size_t store = fields.rfind(",store=");
@@ -983,6 +1002,7 @@ void register_binary_classes() {
     exact.kernel = [](const IndexBinaryFlatKernel& i) {
         return i.kernel.get();
     };
+    exact.distance_kind = DistanceKind::scaled;
     exact.prepare_moves = [](IndexBinaryFlatKernel& i,
                              const PlaceMoves& moves) {
         return i.prepare_moves(moves);

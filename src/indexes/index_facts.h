@@ -39,6 +39,10 @@ std::string string_inside(const AnyIndex& index);
 /// The string of an index behind others; empty if that has none there.
 std::string string_behind(const std::string& front, const AnyIndex& index);
 
+/// The number of vectors that an index needs for its training; 0 if it is
+/// trained.
+idx_t least_training(const AnyIndex& index);
+
 /// The table of ids that an index has of its own, or none.
 AnyIndex id_table_of(const AnyIndex& index);
 

@@ -77,11 +77,12 @@ struct UnequalCount {
 void check_free_ids(idx_t next, idx_t n, const char* where) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             n <= std::numeric_limits<idx_t>::max() - next,
-            "%s: there are no %" PRId64 " ids above %" PRId64
-            ", up to which ids have been given; use add_with_ids",
+            "%s: ids up to %" PRId64 " have been given, which leaves %" PRId64
+            " for new vectors, expected at least %" PRId64 "; use add_with_ids",
             where,
-            int64_t(n),
-            int64_t(next) - 1);
+            int64_t(next) - 1,
+            int64_t(std::numeric_limits<idx_t>::max() - next),
+            int64_t(n));
 }
 
 idx_t next_new_id(const AnyIndex& index) {
@@ -292,6 +293,15 @@ void check_training(const AnyIndex& index, idx_t n, const char* where) {
             "%s: there are no vectors to train %s with",
             where,
             index.class_name().c_str());
+    const idx_t least = is_ours ? 0 : least_training(index);
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            n >= least,
+            "%s: the training of %s needs at least %" PRId64
+            " vectors, one for each inverted list, got %" PRId64,
+            where,
+            index.class_name().c_str(),
+            int64_t(least),
+            int64_t(n));
 }
 
 void check_params_for(

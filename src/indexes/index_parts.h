@@ -108,8 +108,8 @@ void check_faiss_input(
         const float* x,
         const char* where);
 
-/// Throws if a class of FAISS would be trained with no vectors: its scalar
-/// quantizers would end the process.
+/// Throws if a class of FAISS would be trained with no vectors, since its
+/// scalar quantizers would end the process, or with fewer than lists.
 void check_training(const AnyIndex& index, idx_t n, const char* where);
 
 /// Throws if search parameters are not of the class that FAISS's flat indexes,

@@ -277,6 +277,36 @@ const Kernel* kernel_of(const AnyIndex& index) {
     return kernel ? kernel(index) : nullptr;
 }
 
+DistanceKind distance_kind(const AnyIndex& index) {
+    return facts_of(index).distance_kind.value_or(DistanceKind::other);
+}
+
+bool merges_slowly(const AnyIndex& index) {
+    if (const auto known = facts_of(index).merges_slowly) {
+        return *known;
+    }
+    const std::vector<IndexPart> parts = parts_of(index);
+    return std::any_of(parts.begin(), parts.end(), [](const IndexPart& part) {
+        return part.is_searched && part.index && merges_slowly(part.index);
+    });
+}
+
+idx_t least_training(const AnyIndex& index) {
+    if (index.visit([](const auto& i) { return i.is_trained; })) {
+        return 0;
+    }
+    if (const auto& least = facts_of(index).least_training) {
+        return least(index);
+    }
+    idx_t most = 0;
+    for (const IndexPart& part : parts_of(index)) {
+        if (part.is_searched && part.index) {
+            most = std::max(most, least_training(part.index));
+        }
+    }
+    return most;
+}
+
 bool takes_parts(const AnyIndex& index) {
     return bool(facts_of(index).take_parts);
 }

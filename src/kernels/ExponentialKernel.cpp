@@ -52,6 +52,14 @@ void ExponentialKernel::check_input(
     }
 }
 
+bool ExponentialKernel::has_unit_vectors() const {
+    return kernel->has_unit_vectors();
+}
+
+bool ExponentialKernel::is_normalized() const {
+    return kernel->is_normalized();
+}
+
 bool ExponentialKernel::ignores_zeros() const {
     return kernel->ignores_zeros();
 }

@@ -76,6 +76,14 @@ void Kernel::values_of_scores(faiss::MetricType metric, size_t n, float* scores)
     }
 }
 
+bool Kernel::has_unit_vectors() const {
+    return false;
+}
+
+bool Kernel::is_normalized() const {
+    return has_unit_vectors();
+}
+
 bool Kernel::ignores_zeros() const {
     return false;
 }

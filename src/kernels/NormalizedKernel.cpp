@@ -128,6 +128,10 @@ void CosineKernel::check_input(
     check_finite(n, x, d, where);
 }
 
+bool NormalizedKernel::has_unit_vectors() const {
+    return kernel->has_unit_vectors();
+}
+
 bool NormalizedKernel::ignores_zeros() const {
     return kernel->ignores_zeros();
 }

@@ -647,6 +647,17 @@ def test_searches_with_a_filter(run, folder, string):
         assert json.loads(run("search", "living", "first.npy", "-k", 3, "--filter", words, "--json", "--mmap")[1])["I"] == found["I"]
     status, _, err = run("search", "living", "first.npy", "--filter", "5-4")
     assert status == 2 and "LOW-HIGH" in err
+    mask = np.arange(index.ids().max() + 1) % 3 == 0
+    np.save(folder / "mask.npy", mask)
+    np.savez(folder / "masks.npz", a=mask, b=~mask)
+    for words, allowed in (("mask.npy", mask), ("masks.npz:a", mask), ("masks.npz:b", ~mask)):
+        found = json.loads(run("search", "living", "first.npy", "-k", 3, "--filter", words, "--json")[1])
+        assert found["I"] == index.search(x[:9], 3, filter=allowed)[1].tolist()
+    np.save(folder / "short.npy", mask[:-1])
+    np.save(folder / "square.npy", np.ones((2, 2), bool))
+    for words, message in (("short.npy", "the mask given as filter has"), ("square.npy", "array of one dimension"), ("abc", "abc: neither a file nor")):
+        status, _, err = run("search", "living", "first.npy", "--filter", words)
+        assert status == 1 and message in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("string, radius", [("KFlat(chi2)", 0.5), ("AHK64(chi2),BFlat", 20), ("BFlat", 20)])
@@ -669,7 +680,9 @@ def test_ranges_with_a_filter(run, folder, string, radius):
     ("BFlat", ("update", "first.npy", "--ids", "145-153"), "row 5: living has no vector with id 150"),
     ("KFlat(chi2)", ("remove", "--ids", "empty.npy"), "empty.npy: it has no ids"),
     ("KFlat(chi2)", ("remove", "--ids", "half.npy"), "half.npy: expected integers as ids, got float64; row 1 is 1.5"),
-    ("KFlat(chi2)", ("remove", "--ids", "1,,2"), "1,,2: cannot be read: No such file"),
+    ("KFlat(chi2)", ("remove", "--ids", "1,,2"), "1,,2: neither a file nor a list of ids, such as 3,17,20-30"),
+    ("KFlat(chi2)", ("remove", "--ids", "abc"), "abc: neither a file nor a list of ids, such as 3,17,20-30"),
+    ("KFlat(chi2)", ("remove", "--ids", "mask.npy"), "mask.npy: expected integers as ids, got bool"),
     ("KFlat(chi2)", ("add", "wrong.npy"), "wrong.npy: IndexFlatKernel::add: component 3 of vector 2 is -5"),
     ("KFlat(chi2)", ("update", "wrong.npy", "--ids", "100-108"), "component 3 of vector 2 is -5"),
     ("KFlat(chi2)", ("add", "narrow.npy"), "narrow.npy: vectors of 5 components, the index takes 64"),
@@ -686,6 +699,7 @@ def test_a_change_that_fails_leaves_the_file(run, folder, string, words, message
     np.save(folder / "no.npy", X[:0])
     np.save(folder / "empty.npy", np.empty(0, "int64"))
     np.save(folder / "half.npy", [1, 1.5])
+    np.save(folder / "mask.npy", [True, False])
     (folder / "used.csv").write_text("id\n3\n107\n" + "\n".join(map(str, range(10, 17))))
     status, out, err = run(words[0], "living", *words[1:])
     assert status == 1 and out == "" and message in err and err.startswith("faiss_ext: ") and "Traceback" not in err

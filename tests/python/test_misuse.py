@@ -18,6 +18,7 @@ import faiss
 import faiss_ext
 import numpy as np
 import pytest
+from faiss_ext import errors
 from helpers import ROOT, assert_equal, is_interrupted
 
 D = 16
@@ -1902,3 +1903,69 @@ def test_indexes_are_not_merged_with_themselves(string):
         with pytest.raises(RuntimeError, match=SAME):
             call()
     assert index.ntotal == 300
+
+
+def test_too_few_training_vectors():
+    """The first line says how many vectors are needed, or what FAISS says, without FAISS's source."""
+    x = vectors(100)
+    for string, words in (
+            ("IVF4,Flat,Refine(KFlat(linear))", "IndexRefineKernel::train: the training of IndexIVFFlat needs at least 4 vectors, one for each "
+             "inverted list, got 2"),
+            ("Concurrent,IVF4,Flat", "IndexPreTransformSIMD::train: the training of IndexIVFFlat needs at least 4"),
+            ("IDMap,PCA2,IVF4,Flat,Refine(KFlat(linear))", "IndexRefineKernel::train: the training of IndexPreTransform needs at least 4"),
+            (f"{GAUSSIAN},BIVF4", "train: the training of IndexBinaryIVFSIMD needs at least 4"),
+            ("PCA8,Flat,Refine(KFlat(linear))", "IndexRefineKernel.train: PCA matrix cannot output 8 dimensions from 16")):
+        index = faiss.index_factory(D, string)
+        error = outcome(lambda: index.train(x[:2]), quotes=False)
+        assert str(error).split("\n")[0].startswith(words), str(error)
+        assert "faiss/" in str(error) or "faiss_ext" in str(error) or "src/" in str(error)
+        assert not index.is_trained
+        index.train(x)
+        index.add(x)
+    index = faiss.index_factory(D, "IMI2x4,Flat,Refine(KFlat(linear))")  # its quantizer makes 256 lists of 100 vectors
+    index.train(x)
+    assert index.is_trained
+
+
+def test_errors_keep_their_vector_by_data():
+    index = faiss_ext.index_factory(D, "KFlat(chi2)")
+    x = vectors(3)
+    x[1, 2] = -1
+    with pytest.raises(RuntimeError) as caught:
+        index.add(x)
+    error = caught.value
+    assert error.vector == 1
+    other = errors.reworded(error, f"there is another problem, as quoted: {error}")
+    assert not hasattr(other, "vector") and other.place == error.place
+    front = errors.with_prefix(error, "file: ", ValueError)
+    assert isinstance(front, ValueError) and str(front) == f"file: {error}" and front.vector == 1
+    assert str(errors.with_vector(front, 7)) == f"file: {error}".replace("vector 1", "vector 7")
+
+
+@pytest.mark.parametrize("string", ["KFlat(chi2)", "IDMap,KFlat(chi2)", "Concurrent,AHK64(chi2),BFlat,Refine(KFlat(chi2))", "AHK64(chi2),BFlat"])
+def test_ids_that_are_no_ids(string):
+    index, x = faiss.index_factory(D, string), vectors(9)
+    index.train(x)
+    index.add_with_ids(x, np.arange(9))
+    for call, words in (
+            (lambda: index.add_with_ids(x[:2], [2**63, 1]), f"add_with_ids: id {2**63} is too large, ids are 64-bit integers"),
+            (lambda: index.add_with_ids(x[:2], [1, 2**70]), f"add_with_ids: id {2**70} is too large, ids are 64-bit integers"),
+            (lambda: index.add_with_ids(x[:1], np.array([2**64 - 1], "uint64")), f"id {2**64 - 1} is too large"),
+            (lambda: index.contains([-2**63 - 1]), f"contains: id {-2**63 - 1} is too small"),
+            (lambda: index.contains([1.5]), "ids must be integers, got an array of float64"),
+            (lambda: index.update_vectors(3, x[:1]), r"update_vectors: expected 1 ids, got 3; write \[3\] for an array of one"),
+            (lambda: index.upsert(x[:1], 3), r"upsert: expected 1 ids, got 3; write \[3\]"),
+            (lambda: index.update_vectors([3], x[0]), rf"update_vectors: expected an array of shape \(n, {D}\), got \({D},\); for one vector, x\[None\]"),
+            (lambda: index.upsert(x[0], [3]), r"upsert: .* for one vector, x\[None\]")):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call()
+    assert index.contains(3) and not index.contains(9) and not index.contains(-1)
+    assert index.contains(np.int64(3)).shape == () and index.contains([3, 9]).tolist() == [True, False]
+    x[1, 2] = np.nan
+    for name, call in (("update_vectors", lambda: index.update_vectors([2, 4], x[:2])), ("upsert", lambda: index.upsert(x[:2], [2, 14]))):
+        with pytest.raises(RuntimeError, match=rf"^Index\w+::{name}: .*vector 1 ") as caught:
+            call()
+        assert caught.value.vector == 1
+    index.add_with_ids(x[:1], [2**63 - 1])
+    with pytest.raises(RuntimeError, match=f"::add: ids up to {2**63 - 2} have been given, which leaves 0 for new vectors, expected at least 1"):
+        index.add(x[:1])

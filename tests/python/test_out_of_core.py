@@ -135,16 +135,19 @@ def test_hdf5_in_pieces_is_read_by_blocks(tmp_path, monkeypatch):
             vector_files.lazy_vectors(tmp_path / "x.h5", part)
 
 
-def test_lists_that_faiss_can_fill_only_once(files, small_blocks):
-    string = "HKM1(chi2),PCAR16,IVF4,PQ8x4fs"
+@pytest.mark.parametrize("again", ["", ",Refine(KFlat(chi2))"])
+def test_lists_that_faiss_can_fill_only_once(files, small_blocks, again):
+    string = "HKM1(chi2),PCAR16,IVF4,PQ8x4fs" + again
     if tuple(map(int, faiss.__version__.split(".")[:3])) < (1, 7, 4):
         with pytest.raises(ValueError, match="IndexIVFPQFastScan.*a second time"):
-            faiss_ext.build_from(files / "f32.npy", string, progress=False)
+            faiss_ext.build_from(files / "f32.npy", string, exact="memory", progress=False)
     else:
         assert faiss_ext.build_from(files / "f32.npy", string, progress=False).ntotal == N
 
 
-@pytest.mark.parametrize("string, merges", [("KFlat(chi2)", True), ("HNSW8,KFlat(chi2)", False), ("PCA4,HNSW8,KFlat(linear)", False)])
+@pytest.mark.parametrize("string, merges", [
+    ("KFlat(chi2)", True), ("HNSW8,KFlat(chi2)", False), ("PCA4,HNSW8,KFlat(linear)", False), ("HNSW8,KFlat(chi2),Refine(KFlat(chi2))", False),
+    ("Concurrent,KFlat(chi2)", True), ("Concurrent,HNSW8,KFlat(chi2)", False)])
 def test_graphs_are_not_merged_from_blocks(string, merges):
     index = faiss.index_factory(X.shape[1], string)
     index.train(X)

@@ -216,6 +216,18 @@ def test_reconstruct():
     np.testing.assert_array_equal(index.reconstruct(np.int32(7)), X[7])
 
 
+def test_ids_that_are_there():
+    index = built(PARTS, "KFlat(chi2)")
+    assert index.contains([0, N - 1, N, -1]).tolist() == [True, True, False, False] and index.contains(3).shape == ()
+    for ids, error, message in (([1.5], TypeError, "ShardedIndex.contains: ids must be integers"), ([2**63], ValueError, "too large"),
+                                ([[1]], ValueError, "expected ids of shape"), ("a", TypeError, "integers")):
+        with pytest.raises(error, match=message):
+            index.contains(ids)
+    index.close()
+    with pytest.raises(ValueError, match="has been closed"):
+        index.contains([1])
+
+
 def test_closed(tmp_path):
     with built(PARTS, REFINED) as index:
         same_results(index, whole(index))
@@ -290,6 +302,9 @@ def test_removals(tmp_path, string):
     index.save(saved)
     for each in (index, open_shards(saved), open_shards(saved, io_flags=faiss.IO_FLAG_MMAP), pickle.loads(pickle.dumps(index))):
         assert len(each) == each.ntotal == len(rest) and sorted(each.ids()) == rest.tolist()
+        asked = np.array([*GONE[:3], *rest[:3], -1, N, 2**62, rest[-1]])
+        np.testing.assert_array_equal(each.contains(asked), np.isin(asked, rest))
+        assert each.contains(int(rest[0])) and not each.contains(int(GONE[0])) and each.contains([]).shape == (0,)
         for allowed in (None, np.arange(300, 1000)):
             D, I = each.search(Q, 10, filter=allowed)
             assert nearly_same(D, one.search(Q, 10, filter=allowed)[0]) and np.isin(I, rest if allowed is None else allowed).all()
@@ -1010,6 +1025,7 @@ def test_filters_and_removals_on_a_cluster(client):
         for found, expected in zip(index.search(Q, 10, filter=allowed), local.search(Q, 10, filter=allowed)):
             np.testing.assert_array_equal(found, expected)
     assert sorted(index.ids()) == sorted(local.ids())
+    np.testing.assert_array_equal(index.contains(range(-1, N + 1)), ~np.isin(range(-1, N + 1), [*GONE, -1, N]))
     index.close()
 
 
