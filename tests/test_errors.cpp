@@ -220,8 +220,8 @@ TEST(Errors, OfFaissLoseTheirPlaceInItsSource) {
     EXPECT_EQ(message("Error: 'nx >= k' failed"), "Error: 'nx >= k' failed");
     EXPECT_EQ(
             message_of(faiss::FaissException("Error " + place + ": no")), "no");
-    for (const std::string other :
-         {"", "Error in", "x: Error " + place + ": y"}) {
+    for (const auto& other : std::vector<std::string>{
+                 "", "Error in", "x: Error " + place + ": y"}) {
         EXPECT_EQ(message_of_faiss(other), other);
     }
     // of FAISS itself

