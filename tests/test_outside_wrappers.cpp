@@ -601,7 +601,7 @@ TEST(OutsideWrappers, AreNotWrittenIfTheyCouldNotBeRead) {
     wrong.other.inside = std::make_unique<faiss::IndexBinaryFlat>(8);
     EXPECT_TRUE(
             throws([&] { bytes_of<Index>(wrong); },
-                   "one of the two is a binary index"));
+                   "is a binary index, expected a float one"));
 }
 
 /// The content of a file with the last `rest` bytes replaced.

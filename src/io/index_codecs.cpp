@@ -401,10 +401,10 @@ void check_taken_parts(const IndexT& index, const Place& place) {
         const auto* inside = part.index.as<IndexT>();
         place.require(
                 inside,
-                "its " + name + " must be a " +
-                        (std::is_base_of_v<IndexBinary, IndexT> ? "binary"
-                                                                : "float") +
-                        " index, as it is itself");
+                "its " + name +
+                        (std::is_base_of_v<IndexBinary, IndexT>
+                                 ? " is a float index, expected a binary one"
+                                 : " is a binary index, expected a float one"));
         place.require(
                 part.is_quantizer || inside->d == index.d,
                 "its " + name + " has " + std::to_string(inside->d) +
