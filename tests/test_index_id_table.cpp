@@ -163,9 +163,9 @@ TEST(IndexIDTable, BadCallsChangeNothing) {
     expect_same(search(*index, x, 4), expected);
     index->index->add(1, x.data());
     expect_throws(
-            {{[&] { search(*index, x, 1); }, "parts do not fit"},
-             {[&] { index->reconstruct(5, out); }, "parts do not fit"},
-             {add({20}, x.data()), "parts do not fit"}});
+            {{[&] { search(*index, x, 1); }, "parts do not match"},
+             {[&] { index->reconstruct(5, out); }, "parts do not match"},
+             {add({20}, x.data()), "parts do not match"}});
 }
 
 TEST(IndexIDTable, IdsAreNeverGivenTwice) {

@@ -578,8 +578,8 @@ TEST(IndexWithIds, CountsAreCheckedBeforeARemoval) {
         } else {
             dynamic_cast<faiss::IndexPreTransform&>(*index).index->reset();
         }
-        EXPECT_TRUE(
-                throws([&] { index->remove_ids(sel); }, "its parts do not fit"))
+        EXPECT_TRUE(throws(
+                [&] { index->remove_ids(sel); }, "its parts do not match"))
                 << text;
     }
 }
@@ -612,7 +612,7 @@ TEST(IndexWithIds, CountsAreCheckedBeforeATableIsMade) {
             dynamic_cast<faiss::IndexPreTransform&>(*inside).index->remove_ids(
                     sel);
         }
-        const char* reason = "its parts do not fit";
+        const char* reason = "its parts do not match";
         expect_throws(
                 {{[&] { index->add_with_ids(1, x.data(), &id); }, reason},
                  {[&] { index->remove_ids(sel); }, reason},

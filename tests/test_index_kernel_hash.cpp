@@ -622,7 +622,7 @@ TEST(IndexKernelHash, GraphsWhoseCodesWereRemovedAreNotRead) {
     empty(of_floats.storage);
     empty(hashed.storage);
     uint8_t code[code_size];
-    const char* reason = "parts do not fit";
+    const char* reason = "parts do not match";
     expect_throws(
             {{[&] { floats->get_distance_computer(); }, reason},
              {[&] { hashed.reconstruct(0, code); }, reason},

@@ -277,7 +277,7 @@ TEST(IndexPreTransformSIMD, BadInput) {
     none[7 * d + 1] = NAN;
     expect_throws(
             {{[&] { zeros->train(n, equal.data()); },
-              "vary in fewer directions"},
+              "keeps more dimensions"},
              {[&] { zeros->train(n, none.data()); }, "vector 7"},
              {[&] { wide->train(n, x.data()); },
               "16 input dimensions and 20"}});
@@ -382,7 +382,7 @@ TEST(IndexPreTransformSIMD, NullAndPartsThatDoNotFit) {
               "an id is -1"}});
     expect_same(search(*index, x, 3), found);
     index->index->reset();
-    const char* reason = "parts do not fit";
+    const char* reason = "parts do not match";
     expect_throws(
             {{[&] { index->get_distance_computer(); }, reason},
              {[&] { search(*index, x, 3); }, reason}});

@@ -577,7 +577,7 @@ TEST(OutsideWrappers, AreNotWrittenIfTheyCouldNotBeRead) {
         EXPECT_TRUE(throws([&] { clone_index(&outside); }, named));
     };
     outside.ntotal++;
-    refused("its parts do not fit");
+    refused("its parts do not match");
     outside.ntotal--;
     inside.metric_type = faiss::METRIC_INNER_PRODUCT;
     refused("expected the same");
@@ -651,7 +651,7 @@ TEST(OutsideWrappers, FilesWithOtherPartsAreDamaged) {
     refused_inside("a part that is not trained");
     other->reset();
     other->is_trained = true;
-    refused_inside("damaged: its parts do not fit");
+    refused_inside("damaged: its parts do not match");
     other = faiss_ext::index_factory(4, "Leaf");
     refused_inside("damaged: its index inside has 4 dimensions, expected 8");
 }

@@ -24,9 +24,9 @@ void check_batch(idx_t n, const void* x, const char* where);
 void check_finite(idx_t n, const float* x, size_t d, const char* where);
 
 /** Calls fn(), which checks some of the caller's vectors. If it throws a
- * VectorError about vector N, an equal error with number(N), the caller's
- * number of that vector, is thrown. The first one, which others may hold,
- * stays.
+ * VectorError about vector N, throws a copy of it about number(N), which is the
+ * caller's number of that vector. The first error does not change, since other
+ * threads may hold it.
  */
 template <class F>
 void rethrow_with_index(const std::function<idx_t(idx_t)>& number, F&& fn) {
@@ -56,8 +56,8 @@ struct ComponentNumbers {
     ComponentNumbers& operator=(const ComponentNumbers&) = delete;
 };
 
-/// Like check_finite, and throws if a component is negative, or above 1e37, as
-/// the sum of two such components may overflow.
+/// Like check_finite, and throws if a component is negative, or above
+/// 1e37. The sum of two larger components may overflow.
 void check_histograms(idx_t n, const float* x, size_t d, const char* where);
 
 /** Throws if the components of a row (or their magnitudes) have a positive sum

@@ -33,8 +33,8 @@ size_t width(const faiss::IndexBinary& index) {
     return index.code_size;
 }
 
-/// Whether an index is to be given n vectors: some of FAISS's indexes do not
-/// take no vectors, and those of this library check whether they are trained.
+/// Whether to pass n vectors to an index. Some of FAISS's indexes fail if n is
+/// 0. This library's indexes check whether they are trained.
 bool takes(const AnyIndex& index, idx_t n) {
     return n != 0 || !type_name(index.type()).starts_with("faiss::");
 }

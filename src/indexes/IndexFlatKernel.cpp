@@ -69,7 +69,7 @@ idx_t vectors_per_block(int d) {
 struct ScannedRows {
     StoredRows stored;
     idx_t count;
-    const idx_t* places = nullptr; ///< theirs, size count; null: 0 to count - 1
+    const idx_t* places = nullptr; ///< of size count; null: 0 to count - 1
 
     idx_t place(idx_t i) const {
         return places ? places[i] : i;

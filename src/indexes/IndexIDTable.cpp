@@ -317,7 +317,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
     }
     check_unused(n, ids.data(), name.c_str(), "choose another id");
     make_room(n);
-    if (n > 0) { // some of FAISS's indexes do not take no vectors
+    if (n > 0) { // some of FAISS's indexes fail if n is 0
         add();
     }
     append(n, ids.data());
@@ -614,7 +614,7 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         x = reordered.data();
     }
     make_room(idx_t(new_ids.size()));
-    if (n > 0) { // some of FAISS's indexes do not take no vectors
+    if (n > 0) { // some of FAISS's indexes fail if n is 0
         try {
             rethrow_with_index(
                     [&](idx_t i) { return order[i]; },

@@ -128,8 +128,8 @@ namespace {
 
 using Chain = std::vector<faiss::VectorTransform*>;
 
-/// Throws unless the dimensions of the transformations and of the index behind
-/// follow one another: all of them can be set.
+/// Throws unless each transformation, and the index at the end, takes the
+/// dimension that the one before it returns. Users may set all of them.
 void check_dimensions(const IndexPreTransformSIMD& index, const char* where) {
     int dimension = index.d;
     const auto check = [&](const char* part, const void* at, int expected) {
@@ -236,7 +236,7 @@ void train_pca(faiss::PCAMatrix& pca, idx_t n, const float* x) {
     }
     FAISS_EXT_THROW_IF_NOT_MSG(
             all_finite(trained.A.size(), trained.A.data()),
-            "IndexPreTransformSIMD::train: the vectors vary in fewer directions than the whitening PCA keeps; keep fewer dimensions");
+            "IndexPreTransformSIMD::train: the whitening PCA keeps more dimensions than the vectors vary in; keep fewer");
     // FAISS's class has no move assignment, and a copy may fail half-way
     pca.mean = std::move(trained.mean);
     pca.eigenvalues = std::move(trained.eigenvalues);
@@ -361,7 +361,7 @@ void check_positions(const faiss::Index& index, idx_t i0, idx_t ni) {
     }
 }
 
-/// The vector with an id, for lists that have no table of where vectors are.
+/// Finds the vector with an id in lists without a direct map.
 void find_in_lists(const faiss::IndexIVF& lists, idx_t key, float* recons) {
     for (size_t list = 0; list < lists.nlist; list++) {
         faiss::InvertedLists::ScopedIds ids(lists.invlists, list);

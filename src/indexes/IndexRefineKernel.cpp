@@ -34,7 +34,8 @@ namespace faiss_ext {
 
 namespace {
 
-/// Throws unless the two indexes take and give the same: both can be set.
+/// Throws unless both indexes have the same dimension and metric. Users may set
+/// both members.
 void check_alike(
         const faiss::Index& base_index,
         const faiss::Index& refine_index) {
@@ -64,7 +65,7 @@ faiss::Index* checked(faiss::Index* base_index, faiss::Index* refine_index) {
     return base_index;
 }
 
-/// Throws unless the parts of an index fit.
+/// Throws unless the parts of an index match.
 void check_parts(const IndexRefineKernel& index) {
     check_counts_with(index, index.base_index, index.refine_index);
     FAISS_EXT_THROW_IF_NOT_MSG(
@@ -117,7 +118,8 @@ struct Candidates {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 n <= std::numeric_limits<idx_t>::max() / number,
                 "IndexRefineKernel::search: %" PRId64
-                " candidates for each of %" PRId64 " queries are too many",
+                " candidates for each of %" PRId64
+                " queries exceed the range of a 64-bit number",
                 int64_t(number),
                 int64_t(n));
         // filling gigabytes with zeros takes seconds, without a check for

@@ -71,7 +71,7 @@ struct CheckedVectors : CanonicalVectors {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 x.d == index.d,
                 "%s: the vectors have %" PRId64
-                " dimensions, expected %d as the index has",
+                " dimensions, expected %d as in the index",
                 where,
                 int64_t(x.d),
                 index.d);
@@ -220,7 +220,7 @@ void IndexSparseKernel::add(const SparseVectors& given) {
     FAISS_EXT_THROW_IF_NOT_FMT(
             x->n <= most - ntotal,
             "IndexSparseKernel::add: %" PRId64 " vectors and %" PRId64
-            " more are too many, expected at most %" PRId64,
+            " new ones exceed the limit of %" PRId64,
             int64_t(ntotal),
             int64_t(x->n),
             int64_t(most));

@@ -37,7 +37,7 @@ void change(IndexT& index, idx_t n, const char* method, F&& f) {
     } else if (!own || !own->change(call)) {
         throw UnsupportedError(
                 AnyIndex(index).class_name() + "::" + method +
-                ": the index has no ids that it could replace; put an IndexIDTable around it, or IDMap at the beginning of its string");
+                ": the index has no table of ids; put an IndexIDTable around it, or IDMap at the beginning of its string");
     }
 }
 

@@ -66,9 +66,8 @@ struct UnequalCount {
         if (next != index.ntotal() && text.empty()) {
             text = "the " + std::string(part) + " has " +
                     std::to_string(index.ntotal()) +
-                    " vectors and numbers new ones from " +
-                    std::to_string(next) +
-                    " on: it has ids of its own, or others have been removed; reset() lets it begin at 0";
+                    " vectors, but its next id is " + std::to_string(next) +
+                    ": it has ids of its own, or vectors have been removed; call reset() and add the vectors again";
         }
     }
 };
@@ -132,9 +131,8 @@ void check_no_blocks(const AnyIndex& index, const char* where) {
     if (ivf && dynamic_cast<const faiss::BlockInvertedLists*>(ivf->invlists)) {
         throw UnsupportedError(
                 std::string(where) +
-                ": this version of FAISS only adds vectors to the lists of " +
-                index.class_name() +
-                " and searches them; build the index again to change it");
+                ": this version of FAISS cannot change the lists of " +
+                index.class_name() + "; build the index again");
     }
     for (const IndexPart& part : parts_of(index)) {
         if (part.is_searched && part.index) {
@@ -376,7 +374,7 @@ void check_counts(const AnyIndex& index) {
     const std::string unequal = unequal_counts(index);
     FAISS_EXT_THROW_IF_NOT_FMT(
             unequal.empty(),
-            "%s: its parts do not fit: %s, expected as many: vectors were added to one of them, or removed from it, alone; %s",
+            "%s: its parts do not match: %s, expected the same number: vectors were added to or removed from only one of them; %s",
             index.class_name().c_str(),
             unequal.c_str(),
             facts_of(index)

@@ -31,8 +31,8 @@ void check_removal(
         const char* where);
 
 /// Throws UnsupportedError if FAISS can only add vectors to the lists inside
-/// and search them, as those of `IVF,PQx4fs` in 1.7.3. Other calls would end
-/// the process.
+/// and search them, such as the lists of `IVF,PQx4fs` in 1.7.3. Other calls
+/// would end the process.
 void check_no_blocks(const AnyIndex& index, const char* where);
 
 /// Calls f with FAISS's inverted lists in an index.
@@ -129,12 +129,12 @@ void check_params_for(
 
 /** Describes how the vector count of an index differs from the counts of the
  * parts directly inside it. Returns an empty string if they agree. They differ
- * if vectors were added to a part, or removed from it, behind the back of the
- * index.
+ * if vectors were added to a part, or removed from it, by a call of the part
+ * itself.
  */
 std::string unequal_counts(const AnyIndex& index);
 
-/// Throws if the counts differ; the message says how to mend that. Call it
+/// Throws if the counts differ; the message says how to correct that. Call it
 /// first in every function that reads or changes the vectors of an index with
 /// parts.
 void check_counts(const AnyIndex& index);

@@ -148,8 +148,8 @@ AnyIndex refusing_part(const AnyIndex& index, const Refuses& refuses) {
                 part,
                 "filters",
                 part.binary
-                        ? "BFlat and BIVF do, as does Refine(KFlat(...)) behind a hash"
-                        : "Refine(KFlat(...)) behind it does",
+                        ? "use BFlat or BIVF, or put Refine(KFlat(...)) behind the hash"
+                        : "put Refine(KFlat(...)) behind it",
                 where);
     }
     throw_unsupported_by(
@@ -157,7 +157,7 @@ AnyIndex refusing_part(const AnyIndex& index, const Refuses& refuses) {
             is_plain(&params)
                     ? "search parameters"
                     : "search parameters of class " + type_name(typeid(params)),
-            "faiss_ext.set_index_parameter sets those of the index",
+            "set the parameters of the index with faiss_ext.set_index_parameter",
             where);
 }
 
@@ -170,7 +170,7 @@ void check_params_supported(
     if (!params || !is_of_faiss(index) || !refuses(index, params)) {
         return;
     }
-    // parameters of another class, or with other values, may do
+    // parameters of another class, or with other values, may be supported
     const auto own = params_for_selected(index, 1);
     own->sel = params->sel;
     const auto refuses_own = [&](const AnyIndex& each) {
@@ -249,7 +249,7 @@ struct DimensionAndMetric {
     }
 };
 
-/// FAISS compares neither, or does not say that they differ.
+/// FAISS does not compare them, or its error does not say that they differ.
 void check_same_dimension_and_metric(
         const AnyIndex& index,
         const AnyIndex& other) {

@@ -21,8 +21,8 @@ void check_params_supported(
         const char* where);
 
 /// Whether search_and_reconstruct of an index of FAISS takes the parameters.
-/// If not, search takes them. Throws UnsupportedError if the index supports
-/// search, but not search_and_reconstruct.
+/// Otherwise only search takes them. Throws UnsupportedError if the index
+/// supports search, but not search_and_reconstruct.
 bool takes_params_with_vectors(
         const faiss::Index& index,
         const faiss::SearchParameters* params,
@@ -58,8 +58,8 @@ void merge_and_empty(
 /// take n vectors. FAISS would find out after other parts have taken them.
 void check_addition(const AnyIndex& index, idx_t n, const char* where);
 
-/// Search parameters of the class that an index of FAISS wants, with the same
-/// selector; null if it takes these plain parameters, or if they are not plain.
+/// Returns search parameters of the class that an index of FAISS requires, with
+/// the same selector. Null if these are not plain, or if it takes plain ones.
 std::unique_ptr<faiss::SearchParameters> params_of_its_class(
         const AnyIndex& index,
         const faiss::SearchParameters* params);

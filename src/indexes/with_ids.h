@@ -444,7 +444,7 @@ struct WithIds : C, HasIds<BaseIndex<C>> {
     void check_kind_for_merge(const WithIds* other) const {
         FAISS_EXT_THROW_IF_NOT_FMT(
                 other || !ids || is_called_inside(),
-                "cannot merge: this index has a table of ids, so the other one must be an %s made by a factory string, too",
+                "cannot merge: this index has a table of ids, so the other index must also be an %s made by a factory string",
                 AnyIndex(static_cast<const IndexT&>(*this))
                         .class_name()
                         .c_str());
@@ -515,7 +515,7 @@ struct FloatWithIds : WithIds<C> {
 #endif
 
    protected:
-    /// Throws if a method, which knows positions only, is called from outside
+    /// Throws if a method that takes positions is called from outside
     /// and the index has a table.
     void refuse_by_position(const char* method) const {
         if (this->uses_ids()) {
@@ -523,7 +523,7 @@ struct FloatWithIds : WithIds<C> {
                     AnyIndex(static_cast<const faiss::Index&>(*this))
                             .class_name() +
                     "::" + method +
-                    ": the index has a table of ids, and this method knows only positions");
+                    ": this method takes positions, and the index has a table of ids; use search");
         }
     }
 

@@ -161,7 +161,7 @@ template <class IndexT>
 void check_counts(const IndexT& index, const Place& place) {
     if (place.is_read) {
         const std::string unequal = unequal_counts(index);
-        place.require(unequal.empty(), "its parts do not fit: " + unequal);
+        place.require(unequal.empty(), "its parts do not match: " + unequal);
     } else { // its message also says what to do
         place.pass([&] { faiss_ext::check_counts(index); });
     }
@@ -715,7 +715,7 @@ void check_group(const Group& index, const Place& place) {
         place.require(
                 index.at(i)->d == index.d &&
                         index.at(i)->is_trained == index.at(0)->is_trained,
-                "its parts do not fit");
+                "its parts do not match");
     }
     check_counts<IndexT>(index, place);
     check_parts<IndexT>(index, place.file);
@@ -741,7 +741,7 @@ std::unique_ptr<Group> read_group(IOReader* f, int io_flags) {
         check_file(
                 part->d == header.d && part->metric_type == header.metric_type,
                 f,
-                "its parts do not fit");
+                "its parts do not match");
         index->addIndex(part.release());
     }
     header.apply(*index);

@@ -114,8 +114,8 @@ def test_ids_that_faiss_would_shift_are_refused(string, tmp_path):
     parts[0].remove_ids(np.array([7]))
     whole.syncWithSubIndexes()
     write = faiss_ext.write_index_binary if string.startswith("B") else faiss.write_index
-    with pytest.raises(RuntimeError, match=f"the shard has {n - 1} vectors and numbers new ones from {n} on"):
+    with pytest.raises(RuntimeError, match=f"the shard has {n - 1} vectors, but its next id is {n}"):
         write(whole, str(tmp_path / "shards"))
     if string == "KFlat(chi2)":
-        with pytest.raises(RuntimeError, match=f"the shard has {n - 1} vectors and numbers new ones from {n} on"):
+        with pytest.raises(RuntimeError, match=f"the shard has {n - 1} vectors, but its next id is {n}"):
             faiss_ext.kernel_values(whole, *whole.search(Q, 1), Q)

@@ -594,7 +594,7 @@ def test_counts_that_differ_are_an_error_everywhere(name):
     for call in (lambda: index.add_with_ids(x, np.arange(3))
                  if "ids" in name else index.add(x),
                  lambda: index.search(x, 2)):
-        with pytest.raises(RuntimeError, match="its parts do not fit"):
+        with pytest.raises(RuntimeError, match="its parts do not match"):
             call()
     index.reset()
     assert index.ntotal == 0
