@@ -952,7 +952,7 @@ void refused(const std::string& string, const std::string& named, F&& spoil) {
 
 TEST(Io, PartsThatDoNotFit) {
     const std::string map = "IDMap,KFlat(linear)", hash = sik + ",BFlat";
-    const std::string unfit = "do not fit";
+    const std::string unfit = "do not match";
     using Map = faiss::IndexIDMap;
     refused<Map>(map, "id_map", [](auto& i) { i.id_map.pop_back(); });
     refused<Map>(map, unfit, [](auto& i) { i.d++; });
@@ -1116,7 +1116,7 @@ TEST(Io, HashesThatWereTrainedByThemselves) {
         index->is_trained = true;
         expect_same(search(*copy, x, 3), search(*index, x, 3));
         const Bytes bad = with_header<Index>(bytes, is_trained_field, 0);
-        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "do not fit"));
+        EXPECT_TRUE(throws([&] { from_bytes<Index>(bad); }, "do not match"));
     }
 }
 

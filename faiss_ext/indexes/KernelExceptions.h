@@ -46,7 +46,7 @@ struct KernelExceptions {
  * The guard finds IndexFlatKernel and IndexKernelHash inside IndexIDMap,
  * IndexPreTransform, IndexRefine, IndexHNSW, IndexShards and IndexReplicas. The
  * constructor throws if an index and its parts differ in the number of vectors,
- * or if members do not fit, such as a k_factor below 1 or a graph of another
+ * or if members do not match, such as a k_factor below 1 or a graph of another
  * size.
  *
  * The classes of this library guard their own calls. In Python there is no

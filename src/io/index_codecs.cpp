@@ -268,7 +268,7 @@ void check_hash_index(const HashIndex& index, const Place& place) {
     place.require(
             index.storage->d == index.hash->nbits && index.d == d &&
                     index.storage->metric_type == faiss::METRIC_L2,
-            "its hash and its binary index do not fit");
+            "its hash and its binary index do not match");
     says_trained(index.storage->is_trained, place.file);
     if (auto* graph =
                 dynamic_cast<const faiss::IndexBinaryHNSW*>(index.storage)) {
@@ -293,7 +293,7 @@ std::unique_ptr<HashIndex> read_hash_index(IOReader* f, int io_flags) {
             index->is_trained ==
                     (index->hash->is_trained && index->storage->is_trained),
             f,
-            "its hash and its binary index do not fit");
+            "its hash and its binary index do not match");
     return index;
 }
 
@@ -325,7 +325,7 @@ std::unique_ptr<IndexAsymmetricHash> read_asymmetric_hash(
     check_file(
             index->is_trained == index->hash->is_trained,
             f,
-            "its hash and its index do not fit: they differ in dimension, or the hash is not trained");
+            "its hash and its index do not match: they differ in dimension, or the hash is not trained");
     check_asymmetric_hash(*index, Place(*f));
     return index;
 }
@@ -474,7 +474,7 @@ void check_id_map(
         const faiss::IndexIDMapTemplate<IndexT>& index,
         const Place& place) {
     place.require(
-            index.index->d == index.d, "its ids and its index do not fit");
+            index.index->d == index.d, "its ids and its index do not match");
     check_counts<IndexT>(index, place);
     check_parts<IndexT>(index, place.file);
     check_positions(index.index, index.ntotal, place.file);
@@ -557,7 +557,7 @@ void check_with_ids(const IndexT& index, const std::string& file) {
     const Place place(file);
     place.require(
             table.id_map.size() == size_t(index.ntotal),
-            "its ids and its vectors do not fit");
+            "its ids and its vectors do not match");
     check_ids(table.id_map, table.next_id, place);
 }
 
@@ -573,7 +573,7 @@ std::unique_ptr<IndexT> read_with_ids(IOReader* f, int io_flags) {
             own && !own->id_table() && index->ntotal == header.ntotal &&
                     index->d == header.d && ids_are_positions(*index),
             f,
-            "its ids and its index do not fit");
+            "its ids and its index do not match");
     check_ids(ids, next_id, Place(*f));
     own->set_ids(std::move(ids), next_id);
     return index;
@@ -609,7 +609,7 @@ void check_pre_transform(
     }
     place.require(
             index.index->d == d,
-            "its transformations and its index do not fit");
+            "its transformations and its index do not match");
     check_counts<Index>(index, place);
     check_parts<Index>(index, place.file);
 }
@@ -652,7 +652,7 @@ void check_refine(const faiss::IndexRefine& index, const Place& place) {
     for (const Index* part : {index.base_index, index.refine_index}) {
         place.require(
                 part->d == index.d,
-                "its index and its refine index do not fit");
+                "its index and its refine index do not match");
     }
     check_counts<Index>(index, place);
     check_parts<Index>(index, place.file);
@@ -841,7 +841,7 @@ void check_hnsw(const Class& index, const Place& place) {
             "its graph is inconsistent");
     place.require(
             index.storage->d == index.d,
-            "its graph and its vectors do not fit");
+            "its graph and its vectors do not match");
     if constexpr (std::is_same_v<Class, IndexHNSWKernel>) {
         place.require(
                 dynamic_cast<IndexFlatKernel*>(index.storage),
