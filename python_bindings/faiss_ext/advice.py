@@ -7,7 +7,6 @@ import functools
 import math
 import numbers
 import os
-import re
 from typing import Any, Callable, NamedTuple
 
 import faiss
@@ -16,7 +15,7 @@ import numpy as np
 from . import swigfaiss_ext as swig
 from .arguments import as_array, as_vectors, python_number
 from .out_of_core import located
-from .parameters import ParameterSpace, set_index_parameter
+from .parameters import ParameterSpace, index_parameters, set_index_parameter
 from .progress import bar
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
@@ -32,7 +31,6 @@ class Candidate(NamedTuple):
 
     string: str
     make: Callable  # makes the index, given the dimension
-    scans: bool  # whether a search visits every vector
     # a function of the dimension, if a file cannot tell the size
     bytes_per_vector: Any = None
 
@@ -42,8 +40,7 @@ def made_of(string, d):
 
 
 def of_string(string):
-    return Candidate(string, functools.partial(made_of, string),
-                     not re.search("KIVF|HNSW", string))
+    return Candidate(string, functools.partial(made_of, string))
 
 
 def base_class_of(kernel):
@@ -158,16 +155,16 @@ def callback_candidates(kernel, nlist):
     def rows(d):
         return 4 * d
 
-    found = [Candidate("KFlat(kernel)", MakerOfObjects(flat), True, rows)]
+    found = [Candidate("KFlat(kernel)", MakerOfObjects(flat), rows)]
     if nlist is not None:
         found += [
             Candidate(f"KPCA128(kernel,p=500),KIVF{nlist},"
-                      "Refine(KFlat(kernel))", MakerOfObjects(lists), False,
+                      "Refine(KFlat(kernel))", MakerOfObjects(lists),
                       lambda d: rows(d) + 44),
-            Candidate("HNSW32,KFlat(kernel)", MakerOfObjects(graph), False,
+            Candidate("HNSW32,KFlat(kernel)", MakerOfObjects(graph),
                       lambda d: rows(d) + 272),
             Candidate("KLSH256(kernel),BFlat,Refine(KFlat(kernel))",
-                      MakerOfObjects(codes), True, lambda d: rows(d) + 32)]
+                      MakerOfObjects(codes), lambda d: rows(d) + 32)]
     return found
 
 
@@ -318,6 +315,11 @@ class Tried:
     fits: bool
 
 
+def scans(index):
+    """Whether a search visits every vector: no parameter chooses some."""
+    return set(index_parameters(index)) <= {"k_factor"}
+
+
 class Contender:
     """A candidate that is built and tuned, and timed in turns with others.
 
@@ -330,7 +332,7 @@ class Contender:
         large = build(candidate, x)
         choices = tuned(large.index, truth)
         enough = [c for c in choices if c[1] >= recall] or choices[-1:]
-        self.queries, self.scans = len(truth.queries), candidate.scans
+        self.queries, self.scans = len(truth.queries), scans(large.index)
         self.factor = 1 if small[1] is None else n / len(x)
         self.timers = [searching(large.index, truth)]
         if self.factor == 1:

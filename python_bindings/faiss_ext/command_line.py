@@ -55,7 +55,8 @@ from .swigfaiss_ext import index_binary_factory
 from .parameters import (
     ParameterSpace, index_parameters, set_index_parameter)
 from .shard_building import open_shards
-from .index_tree import all_inside, hash_before, parts_of
+from .index_tree import (
+    all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
 from .sources import as_floats
 from .timing import Stopwatch
@@ -510,8 +511,7 @@ def run_search(args):
         if not (radius.is_integer() and abs(radius) < 2**31):
             hint = ("; the radius of a kernel value is faiss_ext."
                     "IndexBinaryFlatKernel.distance(value)"
-                    if isinstance(index, swig.IndexBinaryFlatKernel)
-                    and 0 < radius < 1 else "")
+                    if 0 < radius < 1 and is_scaled(index) else "")
             raise UsageError(f"the radius is {radius:g}, expected an integer "
                              "below 2^31, as distances of this index are"
                              f"{hint}")
@@ -563,6 +563,11 @@ def run_search(args):
                 for i, distance in results_of(arrays, q)))
     print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
+
+
+def is_scaled(index):
+    """Whether distances are integers that tell kernel values exactly."""
+    return swig._distance_kind(part_that_compares(index)) == "scaled"
 
 
 def filter_given(args, index):

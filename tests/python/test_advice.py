@@ -182,7 +182,7 @@ def test_every_candidate_can_be_built(kernel, d):
         index.train(x)
         index.add(x)
         assert index.search(x[:9], 3)[1].shape == (9, 3)
-        assert candidate.scans == ("KIVF" not in candidate.string and "HNSW" not in candidate.string)
+        assert advice.scans(index) == ("KIVF" not in candidate.string and "HNSW" not in candidate.string)
 
 
 @pytest.mark.parametrize("kernel, start", [("cosine", "L2norm,PCAR64,KIVF8"), ("linear", "PCAR64,KIVF8"),
