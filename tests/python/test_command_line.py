@@ -183,6 +183,7 @@ def test_ranges_of_binary_indexes_are_integers(run, folder):
         for bad in ("2.5", "nan", "inf", "1e10"):
             status, _, err = run("search", "bits", "few.npy", "--radius", bad)
             assert status == 2 and "expected an integer" in err
+        assert ("distance(value)" in run("search", "bits", "few.npy", "--radius", "0.5")[2]) == ("BKFlat" in string)
 
 
 def test_ids_in_front_of_binary_indexes(run, folder):

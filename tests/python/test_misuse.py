@@ -874,9 +874,6 @@ RAW = re.compile(r"Error in |in method '|Wrong number or type|replacement_|<loca
                  r"not implemented|' failed$|must be real number|cannot be interpreted", re.DOTALL)
 
 
-QUOTE = ": Error in "  # begins what FAISS says, behind the name of the method
-
-
 def made_of(string):
     if string in CODE_STRINGS:
         x = binary_codes(300)
@@ -894,13 +891,12 @@ def made_of(string):
     return index, x[:3]
 
 
-def outcome(call, *numbers, quotes=True):
-    """What a call returns, or the error, which has to read well. It may quote FAISS if `quotes`."""
+def outcome(call, *numbers):
+    """What a call returns, or the error, which has to read well."""
     try:
         found = call(*numbers)
     except (TypeError, ValueError, RuntimeError) as error:
         first = str(error).split("\n")[0]
-        first = first.split(QUOTE)[0] if quotes else first
         assert first and not RAW.search(first), f"{type(error).__name__}: {first}"
         assert len(str(error)) < 600, str(error)
         return error
@@ -968,12 +964,12 @@ def test_searches_that_faiss_refuses_do_not_quote_it(string):
     index, q = made_of(string)
     selected = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 9))
     for params in (faiss.SearchParameters(), selected, faiss.SearchParametersIVF(), faiss.SearchParametersHNSW()):
-        outcome(lambda: index.search(q, 3, params=params), quotes=False)
-        outcome(lambda: index.range_search(q, 1, params=params), quotes=False)
-        outcome(lambda: index.search_and_reconstruct(q, 3, params=params), quotes=False)
+        outcome(lambda: index.search(q, 3, params=params))
+        outcome(lambda: index.range_search(q, 1, params=params))
+        outcome(lambda: index.search_and_reconstruct(q, 3, params=params))
     for call in (lambda: index.search(q, 3, filter=[1, 2]), lambda: index.range_search(q, 1, filter=[1, 2]),
                  lambda: index.range_search(q, 1), lambda: index.search_and_reconstruct(q, 3), lambda: index.reconstruct(10**6)):
-        outcome(call, quotes=False)
+        outcome(call)
 
 
 @pytest.mark.parametrize("string", [
@@ -1917,7 +1913,7 @@ def test_too_few_training_vectors():
             (f"{GAUSSIAN},BIVF4", "train: the training of IndexBinaryIVFSIMD needs at least 4"),
             ("PCA8,Flat,Refine(KFlat(linear))", "IndexRefineKernel.train: PCA matrix cannot output 8 dimensions from 16")):
         index = faiss.index_factory(D, string)
-        error = outcome(lambda: index.train(x[:2]), quotes=False)
+        error = outcome(lambda: index.train(x[:2]))
         assert str(error).split("\n")[0].startswith(words), str(error)
         assert "faiss/" in str(error) or "faiss_ext" in str(error) or "src/" in str(error)
         assert not index.is_trained
