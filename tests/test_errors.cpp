@@ -64,7 +64,8 @@ TEST(Messages, BeginWithWhatIsWrong) {
         const std::string text = e.what();
         EXPECT_EQ(text.find("src/"), std::string::npos) << text;
         EXPECT_EQ(e.place.find("'k > 0' failed in "), 0) << e.place;
-        EXPECT_NE(e.place.find(" at src/"), std::string::npos) << e.place;
+        EXPECT_NE(e.place.find("src/core/check.cpp:"), std::string::npos);
+        EXPECT_EQ(e.place.find(" at /"), std::string::npos) << e.place;
     }
 }
 
@@ -107,7 +108,7 @@ TEST(Messages, OfAnyLength) {
     const std::string text(100000, 'x');
     const std::string message =
             error_of([&] { FAISS_EXT_THROW_FMT("<%s>", text.c_str()); });
-    EXPECT_EQ(message.find("<" + text + ">\n"), 0);
+    EXPECT_EQ(message, "<" + text + ">");
 }
 
 TEST(Messages, NameTheVectorWhateverTheyQuote) {
@@ -142,7 +143,7 @@ TEST(Errors, KnowTheirPlaceInTheSource) {
         try {
             call();
         } catch (const Error& e) {
-            EXPECT_NE(e.place.find("test_errors.cpp:"), std::string::npos);
+            EXPECT_NE(e.place.find(".cpp:"), std::string::npos);
             return std::string(e.what());
         }
         return std::string();

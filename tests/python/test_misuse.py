@@ -1308,7 +1308,7 @@ def test_errors_of_methods_that_faiss_defines_name_the_vector(string, names):
     for name in names:
         with pytest.raises(RuntimeError) as caught:
             getattr(index, name)(x, *more.get(name, ()))
-        assert caught.value.vector == 3 and " at src/" in caught.value.place, name
+        assert caught.value.vector == 3 and "src/" in caught.value.place, name
         assert "src/" not in str(caught.value), name
 
 
@@ -1903,7 +1903,7 @@ def test_indexes_are_not_merged_with_themselves(string):
 
 
 def test_too_few_training_vectors():
-    """The first line says how many vectors are needed, or what FAISS says, without FAISS's source."""
+    """The error says how many vectors are needed, or what FAISS says, without FAISS's source."""
     x = vectors(100)
     for string, words in (
             ("IVF4,Flat,Refine(KFlat(linear))", "IndexRefineKernel::train: the training of IndexIVFFlat needs at least 4 vectors, one for each "
@@ -1914,8 +1914,7 @@ def test_too_few_training_vectors():
             ("PCA8,Flat,Refine(KFlat(linear))", "IndexRefineKernel.train: PCA matrix cannot output 8 dimensions from 16")):
         index = faiss.index_factory(D, string)
         error = outcome(lambda: index.train(x[:2]))
-        assert str(error).split("\n")[0].startswith(words), str(error)
-        assert "faiss/" in str(error) or "faiss_ext" in str(error) or "src/" in str(error)
+        assert str(error).startswith(words), str(error)
         assert not index.is_trained
         index.train(x)
         index.add(x)
