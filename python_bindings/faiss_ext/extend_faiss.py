@@ -333,14 +333,7 @@ def reader(ours):
             source = as_place(source, original.__name__, (faiss.IOReader,))
             if holds_magic(source) is not False:
                 return read_by(ours, source, *args)
-            try:
-                return original(source, *args)
-            except RuntimeError as error:
-                if not isinstance(source, str):
-                    raise
-                raise reworded(
-                    error, f"{source}: {swig._message_of_faiss(str(error))}"
-                ) from None
+            return original(source, *args)
         return function
     return make
 

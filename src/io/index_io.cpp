@@ -334,7 +334,13 @@ template <class T>
 std::unique_ptr<T> read_file(const char* fname, int io_flags) {
     FAISS_EXT_THROW_IF_NOT_MSG(fname, "the file name is null");
     const std::unique_ptr<IOReader> f = open_file(fname, io_flags);
-    return read_any<T>(f.get(), io_flags);
+    try {
+        return read_any<T>(f.get(), io_flags);
+    } catch (const Error&) {
+        throw; // names the file
+    } catch (const faiss::FaissException&) {
+        rethrow_with_prefix(std::string(fname) + ": ");
+    }
 }
 
 AnyIndex as_index(const AnyIndex& index) {

@@ -674,7 +674,7 @@ def test_parts_inside_parts_that_were_changed_alone():
             (refined, lambda: refined.search(x, 2)), (refined, lambda: refined.add(x)),
             (broken, lambda: broken.search(x, 2)), (broken, lambda: broken.add(x)),
             (huge, lambda: huge.search(x, 2))):
-        with pytest.raises(RuntimeError, match="fit|as many|efSearch"):
+        with pytest.raises(RuntimeError, match="match|same number|efSearch"):
             call()
         with pytest.raises(RuntimeError):
             faiss.serialize_index(index)
@@ -710,7 +710,9 @@ def test_files_that_cannot_be_read_are_named(module, read, tmp_path):
         getattr(module, read)(missing)
     with open(foreign, "wb") as f:
         f.write(b"IxXX" + bytes(100))
-    with pytest.raises(RuntimeError, match=re.escape(foreign)):
+    # FAISS's functions read its files, with its errors
+    is_ours = module is faiss_ext and read == "read_index_binary"
+    with pytest.raises(RuntimeError, match=f"^{re.escape(foreign)}: Index type" if is_ours else "IxXX|not recognized"):
         getattr(module, read)(foreign)
 
 
