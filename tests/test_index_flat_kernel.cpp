@@ -551,7 +551,7 @@ TEST(IndexFlatKernel, TakesACopyOfTheKernelAndTrainsIt) {
              {[&] { index.train(1, x.data()); }, ""},
              {[&] { index.train(10, same.data()); }, ""},
              {[&] { IndexFlatKernel(7, kernel, faiss::METRIC_L1); },
-              "metric"}});
+              "METRIC_"}});
     EXPECT_FALSE(index.is_trained || index.kernel->is_trained);
     EXPECT_EQ(index.ntotal, 0);
 
@@ -617,7 +617,7 @@ TEST(IndexFlatKernel, BadCallsChangeNothing) {
                           1, q.data(), -1, out.data(), beyond);
               },
               "k is -1"},
-             {[&] { index->merge_from(*products); }, "metric"},
+             {[&] { index->merge_from(*products); }, "METRIC_"},
              {[&] { index->merge_from(*cosines); }, "cosine"},
              {[&] { index->merge_from(*longer); }, ""},
              {[&] { index->merge_from(flat); }, ""},

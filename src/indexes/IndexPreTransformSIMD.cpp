@@ -559,7 +559,7 @@ void IndexPreTransformSIMD::add(idx_t n, const float* x) {
     std::vector<float> room;
     const float* xt = transformed_for_index(n, x, "add", room);
     check_addition(*index, n, "IndexPreTransformSIMD::add");
-    if (n > 0) { // FAISS's fast scan does not take no vectors
+    if (n > 0) { // FAISS's fast scan fails if n is 0
         index->add(n, xt);
     }
     ntotal = index->ntotal;
@@ -572,6 +572,7 @@ void IndexPreTransformSIMD::add_with_ids(
     check_trained(is_trained, "IndexPreTransformSIMD::add_with_ids");
     check_new_ids(n, xids, "IndexPreTransformSIMD::add_with_ids");
     check_counts_with(*this, index);
+    check_addition(*index, n, "IndexPreTransformSIMD::add_with_ids");
     std::vector<float> room;
     index->add_with_ids(
             n, transformed_for_index(n, x, "add_with_ids", room), xids);
