@@ -276,8 +276,7 @@ TEST(IndexPreTransformSIMD, BadInput) {
     auto none = x;
     none[7 * d + 1] = NAN;
     expect_throws(
-            {{[&] { zeros->train(n, equal.data()); },
-              "keeps more dimensions"},
+            {{[&] { zeros->train(n, equal.data()); }, "keeps more dimensions"},
              {[&] { zeros->train(n, none.data()); }, "vector 7"},
              {[&] { wide->train(n, x.data()); },
               "16 input dimensions and 20"}});
