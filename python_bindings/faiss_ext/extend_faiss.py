@@ -91,9 +91,12 @@ def reach_early_import(name, function):
         except (TypeError, OverflowError, NotImplementedError) as error:
             error.is_of_swig = True
             raise
-        except RuntimeError:
-            if name.startswith("index_"):
-                return function(*args)  # says what is wrong with the string
+        except RuntimeError as error:
+            is_string = len(args) > 1 and isinstance(args[1], str)
+            hint = (hint_for(args[1])
+                    if is_string and name.startswith("index_") else "")
+            if hint:
+                raise invalid_string(error, args[1], hint) from None
             raise
 
     setattr(inner, name, early)
@@ -197,6 +200,10 @@ def makes(make, description):
     return True
 
 
+def invalid_string(error, string, hint):
+    return reworded(error, f"invalid factory string {shown(string)}: {hint}")
+
+
 def factory(ours, other_name):
     def make(original):
         def function(d, description, *args):
@@ -225,9 +232,9 @@ def factory(ours, other_name):
                             r"\([a-z]", description):
                         ours(d, description, *args)  # says what is accepted
                     raise
-                problem = (str(error) if is_string_of_ours else
-                           f"invalid factory string {shown(description)}")
-                raise reworded(error, f"{problem}: {hint}") from None
+                if is_string_of_ours:
+                    raise reworded(error, f"{error}: {hint}") from None
+                raise invalid_string(error, description, hint) from None
         return function
     return make
 
@@ -302,17 +309,22 @@ def as_place(place, function, streams):
     return name
 
 
+def is_stream(path):
+    """Whether a path can be read only once, like a pipe."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def holds_magic(source):
     """Whether a file or reader has a file of faiss_ext; None if only reading
     can tell."""
     if isinstance(source, str):
         if not os.path.isfile(source):
-            return None
+            return None if is_stream(source) else False
         try:
             with open(source, "rb") as f:
                 return f.read(4) in FILE_MAGICS
         except OSError:
-            return None
+            return False  # the original reports it
     if type(source) is faiss.VectorIOReader:
         head = bytes(source.data.at(i) for i in range(
             source.rp, min(source.rp + 4, source.data.size())))

@@ -135,7 +135,7 @@ def test_around_an_index_of_faiss():
     index = faiss_ext.IndexConcurrent(flat)
     del flat
     assert np.array_equal(index.search(X[:3], 1)[1].ravel(), [0, 1, 2])
-    assert "others add vectors" in faiss_ext.describe("Concurrent").summary
-    assert "others add vectors" in faiss_ext.describe("BConcurrent").summary
+    assert "others add and remove vectors" in faiss_ext.describe("Concurrent").summary
+    assert "others add and remove vectors" in faiss_ext.describe("BConcurrent").summary
     with pytest.raises(AttributeError, match="read-only"):
         index.index = faiss.IndexFlatL2(64)

@@ -674,7 +674,7 @@ def test_parts_inside_parts_that_were_changed_alone():
             (refined, lambda: refined.search(x, 2)), (refined, lambda: refined.add(x)),
             (broken, lambda: broken.search(x, 2)), (broken, lambda: broken.add(x)),
             (huge, lambda: huge.search(x, 2))):
-        with pytest.raises(RuntimeError, match="match|same number|efSearch"):
+        with pytest.raises(RuntimeError, match="match|inconsistent|efSearch"):
             call()
         with pytest.raises(RuntimeError):
             faiss.serialize_index(index)
@@ -700,20 +700,14 @@ def test_functions_of_faiss_that_were_imported_before(run_python):
         print("done")""")
 
 
-@pytest.mark.parametrize("read", ["read_index", "read_index_binary", "read_VectorTransform"])
-@pytest.mark.parametrize("module", [faiss, faiss_ext])
-def test_files_that_cannot_be_read_are_named(module, read, tmp_path):
-    if not hasattr(module, read):
-        pytest.skip("not a function of this module")
+def test_files_that_cannot_be_read_are_named(tmp_path):
     missing, foreign = str(tmp_path / "missing"), str(tmp_path / "foreign")
     with pytest.raises(RuntimeError, match=f"^cannot open {re.escape(missing)}: No such file or directory$"):
-        getattr(module, read)(missing)
+        faiss_ext.read_index_binary(missing)
     with open(foreign, "wb") as f:
         f.write(b"IxXX" + bytes(100))
-    # FAISS's functions read its files, with its errors
-    is_ours = module is faiss_ext and read == "read_index_binary"
-    with pytest.raises(RuntimeError, match=f"^{re.escape(foreign)}: Index type" if is_ours else "IxXX|not recognized"):
-        getattr(module, read)(foreign)
+    with pytest.raises(RuntimeError, match=f"^{re.escape(foreign)}: Index type"):
+        faiss_ext.read_index_binary(foreign)
 
 
 @pytest.mark.parametrize("call", [
