@@ -460,6 +460,47 @@ TEST(RefineWithSelector, MissesNoResult) {
     EXPECT_GT(recall(found.labels, exact.labels, k), 0.5);
 }
 
+// A graph is asked for k_factor * k selected vectors. It may end before it came
+// to the nearest of them.
+TEST(FilterOfRefine, FindsVectorsThatAGraphDoesNotReach) {
+    constexpr idx_t n = 4000, nq = 20, k = 10;
+    const Floats x = uniform_vectors(n, 8, 10), q = uniform_vectors(nq, 8, 11);
+    const auto index = index_factory(
+            8,
+            "HNSW16,KFlat(gaussian(gamma=1)),Refine(KFlat(gaussian(gamma=1)))");
+    index->train(n, x.data());
+    index->add(n, x.data());
+    auto& refine = dynamic_cast<IndexRefineKernel&>(*index);
+    for (idx_t i = 0; i < nq; i++) {
+        const Floats query = rows(q, 8, i, i + 1);
+        const auto near = search(*refine.refine_index, query, 200);
+        const faiss::IDSelectorBatch nearest(200, near.labels.data());
+        const faiss::IDSelectorNot others(&nearest);
+        faiss::SearchParameters params;
+        params.sel = const_cast<faiss::IDSelectorNot*>(&others);
+        const auto exact = search(*refine.refine_index, query, k, &params);
+        for (const float factor : {1, 4}) {
+            refine.k_factor = factor;
+            EXPECT_EQ(search(*index, query, k, &params).labels, exact.labels)
+                    << i << " " << factor;
+        }
+    }
+}
+
+// If all candidates are within the radius, there may be more.
+TEST(RangeSearchOfRefine, ContinuesWhileHalfOfTheCandidatesAreWithin) {
+    const Floats x = normalized_histograms(2000, d, 6),
+                 q = normalized_histograms(10, d, 7);
+    const auto index = index_factory(d, "KFlat(chi2),Refine(KFlat(chi2))");
+    index->add(2000, x.data());
+    auto& refine = dynamic_cast<IndexRefineKernel&>(*index);
+    EXPECT_EQ(refine.k_factor, 1);
+    const float radius = search(*refine.refine_index, q, 500).distances[499];
+    const auto expected = range_search(*refine.refine_index, q, radius);
+    EXPECT_GT(total_size(expected), 1000u);
+    EXPECT_EQ(range_search(*index, q, radius), expected);
+}
+
 // With as many candidates as vectors, a range search is exact.
 TEST(RangeSearchOfRefine, IsExactAmongItsCandidates) {
     const Floats x = normalized_histograms(2000, d, 6),

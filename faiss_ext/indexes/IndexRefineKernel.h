@@ -35,7 +35,8 @@ struct IndexRefineKernel : faiss::IndexRefine {
      * suffice. If the selector selects few vectors (at most 16,384 and ntotal /
      * 4, or ntotal / 64, or 4 k_factor * k), these are compared exactly.
      * Otherwise base_index finds candidates among the selected ones. All
-     * selected vectors are compared if it finds fewer than k, or if more than a
+     * selected vectors are compared if it finds fewer than k, if it is a graph
+     * that finds fewer candidates than it was asked for, or if more than a
      * quarter of the results are in the farther half of the candidates.
      */
     void search(
@@ -49,8 +50,8 @@ struct IndexRefineKernel : faiss::IndexRefine {
     /** Finds vectors with a distance < radius, or a kernel value > radius,
      * among candidates of base_index, by ascending id for each query.
      *
-     * base_index returns at least k_factor candidates for each result. The
-     * refine index must be an IndexFlatKernel. params are as for search.
+     * base_index returns at least max(k_factor, 2) candidates for each result.
+     * The refine index must be an IndexFlatKernel. params are as for search.
      */
     void range_search(
             idx_t n,

@@ -428,7 +428,7 @@ void IndexHNSWKernel::search_scores(
             compare_selected(few, n, x, k, scores, labels);
             return;
         }
-        wider = params_for_selected(*this, selected.fraction);
+        wider = params_of_graph(hnsw, selected.fraction);
         params = wider.get();
     }
     const bool passes_removed = !places.are_equal() && !sel;

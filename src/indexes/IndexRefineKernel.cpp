@@ -86,6 +86,7 @@ struct Candidates {
     idx_t number = 0;                      ///< for each query
     std::unique_ptr<idx_t[]> ids;          ///< -1 for none
     std::unique_ptr<float[]> scores;
+    bool is_filtered = false; ///< whether only selected vectors are found
 
     /// Plans a search for `wanted` candidates: at least `least`, and no more
     /// than there are vectors if these are enough. `selected` is the part of
@@ -105,6 +106,7 @@ struct Candidates {
             params = wider.get();
             if (selects(*index.base_index)) {
                 wider->sel = given->sel;
+                is_filtered = true;
             } else {
                 params = is_plain(params) ? nullptr : params;
                 wanted /= selected;
@@ -137,6 +139,11 @@ struct Candidates {
             idx_t k,
             float* found,
             idx_t* labels) {
+        for (idx_t i = 0; is_filtered && i < n; i++) {
+            are_missing.push_back(
+                    std::find(&ids[i * number], &ids[(i + 1) * number], -1) !=
+                    &ids[(i + 1) * number]);
+        }
         for (idx_t i = 0; sel && i < n * number; i++) {
             ids[i] = is_selected(ids[i]) ? ids[i] : -1;
         }
@@ -144,10 +151,15 @@ struct Candidates {
         choose_nearest(n, number, scores.get(), ids.get(), k, found, labels);
     }
 
-    /// Whether more than a quarter of the results of query i are in the farther
-    /// half of its candidates. Then there are probably more beyond: candidates
-    /// that are no nearer than others would have half of them there.
+    /// Whether there are probably nearer vectors than the candidates of query
+    /// i. This is so if a graph found fewer selected vectors than it was asked
+    /// for: it may have ended before it came to them. It is also so if more
+    /// than a quarter of the results are in the farther half of the candidates.
+    /// Candidates that are no nearer than others would have half of them there.
     bool are_too_few(idx_t i, idx_t k, const idx_t* labels) const {
+        if (is_filtered && are_missing[i]) {
+            return true;
+        }
         const idx_t* end = &ids[i * number] + number;
         std::vector<idx_t> farther(end - number / 2, end);
         std::sort(farther.begin(), farther.end());
@@ -186,6 +198,7 @@ struct Candidates {
 
    private:
     std::unique_ptr<faiss::SearchParameters> wider;
+    std::vector<bool> are_missing; ///< candidates of each query
 
     bool is_selected(idx_t id) const {
         return id >= 0 && sel->is_member(id);
@@ -398,7 +411,9 @@ void IndexRefineKernel::range_search(
         part = selected.fraction;
     }
     std::iota(rows.begin(), rows.end(), idx_t(0));
-    // as many candidates as a search for the hits would have
+    // as many candidates as a search for the hits would have, but at least
+    // twice as many as hits: with k_factor = 1, any number would be enough
+    const double least_factor = std::max<double>(how.k_factor, 2);
     for (double wanted = first; !rows.empty(); wanted *= 4) {
         Candidates candidates(*this, how.base_params, part, wanted, 1);
         const idx_t m = candidates.number;
@@ -422,7 +437,7 @@ void IndexRefineKernel::range_search(
             for (idx_t i = 0; i < nq; i++) {
                 const size_t within = candidates.take_within(
                         i, radius, metric_type, found[rows[r + i]]);
-                const bool are_enough = double(within) * how.k_factor <= m;
+                const bool are_enough = double(within) * least_factor <= m;
                 if (!are_enough && m < ntotal) {
                     unfinished.push_back(rows[r + i]);
                 }

@@ -147,17 +147,6 @@ std::unique_ptr<faiss::SearchParameters> plain_params(const C&, double) {
     return std::make_unique<faiss::SearchParameters>();
 }
 
-/// The same for a graph. The nearest selected vertices lie farther away.
-std::unique_ptr<faiss::SearchParameters> params_of_graph(
-        const faiss::IndexHNSW& index,
-        double selected) {
-    auto params = std::make_unique<faiss::SearchParametersHNSW>();
-    set_graph_params(*params, index.hnsw);
-    params->efSearch = int(std::min<double>(
-            std::ceil(index.hnsw.efSearch / selected), max_ef));
-    return params;
-}
-
 SearchParameter ef_parameter(faiss::HNSW& hnsw) {
     return parameter("efSearch", hnsw.efSearch, 1, max_ef, powers_of_2(8, 513));
 }
@@ -773,7 +762,9 @@ void register_float_classes() {
                 ? "HNSW" + links_of(i.hnsw)
                 : "";
     };
-    hnsw.params_for_selected = params_of_graph;
+    hnsw.params_for_selected = [](const faiss::IndexHNSW& i, double selected) {
+        return params_of_graph(i.hnsw, selected);
+    };
     hnsw.counts = [](const faiss::IndexHNSW& i) {
         return std::vector<std::pair<std::string, idx_t>>{
                 {"graph", idx_t(i.hnsw.offsets.size()) - 1}};
@@ -788,6 +779,7 @@ void register_float_classes() {
     register_index_class(hnsw);
     IndexClass<IndexHNSWKernel> graph;
     graph.selects = true;
+    graph.params_for_selected = plain_params<IndexHNSWKernel>;
     graph.merges_slowly = true; // links each vector again
     graph.parts = [](const IndexHNSWKernel& i) {
         return Parts{

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string_view>
 #include <typeinfo>
@@ -189,6 +191,18 @@ void set_graph_params(Params& params, const faiss::HNSW& hnsw) {
     if constexpr (requires { params.bounded_queue; }) {
         params.bounded_queue = hnsw.search_bounded_queue;
     }
+}
+
+/// Search parameters for a graph of which a part of the vertices is selected.
+/// The nearest selected vertices lie farther away.
+inline std::unique_ptr<faiss::SearchParameters> params_of_graph(
+        const faiss::HNSW& hnsw,
+        double selected) {
+    auto params = std::make_unique<faiss::SearchParametersHNSW>();
+    set_graph_params(*params, hnsw);
+    params->efSearch =
+            int(std::min<double>(std::ceil(hnsw.efSearch / selected), max_ef));
+    return params;
 }
 
 /// Whether a vector that may lie in a file is in memory (FAISS since 1.11).
