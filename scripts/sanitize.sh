@@ -39,7 +39,8 @@ shift $(($# > 0))
 pytest_args=("$@")
 ((${#pytest_args[@]})) || pytest_args=(tests/python)
 ((${#sets[@]})) || sets=(cpp python coverage threads)
-export OMP_WAIT_POLICY=passive
+# programs run side by side, and threads that wait keep a processor busy
+export OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 build=build/checked
 profiles="$PWD/$build/profiles"
 

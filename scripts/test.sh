@@ -35,6 +35,8 @@ configure build \
     -DPython3_EXECUTABLE="$PYTHON"
 "$CMAKE" --build build --parallel "$(build_jobs)"
 
+# Tests run side by side. Threads of OpenBLAS that wait keep a processor busy.
+export OPENBLAS_NUM_THREADS=1
 "$CTEST" --test-dir build --output-on-failure --no-tests=error \
     --parallel "$(build_jobs)"
 # (the packaging test builds by itself, with its own arguments)

@@ -789,6 +789,55 @@ TEST(IndexHNSWKernel, ClustersWhoseVectorsWereReplacedOneByOneAreFound) {
             recall(search(*fresh, q, 10).labels, exact, 10) - 0.01);
 }
 
+TEST(IndexHNSWKernel, TightClustersThatComeAndGoAreFound) {
+    constexpr idx_t per_cluster = 100, kept = 10, last = 40, dim = 16;
+    constexpr const char* text = "HNSW16,KFlat(gaussian(gamma=1))";
+    idx_t lost = 0, lost_fresh = 0;
+    for (int seed = 0; seed < 4; seed++) {
+        std::mt19937 random(seed);
+        std::gamma_distribution<float> gamma(0.5f);
+        std::uniform_real_distribution<float> noise(0, 0.02f);
+        std::vector<std::vector<float>> clusters;
+        for (idx_t i = 0; i < last; i++) {
+            std::vector<float> center(dim);
+            for (float& value : center) {
+                value = gamma(random) / (dim / 2);
+            }
+            auto& cluster = clusters.emplace_back();
+            for (idx_t j = 0; j < per_cluster; j++) {
+                for (float value : center) {
+                    cluster.push_back(value + noise(random) / (dim / 2));
+                }
+            }
+        }
+        const auto index = faiss_ext::index_factory(dim, text);
+        for (idx_t i = 0; i < last; i++) {
+            index->add(per_cluster, clusters[i].data());
+            if (i < kept) {
+                continue;
+            }
+            const idx_t first = (i - kept + 1) * per_cluster; // id that is left
+            index->remove_ids(faiss::IDSelectorRange(0, first));
+            if (i % 3 > 0) {
+                continue;
+            }
+            const auto fresh = faiss_ext::index_factory(dim, text);
+            std::vector<float> now;
+            for (idx_t j = i - kept + 1; j <= i; j++) {
+                fresh->add(per_cluster, clusters[j].data());
+                now.insert(now.end(), clusters[j].begin(), clusters[j].end());
+            }
+            const auto found = search(*index, now, 1).labels;
+            const auto found_fresh = search(*fresh, now, 1).labels;
+            for (idx_t j = 0; j < kept * per_cluster; j++) {
+                lost += found[j] != first + j;
+                lost_fresh += found_fresh[j] != j;
+            }
+        }
+    }
+    EXPECT_LE(lost, lost_fresh);
+}
+
 TEST(IndexHNSWKernel, CompactBuildsAGraphAgainThatHasNoRemovedVertex) {
     const char* text = "HNSW8,KFlat(chi2)";
     Collection c(histograms(440, 1), text);

@@ -50,8 +50,12 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// Takes an empty index, which is deleted only if own_fields is set.
     explicit IndexIDTableTemplate(IndexT* index);
     /// Takes an index and the ids of its vectors, in the order of their
-    /// positions. next_id must be above all ids that were ever used.
-    IndexIDTableTemplate(IndexT* index, std::vector<idx_t> ids, idx_t next_id);
+    /// positions. next_id is the first id that add gives, if it is above all of
+    /// them; by default, add continues after the largest one.
+    IndexIDTableTemplate(
+            IndexT* index,
+            std::vector<idx_t> ids,
+            idx_t next_id = 0);
     /// Takes the index and the ids of an ID map of FAISS.
     explicit IndexIDTableTemplate(faiss::IndexIDMapTemplate<IndexT>&& map);
     IndexIDTableTemplate();

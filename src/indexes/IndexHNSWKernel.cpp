@@ -355,8 +355,8 @@ void IndexHNSWKernel::for_walks(
     if (how.bounded_queue && !how.check_relative_distance) {
         limits = {kept, ef + 1};
     }
-    // a changed graph has few links between clusters on the lowest level
-    const size_t breadth_above = places.are_equal() ? 1 : 2;
+    // a changed graph has few links between clusters on the lowest levels
+    const size_t breadth_above = places.are_equal() ? 1 : 8;
     std::atomic<size_t> num_scores{0};
     parallel_blocks(n, 1, [&](idx_t i, idx_t) {
         const ThreadWalk memory;

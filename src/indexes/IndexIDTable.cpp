@@ -47,6 +47,15 @@ struct IDSelectorTranslated : faiss::IDSelector {
     }
 };
 
+/// The next id after the largest one.
+idx_t above_all(const std::vector<idx_t>& ids) {
+    idx_t next = 0;
+    for (idx_t id : ids) {
+        next = std::max(next, above(id));
+    }
+    return next;
+}
+
 template <class IndexT>
 constexpr bool is_binary = std::is_same_v<IndexT, faiss::IndexBinary>;
 
@@ -145,9 +154,7 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
     this->index = std::exchange(map.index, nullptr);
     this->own_fields = map.own_fields;
     complete(*this, this->index);
-    for (idx_t id : this->id_map) {
-        next_id = std::max(next_id, above(id));
-    }
+    next_id = above_all(this->id_map);
 }
 
 template <class IndexT>
@@ -155,7 +162,7 @@ IndexIDTableTemplate<IndexT>::IndexIDTableTemplate(
         IndexT* index,
         std::vector<idx_t> ids,
         idx_t next_id)
-        : next_id(next_id) {
+        : next_id(std::max(next_id, above_all(ids))) {
     static_cast<IndexT&>(*this) = *index;
     this->index = index;
     this->id_map.swap(ids);

@@ -84,7 +84,7 @@ const faiss::OnDiskInvertedLists* lists_in_file(const AnyIndex& index) {
 
 /// Throws for mapped lists. FAISS 1.7.3 writes them without the name of their
 /// file and cannot read the result.
-void check_lists_not_mapped(const AnyIndex& index) {
+void check_lists_are_writable(const AnyIndex& index) {
     for_all_parts(index, [](const AnyIndex& part) {
         const auto* lists = lists_in_file(part);
         FAISS_EXT_THROW_IF_NOT_MSG(
@@ -117,7 +117,7 @@ struct Kind<Index> {
     static constexpr const char* magic = "FxIx";
     static constexpr const char* reader_name = "read_index";
     static void check(const Index& index) {
-        check_lists_not_mapped(index);
+        check_lists_are_writable(index);
         check_all_counts(index);
     }
     template <class To>
@@ -135,7 +135,7 @@ struct Kind<IndexBinary> {
     static constexpr const char* magic = "FxIB";
     static constexpr const char* reader_name = "read_index_binary";
     static void check(const IndexBinary& index) {
-        check_lists_not_mapped(index);
+        check_lists_are_writable(index);
         check_all_counts(index);
     }
     template <class To>
