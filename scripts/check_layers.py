@@ -35,7 +35,8 @@ PYTHON_LAYERS = [
     # use nothing of the package
     "_version check_interpreter timing vector_files id_files",
     # the extension module, and what its wrappers need
-    "check_faiss swigfaiss_ext errors arguments documentation progress",
+    "check_faiss swigfaiss_ext errors arguments sparse_vectors documentation "
+    "progress",
     # what an index consists of
     "index_tree parameters showing strings distances filters",
     # FAISS's classes and functions, extended

@@ -154,14 +154,15 @@ struct IndexConcurrentTemplate
     /// step in which no other thread uses it.
     void change(const std::function<void(IndexT&)>& f);
 
+    /// Reads the index inside in steps. Calls f(begin, end) for consecutive
+    /// parts of n queries, each in a step in which the index does not change.
+    void read_in_steps(idx_t n, const std::function<void(idx_t, idx_t)>& f)
+            const;
+
    private:
     friend class IndexStep;
     std::unique_ptr<FairLock> lock;
     mutable std::atomic<idx_t> queries_in_step{0};
-
-    /// Calls f(begin, end) for consecutive parts of n queries, each in a step.
-    void read_in_steps(idx_t n, const std::function<void(idx_t, idx_t)>& f)
-            const;
 };
 
 using IndexConcurrent = IndexConcurrentTemplate<faiss::Index>;

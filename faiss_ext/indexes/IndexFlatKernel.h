@@ -42,7 +42,7 @@ struct IndexFlatKernel : faiss::IndexFlatCodes, HasFields {
      *   normalised counts, only the last bits of the floats are lost. Other
      *   components have an error of up to 1/510 of the largest component.
      */
-    enum class Store { f32, f16, u8 };
+    enum class Store { f32, f16, u8, sparse };
     Store store = Store::f32;
 
     /// The vectors in the index's file, mapped into memory, for an index that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -125,6 +126,28 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// number of replaced vectors.
     idx_t upsert(idx_t n, const component_t* x, const idx_t* ids);
 
+#ifndef SWIG
+    /// Adds n vectors by a call of the index inside, in forms that this class
+    /// does not take. ids may be null. `method` is for messages.
+    void add_by(
+            idx_t n,
+            const idx_t* ids,
+            const char* method,
+            const std::function<void(IndexT&)>& add);
+
+    /// Replaces vectors by a call of the index inside. add(index, order) adds
+    /// the n vectors in this order of their numbers. Vectors without an id are
+    /// added if `adds`, and are an error otherwise. Returns the number of
+    /// replaced vectors.
+    idx_t change_by(
+            idx_t n,
+            const idx_t* ids,
+            const char* method,
+            bool adds,
+            const std::function<void(IndexT&, const std::vector<idx_t>& order)>&
+                    add);
+#endif
+
     /// Moves the vectors of another IndexIDTable to this one. add_id is added
     /// to their ids. The resulting ids must not be in use in this index.
     void merge_from(IndexT& other, idx_t add_id = 0) override;
@@ -209,9 +232,6 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
             const component_t* x,
             const char* method,
             bool adds);
-
-    template <class Add>
-    void add_checked(idx_t n, const idx_t* xids, const char* method, Add&& add);
 };
 
 using IndexIDTable = IndexIDTableTemplate<faiss::Index>;

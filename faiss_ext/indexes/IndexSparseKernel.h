@@ -49,7 +49,16 @@ struct IndexSparseKernel : IndexFlatKernel {
             const Kernel& kernel,
             faiss::MetricType metric = faiss::METRIC_L2);
     IndexSparseKernel();
+    IndexSparseKernel(const IndexSparseKernel&) = delete;
+    IndexSparseKernel& operator=(const IndexSparseKernel&) = delete;
     ~IndexSparseKernel() override;
+
+    void fields(FieldVisitor&) const override;
+    void init() override;
+    void restore() override;
+    void check_restorable() const override;
+
+    void train(idx_t n, const float* x) override;
 
     void add(const SparseVectors& x);
     void add(idx_t n, const float* x) override;

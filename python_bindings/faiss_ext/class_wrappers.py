@@ -17,6 +17,7 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import documentation
+from . import sparse_vectors
 from . import swigfaiss_ext as swig
 from .arguments import (
     AS_ARGUMENT, as_array, as_asked, as_code_rows, as_codes, as_ids, as_integer, as_k,
@@ -28,6 +29,7 @@ from .filters import ids_of, list_sizes_of, params_of
 from .index_tree import hash_in_front, kernel_of, part_in_front, parts_of
 from .parameters import settings_of
 from .showing import class_name, text
+from .sparse_vectors import SparseVectors, is_sparse
 
 
 def rows_for(index, n0, ni, x, width, dtype):
@@ -84,12 +86,18 @@ def checked(method, name, as_input):
     @functools.wraps(method)
     def function(self, x, *args, **kwargs):
         where = f"{type(self).__name__}.{name}"
-        x = as_input(self, x, where)
+        call = method
+        if (is_sparse(x) and name in sparse_vectors.CALLS
+                and isinstance(self, faiss.Index)):
+            x = SparseVectors(x, self.d, where)
+            call = sparse_vectors.CALLS[name]
+        else:
+            x = as_input(self, x, where)
         if "filter" in kwargs and name in FILTERED:
             kwargs = with_filter(self, kwargs, where)
         args, kwargs = checked_arguments(
             self, name, len(x), args, kwargs, where)
-        return in_words(method, self, name, (x, *args), kwargs)
+        return in_words(call, self, name, (x, *args), kwargs)
 
     return function
 
@@ -1464,6 +1472,8 @@ def wrap_ids():
             The new vectors or codes, as in add.
         """
         x, ids = checked_changes(self, x, ids, "update_vectors")
+        if isinstance(x, SparseVectors):
+            return sparse_vectors.update_vectors(self, x, ids)
         swig._update_vectors_c(
             self, len(x), faiss.swig_ptr(ids), faiss.swig_ptr(x))
 
@@ -1482,6 +1492,8 @@ def wrap_ids():
         int, the number of vectors that were replaced
         """
         x, ids = checked_changes(self, x, ids, "upsert")
+        if isinstance(x, SparseVectors):
+            return sparse_vectors.upsert(self, x, ids)
         return swig._upsert_c(
             self, len(x), faiss.swig_ptr(x), faiss.swig_ptr(ids))
 
@@ -1489,6 +1501,7 @@ def wrap_ids():
         where = f"{type(self).__name__}.{name}"
         x = (codes_by_hash(self, x, where)
              if isinstance(self, faiss.IndexBinary)
+             else SparseVectors(x, self.d, where) if is_sparse(x)
              else as_vectors(x, self.d, where))
         return x, as_new_ids(ids, len(x), where)
 

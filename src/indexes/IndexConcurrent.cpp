@@ -18,6 +18,7 @@
 #include "core/parallel.h"
 #include "indexes/index_parts.h"
 #include "indexes/index_steps.h"
+#include "indexes/range_result.h"
 #include "indexes/supported_calls.h"
 
 namespace faiss_ext {
@@ -76,26 +77,6 @@ struct TwoSteps {
             : first(std::less<>()(&a, &b) ? a : b),
               second(std::less<>()(&a, &b) ? b : a) {}
 };
-
-/// Joins the results of consecutive queries.
-void join_results(
-        const std::vector<std::unique_ptr<faiss::RangeSearchResult>>& parts,
-        faiss::RangeSearchResult* result) {
-    size_t q = 0;
-    for (const auto& part : parts) {
-        for (size_t i = 0; i < part->nq; i++) {
-            result->lims[q++] = part->lims[i + 1] - part->lims[i];
-        }
-    }
-    result->do_allocation();
-    size_t at = 0;
-    for (const auto& part : parts) {
-        const size_t found = part->lims[part->nq];
-        std::copy_n(part->distances, found, result->distances + at);
-        std::copy_n(part->labels, found, result->labels + at);
-        at += found;
-    }
-}
 
 } // namespace
 

@@ -365,7 +365,7 @@ void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.part("kernel", kernel, "kernel that compares vectors");
     v.word("store",
            store,
-           {"f32", "f16", "u8"},
+           {"f32", "f16", "u8", "sparse"},
            "type of the stored components");
 }
 
@@ -380,6 +380,9 @@ void IndexFlatKernel::init() {
             d > 0, "the dimension is %d, expected a positive number", d);
     check_metric(metric_type);
     check_fields(*this);
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            store != Store::sparse,
+            "IndexFlatKernel stores dense vectors; IndexSparseKernel has store=sparse");
     code_size = codec_of(*this).code_size();
     is_trained = kernel->is_trained;
 }

@@ -41,6 +41,9 @@ IndexFlatKernel* checked(IndexFlatKernel* storage, int M) {
             " vectors, expected M from 2 to 1024 and an empty storage",
             M,
             int64_t(storage->ntotal));
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            storage->store != IndexFlatKernel::Store::sparse,
+            "IndexHNSWKernel: the storage has sparse vectors (store=sparse), expected dense ones");
     return storage;
 }
 

@@ -307,12 +307,11 @@ void IndexIDTableTemplate<IndexT>::append(idx_t n, const idx_t* ids) {
 }
 
 template <class IndexT>
-template <class Add>
-void IndexIDTableTemplate<IndexT>::add_checked(
+void IndexIDTableTemplate<IndexT>::add_by(
         idx_t n,
         const idx_t* xids,
         const char* method,
-        Add&& add) {
+        const std::function<void(IndexT&)>& add) {
     const std::string name = named(method);
     check_parts(*this);
     std::vector<idx_t> ids(xids, xids ? xids + n : xids);
@@ -325,7 +324,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
     check_unused(n, ids.data(), name.c_str(), "choose another id");
     make_room(n);
     if (n > 0) { // some of FAISS's indexes fail if n is 0
-        add();
+        add(*this->index);
     }
     append(n, ids.data());
 }
@@ -333,7 +332,7 @@ void IndexIDTableTemplate<IndexT>::add_checked(
 template <class IndexT>
 void IndexIDTableTemplate<IndexT>::add(idx_t n, const component_t* x) {
     check_input(*this->index, n, x, named("add").c_str());
-    add_checked(n, nullptr, "add", [&] { this->index->add(n, x); });
+    add_by(n, nullptr, "add", [&](IndexT& inside) { inside.add(n, x); });
 }
 
 template <class IndexT>
@@ -344,7 +343,7 @@ void IndexIDTableTemplate<IndexT>::add_with_ids(
     const std::string name = named("add_with_ids");
     check_input(*this->index, n, x, name.c_str());
     check_batch(n, xids, name.c_str());
-    add_checked(n, xids, "add_with_ids", [&] { this->index->add(n, x); });
+    add_by(n, xids, "add_with_ids", [&](IndexT& inside) { inside.add(n, x); });
 }
 
 template <class IndexT>
@@ -356,8 +355,8 @@ void IndexIDTableTemplate<IndexT>::add_sa_codes(
     if constexpr (requires(IndexT & index) {
                       index.add_sa_codes(n, codes, nullptr);
                   }) {
-        add_checked(n, xids, "add_sa_codes", [&] {
-            this->index->add_sa_codes(n, codes, nullptr);
+        add_by(n, xids, "add_sa_codes", [&](IndexT& inside) {
+            inside.add_sa_codes(n, codes, nullptr);
         });
     } else {
         throw UnsupportedError(
@@ -568,9 +567,33 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
         const component_t* x,
         const char* method,
         bool adds) {
+    check_input(*this->index, n, x, named(method).c_str());
+    const auto add = [&](IndexT& inside, const std::vector<idx_t>& order) {
+        if (std::is_sorted(order.begin(), order.end())) {
+            inside.add(n, x);
+            return;
+        }
+        const size_t length = length_of(*this);
+        std::vector<component_t> reordered;
+        reordered.reserve(n * length);
+        for (const idx_t i : order) {
+            reordered.insert(
+                    reordered.end(), x + i * length, x + (i + 1) * length);
+        }
+        inside.add(n, reordered.data());
+    };
+    return change_by(n, ids, method, adds, add);
+}
+
+template <class IndexT>
+idx_t IndexIDTableTemplate<IndexT>::change_by(
+        idx_t n,
+        const idx_t* ids,
+        const char* method,
+        bool adds,
+        const std::function<void(IndexT&, const std::vector<idx_t>&)>& add) {
     const std::string name = named(method);
     const char* where = name.c_str();
-    check_input(*this->index, n, x, where);
     check_batch(n, ids, where);
     check_parts(*this);
     check_new_ids(n, ids, where);
@@ -611,21 +634,12 @@ idx_t IndexIDTableTemplate<IndexT>::change_vectors(
     }
     std::vector<idx_t> order = std::move(added);
     order.insert(order.end(), replaced.begin(), replaced.end());
-    std::vector<component_t> reordered;
-    if (!std::is_sorted(order.begin(), order.end())) {
-        const size_t length = length_of(*this);
-        for (const idx_t i : order) {
-            reordered.insert(
-                    reordered.end(), x + i * length, x + (i + 1) * length);
-        }
-        x = reordered.data();
-    }
     make_room(idx_t(new_ids.size()));
     if (n > 0) { // some of FAISS's indexes fail if n is 0
         try {
             rethrow_with_index(
                     [&](idx_t i) { return order[i]; },
-                    [&] { this->index->add(n, x); });
+                    [&] { add(*this->index, order); });
         } catch (const faiss::FaissException&) {
             rethrow_with_prefix(name + ": ");
         }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -20,6 +21,8 @@
 #include "core/parallel.h"
 #include "core/ranking.h"
 #include "indexes/SparseSegment.h"
+#include "indexes/index_facts.h"
+#include "indexes/index_positions.h"
 #include "indexes/range_result.h"
 #include "indexes/row_scores.h"
 #include "indexes/search_params.h"
@@ -90,6 +93,23 @@ struct CheckedVectors : CanonicalVectors {
         });
     }
 };
+
+void check_ignores_zeros(const Kernel& kernel) {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            kernel.ignores_zeros(),
+            "IndexSparseKernel: the kernel %s may depend on components that are 0 in both vectors, so sparse vectors cannot be compared",
+            kernel.description().c_str());
+}
+
+/// Throws if a method that takes positions is called from outside and the
+/// index has a table of ids.
+void check_by_position(const IndexSparseKernel& index, const char* method) {
+    if (IndexPositions<faiss::Index>::inside != &index && id_table_of(index)) {
+        throw UnsupportedError(
+                std::string("IndexSparseKernel::") + method +
+                ": this method takes positions, and the index has a table of ids; use the functions of faiss_ext/indexes/sparse_calls.h");
+    }
+}
 
 bool is_histogram(const SparseRow& row) {
     return std::all_of(row.values.begin(), row.values.end(), [](float v) {
@@ -203,18 +223,91 @@ IndexSparseKernel::IndexSparseKernel(
         int d,
         const Kernel& kernel,
         faiss::MetricType metric) {
-    FAISS_EXT_THROW_IF_NOT_FMT(
-            kernel.ignores_zeros(),
-            "IndexSparseKernel: the kernel %s may depend on components that are 0 in both vectors, so sparse vectors cannot be compared",
-            kernel.description().c_str());
     this->d = d;
     metric_type = metric;
     this->kernel = kernel.clone();
     init();
+}
+
+void IndexSparseKernel::fields(FieldVisitor& v) const {
+    parameters(v);
+    double count = double(segments.size());
+    v.learned("segments", count);
+    const auto num_segments = size_t(std::clamp(count, 0.0, 1e9));
+    v.items(segments, num_segments, [&](const auto& segment) {
+        if (v.sets()) {
+            settable(segment) = std::make_unique<SparseSegment>();
+        }
+        segment->fields(v);
+    });
+}
+
+void IndexSparseKernel::init() {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            d > 0, "the dimension is %d, expected a positive number", d);
+    check_metric(metric_type);
+    check_fields(*this);
+    check_ignores_zeros(*kernel);
+    store = Store::sparse;
     code_size = 0;
+    is_trained = kernel->is_trained;
+}
+
+void IndexSparseKernel::check_restorable() const {
+    constexpr const char* where = "IndexSparseKernel";
+    FAISS_EXT_THROW_IF_NOT_MSG(
+            kernel->is_trained == is_trained && d > 0,
+            "the kernel and the index are inconsistent: either both or neither must be trained, and the dimension must be positive");
+    check_ignores_zeros(*kernel);
+    std::vector<bool> seen(ntotal);
+    idx_t count = 0;
+    for (const auto& segment : segments) {
+        std::vector<int64_t> indptr;
+        const SparseVectors x = segment->checked(d, indptr);
+        const CheckedVectors canonical(*this, x, where);
+        FAISS_EXT_THROW_IF_NOT_MSG(
+                canonical->indices == x.indices,
+                "IndexSparseKernel: the columns of a vector do not ascend, or a component is 0");
+        for (size_t i = 0; i < segment->size(); i++) {
+            const idx_t place = segment->place(i);
+            if (place == SparseSegment::removed) {
+                continue;
+            }
+            FAISS_EXT_THROW_IF_NOT_FMT(
+                    place >= 0 && place < ntotal && !seen[place],
+                    "IndexSparseKernel: place %" PRId64
+                    " of a vector is out of range, or used twice",
+                    int64_t(place));
+            seen[place] = true;
+            count++;
+        }
+    }
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            count == ntotal,
+            "IndexSparseKernel: it contains %" PRId64
+            " vectors, expected %" PRId64,
+            int64_t(count),
+            int64_t(ntotal));
+}
+
+void IndexSparseKernel::restore() {
+    check_restorable();
+    store = Store::sparse;
+    code_size = 0;
+    places.resize(ntotal);
+    for (size_t s = 0; s < segments.size(); s++) {
+        segments[s]->restore();
+        for (size_t i = 0; i < segments[s]->size(); i++) {
+            const idx_t place = segments[s]->place(i);
+            if (place != SparseSegment::removed) {
+                places[place] = {uint32_t(s), uint16_t(i)};
+            }
+        }
+    }
 }
 
 void IndexSparseKernel::add(const SparseVectors& given) {
+    check_by_position(*this, "add");
     const CheckedVectors x(*this, given, "IndexSparseKernel::add");
     constexpr idx_t most = std::numeric_limits<int32_t>::max();
     FAISS_EXT_THROW_IF_NOT_FMT(
@@ -268,6 +361,7 @@ void IndexSparseKernel::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
+    check_by_position(*this, "search");
     search_scores(x, k, distances, labels, params);
     values_of_scores(x.n, k, distances, labels);
 }
@@ -339,6 +433,7 @@ void IndexSparseKernel::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
+    check_by_position(*this, "range_search");
     const CheckedVectors x(*this, given, "IndexSparseKernel::range_search");
     check_radius(radius, "IndexSparseKernel::range_search");
     const faiss::IDSelector* sel =
@@ -379,6 +474,7 @@ void IndexSparseKernel::compute_distance_subset(
         idx_t k,
         float* distances,
         const idx_t* labels) const {
+    check_by_position(*this, "compute_distance_subset");
     compare_subset(Subset::distances, x, k, distances, labels);
 }
 
@@ -542,13 +638,8 @@ void IndexSparseKernel::merge_from(faiss::Index& other, idx_t add_id) {
     for (idx_t i = 0; i < source.ntotal; i++) {
         rows.append(source.row(i));
     }
-    std::vector<int64_t> indptr{0};
-    indptr.insert(indptr.end(), rows.ends.begin(), rows.ends.end());
-    add({source.ntotal,
-         d,
-         indptr.data(),
-         rows.columns.data(),
-         rows.values.data()});
+    std::vector<int64_t> indptr;
+    add(rows.vectors(d, indptr));
     source.reset();
 }
 

@@ -83,6 +83,12 @@ void SparseRows::append(const SparseRow& row) {
     ends.push_back(columns.size());
 }
 
+SparseVectors SparseRows::vectors(idx_t d, std::vector<int64_t>& indptr) const {
+    indptr.assign(1, 0);
+    indptr.insert(indptr.end(), ends.begin(), ends.end());
+    return {idx_t(size()), d, indptr.data(), columns.data(), values.data()};
+}
+
 float weight_of(const SharedSum& sum, const SparseRow& row) {
     constexpr float zero = 0;
     float weight = 0;

@@ -51,6 +51,9 @@ struct SparseRows {
     /// Appends canonical vectors.
     void append(const SparseVectors& x);
     void append(const SparseRow& row);
+
+    /// The rows as vectors of dimension d, whose indptr is written to an array.
+    SparseVectors vectors(idx_t d, std::vector<int64_t>& indptr) const;
 };
 
 /** Inverted lists of up to 65,536 rows.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/errors.h"
 #include "core/scratch.h"
 #include "indexes/SparseScan.h"
 #include "indexes/blocked_scan.h"
@@ -28,6 +29,31 @@ void SparseHits::append_to(std::vector<Hit>& hits) const {
     for (size_t i = 0; i < nearest.scores.size(); i++) {
         hits.emplace_back(nearest.scores[i], nearest.ids[i]);
     }
+}
+
+void SparseSegment::fields(FieldVisitor& v) const {
+    v.array("row ends", all.ends);
+    v.array("columns", all.columns, all.ends.empty() ? 0 : all.ends.back());
+    v.array("values", all.values, all.columns.size());
+    v.array("places", ids, all.ends.size());
+}
+
+SparseVectors SparseSegment::checked(idx_t d, std::vector<int64_t>& indptr)
+        const {
+    FAISS_EXT_THROW_IF_NOT_FMT(
+            size() <= most_rows && all.size() == size() &&
+                    std::is_sorted(all.ends.begin(), all.ends.end()) &&
+                    all.columns.size() ==
+                            (all.ends.empty() ? 0 : all.ends.back()) &&
+                    all.values.size() == all.columns.size(),
+            "IndexSparseKernel: the arrays of %zu sparse vectors do not match",
+            size());
+    return all.vectors(d, indptr);
+}
+
+void SparseSegment::restore() {
+    removed_count = std::count(ids.begin(), ids.end(), removed);
+    lists = nullptr;
 }
 
 void SparseSegment::append(const SparseVectors& x, idx_t first) {

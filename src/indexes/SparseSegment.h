@@ -17,6 +17,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <faiss_ext/core/compat.h>
+#include <faiss_ext/core/fields.h>
 #include <faiss_ext/kernels/Kernel.h>
 
 #include "indexes/SparseLists.h"
@@ -103,6 +104,16 @@ class SparseSegment {
     idx_t place(size_t i) const {
         return ids[i];
     }
+
+    /// Shows the vectors and their places.
+    void fields(FieldVisitor& v) const;
+
+    /// Throws unless the fields belong to vectors of dimension d. Returns the
+    /// vectors.
+    SparseVectors checked(idx_t d, std::vector<int64_t>& indptr) const;
+
+    /// Computes what files do not store.
+    void restore();
 
     /// Appends vectors with the places from `first` on.
     void append(const SparseVectors& x, idx_t first);

@@ -872,7 +872,9 @@ void register_float_classes() {
     sparse.prepare_moves = [](IndexSparseKernel& i, const PlaceMoves& moves) {
         return [&i, &moves] { i.move(moves); };
     };
-    sparse.string = [](const IndexSparseKernel&) { return std::string(); };
+    sparse.string = [](const IndexSparseKernel& i) {
+        return "KFlat" + in_parentheses(fields_to_string(i, IndexFlatKernel()));
+    };
     sparse.checks_calls = true;
     sparse.is_foreign_to_faiss = true;
     register_index_class(sparse);

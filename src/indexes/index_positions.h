@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/indexes/index_tree.h>
@@ -32,6 +33,20 @@ struct IndexPositions : IndexT {
 
 template <class IndexT>
 thread_local const void* IndexPositions<IndexT>::inside = nullptr;
+
+/// While it lives, calls of an index by this thread mean positions. The pointer
+/// is to the class of the index, without its table of ids.
+template <class IndexT>
+struct InsideStep {
+    const void* before;
+    explicit InsideStep(const void* index)
+            : before(std::exchange(IndexPositions<IndexT>::inside, index)) {}
+    ~InsideStep() {
+        IndexPositions<IndexT>::inside = before;
+    }
+    InsideStep(const InsideStep&) = delete;
+    InsideStep& operator=(const InsideStep&) = delete;
+};
 
 /// The id that add gives to the next vector of an index without a table.
 idx_t next_id_of_lists(const AnyIndex& index);

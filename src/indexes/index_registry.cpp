@@ -6,6 +6,7 @@
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexIVFPQ4.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 
 #include "core/class_table_impl.h"
 #include "indexes/with_ids.h"
@@ -45,6 +46,7 @@ ClassTable<faiss::Index>& class_table<faiss::Index>() {
             "index",
             Names::prefix,
             {entry_with_ids<faiss::Index, IndexFlatKernel>("KFlat"),
+             entry_with_ids<faiss::Index, IndexSparseKernel>("KFlatSparse"),
              entry_with_ids<faiss::Index, IndexIVFPQ4>("KIVF", "nlist"),
              class_entry<faiss::Index, IndexConcurrent>("Concurrent")});
     return table;

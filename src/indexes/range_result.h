@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include <faiss/impl/AuxIndexStructures.h>
@@ -28,6 +30,26 @@ void fill_range_result(
             result->distances[at] = distance(hit);
             result->labels[at++] = label(hit);
         }
+    }
+}
+
+/// Joins the results of consecutive queries.
+inline void join_results(
+        const std::vector<std::unique_ptr<faiss::RangeSearchResult>>& parts,
+        faiss::RangeSearchResult* result) {
+    size_t q = 0;
+    for (const auto& part : parts) {
+        for (size_t i = 0; i < part->nq; i++) {
+            result->lims[q++] = part->lims[i + 1] - part->lims[i];
+        }
+    }
+    result->do_allocation();
+    size_t at = 0;
+    for (const auto& part : parts) {
+        const size_t found = part->lims[part->nq];
+        std::copy_n(part->distances, found, result->distances + at);
+        std::copy_n(part->labels, found, result->labels + at);
+        at += found;
     }
 }
 

@@ -19,6 +19,7 @@
 #include <faiss_ext/indexes/IndexFlatKernel.h>
 #include <faiss_ext/indexes/IndexHNSWKernel.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 
 #include "core/errors.h"
@@ -51,16 +52,8 @@ struct PositionsOf : IndexPositions<BaseIndex<C>> {
                       index,
                       AnyIndex(static_cast<IndexT&>(index)).class_name()) {}
 
-    /// Calls of the index made from within its own methods mean positions.
-    struct Inside {
-        const void* before;
-        explicit Inside(const C& index)
-                : before(std::exchange(
-                          IndexPositions<IndexT>::inside,
-                          &index)) {}
-        ~Inside() {
-            IndexPositions<IndexT>::inside = before;
-        }
+    struct Inside : InsideStep<IndexT> {
+        explicit Inside(const C& index) : InsideStep<IndexT>(&index) {}
     };
 
     C& index() const {
@@ -588,38 +581,40 @@ struct ScoresWithIds : FloatWithIds<C> {
     }
 };
 
-struct FlatKernelWithIds : ScoresWithIds<IndexFlatKernel> {
-    using ScoresWithIds::ScoresWithIds;
+/// Adds the methods of exact search.
+template <class C>
+struct FlatKernelWithIds : ScoresWithIds<C> {
+    using ScoresWithIds<C>::ScoresWithIds;
     FlatKernelWithIds() = default;
 
     void permute_entries(const idx_t* perm) override {
-        refuse_by_position("permute_entries");
-        IndexFlatKernel::permute_entries(perm);
+        this->refuse_by_position("permute_entries");
+        C::permute_entries(perm);
     }
 
 #if !FAISS_EXT_HAS_ADD_SA_CODES
     void add_sa_codes(idx_t n, const uint8_t* codes, const idx_t* xids)
             override {
-        refuse_by_position("add_sa_codes");
-        IndexFlatKernel::add_sa_codes(n, codes, xids);
+        this->refuse_by_position("add_sa_codes");
+        C::add_sa_codes(n, codes, xids);
     }
 #endif
 
    protected:
     void compare_subset(
-            Subset what,
+            IndexFlatKernel::Subset what,
             idx_t n,
             const float* x,
             idx_t k,
             float* out,
             const idx_t* labels) const override {
         if (!this->uses_ids()) {
-            IndexFlatKernel::compare_subset(what, n, x, k, out, labels);
+            C::compare_subset(what, n, x, k, out, labels);
             return;
         }
         std::vector<idx_t> positions(n * k);
-        table().to_positions(n * k, labels, positions.data());
-        IndexFlatKernel::compare_subset(what, n, x, k, out, positions.data());
+        this->table().to_positions(n * k, labels, positions.data());
+        C::compare_subset(what, n, x, k, out, positions.data());
     }
 };
 
@@ -639,7 +634,11 @@ struct ClassWithIds {
 };
 template <>
 struct ClassWithIds<IndexFlatKernel> {
-    using type = FlatKernelWithIds;
+    using type = FlatKernelWithIds<IndexFlatKernel>;
+};
+template <>
+struct ClassWithIds<IndexSparseKernel> {
+    using type = FlatKernelWithIds<IndexSparseKernel>;
 };
 template <>
 struct ClassWithIds<IndexHNSWKernel> {

@@ -139,8 +139,15 @@ std::unique_ptr<IndexT> make_registered(
         int d,
         const Token& part,
         faiss::MetricType metric) {
-    const auto entry = class_table<IndexT>().find(TokenHead(part).letters);
+    auto entry = class_table<IndexT>().find(TokenHead(part).letters);
     Spec spec = arguments_of(part, *entry);
+    const bool is_sparse = std::any_of(
+            spec.arguments.begin(), spec.arguments.end(), [](const auto& a) {
+                return a.key == "store" && a.value == "sparse";
+            });
+    if (is_sparse && entry->name == "KFlat") {
+        entry = class_table<IndexT>().find("KFlatSparse");
+    }
     auto index = entry->make();
     index->d = d;
     index->metric_type = metric;

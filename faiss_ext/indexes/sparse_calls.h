@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Calls with sparse vectors, for every index that takes them.
+//
+// These functions do for SparseVectors what the virtual methods of faiss::Index
+// do for dense ones: ids, selectors, locks and errors are the same. Indexes
+// that take sparse vectors are IndexSparseKernel, and IndexIDTable and
+// IndexConcurrent around one. Others throw an UnsupportedError.
+
+#pragma once
+
+#include <faiss/Index.h>
+
+#include <faiss_ext/core/SparseVectors.h>
+#include <faiss_ext/core/compat.h>
+
+namespace faiss_ext {
+
+/// Whether an index takes sparse vectors.
+bool takes_sparse(const faiss::Index& index);
+
+/// Adds vectors, as add_with_ids does, or as add does if ids is null.
+void add(
+        faiss::Index& index,
+        const SparseVectors& x,
+        const idx_t* ids = nullptr);
+
+/// Finds the k nearest vectors of each query, as faiss::Index::search does.
+void search(
+        const faiss::Index& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params = nullptr);
+
+/// Finds the vectors within a radius, as faiss::Index::range_search does.
+void range_search(
+        const faiss::Index& index,
+        const SparseVectors& x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params = nullptr);
+
+/// Replaces vectors as IndexIDTable::update_vectors does.
+void update_vectors(
+        faiss::Index& index,
+        const SparseVectors& x,
+        const idx_t* ids);
+
+/// Replaces the vectors whose ids exist, and adds the others. Returns the
+/// number of replaced vectors.
+idx_t upsert(faiss::Index& index, const SparseVectors& x, const idx_t* ids);
+
+} // namespace faiss_ext

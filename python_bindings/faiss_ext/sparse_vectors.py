@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Sparse vectors in calls of indexes: arrays and matrices of scipy.sparse.
+
+SciPy itself is not imported; whatever has ``tocsr`` is taken.
+"""
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_ext as swig
+
+
+def is_sparse(x):
+    return hasattr(x, "tocsr") and hasattr(x, "shape")
+
+
+class SparseVectors:
+    """The rows of a sparse array, in the arrays that C++ takes."""
+
+    def __init__(self, x, d, where):
+        if len(x.shape) != 2 or x.shape[1] != d:
+            raise ValueError(f"{where}: expected a sparse array of shape "
+                             f"(n, {d}), got {x.shape}")
+        if np.dtype(x.dtype).kind not in "fiub":
+            raise TypeError(f"{where}: expected numbers, got a sparse array of "
+                            f"{x.dtype}")
+        x = x.tocsr()
+        self.n = x.shape[0]
+        self.d = d
+        self.indptr = np.ascontiguousarray(x.indptr, dtype="int64")
+        self.indices = as_columns(x.indices, d, self.indptr, where)
+        with np.errstate(over="ignore"):  # the C++ side rejects infinities
+            self.values = np.ascontiguousarray(x.data, dtype="float32")
+        size = min(self.indices.size, self.values.size)
+        if len(self.indptr) != self.n + 1 or self.indptr.min() < 0 or (
+                self.indptr.max() > size):
+            raise ValueError(
+                f"{where}: indptr of the sparse array must have {self.n + 1} "
+                f"numbers from 0 to {size}, the number of its components")
+
+    def __len__(self):
+        return self.n
+
+    def arguments(self):
+        return (self.n, self.d, *map(
+            faiss.swig_ptr, (self.indptr, self.indices, self.values)))
+
+
+def as_columns(indices, d, indptr, where):
+    """The columns as int32. A check of larger types, which could wrap around,
+    names the row."""
+    indices = np.asarray(indices)
+    if indices.dtype.itemsize > 4 and indices.size:
+        outside = (indices < 0) | (indices >= d)
+        if outside.any():
+            at = int(outside.argmax())
+            row = int(np.searchsorted(indptr, at, side="right")) - 1
+            raise ValueError(f"{where}: column {int(indices[at])} of vector "
+                             f"{row} is out of range, expected 0 to {d - 1}")
+    return np.ascontiguousarray(indices, dtype="int32")
+
+
+# ------------------------------------------------------- calls of an index
+
+def add(index, x):
+    swig._add_sparse_c(index, *x.arguments(), None)
+
+
+def add_with_ids(index, x, ids):
+    swig._add_sparse_c(index, *x.arguments(), faiss.swig_ptr(ids))
+
+
+def search(index, x, k, *, params=None, D=None, I=None):
+    D = np.empty((len(x), k), dtype="float32") if D is None else D
+    I = np.empty((len(x), k), dtype="int64") if I is None else I
+    swig._search_sparse_c(index, *x.arguments(), k, faiss.swig_ptr(D),
+                          faiss.swig_ptr(I), params)
+    return D, I
+
+
+def range_search(index, x, thresh, *, params=None):
+    result = faiss.RangeSearchResult(len(x))
+    swig._range_search_sparse_c(index, *x.arguments(), thresh, result, params)
+    lims = faiss.rev_swig_ptr(result.lims, len(x) + 1).copy()
+    found = int(lims[-1])
+    return (lims, faiss.rev_swig_ptr(result.distances, found).copy(),
+            faiss.rev_swig_ptr(result.labels, found).copy())
+
+
+def update_vectors(index, x, ids):
+    swig._update_sparse_c(index, *x.arguments(), faiss.swig_ptr(ids))
+
+
+def upsert(index, x, ids):
+    return swig._upsert_sparse_c(index, *x.arguments(), faiss.swig_ptr(ids))
+
+
+# methods of float indexes that take sparse vectors
+CALLS = {call.__name__: call for call in (add, add_with_ids, search, range_search)}
