@@ -24,6 +24,14 @@ struct ClassEntry {
     std::function<std::unique_ptr<Base>()> make; ///< makes a default object
     std::function<std::unique_ptr<Base>(const Base&)> copy;
     std::function<void(Base& to, const Base& from)> assign;
+
+    /// Set for a class that has no name of its own in strings: there it has the
+    /// name `of` and an argument, as IndexSparseKernel is
+    /// `KFlat(store=sparse)`. Its own name is that in files, with characters
+    /// that strings do not have.
+    struct Variant {
+        std::string of, key, value;
+    } variant = {};
 };
 
 /// Makes the entry of class C, which must have a default constructor. If C
@@ -38,7 +46,8 @@ ClassEntry<Base> class_entry(
             typeid(C),
             [] { return std::make_unique<C>(); },
             nullptr,
-            nullptr};
+            nullptr,
+            {}};
     if constexpr (std::is_copy_constructible_v<C>) {
         entry.copy = [](const Base& from) {
             return std::make_unique<C>(dynamic_cast<const C&>(from));
@@ -77,12 +86,21 @@ struct ClassTable {
     /// Returns the entry of a name, or null.
     std::unique_ptr<ClassEntry<Base>> find(const std::string& name) const;
 
+    /// Returns the entry for a name in a string: a variant, if is_given(key,
+    /// value) is true of its argument, or that of the name. Null if the name is
+    /// unknown.
+    std::unique_ptr<ClassEntry<Base>> find_in_string(
+            const std::string& name,
+            const std::function<
+                    bool(const std::string& key, const std::string& value)>&
+                    is_given) const;
+
     /// Returns the entry of an object's class. Throws if it is not registered.
     ClassEntry<Base> find(const Base& object) const;
 
     bool knows(const Base& object) const;
 
-    std::vector<std::string> names() const; ///< sorted
+    std::vector<std::string> names() const; ///< in strings, sorted
 
     const std::string& noun() const;
 

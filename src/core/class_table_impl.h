@@ -66,7 +66,9 @@ void ClassTable<Base>::add(const ClassEntry<Base>& entry) {
             "'%s' cannot be registered: this name or its class is already registered, as '%s'",
             entry.name.c_str(),
             known->name.c_str());
-    reserve_name(entry.name, state->names, state->noun);
+    if (entry.variant.of.empty()) {
+        reserve_name(entry.name, state->names, state->noun);
+    }
     state->entries.push_back(entry);
 }
 
@@ -77,6 +79,24 @@ std::unique_ptr<ClassEntry<Base>> ClassTable<Base>::find(
     const auto* found = state->find(
             [&](const ClassEntry<Base>& e) { return e.name == name; });
     return found ? std::make_unique<ClassEntry<Base>>(*found) : nullptr;
+}
+
+template <class Base>
+std::unique_ptr<ClassEntry<Base>> ClassTable<Base>::find_in_string(
+        const std::string& name,
+        const std::function<bool(const std::string&, const std::string&)>&
+                is_given) const {
+    {
+        std::lock_guard<std::mutex> lock(state->mutex);
+        const auto* found = state->find([&](const ClassEntry<Base>& e) {
+            return e.variant.of == name &&
+                    is_given(e.variant.key, e.variant.value);
+        });
+        if (found) {
+            return std::make_unique<ClassEntry<Base>>(*found);
+        }
+    }
+    return find(name);
 }
 
 template <class Base>
@@ -105,7 +125,9 @@ std::vector<std::string> ClassTable<Base>::names() const {
     std::lock_guard<std::mutex> lock(state->mutex);
     std::vector<std::string> names;
     for (const ClassEntry<Base>& e : state->entries) {
-        names.push_back(e.name);
+        if (e.variant.of.empty()) {
+            names.push_back(e.name);
+        }
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -25,6 +25,13 @@ ClassEntry<Base> entry_with_ids(
     return entry;
 }
 
+ClassEntry<faiss::Index> sparse_entry() {
+    auto entry =
+            entry_with_ids<faiss::Index, IndexSparseKernel>("KFlat.sparse");
+    entry.variant = {"KFlat", "store", "sparse"};
+    return entry;
+}
+
 } // namespace
 
 template <>
@@ -46,7 +53,7 @@ ClassTable<faiss::Index>& class_table<faiss::Index>() {
             "index",
             Names::prefix,
             {entry_with_ids<faiss::Index, IndexFlatKernel>("KFlat"),
-             entry_with_ids<faiss::Index, IndexSparseKernel>("KFlatSparse"),
+             sparse_entry(),
              entry_with_ids<faiss::Index, IndexIVFPQ4>("KIVF", "nlist"),
              class_entry<faiss::Index, IndexConcurrent>("Concurrent")});
     return table;

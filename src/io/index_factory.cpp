@@ -139,15 +139,18 @@ std::unique_ptr<IndexT> make_registered(
         int d,
         const Token& part,
         faiss::MetricType metric) {
-    auto entry = class_table<IndexT>().find(TokenHead(part).letters);
-    Spec spec = arguments_of(part, *entry);
-    const bool is_sparse = std::any_of(
-            spec.arguments.begin(), spec.arguments.end(), [](const auto& a) {
-                return a.key == "store" && a.value == "sparse";
-            });
-    if (is_sparse && entry->name == "KFlat") {
-        entry = class_table<IndexT>().find("KFlatSparse");
-    }
+    const std::string name = TokenHead(part).letters;
+    Spec spec = arguments_of(part, *class_table<IndexT>().find(name));
+    const auto is_given = [&](const std::string& key,
+                              const std::string& value) {
+        return std::any_of(
+                spec.arguments.begin(),
+                spec.arguments.end(),
+                [&](const auto& a) {
+                    return a.key == key && a.value == value;
+                });
+    };
+    const auto entry = class_table<IndexT>().find_in_string(name, is_given);
     auto index = entry->make();
     index->d = d;
     index->metric_type = metric;
