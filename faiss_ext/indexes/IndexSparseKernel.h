@@ -58,8 +58,6 @@ struct IndexSparseKernel : IndexFlatKernel {
     void restore() override;
     void check_restorable() const override;
 
-    void train(idx_t n, const float* x) override;
-
     void add(const SparseVectors& x);
     void add(idx_t n, const float* x) override;
 
