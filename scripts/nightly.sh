@@ -11,8 +11,7 @@
 #              UndefinedBehaviorSanitizer
 #   tidy       clang-tidy, for all sources
 #   papers     all experiments of the papers, with small settings
-#   package    pip compiles the package from its source archive, without precompiled
-#              headers: a missing #include is found here
+#   package    pip compiles the package from its source archive
 #   mutants    check that the tests notice each of more than a hundred faults in src/
 #   machines   blank Debian 12 and Debian 13 systems (needs root), and the wheel if
 #              FAISS_EXT_FAISS_INCLUDE names the folder of FAISS's headers

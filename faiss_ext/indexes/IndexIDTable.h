@@ -51,8 +51,8 @@ struct IndexIDTableTemplate : faiss::IndexIDMapTemplate<IndexT> {
     /// Takes an empty index, which is deleted only if own_fields is set.
     explicit IndexIDTableTemplate(IndexT* index);
     /// Takes an index and the ids of its vectors, in the order of their
-    /// positions. next_id is the first id that add gives, if it is above all of
-    /// them; by default, add continues after the largest one.
+    /// positions. next_id must be above the ids of removed vectors, which add
+    /// must not give again. By default, add continues after the largest id.
     IndexIDTableTemplate(
             IndexT* index,
             std::vector<idx_t> ids,

@@ -177,7 +177,7 @@ def hint_for(string):
     return ""
 
 
-MOST_CHARACTERS = 4096
+MOST_CHARACTERS = 4096  # as in src/core/Spec.cpp
 
 
 def check_factory_string(description, function):

@@ -228,7 +228,7 @@ def test_search_parameters_of_refine():
         everything.search(X[:9], 5, params=params)[1],
         filled("KFlat(chi2)", X).search(X[:9], 5)[1])
     params.sel = faiss.IDSelectorRange(0, 100)
-    with pytest.raises(RuntimeError, match="in base_index_params"):
+    with pytest.raises(RuntimeError, match="into base_index_params"):
         index.search(X[:5], 5, params=params)
     params.k_factor = 0.5
     with pytest.raises(ValueError, match="k_factor must be at least 1, got 0.5"):
