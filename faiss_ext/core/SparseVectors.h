@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct SparseVectors {
     /// Number of components of vector i.
     size_t num_components(idx_t i) const {
         return size_t(indptr[i + 1] - indptr[i]);
+    }
+
+    /// Writes vector i to an array of d floats.
+    void copy_dense(idx_t i, float* x) const {
+        std::fill_n(x, d, 0.0f);
+        for (int64_t j = indptr[i]; j < indptr[i + 1]; j++) {
+            x[indices[j]] += values[j];
+        }
     }
 
     /// The vectors from `begin` up to `end`.

@@ -5,6 +5,7 @@
 
 #include <faiss/VectorTransform.h>
 
+#include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/fields.h>
 
@@ -42,6 +43,14 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// @param xt  output, size n * d_out
     void apply_noalloc(idx_t n, const float* x, float* xt) const override;
 
+    /// Like train, with sparse vectors. It makes dense copies of at most 65,536
+    /// vectors, drawn at random, in at most 1 GB.
+    void train_sparse(const SparseVectors& x);
+
+    /// Like apply_noalloc, with sparse vectors. Results are the same as for
+    /// dense ones, bit for bit.
+    void apply_sparse(const SparseVectors& x, float* xt) const;
+
     /// Throws UnsupportedError.
     void reverse_transform(idx_t n, const float* xt, float* x) const override;
 
@@ -51,13 +60,34 @@ struct Transform : faiss::VectorTransform, HasFields {
     /// Transforms a few vectors, on the calling thread, without checks.
     virtual void map(size_t n, const float* x, float* xt) const = 0;
 
+    /** Like map, for sparse vectors in canonical form (CanonicalVectors).
+     *
+     * By default it makes a dense copy of one vector at a time.
+     */
+    virtual void map_sparse(const SparseVectors& x, float* xt) const;
+
     /// The best number of vectors, out of n, for a thread to transform at a
     /// time.
     virtual idx_t rows_per_block(idx_t n) const = 0;
 
-    /// Throws if the transform is not defined on one of the vectors. By default
-    /// all must be finite. `where` names the caller in the message.
-    virtual void check_input(idx_t n, const float* x, const char* where) const;
+    /// Throws if the transform is not defined on one of the vectors. `where`
+    /// names the caller in the message.
+    void check_input(idx_t n, const float* x, const char* where) const;
+
+    /// Throws if sparse vectors have another dimension than d_in, or if the
+    /// transform is not defined on one of them.
+    void check_sparse_input(const CanonicalVectors& x, const char* where) const;
+
+    /** Does check_input for vectors of d components: all of them, or those of a
+     * sparse vector that are not 0.
+     *
+     * By default all must be finite.
+     */
+    virtual void check_vectors(
+            idx_t n,
+            const float* x,
+            size_t d,
+            const char* where) const;
 
     /// Sets d_in and d_out, if they are known before the parameters.
     virtual void set_dimensions(int d_in, int d_out);
@@ -76,6 +106,7 @@ struct Transform : faiss::VectorTransform, HasFields {
 
     /// Calls check_input, and throws if the object is not trained.
     void check_ready(idx_t n, const float* x, const char* where) const;
+    void check_ready(const CanonicalVectors& x, const char* where) const;
 
     /// rows_per_block() for vectors that are multiplied by a matrix. It gives
     /// work to every thread, and the `floats` numbers of each vector stay in a

@@ -107,7 +107,8 @@ struct AdditiveKernelHash : CenteredHash {
     /// 0, or -1 with negative=sign
     double least_kernel_value() const override;
 
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void set_dimensions(int d, int nbits) override;
     void fields(FieldVisitor& v) const override;
     void init() override;

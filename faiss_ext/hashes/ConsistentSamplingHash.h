@@ -70,7 +70,8 @@ struct ConsistentSamplingHash : KernelHash {
     double asymmetric_kernel_estimate(double distance) const override;
 
     void margins(size_t n, const float* x, float* margins) const override;
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;

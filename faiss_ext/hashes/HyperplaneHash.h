@@ -90,7 +90,8 @@ struct HyperplaneHash : CenteredHash {
    protected:
     /// Throws unless components are finite and, as seen from a mean, at most
     /// 1e37 in magnitude.
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
 };
 
 } // namespace faiss_ext

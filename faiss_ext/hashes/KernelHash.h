@@ -54,6 +54,10 @@ struct KernelHash : Transform {
      */
     void encode(idx_t n, const float* x, uint8_t* codes) const;
 
+    /// Like encode, with sparse vectors. Codes are the same as for dense ones,
+    /// bit for bit.
+    void encode_sparse(const SparseVectors& x, uint8_t* codes) const;
+
     /** Expected Hamming distance, in bits (0 to nbits), of the codes of two
      * vectors with kernel value `kernel_value`.
      *
@@ -200,6 +204,11 @@ struct KernelHash : Transform {
     idx_t rows_per_block(idx_t n) const override;
     std::unique_ptr<Transform> copy_transform() const override;
     void assign_transform(const Transform& other) override;
+
+   private:
+    /// Calls compute(begin, end, margins) for blocks of n vectors.
+    template <class F>
+    void encode_blocks(idx_t n, uint8_t* codes, F&& compute) const;
 };
 
 template <>

@@ -108,7 +108,8 @@ struct KernelizedLSH : ProjectionHash {
             const override;
     std::string caution() const override;
 
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void set_dimensions(int d, int nbits) override;
     void fields(FieldVisitor& v) const override;
     void init() override;

@@ -125,7 +125,8 @@ struct ShiftInvariantHash : ProjectionHash {
     void learn(idx_t n, const float* x) override;
     /// Throws also if a vector is too far from the origin
     /// (ShiftInvariantKernel::check_phases).
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void finish(size_t n, float* margins) const override;
     bool has_independent_bits() const override;
 

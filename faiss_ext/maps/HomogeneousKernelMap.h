@@ -135,7 +135,8 @@ struct HomogeneousKernelMap : FeatureMap {
 
     /// Throws if a component is NaN, infinite or above 1e37 in magnitude, or if
     /// it is negative and negative=error.
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
 
     void map(size_t n, const float* x, float* xt) const override;
     void fields(FieldVisitor& v) const override;

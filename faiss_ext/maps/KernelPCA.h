@@ -83,7 +83,8 @@ struct KernelPCA : FeatureMap {
     void set_landmarks(idx_t n, const float* x);
 
     void map(size_t n, const float* x, float* xt) const override;
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
     void fields(FieldVisitor& v) const override;
     void init() override;
     void restore() override;

@@ -67,7 +67,8 @@ struct RandomFourierMap : FeatureMap {
     void learn(idx_t n, const float* x) override;
     /// Throws also if a vector is too far from the origin
     /// (ShiftInvariantKernel::check_phases).
-    void check_input(idx_t n, const float* x, const char* where) const override;
+    void check_vectors(idx_t n, const float* x, size_t d, const char* where)
+            const override;
 
    private:
     void draw();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <typeinfo>
+#include <vector>
 
 #include <faiss/impl/io.h>
 
@@ -10,6 +11,9 @@
 #include "core/errors.h"
 #include "core/field_files.h"
 #include "core/parallel.h"
+#include "core/sample.h"
+#include "core/scratch.h"
+#include "core/sparse_input.h"
 
 namespace faiss_ext {
 
@@ -36,10 +40,43 @@ void Transform::train(idx_t n, const float* x) {
     }
 }
 
+void Transform::train_sparse(const SparseVectors& x) {
+    constexpr idx_t most_vectors = 65536, most_floats = 1 << 28;
+    constexpr uint64_t seed = 1234;
+    const CanonicalVectors canonical(x, "train");
+    check_sparse_input(canonical, "train");
+    if (is_trained) {
+        return;
+    }
+    const idx_t most = std::clamp<idx_t>(most_floats / d_in, 1, most_vectors);
+    const std::vector<idx_t> ids = sample_ids(x.n, most, seed);
+    std::vector<float> dense(ids.size() * d_in);
+    for (size_t i = 0; i < ids.size(); i++) {
+        canonical->copy_dense(ids[i], &dense[i * d_in]);
+    }
+    train(idx_t(ids.size()), dense.data());
+}
+
 void Transform::learn(idx_t, const float*) {}
 
 void Transform::check_input(idx_t n, const float* x, const char* where) const {
-    check_finite(n, x, d_in, where);
+    check_vectors(n, x, d_in, where);
+}
+
+void Transform::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_finite(n, x, d, where);
+}
+
+void Transform::check_sparse_input(const CanonicalVectors& x, const char* where)
+        const {
+    check_dimension(x.get(), d_in, where);
+    for_components(x, [&](size_t size, const float* values) {
+        check_vectors(1, values, size, where);
+    });
 }
 
 void Transform::check_ready(idx_t n, const float* x, const char* where) const {
@@ -56,6 +93,29 @@ void Transform::apply_noalloc(idx_t n, const float* x, float* xt) const {
     parallel_blocks(
             "mapping", n, rows_per_block(n), [&](idx_t begin, idx_t end) {
                 map(end - begin, x + begin * d_in, xt + begin * d_out);
+            });
+}
+
+void Transform::check_ready(const CanonicalVectors& x, const char* where)
+        const {
+    check_ready(0, nullptr, where);
+    check_sparse_input(x, where);
+}
+
+void Transform::map_sparse(const SparseVectors& x, float* xt) const {
+    const Scratch dense(d_in);
+    for (idx_t i = 0; i < x.n; i++) {
+        x.copy_dense(i, dense.get());
+        map(1, dense.get(), xt + i * d_out);
+    }
+}
+
+void Transform::apply_sparse(const SparseVectors& x, float* xt) const {
+    const CanonicalVectors canonical(x, "apply");
+    check_ready(canonical, "apply");
+    parallel_blocks(
+            "mapping", x.n, rows_per_block(x.n), [&](idx_t begin, idx_t end) {
+                map_sparse(canonical->slice(begin, end), xt + begin * d_out);
             });
 }
 

@@ -70,9 +70,12 @@ const float* AdditiveKernelHash::features(
     return space;
 }
 
-void AdditiveKernelHash::check_input(idx_t n, const float* x, const char* where)
-        const {
-    map.check_input(n, x, where);
+void AdditiveKernelHash::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    map.check_vectors(n, x, d, where);
 }
 
 double AdditiveKernelHash::least_kernel_value() const {

@@ -77,11 +77,12 @@ void ConsistentSamplingHash::restore() {
             fits && is_trained, "the numbers of the hash are out of range");
 }
 
-void ConsistentSamplingHash::check_input(
+void ConsistentSamplingHash::check_vectors(
         idx_t n,
         const float* x,
+        size_t d,
         const char* where) const {
-    check_histograms(n, x, d_in, where);
+    check_histograms(n, x, d, where);
 }
 
 void ConsistentSamplingHash::margins(size_t n, const float* x, float* margins)

@@ -74,12 +74,15 @@ std::pair<double, double> HyperplaneHash::hamming_bounds(
     return {bits, bits};
 }
 
-void HyperplaneHash::check_input(idx_t n, const float* x, const char* where)
-        const {
+void HyperplaneHash::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
     if (center || rot != Rotation::random) {
-        check_signed_histograms(n, x, d_in, where);
+        check_signed_histograms(n, x, d, where);
     } else {
-        check_finite(n, x, d_in, where);
+        check_finite(n, x, d, where);
     }
 }
 

@@ -35,10 +35,25 @@ idx_t KernelHash::rows_per_block(idx_t n) const {
 
 void KernelHash::encode(idx_t n, const float* x, uint8_t* codes) const {
     check_ready(n, x, "encode");
+    encode_blocks(n, codes, [&](idx_t begin, idx_t end, float* to) {
+        margins(end - begin, x + begin * d_in, to);
+    });
+}
+
+void KernelHash::encode_sparse(const SparseVectors& x, uint8_t* codes) const {
+    const CanonicalVectors canonical(x, "encode");
+    check_ready(canonical, "encode");
+    encode_blocks(x.n, codes, [&](idx_t begin, idx_t end, float* to) {
+        map_sparse(canonical->slice(begin, end), to);
+    });
+}
+
+template <class F>
+void KernelHash::encode_blocks(idx_t n, uint8_t* codes, F&& compute) const {
     parallel_blocks(
             "encoding", n, rows_per_block(n), [&](idx_t begin, idx_t end) {
                 const Scratch block((end - begin) * nbits);
-                margins(end - begin, x + begin * d_in, block.get());
+                compute(begin, end, block.get());
                 simd::pack_signs(
                         end - begin,
                         nbits,

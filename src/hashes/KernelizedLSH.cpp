@@ -136,9 +136,12 @@ void KernelizedLSH::finish(size_t n, float* margins) const {
     }
 }
 
-void KernelizedLSH::check_input(idx_t n, const float* x, const char* where)
-        const {
-    map.check_input(n, x, where);
+void KernelizedLSH::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    map.check_vectors(n, x, d, where);
 }
 
 double KernelizedLSH::expected_hamming(double kernel_value) const {

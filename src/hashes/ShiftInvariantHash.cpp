@@ -95,10 +95,13 @@ void ShiftInvariantHash::learn(idx_t n, const float* x) {
     draw();
 }
 
-void ShiftInvariantHash::check_input(idx_t n, const float* x, const char* where)
-        const {
+void ShiftInvariantHash::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
     FAISS_EXT_THROW_IF_NOT_FMT(kernel, "%s: the hash has no kernel", where);
-    kernel->check_phases(n, x, d_in, where);
+    kernel->check_phases(n, x, d, where);
 }
 
 void ShiftInvariantHash::finish(size_t n, float* margins) const {

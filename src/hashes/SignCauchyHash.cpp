@@ -33,9 +33,12 @@ void SignCauchyHash::restore() {
     check_projection(is_trained);
 }
 
-void SignCauchyHash::check_input(idx_t n, const float* x, const char* where)
-        const {
-    check_histograms(n, x, d_in, where);
+void SignCauchyHash::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
+    check_histograms(n, x, d, where);
 }
 
 double SignCauchyHash::least_kernel_value() const {

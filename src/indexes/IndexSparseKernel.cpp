@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cinttypes>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -20,6 +19,7 @@
 #include "core/field_strings.h"
 #include "core/parallel.h"
 #include "core/ranking.h"
+#include "core/sparse_input.h"
 #include "indexes/SparseSegment.h"
 #include "indexes/index_facts.h"
 #include "indexes/index_positions.h"
@@ -71,25 +71,10 @@ struct CheckedVectors : CanonicalVectors {
             const SparseVectors& x,
             const char* where)
             : CanonicalVectors(x, where) {
-        FAISS_EXT_THROW_IF_NOT_FMT(
-                x.d == index.d,
-                "%s: the vectors have %" PRId64
-                " dimensions, expected %d as in the index",
-                where,
-                int64_t(x.d),
-                index.d);
+        check_dimension(x, index.d, where);
         check_trained(index.is_trained && index.kernel->is_trained, where);
-        parallel_blocks(x.n, 256, [&](idx_t begin, idx_t end) {
-            for (idx_t i = begin; i < end; i++) {
-                const SparseRow row = SparseRow::of(get(), i);
-                if (row.size() > 0) {
-                    const ComponentNumbers numbers(row.columns.data());
-                    with_numbers_from(i, [&] {
-                        index.kernel->check_input(
-                                1, row.values.data(), row.size(), where);
-                    });
-                }
-            }
+        for_components(*this, [&](size_t size, const float* values) {
+            index.kernel->check_input(1, values, size, where);
         });
     }
 };

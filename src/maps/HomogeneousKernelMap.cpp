@@ -141,15 +141,16 @@ void HomogeneousKernelMap::init() {
     d_out = int(dimension);
 }
 
-void HomogeneousKernelMap::check_input(
+void HomogeneousKernelMap::check_vectors(
         idx_t n,
         const float* x,
+        size_t d,
         const char* where) const {
     const auto check = negative == Negative::error ? check_histograms
                                                    : check_signed_histograms;
-    check(n, x, d_in, where);
+    check(n, x, d, where);
     if (norm == Norm::none) {
-        check_sums(n, x, d_in, where);
+        check_sums(n, x, d, where);
     }
 }
 

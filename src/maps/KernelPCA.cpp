@@ -421,11 +421,15 @@ void KernelPCA::map(size_t n, const float* x, float* xt) const {
     Steps::check_values(*this, n * rank, xt);
 }
 
-void KernelPCA::check_input(idx_t n, const float* x, const char* where) const {
+void KernelPCA::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
     if (kernel) {
-        kernel->check_input(n, x, d_in, where);
+        kernel->check_input(n, x, d, where);
     } else {
-        check_finite(n, x, d_in, where);
+        check_finite(n, x, d, where);
     }
 }
 

@@ -78,10 +78,13 @@ idx_t RandomFourierMap::rows_per_block(idx_t n) const {
     return rows_to_multiply(n, dims, cache::half_l2);
 }
 
-void RandomFourierMap::check_input(idx_t n, const float* x, const char* where)
-        const {
+void RandomFourierMap::check_vectors(
+        idx_t n,
+        const float* x,
+        size_t d,
+        const char* where) const {
     FAISS_EXT_THROW_IF_NOT_FMT(kernel, "%s: the map has no kernel", where);
-    kernel->check_phases(n, x, d_in, where);
+    kernel->check_phases(n, x, d, where);
 }
 
 void RandomFourierMap::map(size_t n, const float* x, float* xt) const {
