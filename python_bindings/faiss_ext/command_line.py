@@ -40,6 +40,7 @@ import sys
 import faiss
 import numpy as np
 
+from . import sparse_files
 from . import swigfaiss_ext as swig
 from .advice import (
     RecallCriterion, Truth, as_kernel, check_vectors, one_thread_if_busy,
@@ -59,6 +60,7 @@ from .index_tree import (
     all_inside, hash_before, part_that_compares, parts_of)
 from .showing import class_name, text
 from .sources import as_floats
+from .sparse_vectors import is_sparse
 from .timing import Stopwatch
 from .vector_files import VectorFileError, lazy_vectors, read_vectors
 
@@ -403,6 +405,8 @@ def vectors_for(index, x, name):
                                   f"uint8, got {x.dtype}")
     if not bits:
         x = as_floats(x, name)
+    if is_sparse(x):
+        x = sparse_files.widened(x, width, name)
     if x.shape[1] != width:
         raise VectorFileError(f"{name}: vectors of {x.shape[1]} components, "
                               f"the index takes {width}")
@@ -540,7 +544,7 @@ def run_search(args):
             np.savez(whole, **arrays)
         else:
             whole.write(b"query,id,distance\n")
-            for q in range(len(queries)):
+            for q in range(queries.shape[0]):
                 whole.writelines(f"{q},{i},{distance}\n".encode()
                                  for i, distance in results_of(arrays, q))
         try:
@@ -556,12 +560,12 @@ def run_search(args):
                else {name: a.tolist() for name, a in arrays.items()})}))
         return 0
     if args.output is None:
-        for q in range(len(queries)):
+        for q in range(queries.shape[0]):
             print(f"{q}: " + " ".join(
                 f"{i}:{distance:.7g}" if D.dtype.kind == "f"
                 else f"{i}:{distance}"
                 for i, distance in results_of(arrays, q)))
-    print(f"{len(queries):,} queries in {seconds:.3f} s", file=sys.stderr)
+    print(f"{queries.shape[0]:,} queries in {seconds:.3f} s", file=sys.stderr)
     return 0
 
 
@@ -633,7 +637,7 @@ def vectors_with_ids(args, index):
     """The vectors of a file and their ids, as many."""
     x = vectors_for(index, vectors_of(args.vectors), args.vectors)
     given = ids_given(args.ids)
-    given.ids = as_many(given, args, len(x))
+    given.ids = as_many(given, args, x.shape[0])
     return x, given
 
 
@@ -685,8 +689,8 @@ def run_add(args):
         with naming(args.vectors):
             index.add_with_ids(x, ids)
     first, last = int(ids.min()), int(ids.max())
-    return finish(args, index, f"{len(x):,} added, with ids from {first} to "
-                  f"{last}", added=len(x), first_id=first, last_id=last)
+    return finish(args, index, f"{x.shape[0]:,} added, with ids from {first} to "
+                  f"{last}", added=x.shape[0], first_id=first, last_id=last)
 
 
 def run_update(args):
@@ -703,7 +707,7 @@ def run_update(args):
             index.upsert(x, given.ids)
         else:
             index.update_vectors(given.ids, x)
-    replaced = len(x) - len(missing)
+    replaced = x.shape[0] - len(missing)
     return finish(args, index, f"{replaced:,} replaced, {len(missing):,} added",
                   replaced=replaced, added=len(missing))
 

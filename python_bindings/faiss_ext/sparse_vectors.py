@@ -8,6 +8,19 @@ import faiss
 import numpy as np
 
 from . import swigfaiss_ext as swig
+from .index_tree import hash_in_front
+
+
+def takes_sparse(index):
+    if isinstance(index, faiss.IndexBinary):
+        return hash_in_front(index) is not None
+    return swig._takes_sparse(index)
+
+
+def why_not_sparse(string):
+    """Says that the index of a string takes no sparse vectors."""
+    return (f"the index {string} takes no sparse vectors; KFlat(...,store=sparse) "
+            "does, and so do indexes behind a hash or a map of faiss_ext")
 
 
 def is_sparse(x):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <numeric>
 #include <vector>
 
 #include <faiss_ext/core/SparseVectors.h>
@@ -49,7 +50,11 @@ inline std::vector<float> dense_sample(const SparseVectors& x) {
     constexpr idx_t most_vectors = 65536, most_floats = 1 << 28;
     constexpr uint64_t seed = 1234;
     const idx_t most = std::clamp<idx_t>(most_floats / x.d, 1, most_vectors);
-    const std::vector<idx_t> ids = sample_ids(x.n, most, seed);
+    std::vector<idx_t> ids(x.n);
+    std::iota(ids.begin(), ids.end(), idx_t(0));
+    if (x.n > most) {
+        ids = sample_ids(x.n, most, seed);
+    }
     std::vector<float> dense(ids.size() * x.d);
     for (size_t i = 0; i < ids.size(); i++) {
         x.copy_dense(ids[i], &dense[i * x.d]);
