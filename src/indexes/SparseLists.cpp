@@ -217,59 +217,198 @@ uint8_t SparseLists::code(float value) const {
             edges.begin());
 }
 
-void SparseLists::fill(const SparseRows& from, size_t d) {
-    const size_t total = num_rows == 0 ? 0 : from.ends[num_rows - 1];
-    const auto begin = from.columns.begin(), end = begin + total;
-    // where the next entry of each column goes
-    std::vector<uint32_t> counts;
-    const bool is_dense = d / 16 <= total;
-    if (is_dense) {
-        counts.resize(d);
-        std::for_each(begin, end, [&](int32_t c) { counts[c]++; });
-        for (size_t c = 0; c < d; c++) {
-            if (counts[c] > 0) {
-                columns.push_back(int32_t(c));
+namespace {
+
+/// The number of each column among those that occur.
+class ColumnNumbers {
+   public:
+    std::vector<int32_t> columns; ///< ascending
+
+    ColumnNumbers(std::span<const int32_t> all, size_t d) {
+        if (d / 16 <= all.size()) {
+            numbers.resize(d);
+            for (const int32_t c : all) {
+                numbers[c] = 1;
+            }
+            for (size_t c = 0; c < d; c++) {
+                if (numbers[c]) {
+                    numbers[c] = uint32_t(columns.size());
+                    columns.push_back(int32_t(c));
+                }
+            }
+        } else {
+            columns.assign(all.begin(), all.end());
+            std::sort(columns.begin(), columns.end());
+            columns.erase(
+                    std::unique(columns.begin(), columns.end()), columns.end());
+        }
+    }
+
+    size_t operator[](int32_t column) const {
+        return numbers.empty()
+                ? std::lower_bound(columns.begin(), columns.end(), column) -
+                        columns.begin()
+                : numbers[column];
+    }
+
+   private:
+    std::vector<uint32_t> numbers; ///< by column; empty if there are too many
+};
+
+/// Divides codes into at most `most` intervals, such that the values are close
+/// to the largest ones of their intervals. counts and highs: of each code.
+/// Returns the number of each code's interval, from 1 on; 0 for unused codes.
+std::vector<uint8_t> divide_codes(
+        std::span<const uint32_t> counts,
+        std::span<const float> highs,
+        size_t most) {
+    std::vector<size_t> used;
+    for (size_t c = 0; c < counts.size(); c++) {
+        if (counts[c] > 0) {
+            used.push_back(c);
+        }
+    }
+    // costs[j][i]: the least sum of distances to the largest value of the
+    // interval, if the first i codes are in j intervals
+    const size_t n = used.size();
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    most = std::min(most, n);
+    std::vector<std::vector<double>> costs(
+            most + 1, std::vector<double>(n + 1, inf));
+    std::vector<std::vector<size_t>> begins(
+            most + 1, std::vector<size_t>(n + 1));
+    costs[0][0] = 0;
+    for (size_t j = 1; j <= most; j++) {
+        for (size_t i = j; i <= n; i++) {
+            const double high = highs[used[i - 1]];
+            double cost = 0;
+            for (size_t b = i; b >= j; b--) { // the interval begins with code b
+                cost += counts[used[b - 1]] * (high - highs[used[b - 1]]);
+                const double all = costs[j - 1][b - 1] + cost;
+                if (all < costs[j][i]) {
+                    costs[j][i] = all;
+                    begins[j][i] = b - 1;
+                }
             }
         }
-    } else {
-        columns.assign(begin, end);
-        std::sort(columns.begin(), columns.end());
-        columns.erase(
-                std::unique(columns.begin(), columns.end()), columns.end());
-        columns.shrink_to_fit();
     }
-    std::vector<uint32_t> list_of(is_dense ? d : 0);
-    for (size_t i = 0; is_dense && i < columns.size(); i++) {
-        list_of[columns[i]] = uint32_t(i);
+    std::vector<uint8_t> numbers(counts.size());
+    for (size_t j = most, end = n; j > 0; j--) {
+        const size_t begin = begins[j][end];
+        for (size_t i = begin; i < end; i++) {
+            numbers[used[i]] = uint8_t(j);
+        }
+        end = begin;
     }
-    const auto list = [&](int32_t column) -> size_t {
-        return is_dense
-                ? list_of[column]
-                : std::lower_bound(columns.begin(), columns.end(), column) -
-                        columns.begin();
-    };
-    std::vector<size_t> next(columns.size() + 1);
-    std::for_each(begin, end, [&](int32_t c) { next[list(c) + 1]++; });
-    for (size_t i = 0; i < columns.size(); i++) {
-        next[i + 1] += next[i];
+    return numbers;
+}
+
+} // namespace
+
+void SparseLists::fill(const SparseRows& from, size_t d) {
+    constexpr size_t full = 16, least_rows = 1024;
+    const size_t total = num_rows == 0 ? 0 : from.ends[num_rows - 1];
+    const std::span<const int32_t> all(from.columns.data(), total);
+    const ColumnNumbers numbers(all, d);
+    std::vector<size_t> counts(numbers.columns.size());
+    for (const int32_t c : all) {
+        counts[numbers[c]]++;
     }
-    starts = next;
-    rows.resize(total);
-    codes.resize(total);
+    // the list, or full column, of each column that occurs
+    std::vector<uint32_t> list_of(counts.size());
+    std::vector<bool> is_full(counts.size());
+    starts.push_back(0);
+    for (size_t i = 0; i < counts.size(); i++) {
+        is_full[i] = num_rows >= least_rows && counts[i] * full >= num_rows;
+        std::vector<int32_t>& to = is_full[i] ? full_columns : columns;
+        list_of[i] = uint32_t(to.size());
+        to.push_back(numbers.columns[i]);
+        if (!is_full[i]) {
+            starts.push_back(starts.back() + counts[i]);
+        }
+    }
+    std::vector<size_t> next(starts.begin(), starts.end() - 1);
+    rows.resize(starts.back());
+    codes.resize(starts.back());
     low_codes.assign(columns.size(), 255);
     high_codes.assign(columns.size(), 0);
+    std::vector<uint32_t> code_counts(full_columns.size() * most_codes);
     for (size_t row = 0; row < num_rows; row++) {
         const SparseRow components = from[order[row]];
         for (size_t at = 0; at < components.size(); at++) {
-            const size_t l = list(components.columns[at]), to = next[l]++;
+            const size_t number = numbers[components.columns[at]];
+            const size_t l = list_of[number];
             const float value = components.values[at];
             const uint8_t c = code(value);
-            rows[to] = uint16_t(row);
-            codes[to] = c;
             lows[c] = std::min(lows[c], value);
             highs[c] = std::max(highs[c], value);
+            if (is_full[number]) {
+                code_counts[l * most_codes + c]++;
+                continue;
+            }
+            const size_t to = next[l]++;
+            rows[to] = uint16_t(row);
+            codes[to] = c;
             low_codes[l] = std::min(low_codes[l], c);
             high_codes[l] = std::max(high_codes[l], c);
+        }
+    }
+    fill_levels(from, code_counts);
+}
+
+void SparseLists::fill_levels(
+        const SparseRows& from,
+        const std::vector<uint32_t>& code_counts) {
+    const size_t n = full_columns.size(), size = levels_size();
+    std::vector<uint8_t> level_of;
+    for (size_t f = 0; f < n; f++) {
+        const auto found = divide_codes(
+                {&code_counts[f * most_codes], lows.size()},
+                highs,
+                num_levels - 1);
+        level_of.insert(level_of.end(), found.begin(), found.end());
+    }
+    constexpr size_t padding = 64; // see simd::add_levels
+    levels.resize(n == 0 ? 0 : n * size + padding);
+    least_levels.assign(n * num_blocks(), num_levels - 1);
+    largest_levels.assign(n * num_blocks(), 0);
+    Levels none;
+    none.fill(std::numeric_limits<float>::infinity());
+    level_lows.assign(n, none);
+    none.fill(-std::numeric_limits<float>::infinity());
+    level_highs.assign(n, none);
+    for (size_t row = 0; row < num_rows; row++) {
+        const SparseRow components = from[order[row]];
+        auto column = full_columns.begin();
+        for (size_t at = 0; at < components.size(); at++) {
+            column = std::lower_bound(
+                    column, full_columns.end(), components.columns[at]);
+            if (column == full_columns.end()) {
+                break;
+            }
+            if (*column != components.columns[at]) {
+                continue;
+            }
+            const size_t f = column - full_columns.begin();
+            const float value = components.values[at];
+            const uint8_t level = level_of[f * lows.size() + code(value)];
+            level_lows[f][level] = std::min(level_lows[f][level], value);
+            level_highs[f][level] = std::max(level_highs[f][level], value);
+            const size_t group = row / rows_per_group;
+            const size_t in_group = row % rows_per_group;
+            levels[f * size + group * 16 + in_group % 16] |=
+                    uint8_t(level << (in_group < 16 ? 0 : 4));
+            uint8_t& least = least_levels[f * num_blocks() + row / block];
+            uint8_t& largest = largest_levels[f * num_blocks() + row / block];
+            least = std::min(least, level);
+            largest = std::max(largest, level);
+        }
+    }
+    for (size_t f = 0; f < n; f++) { // levels that no value has
+        for (size_t level = 0; level < num_levels; level++) {
+            if (level_lows[f][level] > level_highs[f][level]) {
+                level_lows[f][level] = level_highs[f][level] = 0;
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -65,6 +66,9 @@ struct SparseRows {
  * different values, each is an interval of its own. An entry takes three bytes,
  * and a search computes the terms of a column once for each code instead of
  * once for each row.
+ *
+ * A column that a sixteenth of the rows have has no list but a level for each
+ * row, in four bits: 0 for no component, or one of 15 intervals of its own.
  */
 struct SparseLists {
     static constexpr size_t most_rows = 65536;
@@ -82,6 +86,18 @@ struct SparseLists {
     std::vector<uint8_t> low_codes, high_codes; ///< of each list
     std::vector<uint16_t> rows;                 ///< ascending in each list
     std::vector<uint8_t> codes;
+
+    static constexpr size_t num_levels = 16;
+    static constexpr size_t rows_per_group = 32; ///< of levels
+    using Levels = std::array<float, num_levels>;
+    std::vector<int32_t> full_columns; ///< columns with levels, ascending
+    std::vector<Levels> level_lows, level_highs; ///< of each full column
+    /// Of each full column, all rows. Byte i of a group of 16 has the levels of
+    /// its rows i and i + 16.
+    std::vector<uint8_t> levels;
+    /// The least and largest level but 0 in each block of each full column.
+    std::vector<uint8_t> least_levels, largest_levels;
+
     std::vector<float> weights; ///< of rows; see SharedSum
     // of the weights in each block
     std::vector<float> least_weights, mean_weights, largest_weights;
@@ -98,6 +114,12 @@ struct SparseLists {
 
     size_t num_blocks() const {
         return (num_rows + block - 1) / block;
+    }
+
+    /// Bytes of the levels of a column.
+    size_t levels_size() const {
+        return (num_rows + rows_per_group - 1) / rows_per_group *
+                (rows_per_group / 2);
     }
 
     bool are_histograms = true; ///< whether no value is negative
@@ -118,6 +140,9 @@ struct SparseLists {
     void choose_intervals(std::span<const float> values);
     void set_order(const SparseRows& from, const SharedSum& sum);
     void fill(const SparseRows& from, size_t d);
+    void fill_levels(
+            const SparseRows& from,
+            const std::vector<uint32_t>& code_counts);
     void divide_long_lists();
     uint8_t code(float value) const;
 

@@ -55,9 +55,10 @@ SparseScan::SparseScan(
     for (size_t i = 0; i < terms.size(); i++) {
         set_most(i);
     }
-    left.resize(terms.size() + 1);
-    mass_left.resize(terms.size() + 1);
-    sums.resize(SparseLists::block);
+    set_full_terms(query);
+    left.resize(terms.size() + 2);
+    mass_left.resize(terms.size() + 2);
+    sums.resize(SparseLists::block + 128); // see simd::add_levels
     found.resize(SparseLists::block + 16);
 }
 
@@ -76,6 +77,46 @@ void SparseScan::set_most(size_t i) {
             most.data() + 256 * i + first);
 }
 
+void SparseScan::set_full_terms(const SparseRow& query) {
+    auto column = lists.full_columns.begin();
+    const auto end = lists.full_columns.end();
+    double total = 0;
+    for (size_t i = 0; i < query.size(); i++) {
+        column = std::lower_bound(column, end, query.columns[i]);
+        if (column == end || *column != query.columns[i]) {
+            continue;
+        }
+        FullTerm term = {};
+        term.column = column - lists.full_columns.begin();
+        term.value = query.values[i];
+        sum.terms->self_values(1, &term.value, 1, &term.mass);
+        const auto& values = term.value > 0 ? lists.level_highs[term.column]
+                                            : lists.level_lows[term.column];
+        sum.terms->block(
+                1,
+                &term.value,
+                values.size(),
+                values.data(),
+                1,
+                term.most.data());
+        term.most[0] = 0;
+        for (float& bound : term.most) {
+            bound = std::max(bound, 0.0f);
+        }
+        total += *std::max_element(term.most.begin(), term.most.end());
+        full_terms.push_back(term);
+    }
+    // the sum of the largest numbers fits into 16 bits, after rounding up
+    step = float(total / double(65000 - full_terms.size()));
+    for (FullTerm& term : full_terms) {
+        for (size_t i = 0; i < SparseLists::num_levels && step > 0; i++) {
+            const auto steps = uint16_t(std::ceil(term.most[i] / step));
+            term.table[i] = uint8_t(steps);
+            term.table[i + SparseLists::num_levels] = uint8_t(steps >> 8);
+        }
+    }
+}
+
 std::vector<uint32_t> SparseScan::rows_of_shortest(size_t enough) const {
     std::vector<uint32_t> rows;
     for (const Term& term : terms) {
@@ -85,6 +126,11 @@ std::vector<uint32_t> SparseScan::rows_of_shortest(size_t enough) const {
     }
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    if (rows.empty()) { // all columns are full
+        const size_t first = blocks().front() * SparseLists::block;
+        rows.resize(std::min(enough, lists.num_rows - first));
+        std::iota(rows.begin(), rows.end(), uint32_t(first));
+    }
     for (uint32_t& row : rows) {
         row = lists.order[row];
     }
@@ -144,6 +190,15 @@ void SparseScan::begin_block(size_t first, size_t last) {
     num_read = 0;
     last_score = std::numeric_limits<double>::quiet_NaN();
     std::fill_n(sums.begin(), end - begin, 0.0f);
+    const size_t at = begin / SparseLists::block, n = terms.size();
+    left[n] = mass_left[n] = 0;
+    for (const FullTerm& term : full_terms) {
+        const size_t i = term.column * lists.num_blocks() + at;
+        const uint8_t level = term.value > 0 ? lists.largest_levels[i]
+                                             : lists.least_levels[i];
+        left[n] += term.most[level];
+        mass_left[n] += term.most[level] > 0 ? term.mass : 0;
+    }
     for (size_t i = terms.size(); i > 0; i--) {
         find_entries(i - 1);
         const Term& term = terms[i - 1];
@@ -153,8 +208,46 @@ void SparseScan::begin_block(size_t first, size_t last) {
     }
 }
 
+/// Adds the levels of full columns to the sums. Returns how many entries take
+/// about as long.
+size_t SparseScan::read_levels() {
+    const size_t size = lists.levels_size();
+    std::vector<const uint8_t*> tables, levels;
+    for (const FullTerm& term : full_terms) {
+        tables.push_back(term.table);
+        levels.push_back(lists.levels.data() + term.column * size + begin / 2);
+    }
+    simd::add_levels(
+            tables.size(),
+            tables.data(),
+            levels.data(),
+            end - begin,
+            step,
+            sums.data());
+    num_read++;
+    return length_of_levels();
+}
+
+/// The number of entries that take as long as the levels of a block.
+size_t SparseScan::length_of_levels() const {
+    return full_terms.size() * (end - begin) / 32;
+}
+
+/// The same for the next part, at most.
+size_t SparseScan::length_of_next() const {
+    if (num_read == terms.size()) {
+        return length_of_levels();
+    }
+    const Term& term = terms[num_read];
+    return term.directory == none ? std::min<size_t>(term.end - term.next, 16)
+                                  : term.end - term.next;
+}
+
 /// Adds the entries of the next term to the sums. Returns their number.
 size_t SparseScan::read_next() {
+    if (num_read == terms.size()) {
+        return read_levels();
+    }
     Term& term = terms[num_read];
     const float* bounds = most.data() + 256 * num_read;
     const uint16_t* rows = lists.rows.data();
@@ -236,29 +329,25 @@ void SparseScan::find(size_t number, double score) {
     }
     begin_block(first, std::min(first + SparseLists::block, lists.num_rows));
     size_t num_entries = 0;
-    while (num_read < terms.size() && others_may_have(score)) {
+    while (num_read < num_parts() && others_may_have(score)) {
         num_entries += read_next();
     }
-    for (;;) {
-        const Line line = required(score);
-        found.resize(SparseLists::block + 16);
-        found.resize(simd::positions_at_least(
-                end - begin,
-                sums.data(),
-                lists.weights.data() + begin,
-                float(line.offset),
-                float(line.slope),
-                found.data()));
+    const Line line = required(score);
+    found.resize(SparseLists::block + 16);
+    found.resize(simd::positions_at_least(
+            end - begin,
+            sums.data(),
+            lists.weights.data() + begin,
+            float(line.offset),
+            float(line.slope),
+            found.data()));
+    while (!found.empty()) {
         // more lists, if reading them takes less than the comparisons that they
         // may save
         const size_t worth = found.size() * entries_per_comparison / 2;
         const size_t before = num_entries;
-        while (num_read < terms.size() && num_entries - before < worth / 4) {
-            const Term& term = terms[num_read];
-            const size_t length = term.directory == none
-                    ? std::min<size_t>(term.end - term.next, 16)
-                    : term.end - term.next;
-            if (length + (end - begin) / 16 > worth) {
+        while (num_read < num_parts() && num_entries - before < worth / 4) {
+            if (length_of_next() + (end - begin) / 16 > worth) {
                 break;
             }
             num_entries += read_next() + 1;
@@ -266,8 +355,31 @@ void SparseScan::find(size_t number, double score) {
         if (num_entries == before) {
             break;
         }
+        last_score = std::numeric_limits<double>::quiet_NaN();
+        std::erase_if(found, [&](uint32_t number) {
+            return !may_have(number, score);
+        });
     }
     last_score = std::numeric_limits<double>::quiet_NaN();
+    sort_found(score);
+}
+
+/// Sorts the rows that were found, such that the most promising come first.
+void SparseScan::sort_found(double score) {
+    if (found.size() < 2) {
+        return;
+    }
+    const Line line = required(score);
+    std::vector<std::pair<float, uint32_t>> order;
+    order.reserve(found.size());
+    for (const uint32_t number : found) {
+        const double least = line.at(lists.weights[begin + number]);
+        order.emplace_back(float(least - sums[number]), number);
+    }
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); i++) {
+        found[i] = order[i].second;
+    }
 }
 
 uint32_t SparseScan::row(uint32_t number) const {

@@ -16,10 +16,11 @@ namespace faiss_ext {
 /** The sums of a query with the rows of a block, bounded by the codes of their
  * values.
  *
- * Lists are read from the shortest to the longest. The lists that were not read
- * can add at most offset + slope * weight to the sum of a row. This is either
- * the sum of their largest terms in the block, or follows from the inequality
- * of Cauchy and Schwarz for the components of the query and the row's weight.
+ * Lists are read from the shortest to the longest, and then the levels of all
+ * full columns together. The lists and levels that were not read can add at
+ * most offset + slope * weight to the sum of a row. This is either the sum of
+ * their largest terms in the block, or follows from the inequality of Cauchy
+ * and Schwarz for the components of the query and the row's weight.
  *
  * Source of the second bound: Anastasiu and Karypis, L2AP, ICDE 2014, for the
  * cosine. It holds for all kernels, as each part of the sum is one.
@@ -70,6 +71,16 @@ class SparseScan {
         }
     };
 
+    /// A component of the query in a full column.
+    struct FullTerm {
+        size_t column; ///< number among full columns
+        float value;   ///< of the query
+        float mass;
+        SparseLists::Levels most; ///< bounds of the terms by level
+        /// The same in steps: the lower bytes, then the upper ones.
+        uint8_t table[2 * SparseLists::num_levels];
+    };
+
     static constexpr size_t none = size_t(-1);
 
     const SparseLists& lists;
@@ -77,22 +88,33 @@ class SparseScan {
     double weight, error;
     std::vector<Term> terms;
     std::vector<float> most; ///< bounds of the terms by code, 256 for each
-    // sums over the terms from each one on, in the block
+    std::vector<FullTerm> full_terms;
+    float step = 0; ///< of the tables
+    // sums over the terms from each one on, in the block; then those of full
+    // terms, and 0
     std::vector<double> left, mass_left;
 
     size_t begin = 0, end = 0; ///< of the block
-    size_t num_read = 0;       ///< terms that are in the sums
+    size_t num_read = 0; ///< terms that are in the sums; full ones are one
     std::vector<float> sums;
     double last_score;
     Line last_required;
 
     void set_most(size_t term);
+    void set_full_terms(const SparseRow& query);
+    size_t num_parts() const { ///< that can be read
+        return terms.size() + !full_terms.empty();
+    }
+    size_t length_of_next() const;
+    size_t length_of_levels() const;
+    size_t read_levels();
     void begin_block(size_t first, size_t last);
     void find_entries(size_t term);
     size_t read_next();
     Line left_out(size_t term) const;
     Line required(double score) const;
     bool others_may_have(double score) const;
+    void sort_found(double score);
 };
 
 } // namespace faiss_ext

@@ -21,4 +21,23 @@ size_t positions_at_least(
         float slope,
         uint32_t* found);
 
+/** Adds numbers from tables, chosen by levels of four bits, to sums:
+ * sums[i] += step * sum_j tables[j][level of row i in levels[j]].
+ *
+ * Levels are in groups of 32 rows: byte i of the 16 bytes of a group has the
+ * level of row i in its lower half and that of row i + 16 in its upper half.
+ *
+ * @param tables  16 numbers each: their lower bytes, then their upper bytes.
+ *                The sum of their largest numbers must be below 2^16.
+ * @param levels  of n rows, and 64 bytes more that may be read
+ * @param sums    of n rows, and 128 more that may be written
+ */
+void add_levels(
+        size_t num_tables,
+        const uint8_t* const* tables,
+        const uint8_t* const* levels,
+        size_t n,
+        float step,
+        float* sums);
+
 } // namespace faiss_ext::simd
