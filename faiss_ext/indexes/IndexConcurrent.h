@@ -154,10 +154,12 @@ struct IndexConcurrentTemplate
     /// step in which no other thread uses it.
     void change(const std::function<void(IndexT&)>& f);
 
+#ifndef SWIG
     /// Reads the index inside in steps. Calls f(begin, end) for consecutive
     /// parts of n queries, each in a step in which the index does not change.
     void read_in_steps(idx_t n, const std::function<void(idx_t, idx_t)>& f)
             const;
+#endif
 
    private:
     friend class IndexStep;

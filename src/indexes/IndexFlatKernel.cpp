@@ -366,7 +366,7 @@ void IndexFlatKernel::parameters(FieldVisitor& v) const {
     v.word("store",
            store,
            {"f32", "f16", "u8", "sparse"},
-           "type of the stored components");
+           "type of the stored components; sparse: those other than 0");
 }
 
 void IndexFlatKernel::fields(FieldVisitor& v) const {
