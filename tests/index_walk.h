@@ -47,6 +47,8 @@ inline std::vector<WalkRow> walk_rows() {
     const char* sik = "";
     return {{"KFlat(gaussian,gamma=0.001)", "gaussian(gamma=0.001)"},
             {"KFlat(chi2,store=u8)", "chi2"},
+            {"KFlat(chi2,store=sparse)", "chi2"},
+            {"IDMap,KFlat(linear,store=sparse)", "linear", nearest},
             {"KFlat(js,store=f16)", "js"},
             {"KFlat(linear)", "linear"},
             {"IDMap,KFlat(intersection)", "intersection", nearest},

@@ -134,6 +134,8 @@ struct Row {
 const std::vector<Row> rows_ = {
         {"KFlat(chi2)", true},
         {"KFlat(chi2,store=u8)", false},
+        {"KFlat(chi2,store=sparse)", false},
+        {"SIK64(gaussian),BFlat,Refine(KFlat(chi2,store=sparse))", false},
         {"SIK64(gaussian),BFlat", false},
         {"AHK64(chi2),AFlat", false},
         {"HKM1(chi2),Flat", false},

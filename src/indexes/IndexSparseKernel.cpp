@@ -625,8 +625,12 @@ void IndexSparseKernel::move(const PlaceMoves& moves) {
     free_removed();
 }
 
-/// Copies the vectors of segments that are removed for the most part.
+/// Frees removed vectors at the end, and copies the vectors of segments that
+/// are removed for the most part.
 void IndexSparseKernel::free_removed() {
+    while (!segments.empty() && segments.back()->free_last() == 0) {
+        segments.pop_back();
+    }
     for (size_t s = 0; s < segments.size(); s++) {
         const SparseSegment& old = *segments[s];
         if (2 * old.num_removed() <= old.size() || old.num_removed() < 64) {

@@ -86,6 +86,16 @@ void SparseSegment::remove(size_t i) {
     removed_count++;
 }
 
+size_t SparseSegment::free_last() {
+    const size_t listed = removed_count < size() && lists ? lists->num_rows : 0;
+    size_t n = size();
+    while (n > listed && ids[n - 1] == removed) {
+        n--;
+    }
+    truncate(n);
+    return n;
+}
+
 void SparseSegment::prepare(
         const Kernel& kernel,
         const SharedSum& sum,

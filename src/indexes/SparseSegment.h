@@ -127,6 +127,10 @@ class SparseSegment {
     }
     void remove(size_t i);
 
+    /// Frees removed rows at the end, except those with lists. Returns how many
+    /// rows there are.
+    size_t free_last();
+
     /// Makes lists if a search for `sum` needs them and they are missing.
     void prepare(const Kernel& kernel, const SharedSum& sum, size_t d) const;
 

@@ -7,11 +7,10 @@
 
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/progress.h>
-#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/KernelExceptions.h>
+#include <faiss_ext/indexes/sparse_calls.h>
 #include <faiss_ext/io/index_factory.h>
 #include <faiss_ext/io/index_io.h>
-#include <faiss_ext/kernels/JaccardKernel.h>
 
 void readme(
         int d,
@@ -41,13 +40,12 @@ void sparse(
         const float* query_values,
         float* distances,
         faiss_ext::idx_t* labels) {
-    faiss_ext::IndexSparseKernel index(d, faiss_ext::JaccardKernel());
-    index.add({n, d, indptr, columns, values});
-    index.search(
-            {nq, d, query_indptr, query_columns, query_values},
-            10,
-            distances,
-            labels);
+    auto index = faiss_ext::index_factory(d, "KFlat(jaccard,store=sparse)");
+    const faiss_ext::SparseVectors x = {n, d, indptr, columns, values};
+    const faiss_ext::SparseVectors queries = {
+            nq, d, query_indptr, query_columns, query_values};
+    faiss_ext::add(*index, x);
+    faiss_ext::search(*index, queries, 10, distances, labels);
 }
 
 void guarded(

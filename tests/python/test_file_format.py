@@ -63,7 +63,7 @@ class PageReader:
         item, times, count = type_.partition("*")
         if times:
             terms = count.strip("()").split("+")
-            total = sum(int(term) if term.isdigit() else values[term] for term in terms)
+            total = sum(int(term if term.isdigit() else values[term]) for term in terms)
             return [self.value(item, values, kind) for _ in range(total)]
         if type_.endswith(("[]", "[aligned]")):
             n = self.number("u64")
@@ -141,7 +141,7 @@ STRINGS = [
     "RHBE16,BFlat", "RHBE16(rot=itq),AFlat", "RHBE16(proj=bilinear,shape=8x8),BPerm(M=3)", "AHK16(js),AFlat",
     "AHK16(chi2,rot=pca,norm=l1),BPerm(eps=1)", "KLSH16(expchi2,p=40),BFlat", "KLSH16(hellinger,p=40,rank=8,draw=gauss),BFlat",
     "KFlat(poly(degree=2))", "KFlat(normalized(poly))", "KFlat(exponential(cosine,scale=2))", "KFlat(intersection,store=u8)",
-    "KFlat(linear,store=f16)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
+    "KFlat(linear,store=f16)", "KFlat(chi2,store=sparse)", "IDMap,KFlat(chi2)", "IDMap2,SIK16(gaussian),BFlat", "KPCA4(chi2,p=20),KIVF4",
     "RFF8(gaussian),KIVF2(M=4,residual=0),Refine(KFlat(gaussian))", "PCA4,L2norm,KFlat(linear)",
     "HKM1(chi2),PCAR8,Flat", "HNSW4,KFlat(chi2)", "SIK16(gaussian),BFlat,RFlat", "Flat,Refine(KFlat(chi2))",
     "Concurrent,KFlat(linear)"]

@@ -273,6 +273,7 @@ class Machine(RuleBasedStateMachine):
 CASES = {
     "KFlat": {},
     "KFlatBytes": {"string": "KFlat(intersection,store=u8)", "make_distance": staticmethod(lambda index: intersection)},
+    "KFlatSparse": {"string": "KFlat(chi2,store=sparse)"},
     "IDMap2": {"string": "IDMap2,KFlat(chi2)"},
     "Hash": {"string": "SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
     "HashIDMap": {"string": "IDMap2,SIK64(gaussian,gamma=0.001),BFlat", "make_distance": staticmethod(hamming_by)},
