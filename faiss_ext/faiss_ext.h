@@ -9,6 +9,7 @@
 #include <faiss_ext/core/MappableVector.h>
 #include <faiss_ext/core/SparseVectors.h>
 #include <faiss_ext/core/Transform.h>
+#include <faiss_ext/core/VectorBatch.h>
 #include <faiss_ext/core/class_table.h>
 #include <faiss_ext/core/compat.h>
 #include <faiss_ext/core/errors.h>
@@ -48,6 +49,7 @@
 #include <faiss_ext/indexes/KernelExceptions.h>
 #include <faiss_ext/indexes/PlaceMoves.h>
 #include <faiss_ext/indexes/SearchParametersRefine.h>
+#include <faiss_ext/indexes/SparseInput.h>
 #include <faiss_ext/indexes/index_ids.h>
 #include <faiss_ext/indexes/index_registry.h>
 #include <faiss_ext/indexes/index_tree.h>

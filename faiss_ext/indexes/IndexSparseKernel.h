@@ -105,12 +105,18 @@ struct IndexSparseKernel : IndexFlatKernel, SparseInput {
             idx_t k,
             float* distances,
             const idx_t* labels) const;
+    void compute_kernel_subset(
+            const SparseVectors& x,
+            idx_t k,
+            float* values,
+            const idx_t* labels) const;
     void compute_score_subset(
             const SparseVectors& x,
             idx_t k,
             float* scores,
             const idx_t* labels) const;
     using IndexFlatKernel::compute_distance_subset;
+    using IndexFlatKernel::compute_kernel_subset;
     using IndexFlatKernel::compute_score_subset;
 
 #ifndef SWIG

@@ -17,6 +17,8 @@
 
 namespace faiss_ext {
 
+struct IndexSparseKernel;
+
 /// Whether an index takes sparse vectors.
 bool takes_sparse(const faiss::Index& index);
 
@@ -46,6 +48,36 @@ void range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params = nullptr);
+
+/// Like search_scores of an IndexSparseKernel; labels are ids.
+void search_scores(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params = nullptr);
+
+/// Like compute_distance_subset, compute_kernel_subset and compute_score_subset
+/// of an IndexSparseKernel; labels are ids, or -1.
+void compute_distance_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        const idx_t* labels);
+void compute_kernel_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* values,
+        const idx_t* labels);
+void compute_score_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* scores,
+        const idx_t* labels);
 
 /// Replaces vectors as IndexIDTable::update_vectors does.
 void update_vectors(

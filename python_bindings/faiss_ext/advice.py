@@ -17,9 +17,13 @@ from .arguments import as_array, as_vectors, python_number
 from .out_of_core import located
 from .parameters import ParameterSpace, index_parameters, set_index_parameter
 from .progress import bar
+from .sources import drawn
+from .sparse_vectors import is_sparse
 from .timing import Timer, are_apart, is_loaded, take_turns, timed
 
 SMALL = 2000  # with fewer vectors, only the exact scan is considered
+DENSE_FLOATS = 2**26  # of sparse vectors that train a kernel
+TRAINING = 20_000  # of these vectors, at most
 GROWTH = 4  # ratio of the two sizes that are measured
 REPEATED_S = 0.05  # a search is repeated for this long
 
@@ -60,12 +64,36 @@ def lists_for(n):
     return max(4, power_of_2(n / 200))
 
 
+SPARSE = ",store=sparse"
+
+
+def sparse_candidates(kernel, nlist):
+    """The strings for sparse vectors. Without a number of lists, only exact
+    search."""
+    name = kernel.description()
+    rows = f"KFlat({name}{SPARSE})"
+    if nlist is None:
+        return [of_string(rows)]
+    kind = base_class_of(kernel)
+    codes = ([f"AHK256({name})", f"AHK512({name})"]
+             if kind is swig.AdditiveKernel else
+             ["CWS512"] if kind is swig.JaccardKernel else
+             ["RHBE512"] if isinstance(kernel, swig.CosineKernel) else
+             [f"SIK512({name})"] if kind is swig.ShiftInvariantKernel else
+             [f"KLSH256({name})"])
+    return [of_string(rows),
+            *(of_string(f"{c},BFlat,Refine({rows})") for c in codes),
+            *(of_string(f"{c},BFlat") for c in codes)]
+
+
 def string_candidates(kernel, d, store, nlist):
     """The strings that docs/choosing.md recommends for a kernel.
 
     Without a number of lists, only exact search.
     """
     name = kernel.description()
+    if store == SPARSE:
+        return sparse_candidates(kernel, nlist)
     rows = f"KFlat({name}{store})"
     again = f",Refine({rows})"
     found = [rows]
@@ -178,8 +206,9 @@ class Truth:
     """
 
     def __init__(self, kernel, x, queries, k, metric=faiss.METRIC_L2):
-        self.queries, self.k = queries, min(k, len(x))
-        self.index = swig.IndexFlatKernel(x.shape[1], kernel, metric)
+        self.queries, self.k = queries, min(k, x.shape[0])
+        make = swig.IndexSparseKernel if is_sparse(x) else swig.IndexFlatKernel
+        self.index = make(x.shape[1], kernel, metric)
         self.index.add(x)
         last = self.index.search_scores(queries, self.k)[0][:, -1:]
         # a vector as near as the k-th counts as found
@@ -194,11 +223,11 @@ class Truth:
 
 class RecallCriterion(faiss.IntersectionCriterion):
     def __init__(self, truth):
-        super().__init__(len(truth.queries), truth.k)
+        super().__init__(truth.queries.shape[0], truth.k)
         self.truth = truth
 
     def evaluate(self, D, I):
-        return self.truth.recall(np.asarray(I).reshape(len(self.truth.queries), -1))
+        return self.truth.recall(np.asarray(I).reshape(self.truth.queries.shape[0], -1))
 
 
 class Built(NamedTuple):
@@ -219,7 +248,7 @@ def build(candidate, x):
     seconds, _ = timed(lambda: index.train(x), threads)
     empty = size_of(index) if by_file else 0
     seconds += timed(lambda: index.add(x), threads)[0]
-    each = ((size_of(index) - empty) / len(x) if by_file
+    each = ((size_of(index) - empty) / x.shape[0] if by_file
             else candidate.bytes_per_vector(x.shape[1]))
     return Built(index, seconds, empty, each)
 
@@ -332,8 +361,8 @@ class Contender:
         large = build(candidate, x)
         choices = tuned(large.index, truth)
         enough = [c for c in choices if c[1] >= recall] or choices[-1:]
-        self.queries, self.scans = len(truth.queries), scans(large.index)
-        self.factor = 1 if small[1] is None else n / len(x)
+        self.queries, self.scans = truth.queries.shape[0], scans(large.index)
+        self.factor = 1 if small[1] is None else n / x.shape[0]
         self.timers = [searching(large.index, truth)]
         if self.factor == 1:
             settings = enough[0][0]
@@ -354,8 +383,8 @@ class Contender:
             self.timers.append(searching(fewer.index, small[1]))
             # a part of it, such as centroids of lists, may grow with n
             slope = max(0, (large.learnt_bytes - fewer.learnt_bytes)
-                        / (len(x) - len(small[0])))
-            learnt = large.learnt_bytes + slope * (n - len(x))
+                        / (x.shape[0] - small[0].shape[0]))
+            learnt = large.learnt_bytes + slope * (n - x.shape[0])
             seconds = extrapolated(
                 fewer.seconds, large.seconds, self.factor, self.scans)
         self.tried = Tried(
@@ -482,7 +511,8 @@ class Recommendation:
         -------
         faiss.Index
         """
-        x = as_vectors(x, self.d, "Recommendation.build")
+        if not is_sparse(x):
+            x = as_vectors(x, self.d, "Recommendation.build")
         index = self.make(self.d)
         index.train(x)
         index.add(x)
@@ -561,6 +591,10 @@ def check_vectors(kernel, x, name, numbers):
     """Raises RuntimeError if the kernel is undefined for a vector, and names
     its number."""
     try:
+        if is_sparse(x):  # adding checks them
+            checked = kernel if kernel.is_trained else swig.LinearKernel()
+            swig.IndexSparseKernel(x.shape[1], checked).add(x)
+            return
         kernel._check_vectors_c(
             len(x), faiss.swig_ptr(x), x.shape[1], name)
     except RuntimeError as error:
@@ -576,6 +610,9 @@ def trained_kernel(kernel, x):
     kernel = as_kernel(kernel)
     if not kernel.is_trained:
         kernel = kernel.copy()
+        if is_sparse(x):  # some of the vectors, as far as memory allows
+            most = max(1, DENSE_FLOATS // x.shape[1])
+            x = x[drawn(x.shape[0], min(most, TRAINING), 1234)].toarray()
         kernel.train(x)
     return kernel
 
@@ -587,6 +624,8 @@ def narrowest_store(kernel, truth, x, recall):
     A narrower store qualifies if its recall is at least 0.999 and at least
     `recall`.
     """
+    if is_sparse(x):
+        return SPARSE
     for store in ("u8", "f16"):
         if store == "u8" and x.min() < 0:
             continue
@@ -597,6 +636,13 @@ def narrowest_store(kernel, truth, x, recall):
         if found >= max(0.999, recall):
             return f",store={store}"
     return ""
+
+
+def float_rows(x, numbers):
+    """Some rows as float32."""
+    if is_sparse(x):
+        return x[numbers].astype("float32")
+    return np.ascontiguousarray(x[numbers], dtype="float32")
 
 
 def check_number(name, value, low, none_too=True):
@@ -641,7 +687,7 @@ def recommend(
 
     Parameters
     ----------
-    x : array_like, shape (n, d)
+    x : array_like or sparse array of SciPy, shape (n, d)
         The vectors, or a random sample of them. uint8 components are numbers,
         also with "jaccard"; use `BKFlat(jaccard)` for packed bits.
     kernel : str, Kernel or function
@@ -696,8 +742,8 @@ def recommend(
     if isinstance(x, (str, os.PathLike)):
         raise TypeError("recommend: expected an array, got a file name: faiss_ext."
                         "vector_files.read_vectors reads the vectors of a file")
-    x = as_array(x, "recommend")
-    if x.ndim != 2 or len(x) < 2:
+    x = x.tocsr() if is_sparse(x) else as_array(x, "recommend")
+    if len(x.shape) != 2 or x.shape[0] < 2:
         raise ValueError("recommend: expected at least 2 vectors in an array "
                          f"of shape (n, d), got shape {x.shape}")
     # sums of NumPy's small integers would wrap
@@ -723,35 +769,35 @@ def recommend(
             seed < 0):
         raise ValueError("recommend: seed must be an integer from 0, got "
                          f"{seed!r}")
-    order = np.random.default_rng(seed).permutation(len(x))
+    order = np.random.default_rng(seed).permutation(x.shape[0])
     if queries is None:
-        held_out = min(200, max(1, len(x) // 10))
+        held_out = min(200, max(1, x.shape[0] // 10))
         of_queries, order = np.sort(order[:held_out]), order[held_out:]
-        queries = np.ascontiguousarray(x[of_queries], "float32")
+        queries = float_rows(x, of_queries)
     else:
-        queries = as_vectors(queries, x.shape[1], "recommend: queries")
-        if len(queries) == 0:
+        if not is_sparse(queries) or not is_sparse(x):
+            queries = as_vectors(queries, x.shape[1], "recommend: queries")
+        if queries.shape[0] == 0:
             raise ValueError("recommend: no queries were given")
         of_queries = None
-    if n is not None and n < len(x):
-        raise ValueError(f"recommend: n is {n}, expected at least {len(x)} "
+    if n is not None and n < x.shape[0]:
+        raise ValueError(f"recommend: n is {n}, expected at least {x.shape[0]} "
                          "(the number of vectors)")
-    n = int(n or len(x))
+    n = int(n or x.shape[0])
     # (the held-out vectors, at most a tenth, need no extrapolation)
-    is_measured = n == len(x) and len(order) <= sample_size
+    is_measured = n == x.shape[0] and len(order) <= sample_size
     order = order[:sample_size]
     if not is_measured and len(order) < 40 * k:
         raise ValueError(
             f"recommend: {len(order)} vectors are too few to "
             f"extrapolate to {n}, expected a sample of at least 40 k = {40 * k}")
-    whole = np.ascontiguousarray(x[np.sort(order)], dtype="float32")
-    part = np.ascontiguousarray(
-        x[np.sort(order[:max(1, len(order) // GROWTH)])], dtype="float32")
+    whole = float_rows(x, np.sort(order))
+    part = float_rows(x, np.sort(order[:max(1, len(order) // GROWTH)]))
     kernel = as_kernel(kernel)
     check_vectors(kernel, whole, "recommend", np.sort(order))
     check_vectors(kernel, queries, *(
         ("recommend", of_queries) if of_queries is not None
-        else ("queries", range(len(queries)))))
+        else ("queries", range(queries.shape[0]))))
     kernel = trained_kernel(kernel, whole)
     truth = Truth(kernel, whole, queries, k)
     few = None if is_measured else Truth(kernel, part, queries, k)
@@ -779,7 +825,7 @@ def recommend(
 
     tried, impossible = [], {}
     rival, disturbed = None, False  # rival: the fastest one that fits so far
-    sizes = n if is_measured else len(whole), len(part), n
+    sizes = n if is_measured else whole.shape[0], part.shape[0], n
     with one_thread_if_busy() as threads:
         for candidate, smaller, final in bar(
                 list(zip(*map(candidates, sizes))),

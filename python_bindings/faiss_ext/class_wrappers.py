@@ -1101,6 +1101,14 @@ def unsupported_coding(the_class, name):
     return as_inherited(method)
 
 
+def vectors_for_exact(index, x, where):
+    """Vectors for an index that compares exactly; sparse ones as they are if the
+    index takes them."""
+    if is_sparse(x) and isinstance(index, swig.IndexSparseKernel):
+        return SparseVectors(x, index.d, where)
+    return as_vectors(x, index.d, where)
+
+
 def wrap_float_indexes():
     for the_class in (swig.IndexKernelHash, swig.IndexAsymmetricHash,
                       swig.IndexFlatKernel, swig.IndexIVFPQ4,
@@ -1142,8 +1150,7 @@ def wrap_float_indexes():
         -------
         float32, shape (n, k), padded as in search if the label is -1
         """
-        return of_subset(self, self._compute_distance_subset_c, x, labels,
-                         "IndexFlatKernel.compute_distance_subset")
+        return of_subset(self, "distance", x, labels)
 
     def compute_kernel_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
@@ -1164,8 +1171,7 @@ def wrap_float_indexes():
         -------
         float32, shape (n, k), the least float if the label is -1
         """
-        return of_subset(self, self._compute_kernel_subset_c, x, labels,
-                         "IndexFlatKernel.compute_kernel_subset")
+        return of_subset(self, "kernel", x, labels)
 
     def compute_score_subset(
         self, x: "ArrayLike", labels: "ArrayLike"
@@ -1183,8 +1189,7 @@ def wrap_float_indexes():
         -------
         float32, shape (n, k), the largest float if the label is -1
         """
-        return of_subset(self, self._compute_score_subset_c, x, labels,
-                         "IndexFlatKernel.compute_score_subset")
+        return of_subset(self, "score", x, labels)
 
     def search_scores(
         self, x: "ArrayLike", k: int, *,
@@ -1216,16 +1221,18 @@ def wrap_float_indexes():
         labels : int64, shape (n, k)
         """
         where = f"{type(self).__name__}.search_scores"
-        x = as_vectors(x, self.d, where)
+        x = vectors_for_exact(self, x, where)
         k = as_k(k, where)
         kwargs = with_filter(self, {"params": params, "filter": filter}, where)
         params = checked_arguments(
             self, "search_scores", len(x), (), kwargs, where)[1]["params"]
         scores = np.empty((len(x), k), "float32")
         labels = np.empty((len(x), k), "int64")
-        self._search_scores_c(
-            len(x), faiss.swig_ptr(x), k, faiss.swig_ptr(scores),
-            faiss.swig_ptr(labels), params)
+        results = k, faiss.swig_ptr(scores), faiss.swig_ptr(labels), params
+        if isinstance(x, SparseVectors):
+            swig._search_scores_sparse_c(self, *x.arguments(), *results)
+        else:
+            self._search_scores_c(len(x), faiss.swig_ptr(x), *results)
         return scores, labels
 
     def values_of_scores(
@@ -1254,12 +1261,19 @@ def wrap_float_indexes():
             faiss.swig_ptr(labels))
         return scores, labels
 
-    def of_subset(self, compute, x, labels, where):
-        x = as_vectors(x, self.d, where)
+    def of_subset(self, what, x, labels):
+        where = f"IndexFlatKernel.compute_{what}_subset"
+        x = vectors_for_exact(self, x, where)
         labels = as_ids(labels, (len(x), None), f"{where}: labels")
         found = np.empty(labels.shape, dtype="float32")
-        compute(len(x), faiss.swig_ptr(x), labels.shape[1],
-                faiss.swig_ptr(found), faiss.swig_ptr(labels))
+        results = (labels.shape[1], faiss.swig_ptr(found),
+                   faiss.swig_ptr(labels))
+        if isinstance(x, SparseVectors):
+            getattr(swig, f"_compute_{what}_subset_sparse_c")(
+                self, *x.arguments(), *results)
+        else:
+            getattr(self, f"_compute_{what}_subset_c")(
+                len(x), faiss.swig_ptr(x), *results)
         return found
 
     for method in (compute_distance_subset, compute_kernel_subset,

@@ -15,6 +15,7 @@ import numpy as np
 from . import swigfaiss_ext as swig, timing
 from .arguments import as_array, python_number
 from .index_tree import real
+from .sparse_vectors import is_sparse
 
 
 # ------------------------------------------------------------- settings
@@ -390,15 +391,17 @@ class ParameterSpace(faiss.ParameterSpace):
             raise TypeError(f"{where}: crit must be a faiss.AutoTuneCriterion, "
                             f"got {crit!r}")
         before = swig._SavedSearchParameters(index)
-        xq = as_array(xq, where)
-        if xq.ndim != 2 or len(xq) != crit.nq:
+        sparse = is_sparse(xq)
+        xq = xq.tocsr() if sparse else as_array(xq, where)
+        if len(xq.shape) != 2 or xq.shape[0] != crit.nq:
             raise ValueError(f"{where}: expected {crit.nq} queries, as the "
                              f"criterion has, got an array of shape {xq.shape}")
         if isinstance(index, faiss.Index):
             if xq.shape != (crit.nq, index.d):
                 raise ValueError(f"{where}: expected an array of shape (n, "
                                  f"{index.d}), got {xq.shape}")
-            xq = np.ascontiguousarray(xq, dtype="float32")
+            if not sparse:
+                xq = np.ascontiguousarray(xq, dtype="float32")
         if self.batchsize < 1:
             raise ValueError(f"{where}: batchsize must be positive")
         self.ranges()  # none is empty
@@ -483,7 +486,7 @@ class ParameterSpace(faiss.ParameterSpace):
 
         def search():
             found[:] = [index.search(xq[i:i + self.batchsize], k)
-                        for i in range(0, len(xq), self.batchsize)]
+                        for i in range(0, xq.shape[0], self.batchsize)]
 
         return timing.Timer(search, faiss.omp_get_max_threads(),
                             lambda: self._set(index, pairs))

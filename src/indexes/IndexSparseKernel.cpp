@@ -463,6 +463,15 @@ void IndexSparseKernel::compute_distance_subset(
     compare_subset(Subset::distances, x, k, distances, labels);
 }
 
+void IndexSparseKernel::compute_kernel_subset(
+        const SparseVectors& x,
+        idx_t k,
+        float* values,
+        const idx_t* labels) const {
+    check_by_position(*this, "compute_kernel_subset");
+    compare_subset(Subset::kernel_values, x, k, values, labels);
+}
+
 void IndexSparseKernel::compute_score_subset(
         const SparseVectors& x,
         idx_t k,

@@ -9,7 +9,7 @@
 
 #include <faiss_ext/indexes/IndexConcurrent.h>
 #include <faiss_ext/indexes/IndexIDTable.h>
-#include <faiss_ext/indexes/SparseInput.h>
+#include <faiss_ext/indexes/IndexSparseKernel.h>
 #include <faiss_ext/indexes/index_ids.h>
 
 #include "core/errors.h"
@@ -235,6 +235,76 @@ void range_search(
     }
     SparsePart(index, "range_search")
             .input.range_search_batch(x, radius, result, params);
+}
+
+void search_scores(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* scores,
+        idx_t* labels,
+        const faiss::SearchParameters* params) {
+    const InsideStep<faiss::Index> inside(&index);
+    if (const IndexIDTable* table = table_of(index)) {
+        const TranslatedParams translated(*table, params);
+        index.search_scores(x, k, scores, labels, translated.get());
+        table->to_ids(x.n * k, labels);
+    } else {
+        index.search_scores(x, k, scores, labels, params);
+    }
+}
+
+namespace {
+
+/// Calls compute(labels) with the positions of ids.
+template <class F>
+void by_position(
+        const IndexSparseKernel& index,
+        idx_t n,
+        const idx_t* labels,
+        F&& compute) {
+    const InsideStep<faiss::Index> inside(&index);
+    const IndexIDTable* table = table_of(index);
+    std::vector<idx_t> positions(table ? n : 0);
+    if (table) {
+        table->to_positions(n, labels, positions.data());
+    }
+    compute(table ? positions.data() : labels);
+}
+
+} // namespace
+
+void compute_distance_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* distances,
+        const idx_t* labels) {
+    by_position(index, x.n * k, labels, [&](const idx_t* at) {
+        index.compute_distance_subset(x, k, distances, at);
+    });
+}
+
+void compute_kernel_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* values,
+        const idx_t* labels) {
+    by_position(index, x.n * k, labels, [&](const idx_t* at) {
+        index.compute_kernel_subset(x, k, values, at);
+    });
+}
+
+void compute_score_subset(
+        const IndexSparseKernel& index,
+        const SparseVectors& x,
+        idx_t k,
+        float* scores,
+        const idx_t* labels) {
+    by_position(index, x.n * k, labels, [&](const idx_t* at) {
+        index.compute_score_subset(x, k, scores, at);
+    });
 }
 
 void update_vectors(
