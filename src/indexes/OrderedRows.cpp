@@ -205,16 +205,21 @@ void OrderedRows::set_columns(const SparseVectors& x, const SumBound& bound) {
             counts[number(x.indices[j])]++;
         }
     }
-    std::vector<uint32_t> order(number.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        return counts[a] < counts[b];
-    });
-    frequency.resize(order.size());
-    std::vector<uint32_t> rank(order.size());
-    for (size_t i = 0; i < order.size(); i++) {
-        rank[order[i]] = uint32_t(i);
-        frequency[i] = counts[order[i]];
+    // counting sort of the columns that occur
+    std::vector<uint32_t> next;
+    for (const uint32_t count : counts) {
+        next.resize(std::max<size_t>(next.size(), count + 2));
+        next[count + 1] += count > 0;
+    }
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    frequency.resize(next.empty() ? 0 : next.back());
+    std::vector<uint32_t>& rank = counts;
+    for (uint32_t& count : rank) {
+        if (count > 0) {
+            const uint32_t place = next[count]++;
+            frequency[place] = count;
+            count = place;
+        }
     }
     columns.resize(starts.back());
     terms.resize(starts.back());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/parallel.h"
+#include "core/prefetch.h"
 
 namespace faiss_ext {
 
@@ -48,8 +49,8 @@ SharedColumnJoin::SharedColumnJoin(
     }
 }
 
-/// Calls f(column, term, mass behind it) for the columns of a row until the
-/// rest is too small for rows that weigh from `low` to `high`.
+/// Calls f(part) for the columns of a row until the rest is too small for rows
+/// that weigh from `low` to `high`. Leaves out columns of this row only.
 template <class F>
 void SharedColumnJoin::for_prefix(
         size_t row,
@@ -61,8 +62,11 @@ void SharedColumnJoin::for_prefix(
     for (int64_t at = rows.starts[row];
          at < rows.starts[row + 1] && !bound.excludes(line, rest, low, high);
          at++) {
-        rest = std::max(0.0, rest - term_mass(rows.terms[at]));
-        f(rows.columns[at], rows.terms[at], rest);
+        const float term = rows.terms[at];
+        rest = std::max(0.0, rest - term_mass(term));
+        if (rows.frequency[rows.columns[at]] > 1) {
+            f(Part{rows.columns[at], term, rest_term(rest)});
+        }
     }
 }
 
@@ -71,47 +75,72 @@ template <class F>
 void SharedColumnJoin::for_listed(size_t row, F&& f) const {
     const double weight = rows.weights[row];
     const Line line = bound.least(weight, heaviest());
-    for_prefix(
-            row,
-            line,
-            weight,
-            heaviest(),
-            [&](uint32_t column, float term, double rest) {
-                if (rows.frequency[column] > 1) {
-                    f(column,
-                      Entry{uint32_t(row),
-                            term,
-                            rest_term(rest),
-                            float(weight)});
-                }
-            });
+    for_prefix(row, line, weight, heaviest(), [&](const Part& part) {
+        f(part.column,
+          Entry{uint32_t(row), part.term, part.rest, float(weight)});
+    });
 }
 
+/// Adds up the terms of a prefix with the rows from `begin` to `end`.
 template <bool has_minima>
-void SharedColumnJoin::read_list(
+void SharedColumnJoin::read_lists(
         const Line& line,
-        uint32_t column,
-        float term,
-        float rest,
         size_t begin,
         size_t end,
         State& state) const {
-    const Entry* last = entries.data() + starts[column + 1];
-    const Entry* entry = std::lower_bound(
-            entries.data() + starts[column],
-            last,
-            begin,
-            [](const Entry& e, size_t row) { return e.row < row; });
-    float* sums = state.sums.data();
+    constexpr size_t ahead = 4;
     const auto offset = float(line.offset), slope = float(line.slope);
-    for (; entry < last && entry->row < end; entry++) {
-        float& sum = sums[entry->row];
-        if (sum == 0) {
-            state.touched.push_back(entry->row);
+    float* sums = state.sums.data();
+    for (size_t i = 0; i < state.prefix.size(); i++) {
+        if (i + ahead < state.prefix.size()) {
+            prefetch_row(
+                    entries.data() + starts[state.prefix[i + ahead].column],
+                    4 * sizeof(Entry));
         }
-        const float now = sum + term_of<has_minima>(term, entry->term);
-        const float most = now + term_of<has_minima>(rest, entry->rest);
-        sum = most < offset + slope * entry->weight ? excluded : now;
+        const auto [column, term, rest] = state.prefix[i];
+        const Entry* last = entries.data() + starts[column + 1];
+        const Entry* entry = std::lower_bound(
+                entries.data() + starts[column],
+                last,
+                begin,
+                [](const Entry& e, size_t row) { return e.row < row; });
+        for (; entry < last && entry->row < end; entry++) {
+            float& sum = sums[entry->row];
+            if (sum == 0) {
+                state.touched.push_back(entry->row);
+            }
+            const float now = sum + term_of<has_minima>(term, entry->term);
+            const float most = now + term_of<has_minima>(rest, entry->rest);
+            sum = most < offset + slope * entry->weight ? excluded : now;
+        }
+    }
+}
+
+/// Keeps the touched rows that may reach the least sum with a row.
+void SharedColumnJoin::compare(size_t row, const Line& line, State& state)
+        const {
+    state.candidates.clear();
+    for (const uint32_t other : state.touched) {
+        if (state.sums[other] != excluded) {
+            state.sums[other] = excluded; // a sum of 0 is touched repeatedly
+            state.candidates.push_back(other);
+            __builtin_prefetch(&rows.starts[other]);
+        }
+    }
+    for (const uint32_t other : state.touched) {
+        state.sums[other] = 0;
+    }
+    constexpr size_t ahead = 4, bytes = 128;
+    for (size_t i = 0; i < state.candidates.size(); i++) {
+        if (i + ahead < state.candidates.size()) {
+            const int64_t at = rows.starts[state.candidates[i + ahead]];
+            prefetch_row(rows.columns.data() + at, bytes);
+            prefetch_row(rows.terms.data() + at, bytes);
+        }
+        const uint32_t other = state.candidates[i];
+        if (reaches(row, other, line.at(rows.weights[other]))) {
+            state.found.push_back(other);
+        }
     }
 }
 
@@ -146,38 +175,18 @@ void SharedColumnJoin::find(size_t row, State& state) const {
     if (begin == row) {
         return;
     }
+    state.prefix.clear();
+    for_prefix(row, line, first[begin], weight, [&](const Part& part) {
+        state.prefix.push_back(part);
+        __builtin_prefetch(&starts[part.column]);
+    });
     state.touched.clear();
-    for_prefix(
-            row,
-            line,
-            first[begin],
-            weight,
-            [&](uint32_t column, float term, double rest) {
-                if (rows.frequency[column] > 1) {
-                    const auto read = bound.has_minima
-                            ? &SharedColumnJoin::read_list<true>
-                            : &SharedColumnJoin::read_list<false>;
-                    (this->*read)(
-                            line,
-                            column,
-                            term,
-                            rest_term(rest),
-                            begin,
-                            row,
-                            state);
-                }
-            });
-    for (const uint32_t other : state.touched) {
-        if (state.sums[other] != excluded) {
-            state.sums[other] = excluded; // a sum of 0 is touched repeatedly
-            if (reaches(row, other, line.at(first[other]))) {
-                state.found.push_back(other);
-            }
-        }
+    if (bound.has_minima) {
+        read_lists<true>(line, begin, row, state);
+    } else {
+        read_lists<false>(line, begin, row, state);
     }
-    for (const uint32_t other : state.touched) {
-        state.sums[other] = 0;
-    }
+    compare(row, line, state);
     std::sort(state.found.begin(), state.found.end());
 }
 

@@ -26,10 +26,18 @@ class SharedColumnJoin {
    public:
     SharedColumnJoin(const OrderedRows& rows, const SumBound& bound);
 
+    /// A column of a row, and the mass behind it or its root.
+    struct Part {
+        uint32_t column;
+        float term;
+        float rest;
+    };
+
     /// What a thread needs.
     struct State {
         std::vector<float> sums; ///< by row; all 0 between calls
-        std::vector<uint32_t> touched;
+        std::vector<Part> prefix;
+        std::vector<uint32_t> touched, candidates;
         std::vector<uint32_t> found; ///< of the last call, ascending
     };
 
@@ -41,7 +49,7 @@ class SharedColumnJoin {
     struct Entry {
         uint32_t row;
         float term;
-        float rest; ///< mass behind this column, or its root
+        float rest; ///< as in a Part
         float weight;
     };
     using Line = SumBound::Line;
@@ -75,14 +83,9 @@ class SharedColumnJoin {
     template <class F>
     void for_listed(size_t row, F&& f) const;
     template <bool has_minima>
-    void read_list(
-            const Line& line,
-            uint32_t column,
-            float term,
-            float rest,
-            size_t begin,
-            size_t end,
-            State& state) const;
+    void read_lists(const Line& line, size_t begin, size_t end, State& state)
+            const;
+    void compare(size_t row, const Line& line, State& state) const;
     bool reaches(size_t row, size_t other, double least) const;
 };
 
