@@ -4,8 +4,8 @@
 >>> from faiss_ext.vector_files import read_vectors
 >>> x = read_vectors("base.fvecs")
 
-This module needs only NumPy. HDF5 files also need h5py, Parquet files pyarrow,
-and sparse vectors SciPy.
+This module needs only NumPy. HDF5 files also need h5py, and Parquet files
+pyarrow.
 """
 
 import contextlib
@@ -68,26 +68,6 @@ def read_vectors(path, part=None):
         A ValueError. If the file cannot be read, or has no vectors.
     """
     return _read(path, part, _read_hdf5)
-
-
-def read_sparse(path):
-    """The sparse array that scipy.sparse.save_npz has written to a file. None
-    for other files. Needs SciPy."""
-    path = Path(checked_name(path))
-    if path.suffix != ".npz" or not path.is_file():
-        return None
-    with errors_named(path):
-        with zipfile.ZipFile(path) as file:
-            names = {name.removesuffix(".npy") for name in file.namelist()}
-        if not {"format", "shape", "data"} <= names:
-            return None
-        try:
-            from scipy import sparse
-        except ImportError as error:
-            raise VectorFileError(
-                f"{path}: sparse vectors need SciPy, which cannot be imported"
-            ) from error
-        return sparse.load_npz(path).tocsr()
 
 
 class Hdf5Rows:
